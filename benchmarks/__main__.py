@@ -12,10 +12,27 @@ from tests.slurm.lab.packages import Unobtainable
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what we claim, and draw docs/performance.md.")
-    parser.add_argument("--short", action="store_true", help="a few rounds of everything, for CI; the page stays as it is")
-    parser.add_argument("--only", action="append", choices=CLAIMS, metavar="CLAIM", help=f"one of {', '.join(CLAIMS)}; may be repeated")
-    parser.add_argument("--draw", action="store_true", help="measure nothing; draw the page from the results that are kept")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure what we claim, and draw docs/performance.md.",
+    )
+    parser.add_argument(
+        "--short",
+        action="store_true",
+        help="a few rounds of everything, for CI; the page stays as it is",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=CLAIMS,
+        metavar="CLAIM",
+        help=f"one of {', '.join(CLAIMS)}; may be repeated",
+    )
+    parser.add_argument(
+        "--draw",
+        action="store_true",
+        help="measure nothing; draw the page from the results that are kept",
+    )
     asked = parser.parse_args()
     if not asked.draw:
         for name in asked.only or CLAIMS:

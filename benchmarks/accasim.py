@@ -43,8 +43,13 @@ class AccaSim(NamedTuple):
     def simulate(self, trace: Path, processors: int) -> Taken:
         """EASY over a trace that was made ready."""
         machine = self.folder / "machine.json"
-        nodes = {"groups": {"node": {"core": 1, "mem": 1_000_000}}, "resources": {"node": processors}}
-        machine.write_text(json.dumps(nodes | {"equivalence": {"processor": {"core": 1}}, "start_time": 0}))
+        nodes = {
+            "groups": {"node": {"core": 1, "mem": 1_000_000}},
+            "resources": {"node": processors},
+        }
+        machine.write_text(
+            json.dumps(nodes | {"equivalence": {"processor": {"core": 1}}, "start_time": 0})
+        )
         return taken([str(self.python), "-c", _RUN, str(trace), str(machine)], folder=self.folder)
 
     def ready(self, trace: Path, most: int) -> tuple[Path, int]:
@@ -52,7 +57,11 @@ class AccaSim(NamedTuple):
         found = self.folder / "ready.swf"
         with open_trace(trace) as read, found.open("w") as file:
             jobs = [
-                job._replace(requested_memory=1, used_memory=1, requested_time=max(job.requested_time, job.run_time))
+                job._replace(
+                    requested_memory=1,
+                    used_memory=1,
+                    requested_time=max(job.requested_time, job.run_time),
+                )
                 for job in islice(read.jobs, most)
                 if job.run_time > 0 and job.requested_processors > 0
             ]
@@ -63,8 +72,13 @@ class AccaSim(NamedTuple):
 def installed(folder: Path) -> AccaSim:
     """Install it there. Raises Unavailable, saying why not."""
     python = folder / "bin" / "python"
-    for command in ([sys.executable, "-m", "venv", str(folder)], [str(python), "-m", "pip", "install", "--quiet", NAME]):
+    for command in (
+        [sys.executable, "-m", "venv", str(folder)],
+        [str(python), "-m", "pip", "install", "--quiet", NAME],
+    ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise Unavailable((done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2][:200])
+            raise Unavailable(
+                (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2][:200]
+            )
     return AccaSim(python, folder)

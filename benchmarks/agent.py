@@ -47,7 +47,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         with books(url, ALLOCATIONS):
             pass
         bank = stack.enter_context(banking(url))
-        agent = stack.enter_context(agent_at(f"unix:{bank.socket}", tables='[terms]\nsilence = "open"\npatience = 5'))
+        agent = stack.enter_context(
+            agent_at(f"unix:{bank.socket}", tables='[terms]\nsilence = "open"\npatience = 5')
+        )
         fast, paced, job = _rounds(agent, scale, say)
         tables = [_speed(fast, paced)]
         say(f"{scale.queued:,} reports wait")
@@ -58,10 +60,14 @@ def _rounds(agent: RunningAgent, scale: Scale, say: Say) -> tuple[list[float], l
     fast, paced, job = [], [], 1
     for number in range(scale.rounds):
         say(f"as fast as it goes, and {A_SECOND} a second; round {number + 1} of {scale.rounds}")
-        rate, came = _fast(agent, Order(str(agent.socket), AT_ONCE, scale.seconds, job, ALLOCATIONS))
+        rate, came = _fast(
+            agent, Order(str(agent.socket), AT_ONCE, scale.seconds, job, ALLOCATIONS)
+        )
         fast.append(rate)
         job += came.jobs
-        paced.append(run(Order(str(agent.socket), 0, scale.seconds, job, ALLOCATIONS, every=1 / A_SECOND)))
+        paced.append(
+            run(Order(str(agent.socket), 0, scale.seconds, job, ALLOCATIONS, every=1 / A_SECOND))
+        )
         job += paced[-1].jobs
         agent.wait_until_empty(seconds=120)
     return fast, paced, job
@@ -72,7 +78,9 @@ def _fast(agent: RunningAgent, order: Order) -> tuple[float, Round]:
     with ThreadPoolExecutor(1) as pool:
         idle = _granted(agent)
         came = pool.submit(run, order)
-        wait_until(lambda: _granted(agent) > idle + 2 * AT_ONCE or came.done(), "it to be under way")
+        wait_until(
+            lambda: _granted(agent) > idle + 2 * AT_ONCE or came.done(), "it to be under way"
+        )
         before, begun = _granted(agent), time.perf_counter()
         time.sleep(order.seconds)
         rate = (_granted(agent) - before) / (time.perf_counter() - begun)
@@ -86,20 +94,33 @@ def _granted(agent: RunningAgent) -> int:
 
 def _speed(fast: list[float], paced: list[Round]) -> Table:
     rate = Figure("starts and ends that the bank has granted", "operations/s", tuple(fast))
-    middle = Figure(f"from question to verdict at {A_SECOND}/s: p50", "ms", tuple(each.p50_ms for each in paced))
-    slow = Figure(f"from question to verdict at {A_SECOND}/s: p99", "ms", tuple(each.p99_ms for each in paced))
-    promises = (at_least("starts and ends", rate, 5_000), at_most(f"p99 of verdicts at {A_SECOND}/s", slow, 100))
+    middle = Figure(
+        f"from question to verdict at {A_SECOND}/s: p50", "ms", tuple(each.p50_ms for each in paced)
+    )
+    slow = Figure(
+        f"from question to verdict at {A_SECOND}/s: p99", "ms", tuple(each.p99_ms for each in paced)
+    )
+    promises = (
+        at_least("starts and ends", rate, 5_000),
+        at_most(f"p99 of verdicts at {A_SECOND}/s", slow, 100),
+    )
     return Table("The agent before a bank on PostgreSQL", ABOUT, (rate, middle, slow), promises)
 
 
 def _memory(agent: RunningAgent, bank: FairbankServer, scale: Scale, job: int) -> Table:
     bank.stop()
     run(Order(str(agent.socket), AT_ONCE, 0, job, ALLOCATIONS, jobs=scale.queued // 2))
-    wait_until(lambda: agent.status()["outbox"]["letters"] >= scale.queued, "so many reports to wait", seconds=60)
+    wait_until(
+        lambda: agent.status()["outbox"]["letters"] >= scale.queued,
+        "so many reports to wait",
+        seconds=60,
+    )
     peak = Figure("the agent's greatest memory", "MiB", (_peak_mib(agent.pid),))
     bank.start()
     agent.wait_until_empty(seconds=300)
-    return Table("The agent with its outbox full", ABOUT_MEMORY, (peak,), (at_most("memory", peak, 100),))
+    return Table(
+        "The agent with its outbox full", ABOUT_MEMORY, (peak,), (at_most("memory", peak, 100),)
+    )
 
 
 def _peak_mib(pid: int) -> float:

@@ -17,7 +17,13 @@ from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
-from tests.support.postgres import DEBIAN_15, Installation, PostgresServer, serving, wheel_installation
+from tests.support.postgres import (
+    DEBIAN_15,
+    Installation,
+    PostgresServer,
+    serving,
+    wheel_installation,
+)
 
 MEMORY = "memory:"
 RESOURCE, ACTOR = "cpu", 0
@@ -62,10 +68,26 @@ def books(url: str, projects: int) -> Iterator[Books]:
     try:
         bank = Bank(store, Policy())
         names = [f"p{number}" for number in range(projects)]
-        created = _ask(bank, [CreateProject(gname=name, gid=10_000 + number, account=name) for number, name in enumerate(names)])
+        created = _ask(
+            bank,
+            [
+                CreateProject(gname=name, gid=10_000 + number, account=name)
+                for number, name in enumerate(names)
+            ],
+        )
         start, end = PERIOD
         numbers = tuple(each.project or 0 for each in created)
-        wishes = [Open(project=each, resource=RESOURCE, category="bench", start=start, end=end, deposit=DEPOSIT) for each in numbers]
+        wishes = [
+            Open(
+                project=each,
+                resource=RESOURCE,
+                category="bench",
+                start=start,
+                end=end,
+                deposit=DEPOSIT,
+            )
+            for each in numbers
+        ]
         yield Books(url, bank, numbers, tuple(each.allocation or 0 for each in _ask(bank, wishes)))
     finally:
         store.close()

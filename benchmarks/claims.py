@@ -66,7 +66,9 @@ REMARKS = {
 def drawn(folder: Path) -> str:
     """The page about the results kept in `folder`; what was not measured is said at its end."""
     text = page(_kept(folder), REMARKS)
-    missing = [f"`make bench ARGS='--only {name}'`" for name in CLAIMS if kept(name, folder) is None]
+    missing = [
+        f"`make bench ARGS='--only {name}'`" for name in CLAIMS if kept(name, folder) is None
+    ]
     return f"{text}\n## Not measured yet\n\n{', '.join(missing)}\n" if missing else text
 
 

@@ -65,7 +65,9 @@ class Place:
         self.agent.config.write_text(self.agent.config.read_text().partition("[terms]")[0] + terms)
         self.agent.start()
         self.slurm.calm()
-        self.slurm.run(USER, "srun", "true").done()  # the plug-in has found the agent, and the agent knows what is left
+        self.slurm.run(
+            USER, "srun", "true"
+        ).done()  # the plug-in has found the agent, and the agent knows what is left
 
     def rate(self, tasks: int) -> float:
         """Tasks a second."""
@@ -104,11 +106,28 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                 latencies[name].append(place.latency(scale.sruns))
                 rates[name].append(place.rate(scale.tasks))
     about = ABOUT.format(tasks=scale.tasks, sruns=scale.sruns)
-    speed = {name: Figure(f"array, {name}", "jobs/s", tuple(values)) for name, values in rates.items()}
-    waits = {name: Figure(f"srun true, {name}", "ms", tuple(values)) for name, values in latencies.items()}
-    promises = [ratio(f"jobs per second, {name}", speed[name], speed[ALONE], LEAST_RATE) for name in (BESIDE, AHEAD)]
-    promises += [_slower(f"srun {name}, slower by", waits[name], waits[ALONE]) for name in (BESIDE, AHEAD)]
-    return [Table("Slurm with Fairbank enforcing", about, (*speed.values(), *waits.values()), () if short else tuple(promises))]
+    speed = {
+        name: Figure(f"array, {name}", "jobs/s", tuple(values)) for name, values in rates.items()
+    }
+    waits = {
+        name: Figure(f"srun true, {name}", "ms", tuple(values))
+        for name, values in latencies.items()
+    }
+    promises = [
+        ratio(f"jobs per second, {name}", speed[name], speed[ALONE], LEAST_RATE)
+        for name in (BESIDE, AHEAD)
+    ]
+    promises += [
+        _slower(f"srun {name}, slower by", waits[name], waits[ALONE]) for name in (BESIDE, AHEAD)
+    ]
+    return [
+        Table(
+            "Slurm with Fairbank enforcing",
+            about,
+            (*speed.values(), *waits.values()),
+            () if short else tuple(promises),
+        )
+    ]
 
 
 def _slower(what: str, ours: Figure, theirs: Figure) -> Promise:

@@ -22,7 +22,11 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         with books(url, 3):
             pass
         with banking(url) as bank:
-            commands = {NOTHING: [sys.executable, "-c", "pass"], HELP: [FAIRBANK, "--help"], BALANCE: [FAIRBANK, "balance"]}
+            commands = {
+                NOTHING: [sys.executable, "-c", "pass"],
+                HELP: [FAIRBANK, "--help"],
+                BALANCE: [FAIRBANK, "balance"],
+            }
             say(f"{', '.join(commands)}: {rounds} rounds")
             seen: dict[str, list[float]] = {name: [] for name in commands}
             for number in range(rounds + 1):
@@ -31,7 +35,10 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                     if number:  # the first time the disk is asked as well
                         seen[name].append(taken)
     figures = {name: Figure(name, "ms", tuple(values)) for name, values in seen.items()}
-    promises = (at_most(HELP, figures[HELP], HELP_MS), at_most(BALANCE, figures[BALANCE], BALANCE_MS))
+    promises = (
+        at_most(HELP, figures[HELP], HELP_MS),
+        at_most(BALANCE, figures[BALANCE], BALANCE_MS),
+    )
     about = "Processor time, user and system together, until the command has ended."
     return [Table("Starting a command", about, tuple(figures.values()), promises)]
 
@@ -39,7 +46,11 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 def cpu_ms(command: list[str], environment: Mapping[str, str]) -> float:
     """Run a command that must succeed; what it took of the processor."""
     process = subprocess.Popen(
-        command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

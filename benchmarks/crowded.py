@@ -27,10 +27,14 @@ def crowded(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> OnNodes:
         number += 1
         job = _job(chance, number, nodes)
         if job.wanted.nodes <= max(room.idle.bit_count() - free, 1):
-            where = place(cluster, room, places.request(job.wanted, job.partitions[0]), cluster.usable)
+            where = place(
+                cluster, room, places.request(job.wanted, job.partitions[0]), cluster.usable
+            )
             if where is not None:
                 room.take(where)
-                running.append(begun(job, where, NOW - 600, 600 + chance.randrange(1, job.limit or DAY)))
+                running.append(
+                    begun(job, where, NOW - 600, 600 + chance.randrange(1, job.limit or DAY))
+                )
     pending = [_job(chance, 1_000_000 + number, nodes) for number in range(jobs)]
     return on_nodes(Nodes(cluster, places=places), pending=pending, running=running)
 
@@ -47,7 +51,14 @@ def _cluster(nodes: int) -> Cluster:
         for number in range(nodes)
     ]
     fat = PartitionRules(name="fat", nodes=tuple(node.name for node in there[::4]))
-    return Cluster(there, [PartitionRules(name="batch"), PartitionRules(name="short", max_seconds=DAY // 6, tier=2), fat])
+    return Cluster(
+        there,
+        [
+            PartitionRules(name="batch"),
+            PartitionRules(name="short", max_seconds=DAY // 6, tier=2),
+            fat,
+        ],
+    )
 
 
 def _job(chance: Random, number: int, nodes: int) -> Pending:
@@ -70,5 +81,8 @@ def _wanted(chance: Random, nodes: int) -> Wanted:
     most = 64 if kind < 0.9 else nodes // 10
     size = 2 ** chance.randrange(0, max(most, 2).bit_length())
     return Wanted(
-        nodes=min(size, max(nodes // 8, 1)), exclusive=True, memory_per_node=0, constraint=chance.choice(["", "", "intel", "amd"])
+        nodes=min(size, max(nodes // 8, 1)),
+        exclusive=True,
+        memory_per_node=0,
+        constraint=chance.choice(["", "", "intel", "amd"]),
     )

@@ -31,12 +31,16 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     figures: dict[str, Figure] = {}
     for size in sizes:
         say(f"{size:,} associations")
-        figures |= {name: _milliseconds(rate) for name, rate in rates(dict(_contenders(size)), rounds).items()}
+        figures |= {
+            name: _milliseconds(rate)
+            for name, rate in rates(dict(_contenders(size)), rounds).items()
+        }
     ours, plain = (figures[_name(who, PROMISED)] for who in (FAIRBANK, PLAIN))
-    promises = (ratio("plain Python / Fairbank", plain, ours, 8), at_most(f"{PROMISED:,} associations", ours, 60))
-    about = (
-        f"One ranking of all users of a tree of {LEVELS} levels. One association in ten is an account; every other user has used nothing."
+    promises = (
+        ratio("plain Python / Fairbank", plain, ours, 8),
+        at_most(f"{PROMISED:,} associations", ours, 60),
     )
+    about = f"One ranking of all users of a tree of {LEVELS} levels. One association in ten is an account; every other user has used nothing."
     curves = (
         Curve(FAIRBANK, tuple((size, _name(FAIRBANK, size)) for size in sizes)),
         Curve(PLAIN, tuple((size, _name(PLAIN, size)) for size in sizes if size <= PLAIN_UP_TO)),
@@ -48,7 +52,10 @@ def _contenders(size: int) -> Iterator[tuple[str, Callable[[], int]]]:
     tree, usage = grown(size)
     yield _name(FAIRBANK, size), partial(_ours, tree, usage)
     if size <= PLAIN_UP_TO:
-        yield _name(PLAIN, size), partial(_plain, PlainFairTree(tree), [float(used) for used in usage])
+        yield (
+            _name(PLAIN, size),
+            partial(_plain, PlainFairTree(tree), [float(used) for used in usage]),
+        )
 
 
 def _name(who: str, size: int) -> str:
@@ -75,11 +82,23 @@ def grown(size: int, levels: int = LEVELS) -> tuple[Tree, Longs]:
     at_level = [["root"]]
     rows = [Association("root")]
     for level in range(1, levels - 1):
-        at_level.append([f"a{level}_{number}" for number in range(max(1, size // 10 // (levels - 2)))])
-        rows += (Association(name, parent=chance.choice(at_level[-2]), shares=chance.randint(1, 100)) for name in at_level[-1])
+        at_level.append(
+            [f"a{level}_{number}" for number in range(max(1, size // 10 // (levels - 2)))]
+        )
+        rows += (
+            Association(name, parent=chance.choice(at_level[-2]), shares=chance.randint(1, 100))
+            for name in at_level[-1]
+        )
     accounts = [name for names in at_level for name in names]
     rows.append(Association(accounts[-1], "deepest"))
-    rows += (Association(chance.choice(accounts), f"u{at}", shares=chance.randint(1, 100)) for at in range(len(rows), size))
+    rows += (
+        Association(chance.choice(accounts), f"u{at}", shares=chance.randint(1, 100))
+        for at in range(len(rows), size)
+    )
     tree = planted(rows)
-    own = np.fromiter((chance.randrange(1, 10**9) if at % 2 and row.user else 0 for at, row in enumerate(rows)), np.int64, size)
+    own = np.fromiter(
+        (chance.randrange(1, 10**9) if at % 2 and row.user else 0 for at, row in enumerate(rows)),
+        np.int64,
+        size,
+    )
     return tree, summed(tree, own)

@@ -142,7 +142,9 @@ def create_app(conninfo: str) -> Litestar:
         else:
             asked = ("SELECT complete(%s, %s)", (data.job_id, data.amount))
         (granted,) = worker.connection.execute(*asked).fetchone()
-        return Response({"job_id": data.job_id, "granted": granted}, status_code=201 if granted else 402)
+        return Response(
+            {"job_id": data.job_id, "granted": granted}, status_code=201 if granted else 402
+        )
 
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncIterator[None]:

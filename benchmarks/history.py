@@ -50,7 +50,10 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         filled = _filled(urls, scale.past)
         with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
             connection.execute("VACUUM (ANALYZE)")  # as PostgreSQL itself does within minutes
-        return [_table(database, url, filled[database], scale, partial(_saying, say, database)) for database, url in urls.items()]
+        return [
+            _table(database, url, filled[database], scale, partial(_saying, say, database))
+            for database, url in urls.items()
+        ]
 
 
 def _saying(say: Say, database: str, what: str) -> None:
@@ -63,7 +66,9 @@ def _saying(say: Say, database: str, what: str) -> None:
 def _filled(urls: dict[str, str], past: Past) -> dict[str, float]:
     """Fill each database; entries a second."""
     with ProcessPoolExecutor(len(urls), mp_context=get_context("spawn")) as workers:
-        waiting = {database: workers.submit(_fill, database, url, past) for database, url in urls.items()}
+        waiting = {
+            database: workers.submit(_fill, database, url, past) for database, url in urls.items()
+        }
         return {database: each.result() for database, each in waiting.items()}
 
 
@@ -82,8 +87,12 @@ def _fill(database: str, url: str, past: Past) -> float:
 def _table(database: str, url: str, filled: float, scale: Scale, say: Say) -> Table:
     audit = _audit(url, scale, say)
     with banking(url) as bank, _connected(bank.socket) as connection:
-        balance = _asked("the balance of one account", connection, _balances(scale.past), scale, say)
-        statement = _asked(f"a page of a statement, {PAGE} entries", connection, _pages(scale.past), scale, say)
+        balance = _asked(
+            "the balance of one account", connection, _balances(scale.past), scale, say
+        )
+        statement = _asked(
+            f"a page of a statement, {PAGE} entries", connection, _pages(scale.past), scale, say
+        )
     past = scale.past
     about = (
         f"{past.entries:,} entries of {past.allocations:,} allocations, each with {past.jobs_each} jobs in a year. Balances and pages are "
@@ -92,10 +101,14 @@ def _table(database: str, url: str, filled: float, scale: Scale, say: Say) -> Ta
     )
     filling = Figure("filling an empty store, indexes and all", "entries/s", (filled,))
     figures = (audit, *balance, *statement, filling)
-    return Table(f"A long history on {database}", about, figures, tuple(_promises(audit, balance, statement)))
+    return Table(
+        f"A long history on {database}", about, figures, tuple(_promises(audit, balance, statement))
+    )
 
 
-def _promises(audit: Figure, balance: tuple[Figure, Figure], statement: tuple[Figure, Figure]) -> Iterator[Promise]:
+def _promises(
+    audit: Figure, balance: tuple[Figure, Figure], statement: tuple[Figure, Figure]
+) -> Iterator[Promise]:
     yield at_least("audit verify", audit, VERIFIED)
     yield at_most("a balance, 99 of 100", balance[1], BALANCE_MS)
     yield at_most("a page of a statement, 99 of 100", statement[1], STATEMENT_MS)
@@ -121,10 +134,18 @@ def _balances(past: Past) -> Callable[[random.Random], str]:
 
 def _pages(past: Past) -> Callable[[random.Random], str]:
     last = max(0, 2 * past.jobs_each - PAGE)
-    return lambda chance: f"/alloc/{chance.randint(1, past.allocations)}/statement?limit={PAGE}&after={chance.randint(0, last)}"
+    return lambda chance: (
+        f"/alloc/{chance.randint(1, past.allocations)}/statement?limit={PAGE}&after={chance.randint(0, last)}"
+    )
 
 
-def _asked(what: str, connection: socket.socket, path: Callable[[random.Random], str], scale: Scale, say: Say) -> tuple[Figure, Figure]:
+def _asked(
+    what: str,
+    connection: socket.socket,
+    path: Callable[[random.Random], str],
+    scale: Scale,
+    say: Say,
+) -> tuple[Figure, Figure]:
     """How long a request takes: the middle one, and the slowest of a hundred."""
     say(what)
     chance = random.Random(7)

@@ -23,7 +23,11 @@ from tests.support.server import banking
 from tests.support.waiting import wait_until
 
 ALLOCATIONS = 1_000
-SINGLE, BULK, HADM = "Fairbank, one job a request", "Fairbank, 100 jobs a request", "HADM's way, one job a request"
+SINGLE, BULK, HADM = (
+    "Fairbank, one job a request",
+    "Fairbank, 100 jobs a request",
+    "HADM's way, one job a request",
+)
 CONNECTIONS, BULK_CONNECTIONS, BULK_SIZE = 64, 8, 100
 SLOWER_MS = 1
 
@@ -55,7 +59,14 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         tables = [_table("Over HTTP on PostgreSQL", "", _rounds(clients, scale.rounds, say))]
         slow_down(server, SLOWER_MS)
         say(f"the same, each flush {SLOWER_MS} ms slower")
-        return [*tables, _table("Over HTTP on PostgreSQL, on a slower disk", SLOWER, _rounds(clients, scale.rounds, say))]
+        return [
+            *tables,
+            _table(
+                "Over HTTP on PostgreSQL, on a slower disk",
+                SLOWER,
+                _rounds(clients, scale.rounds, say),
+            ),
+        ]
 
 
 @contextmanager
@@ -87,13 +98,17 @@ def slow_down(server: PostgresServer, milliseconds: int) -> None:
 class Client:
     """One kind of client, whose rounds never meet a job twice."""
 
-    def __init__(self, at: str, connections: int, seconds: float, *, first_job: int, bulk: int = 0) -> None:
+    def __init__(
+        self, at: str, connections: int, seconds: float, *, first_job: int, bulk: int = 0
+    ) -> None:
         self.at = at
         self._order = Order(at, connections, seconds, first_job, ALLOCATIONS, bulk)
 
     def round(self) -> Round:
         came = load(self._order)
-        self._order = msgspec.structs.replace(self._order, first_job=self._order.first_job + came.jobs)
+        self._order = msgspec.structs.replace(
+            self._order, first_job=self._order.first_job + came.jobs
+        )
         return came
 
 
@@ -108,15 +123,22 @@ def _rounds(clients: Mapping[str, Client], rounds: int, say: Say) -> dict[str, l
 
 def _table(title: str, remark: str, seen: Mapping[str, list[Round]]) -> Table:
     def figures(what: str, unit: str, of: Callable[[Round], float]) -> dict[str, Figure]:
-        return {name: Figure(name + what, unit, tuple(map(of, rounds))) for name, rounds in seen.items()}
+        return {
+            name: Figure(name + what, unit, tuple(map(of, rounds))) for name, rounds in seen.items()
+        }
 
     rates = figures("", "operations/s", lambda each: each.rate)
-    middle, slow = figures(": p50", "ms", lambda each: each.p50_ms), figures(": p99", "ms", lambda each: each.p99_ms)
+    middle, slow = (
+        figures(": p50", "ms", lambda each: each.p50_ms),
+        figures(": p99", "ms", lambda each: each.p99_ms),
+    )
     promises = (
         ratio("one job a request / HADM's way", rates[SINGLE], rates[HADM], 3),
         ratio("100 jobs a request / HADM's way", rates[BULK], rates[HADM], 20),
     )
-    return Table(title, ABOUT + remark, (*rates.values(), *middle.values(), *slow.values()), promises)
+    return Table(
+        title, ABOUT + remark, (*rates.values(), *middle.values(), *slow.values()), promises
+    )
 
 
 @contextmanager
@@ -127,7 +149,14 @@ def hadm_way(conninfo: str) -> Iterator[str]:
         path, log = folder / "hadm.sock", folder / "log"
         kept = Kept(
             ToKeep(
-                command=[sys.executable, "-m", "benchmarks.hadm_way", conninfo, str(path), str(ALLOCATIONS)],
+                command=[
+                    sys.executable,
+                    "-m",
+                    "benchmarks.hadm_way",
+                    conninfo,
+                    str(path),
+                    str(ALLOCATIONS),
+                ],
                 environment={"PYTHONPATH": str(Path(__file__).parents[1])},
                 folder=str(folder),
                 log=str(log),
@@ -138,7 +167,9 @@ def hadm_way(conninfo: str) -> Iterator[str]:
             )
         )
         try:
-            wait_until(lambda: _listens(path) or not kept.running, "HADM's way to listen", seconds=60)
+            wait_until(
+                lambda: _listens(path) or not kept.running, "HADM's way to listen", seconds=60
+            )
             if not kept.running:
                 raise RuntimeError(log.read_text()[-2_000:])
             yield str(path)

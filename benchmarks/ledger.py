@@ -12,7 +12,17 @@ from typing import NamedTuple
 import msgspec
 
 from benchmarks.books import ACTOR, RESOURCE, Books, books, postgres_server, sqlite_folder
-from benchmarks.loops import CHARGED, HELD, STARTS, UID, LinkingSqliteLoop, Loop, PostgresCopyLoop, PostgresLoop, SqliteLoop
+from benchmarks.loops import (
+    CHARGED,
+    HELD,
+    STARTS,
+    UID,
+    LinkingSqliteLoop,
+    Loop,
+    PostgresCopyLoop,
+    PostgresLoop,
+    SqliteLoop,
+)
 from benchmarks.measure import Figure, Promise, Say, Table, at_least, rates, ratio
 from benchmarks.pgbench import Pgbench
 from fairbank.bank.wish import Asked, Charge, Hold
@@ -36,7 +46,12 @@ COPYING = (
 )
 
 BATCHES = (1, 100, 1_000)
-BANK, LOOP, LINKING, COPY = "Fairbank", "loop by hand", "loop by hand, links computed", "loop by hand, with COPY"
+BANK, LOOP, LINKING, COPY = (
+    "Fairbank",
+    "loop by hand",
+    "loop by hand, links computed",
+    "loop by hand, with COPY",
+)
 HOT = ", one allocation"
 SPREADS = {"": 1_000, HOT: 1}
 FIRST = 1_000_000  # where loops begin to number: beyond the entries that opened the books
@@ -67,7 +82,11 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         with contending() as contenders:
             for batch in BATCHES:
                 say(f"{database}, batches of {batch}")
-                works = {name: partial(each.work, scale.pairs[batch], batch) for name, each in contenders.items() if batch in each.batches}
+                works = {
+                    name: partial(each.work, scale.pairs[batch], batch)
+                    for name, each in contenders.items()
+                    if batch in each.batches
+                }
                 tables.append(_table(database, batch, rates(works, scale.rounds)))
     return tables
 
@@ -75,7 +94,12 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 def _table(database: str, batch: int, seen: Mapping[str, Figure]) -> Table:
     size = "one at a time" if batch == 1 else f"batches of {batch:,}"
     about = ABOUT + (COPYING if database == "PostgreSQL" and batch > 1 else "")
-    return Table(f"The ledger on {database}, {size}", about, tuple(seen.values()), tuple(_promises(database, batch, seen)))
+    return Table(
+        f"The ledger on {database}, {size}",
+        about,
+        tuple(seen.values()),
+        tuple(_promises(database, batch, seen)),
+    )
 
 
 def _promises(database: str, batch: int, seen: Mapping[str, Figure]) -> Iterator[Promise]:
@@ -83,10 +107,16 @@ def _promises(database: str, batch: int, seen: Mapping[str, Figure]) -> Iterator
         for spread in SPREADS:
             yield ratio(f"{BANK} / {LOOP}{spread}", seen[BANK + spread], seen[LOOP + spread], 0.7)
             if database == "PostgreSQL":
-                yield ratio(f"{BANK} / {COPY}{spread}", seen[BANK + spread], seen[COPY + spread], None)
+                yield ratio(
+                    f"{BANK} / {COPY}{spread}", seen[BANK + spread], seen[COPY + spread], None
+                )
         if database == "PostgreSQL":
             # The promise is 25,000 where the loop does 40,000. A slower machine owes as much less.
-            yield at_least("where the loop does 40,000: 25,000", seen[BANK], min(25_000, 25_000 / 40_000 * seen[LOOP].median))
+            yield at_least(
+                "where the loop does 40,000: 25,000",
+                seen[BANK],
+                min(25_000, 25_000 / 40_000 * seen[LOOP].median),
+            )
     yield ratio("one allocation / 1,000 allocations", seen[BANK + HOT], seen[BANK], 0.5)
 
 
@@ -132,7 +162,9 @@ def _on_postgres() -> Iterator[dict[str, Contender]]:
             where, _ = fresh(allocations)
             for clients in (1, 8) if Pgbench.there(installation) else ():
                 yardstick = Pgbench(installation, where, allocations, clients)
-                contenders[f"pgbench, clients: {clients}{spread}"] = Contender(yardstick.work, BATCHES if clients == 1 else (1,))
+                contenders[f"pgbench, clients: {clients}{spread}"] = Contender(
+                    yardstick.work, BATCHES if clients == 1 else (1,)
+                )
         yield contenders
 
 
@@ -150,8 +182,12 @@ class Holder:
 
     def work(self, pairs: int, batch: int) -> int:
         for begin in range(0, pairs, batch):
-            runs = [Run("loop", next(self._jobs), STARTS, 0) for _ in range(min(batch, pairs - begin))]
-            self._bank.ask([Asked(hold_of(run, self._projects), Instant(STARTS), ACTOR) for run in runs])
+            runs = [
+                Run("loop", next(self._jobs), STARTS, 0) for _ in range(min(batch, pairs - begin))
+            ]
+            self._bank.ask(
+                [Asked(hold_of(run, self._projects), Instant(STARTS), ACTOR) for run in runs]
+            )
             self._bank.ask([Asked(charge_of(run), Instant(STARTS), ACTOR) for run in runs])
         return 2 * pairs
 
@@ -172,4 +208,10 @@ def hold_of(run: Run, projects: Sequence[int]) -> Hold:
 
 def charge_of(run: Run) -> Charge:
     """Its end."""
-    return Charge(run=run, amount=SuMinutes(CHARGED), ended=Instant(STARTS + 1_800), outcome="COMPLETED", elapsed_seconds=1_800)
+    return Charge(
+        run=run,
+        amount=SuMinutes(CHARGED),
+        ended=Instant(STARTS + 1_800),
+        outcome="COMPLETED",
+        elapsed_seconds=1_800,
+    )

@@ -53,7 +53,10 @@ _FACTS = (
     b'"start":%d,"time_limit":3600' % (STARTED, STARTED)
 )
 _START = b'{"do":"hold",%b,"amount":60}' % _FACTS
-_END = b'{"do":"complete",%b,"amount":30,"end":%d,"elapsed":1800,"state":"COMPLETED"}' % (_FACTS, STARTED + 1_800)
+_END = b'{"do":"complete",%b,"amount":30,"end":%d,"elapsed":1800,"state":"COMPLETED"}' % (
+    _FACTS,
+    STARTED + 1_800,
+)
 
 
 class _Sent(NamedTuple):
@@ -78,24 +81,36 @@ class _Clients:
             jobs = [(job, job % accounts) for job in islice(self._jobs, size)]
             for body in (_START, _END):
                 bodies = b",".join([body % each for each in jobs])
-                yield _Sent(_post(b"/job/bulk", b'{"reports":[%b]}' % bodies) if self._order.bulk else _post(b"/job", bodies), size)
+                yield _Sent(
+                    _post(b"/job/bulk", b'{"reports":[%b]}' % bodies)
+                    if self._order.bulk
+                    else _post(b"/job", bodies),
+                    size,
+                )
 
     async def run(self) -> Round:
         loop, spent = asyncio.get_running_loop(), time.process_time()
         talking = [
-            (await loop.create_unix_connection(lambda: _Connection(self), self._order.socket))[1] for _ in range(self._order.connections)
+            (await loop.create_unix_connection(lambda: _Connection(self), self._order.socket))[1]
+            for _ in range(self._order.connections)
         ]
         await asyncio.sleep(WARM_SECONDS)
         self.latencies, self.operations, begun = [], 0, time.perf_counter()
         await asyncio.sleep(self._order.seconds)
-        seconds, operations, latencies = time.perf_counter() - begun, self.operations, self.latencies
+        seconds, operations, latencies = (
+            time.perf_counter() - begun,
+            self.operations,
+            self.latencies,
+        )
         for each in talking:
             each.stop()
         await asyncio.gather(*(each.stopped for each in talking))
         if self.failed is not None:
             raise SystemExit(self.failed.decode(errors="replace"))
         jobs = next(self._jobs) - self._order.first_job
-        return Round(operations / seconds, *p50_and_p99_ms(latencies), jobs, time.process_time() - spent)
+        return Round(
+            operations / seconds, *p50_and_p99_ms(latencies), jobs, time.process_time() - spent
+        )
 
 
 class _Connection(asyncio.Protocol):
@@ -146,7 +161,10 @@ class _Connection(asyncio.Protocol):
 
 
 def _post(path: bytes, body: bytes) -> bytes:
-    return b"POST %b HTTP/1.1\r\nhost: bank\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (path, len(body), body)
+    return (
+        b"POST %b HTTP/1.1\r\nhost: bank\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+        % (path, len(body), body)
+    )
 
 
 def _length(said: bytes, end: int) -> int:

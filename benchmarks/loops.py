@@ -48,8 +48,16 @@ class Sums:
 
     __slots__ = ("charged", "deposited", "held", "link", "seq")
 
-    def __init__(self, deposited: int, charged: int, held: int, seq: int, link: bytes = LINK) -> None:
-        self.deposited, self.charged, self.held, self.seq, self.link = deposited, charged, held, seq, link
+    def __init__(
+        self, deposited: int, charged: int, held: int, seq: int, link: bytes = LINK
+    ) -> None:
+        self.deposited, self.charged, self.held, self.seq, self.link = (
+            deposited,
+            charged,
+            held,
+            seq,
+            link,
+        )
 
 
 class Loop:
@@ -66,7 +74,10 @@ class Loop:
         return 2 * pairs
 
     def _hold(self, size: int) -> list[Started]:
-        begun = [Started(number, self._allocations[number % len(self._allocations)]) for number in self._numbers(size)]
+        begun = [
+            Started(number, self._allocations[number % len(self._allocations)])
+            for number in self._numbers(size)
+        ]
         sums = self._lock({each.allocation for each in begun})
         runs, entries = [], []
         for number, allocation in begun:
@@ -74,7 +85,26 @@ class Loop:
             own.held += HELD
             own.seq += 1
             of = (allocation, allocation)  # its project has the same number
-            runs.append((number, "loop", number, STARTS, 0, *of, UID, "cpu", "held", HELD, 0, 0, 0, STARTS, STARTS + 90_000, number))
+            runs.append(
+                (
+                    number,
+                    "loop",
+                    number,
+                    STARTS,
+                    0,
+                    *of,
+                    UID,
+                    "cpu",
+                    "held",
+                    HELD,
+                    0,
+                    0,
+                    0,
+                    STARTS,
+                    STARTS + 90_000,
+                    number,
+                )
+            )
             entries.append(self._entry(number, allocation, own, "hold", HELD, number, STARTED))
         self._write(sums, runs, [], entries)
         return begun
@@ -99,16 +129,48 @@ class Loop:
         """Begin, and read what is there."""
         raise NotImplementedError
 
-    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[tuple[int, int]], entries: list[Row]) -> None:
+    def _write(
+        self,
+        sums: dict[int, Sums],
+        runs: list[Row],
+        closed: list[tuple[int, int]],
+        entries: list[Row],
+    ) -> None:
         """Write the sums, new `runs`, the ends of runs that were `closed` (by which entry, which run) and the entries, and commit."""
         raise NotImplementedError
 
     def close(self) -> None:
         raise NotImplementedError
 
-    def _entry(self, number: int, allocation: int, sums: Sums, kind: str, amount: int, run: int, details: str) -> Row:
+    def _entry(
+        self,
+        number: int,
+        allocation: int,
+        sums: Sums,
+        kind: str,
+        amount: int,
+        run: int,
+        details: str,
+    ) -> Row:
         after = (sums.deposited, sums.charged, sums.held, 0, 0)
-        return (number, allocation, sums.seq, STARTS, kind, amount, run, UID, 0, None, None, None, *after, None, details, sums.link)
+        return (
+            number,
+            allocation,
+            sums.seq,
+            STARTS,
+            kind,
+            amount,
+            run,
+            UID,
+            0,
+            None,
+            None,
+            None,
+            *after,
+            None,
+            details,
+            sums.link,
+        )
 
 
 class SqliteLoop(Loop):
@@ -117,7 +179,12 @@ class SqliteLoop(Loop):
     def __init__(self, path: Path, allocations: Sequence[int], first: int) -> None:
         super().__init__(allocations, first)
         self._db = driver.connect(str(path), isolation_level=None)
-        for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -65536"):
+        for setting in (
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "cache_size = -65536",
+        ):
             self._db.execute(f"PRAGMA {setting}")
 
     def close(self) -> None:
@@ -126,10 +193,19 @@ class SqliteLoop(Loop):
     def _lock(self, allocations: set[int]) -> dict[int, Sums]:
         self._db.execute("BEGIN IMMEDIATE")
         marks = ",".join("?" * len(allocations))
-        found = self._db.execute(f"SELECT id, deposited, charged, held, seq FROM allocation WHERE id IN ({marks})", list(allocations))
+        found = self._db.execute(
+            f"SELECT id, deposited, charged, held, seq FROM allocation WHERE id IN ({marks})",
+            list(allocations),
+        )
         return {number: Sums(*sums) for number, *sums in found}
 
-    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[tuple[int, int]], entries: list[Row]) -> None:
+    def _write(
+        self,
+        sums: dict[int, Sums],
+        runs: list[Row],
+        closed: list[tuple[int, int]],
+        entries: list[Row],
+    ) -> None:
         self._db.executemany(
             "UPDATE allocation SET charged = ?, held = ?, seq = ?, link = ? WHERE id = ?",
             [(own.charged, own.held, own.seq, own.link, number) for number, own in sums.items()],
@@ -145,7 +221,9 @@ class SqliteLoop(Loop):
             "elapsed_seconds = 1800, set_by = ? WHERE id = ?",
             [(CHARGED, *each) for each in closed],
         )
-        self._db.executemany(f"INSERT INTO journal ({ENTRY}) VALUES ({','.join('?' * 20)})", entries)
+        self._db.executemany(
+            f"INSERT INTO journal ({ENTRY}) VALUES ({','.join('?' * 20)})", entries
+        )
         self._db.execute("COMMIT")
 
 
@@ -155,11 +233,22 @@ class LinkingSqliteLoop(SqliteLoop):
     def _lock(self, allocations: set[int]) -> dict[int, Sums]:
         sums = super()._lock(allocations)
         marks = ",".join("?" * len(sums))
-        for number, link in self._db.execute(f"SELECT id, link FROM allocation WHERE id IN ({marks})", list(sums)):
+        for number, link in self._db.execute(
+            f"SELECT id, link FROM allocation WHERE id IN ({marks})", list(sums)
+        ):
             sums[number].link = link
         return sums
 
-    def _entry(self, number: int, allocation: int, sums: Sums, kind: str, amount: int, run: int, details: str) -> Row:
+    def _entry(
+        self,
+        number: int,
+        allocation: int,
+        sums: Sums,
+        kind: str,
+        amount: int,
+        run: int,
+        details: str,
+    ) -> Row:
         row = super()._entry(number, allocation, sums, kind, amount, run, details)
         sums.link = blake2b(encode(row), digest_size=32).digest()
         return (*row[:-1], sums.link)
@@ -177,11 +266,22 @@ class PostgresLoop(Loop):
 
     def _lock(self, allocations: set[int]) -> dict[int, Sums]:
         statement = "SELECT id, deposited, charged, held, seq FROM allocation WHERE id = ANY (%s) ORDER BY id FOR NO KEY UPDATE"
-        return {number: Sums(*sums) for number, *sums in self._db.execute(statement, [list(allocations)])}
+        return {
+            number: Sums(*sums)
+            for number, *sums in self._db.execute(statement, [list(allocations)])
+        }
 
-    def _write(self, sums: dict[int, Sums], runs: list[Row], closed: list[tuple[int, int]], entries: list[Row]) -> None:
+    def _write(
+        self,
+        sums: dict[int, Sums],
+        runs: list[Row],
+        closed: list[tuple[int, int]],
+        entries: list[Row],
+    ) -> None:
         numbers = list(sums)
-        charged, held, seqs = zip(*((own.charged, own.held, own.seq) for own in sums.values()), strict=True)
+        charged, held, seqs = zip(
+            *((own.charged, own.held, own.seq) for own in sums.values()), strict=True
+        )
         self._db.execute(
             "UPDATE allocation SET charged = new.charged, held = new.held, seq = new.seq, link = %s "
             "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held, seq) "
@@ -195,7 +295,9 @@ class PostgresLoop(Loop):
             [UID, numbers, list(charged), list(held)],
         )
         if runs:
-            self._insert("run", RUN, "bigint text" + " bigint" * 6 + " text text" + " bigint" * 7, runs)
+            self._insert(
+                "run", RUN, "bigint text" + " bigint" * 6 + " text text" + " bigint" * 7, runs
+            )
         if closed:
             self._db.execute(
                 "UPDATE run SET state = 'charged', held = 0, charged = %s, ended_at = 1700001800, outcome = 'COMPLETED', "
@@ -203,20 +305,31 @@ class PostgresLoop(Loop):
                 "FROM unnest(%s::bigint[], %s::bigint[]) AS new (set_by, id) WHERE run.id = new.id",
                 [CHARGED, *map(list, zip(*closed, strict=True))],
             )
-        kinds = "bigint bigint bigint bigint text" + " bigint" * 5 + " text bytea" + " bigint" * 5 + " text text bytea"
+        kinds = (
+            "bigint bigint bigint bigint text"
+            + " bigint" * 5
+            + " text bytea"
+            + " bigint" * 5
+            + " text text bytea"
+        )
         self._insert("journal", ENTRY, kinds, entries)
         self._db.commit()
 
     def _insert(self, table: str, columns: str, kinds: str, rows: list[Row]) -> None:
         arrays = ", ".join(f"%s::{kind}[]" for kind in kinds.split())
         values = [list(column) for column in zip(*rows, strict=True)]
-        self._db.execute(f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays})".encode(), values)
+        self._db.execute(
+            f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays})".encode(), values
+        )
 
 
 class PostgresCopyLoop(PostgresLoop):
     """The same, with new rows by COPY: the quickest way by hand that we know."""
 
     def _insert(self, table: str, columns: str, kinds: str, rows: list[Row]) -> None:
-        with self._db.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
+        with (
+            self._db.cursor() as cursor,
+            cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy,
+        ):
             for row in rows:
                 copy.write_row(row)

@@ -78,7 +78,9 @@ class Table(msgspec.Struct, frozen=True):
     schedules: tuple[Schedule, ...] = ()
 
 
-def rates(contenders: Mapping[str, Callable[[], int]], rounds: int, unit: str = "operations/s") -> dict[str, Figure]:
+def rates(
+    contenders: Mapping[str, Callable[[], int]], rounds: int, unit: str = "operations/s"
+) -> dict[str, Figure]:
     """What each contender does in a second: a function that does some and says how many. Rounds go in turn; one more goes before, unseen.
 
     Python looks for cycles among its objects as rarely as it does in our server (`fairbank.rest.server.serving`).
@@ -109,7 +111,14 @@ def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[F
 
 def at_least(what: str, figure: Figure, target: float) -> Promise:
     """A promise about a figure itself."""
-    return Promise(what=what, unit=figure.unit, value=figure.median, low=min(figure.rounds), high=max(figure.rounds), target=target)
+    return Promise(
+        what=what,
+        unit=figure.unit,
+        value=figure.median,
+        low=min(figure.rounds),
+        high=max(figure.rounds),
+        target=target,
+    )
 
 
 def at_most(what: str, figure: Figure, target: float) -> Promise:
@@ -119,7 +128,14 @@ def at_most(what: str, figure: Figure, target: float) -> Promise:
 def ratio(what: str, ours: Figure, theirs: Figure, target: float | None) -> Promise:
     """A promise about two figures of one run, or without a target only what they are: each round of ours beside the same of theirs."""
     found = [one / other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
-    return Promise(what=what, unit="x", value=statistics.median(found), low=min(found), high=max(found), target=target)
+    return Promise(
+        what=what,
+        unit="x",
+        value=statistics.median(found),
+        low=min(found),
+        high=max(found),
+        target=target,
+    )
 
 
 def percentile(values: Sequence[float], share: float) -> float:

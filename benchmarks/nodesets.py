@@ -37,14 +37,25 @@ def tables(rounds: int) -> list[Table]:
             "the first 300, flags": lambda: np.flatnonzero(left)[:300],
             "is there a run of 30, whole numbers": lambda: nodeset.has_run(numbers[0], 30),
             "all runs, whole numbers": lambda: nodeset.edges(numbers[0]),
-            "all runs, flags": lambda: np.flatnonzero(np.diff(left, prepend=False, append=False)).reshape(-1, 2),
+            "all runs, flags": lambda: np.flatnonzero(
+                np.diff(left, prepend=False, append=False)
+            ).reshape(-1, 2),
         },
         rounds,
     )
     by_name = {figure.name: figure for figure in figures}
     promises = tuple(
-        ratio(f"{what}: flags / whole numbers", by_name[f"{what}, flags"], by_name[f"{what}, whole numbers"], target)
-        for what, target in (("both", 3.0), ("how many of both", 1.2), ("one but not the other", 3.0))
+        ratio(
+            f"{what}: flags / whole numbers",
+            by_name[f"{what}, flags"],
+            by_name[f"{what}, whole numbers"],
+            target,
+        )
+        for what, target in (
+            ("both", 3.0),
+            ("how many of both", 1.2),
+            ("one but not the other", 3.0),
+        )
     )
     return [Table(f"Sets of {NODES:,} nodes", ABOUT, tuple(figures), promises)]
 
@@ -54,7 +65,9 @@ def words_of(flags: np.typing.NDArray[np.bool_]) -> np.typing.NDArray[np.uint64]
     return np.frombuffer(packed.tobytes() + bytes(-len(packed) % 8), np.uint64)
 
 
-def timed(contenders: Mapping[str, Callable[[], object]], rounds: int, *, times: int = 200) -> list[Figure]:
+def timed(
+    contenders: Mapping[str, Callable[[], object]], rounds: int, *, times: int = 200
+) -> list[Figure]:
     """Microseconds of one call each, in rounds that go in turn; one more goes before, unseen."""
     seen: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(-1, rounds):

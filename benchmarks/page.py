@@ -28,7 +28,13 @@ A figure is the median of its rounds, with their range; a ratio is the median of
 def page(claims: Iterable[Claim], remarks: Mapping[str, str]) -> str:
     """The page. `remarks` say of a claim, by its name, what limits it."""
     told = list(claims)
-    return "\n".join([HEAD, *_summary(told), *(line for claim in told for line in _claim(claim, remarks.get(claim.name, "")))])
+    return "\n".join(
+        [
+            HEAD,
+            *_summary(told),
+            *(line for claim in told for line in _claim(claim, remarks.get(claim.name, ""))),
+        ]
+    )
 
 
 def _summary(claims: list[Claim]) -> Iterator[str]:
@@ -43,13 +49,20 @@ def _summary(claims: list[Claim]) -> Iterator[str]:
 
 def drawings(claims: Iterable[Claim]) -> dict[str, str]:
     """The figures of the page, as SVG by the names of their files."""
-    return {_file(table): _drawing(table) for claim in claims for table in claim.tables if table.curves}
+    return {
+        _file(table): _drawing(table) for claim in claims for table in claim.tables if table.curves
+    }
 
 
 def _drawing(table: Table) -> str:
     medians = {each.name: each.median for each in table.figures}
-    curves = [Growth(curve.name, [(size, medians[name]) for size, name in curve.by_size]) for curve in table.curves]
-    about = f"Milliseconds by the number of {table.sizes}: {', '.join(curve.name for curve in curves)}"
+    curves = [
+        Growth(curve.name, [(size, medians[name]) for size, name in curve.by_size])
+        for curve in table.curves
+    ]
+    about = (
+        f"Milliseconds by the number of {table.sizes}: {', '.join(curve.name for curve in curves)}"
+    )
     return svg(figure(table.title, about, table.sizes, "milliseconds", curves))
 
 

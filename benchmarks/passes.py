@@ -40,9 +40,16 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         rounds,
     )
     tables = [Table("One pass", ABOUT, tuple(figures), (at_most("both passes", figures[-1], 500),))]
-    tables.append(_growing("nodes", {nodes: (nodes, 1_000) for nodes in (10, 100, 1_000, NODES)}, rounds, say))
     tables.append(
-        _growing("waiting jobs", {jobs: (1_000, jobs) for jobs in (100, 1_000, JOBS, *(() if short else (10 * JOBS,)))}, rounds, say)
+        _growing("nodes", {nodes: (nodes, 1_000) for nodes in (10, 100, 1_000, NODES)}, rounds, say)
+    )
+    tables.append(
+        _growing(
+            "waiting jobs",
+            {jobs: (1_000, jobs) for jobs in (100, 1_000, JOBS, *(() if short else (10 * JOBS,)))},
+            rounds,
+            say,
+        )
     )
     say(f"sets of {nodesets.NODES:,} nodes")
     return tables + nodesets.tables(rounds)
@@ -58,7 +65,13 @@ def _growing(what: str, sizes: Mapping[int, tuple[int, int]], rounds: int, say: 
         contenders[name] = partial(_both, crowded(nodes, jobs, free=nodes // 50))
         by_size.append((size, name))
     curve = Curve("both passes", tuple(by_size))
-    return Table(f"A pass by the number of {what}", GROWING, tuple(timed(contenders, rounds)), curves=(curve,), sizes=what)
+    return Table(
+        f"A pass by the number of {what}",
+        GROWING,
+        tuple(timed(contenders, rounds)),
+        curves=(curve,),
+        sizes=what,
+    )
 
 
 def _order(there: OnNodes) -> object:

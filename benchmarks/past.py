@@ -53,7 +53,11 @@ class Past(msgspec.Struct, frozen=True):
 def fill(store: Store, past: Past, say: Say) -> None:
     """Write the past into `store`, which must be empty."""
     with books(MEMORY, past.allocations) as begun, begun.bank.store.reading() as reader:
-        projects, entries, office = list(reader.scan_projects()), list(reader.scan_entries()), reader.office()
+        projects, entries, office = (
+            list(reader.scan_projects()),
+            list(reader.scan_entries()),
+            reader.office(),
+        )
         allocations = list(reader.scan_allocations())
     entries.sort(key=lambda entry: entry.id)
     told = _Telling(past, allocations, entries[-1].id)
@@ -130,18 +134,39 @@ class _Telling:
         return self._last_entry + 2 * job * len(self._opened) + place + 1
 
     def _hold(self, job: int, place: int) -> Entry:
-        held_by, start, project = self._held_by(job, place), self._past.started(job), self._opened[place].project
-        run = f'"run":["{CLUSTER}",{held_by},{start},0],"project":{project},"partition":"{PARTITION}"'
+        held_by, start, project = (
+            self._held_by(job, place),
+            self._past.started(job),
+            self._opened[place].project,
+        )
+        run = (
+            f'"run":["{CLUSTER}",{held_by},{start},0],"project":{project},"partition":"{PARTITION}"'
+        )
         details = f'{{{run},"start":{start},"until":{_until(start)}}}'
-        return self._entry(job, place, held_by, 1, start, Kind.HOLD, (HELD, job * CHARGED, HELD), details)
+        return self._entry(
+            job, place, held_by, 1, start, Kind.HOLD, (HELD, job * CHARGED, HELD), details
+        )
 
     def _charge(self, job: int, place: int) -> Entry:
-        number, ended = self._held_by(job, place) + len(self._opened), _ended(self._past.started(job))
+        number, ended = (
+            self._held_by(job, place) + len(self._opened),
+            _ended(self._past.started(job)),
+        )
         details = f'{{"outcome":"{OUTCOME}","elapsed_seconds":{ELAPSED_SECONDS},"ended":{ended},"written_off":0}}'
-        return self._entry(job, place, number, 2, ended, Kind.CHARGE, (CHARGED, (job + 1) * CHARGED, 0), details)
+        return self._entry(
+            job, place, number, 2, ended, Kind.CHARGE, (CHARGED, (job + 1) * CHARGED, 0), details
+        )
 
     def _entry(
-        self, job: int, place: int, number: int, step: int, at: Instant, kind: Kind, sums: tuple[int, int, int], details: str
+        self,
+        job: int,
+        place: int,
+        number: int,
+        step: int,
+        at: Instant,
+        kind: Kind,
+        sums: tuple[int, int, int],
+        details: str,
     ) -> Entry:
         """An entry that still carries the link of the one before it; `sums` are its amount and what is charged and held after it."""
         of = self._opened[place]

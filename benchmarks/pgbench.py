@@ -43,7 +43,9 @@ class Pgbench:
     """The program on one database, with so many clients at once. Several must not have batches: theirs would wait for each other in
     circles, for each takes the allocations of a batch in an order of its own."""
 
-    def __init__(self, installation: Installation, conninfo: str, allocations: int, clients: int) -> None:
+    def __init__(
+        self, installation: Installation, conninfo: str, allocations: int, clients: int
+    ) -> None:
         self._installation, self._conninfo, self._clients = installation, conninfo, clients
         self._allocations = allocations
 
@@ -57,7 +59,13 @@ class Pgbench:
         told = subprocess.run(
             [
                 str(self._installation.home / "bin" / "pgbench"),
-                *("--no-vacuum", "--protocol=prepared", "--file=-", f"--client={self._clients}", f"--transactions={each}"),
+                *(
+                    "--no-vacuum",
+                    "--protocol=prepared",
+                    "--file=-",
+                    f"--client={self._clients}",
+                    f"--transactions={each}",
+                ),
                 self._conninfo,
             ],
             input=_script(self._allocations, batch),

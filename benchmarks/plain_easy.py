@@ -47,7 +47,10 @@ def easy(jobs: list[tuple[int, int, int, int]], free: int) -> list[int]:
         insort(expected, (now + estimate, size, number))
 
     while coming < len(jobs) or ends:
-        now = min(ends[0][0] if ends else sys.maxsize, jobs[coming][0] if coming < len(jobs) else sys.maxsize)
+        now = min(
+            ends[0][0] if ends else sys.maxsize,
+            jobs[coming][0] if coming < len(jobs) else sys.maxsize,
+        )
         while ends and ends[0][0] == now:
             number = heappop(ends)[1]
             free += jobs[number][2]

@@ -28,14 +28,19 @@ class Node:
         self.raw_shares, self.is_user = raw_shares, is_user
         self.below: list[Node] = []
         self.shares_below = 0
-        self.usage = self.norm_shares = self.norm_usage = self.effective_usage = self.factor = self.level = 0.0
+        self.usage = self.norm_shares = self.norm_usage = self.effective_usage = self.factor = (
+            self.level
+        ) = 0.0
 
 
 class PlainFairTree:
     """A tree of nodes, made once; `rank` works out the columns for what was used."""
 
     def __init__(self, tree: Tree) -> None:
-        self.nodes = [Node(int(shares), is_user=bool(is_user)) for shares, is_user in zip(tree.shares, tree.is_user, strict=True)]
+        self.nodes = [
+            Node(int(shares), is_user=bool(is_user))
+            for shares, is_user in zip(tree.shares, tree.is_user, strict=True)
+        ]
         for node, above in zip(self.nodes, tree.shape.above.tolist(), strict=True):
             if above >= 0:
                 account = self.nodes[above]
@@ -78,7 +83,9 @@ class PlainFairTree:
         if node.norm_shares == 0:
             node.level = 0.0
         else:
-            node.level = node.norm_shares / node.effective_usage if node.effective_usage else math.inf
+            node.level = (
+                node.norm_shares / node.effective_usage if node.effective_usage else math.inf
+            )
 
 
 def _best_first(node: Node) -> tuple[float, bool]:

@@ -49,10 +49,15 @@ def run(order: Order) -> Round:
 
 _FACTS = (
     b"number=%%d\ncluster=local\njob=%%d\nsubmitted=%d\nrestart=0\nuid=1000\ngid=1000\naccount=p%%d\npartition=cpu\nqos=normal\n"
-    b"tres=cpu=16,mem=64000M,node=1,billing=16\nbilling=16\nlimit=3600\nstart=%d\nbatch=1\n" % (BEGAN, BEGAN)
+    b"tres=cpu=16,mem=64000M,node=1,billing=16\nbilling=16\nlimit=3600\nstart=%d\nbatch=1\n"
+    % (BEGAN, BEGAN)
 )
 _QUESTION = b"prolog\n" + _FACTS
-_END = b"epilog\n" + _FACTS + b"end=%d\nelapsed=1800\nsuspended=0\nstate=COMPLETED\nexit=0\nbegun=1\n" % (BEGAN + 1_800)
+_END = (
+    b"epilog\n"
+    + _FACTS
+    + b"end=%d\nelapsed=1800\nsuspended=0\nstate=COMPLETED\nexit=0\nbegun=1\n" % (BEGAN + 1_800)
+)
 _VERDICT, _RUN = b"verdict\n", b"\nsay=run\n"
 
 
@@ -105,7 +110,12 @@ class _Plugin(asyncio.Protocol):
             more += self._heard(received[begin + HEAD : begin + HEAD + length], now)
             begin += HEAD + length
         self._rest = received[begin:]
-        if more and not self.stopping and not self._order.every and self.jobs < (self._order.jobs or self.jobs + 1):
+        if (
+            more
+            and not self.stopping
+            and not self._order.every
+            and self.jobs < (self._order.jobs or self.jobs + 1)
+        ):
             self.begin(more)
         elif self._sending:
             self._flush()

@@ -55,9 +55,17 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         },
         rounds,
     )
-    plainly = Figure(plainly.name, plainly.unit, tuple(each * MILLION / PLAINLY for each in plainly.rounds))
+    plainly = Figure(
+        plainly.name, plainly.unit, tuple(each * MILLION / PLAINLY for each in plainly.rounds)
+    )
     queues = {size: f"{size:,} jobs" for size in SIZES}
-    grown = timed({name: partial(priorities, jobs.rows(slice(size)), to, SETTINGS, NOW) for size, name in queues.items()}, rounds)
+    grown = timed(
+        {
+            name: partial(priorities, jobs.rows(slice(size)), to, SETTINGS, NOW)
+            for size, name in queues.items()
+        },
+        rounds,
+    )
     promises = (
         at_most("priorities of a million jobs", ours, 60),
         ratio("plain Python / Fairbank", plainly, ours, 8),
@@ -76,9 +84,18 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def cluster() -> Scale:
-    totals = {"cpu": [64_000, 32_000, 16_000, 64_000], "mem": [256_000_000] * 4, "gres/gpu": [400, 400, 100, 800]}
+    totals = {
+        "cpu": [64_000, 32_000, 16_000, 64_000],
+        "mem": [256_000_000] * 4,
+        "gres/gpu": [400, 400, 100, 800],
+    }
     return scale(
-        nodes=1_000, cpus=64_000, partition_factors=[1, 2, 5, 10], qos_priorities=[0, 10, 100], association_max=1_000, totals=totals
+        nodes=1_000,
+        cpus=64_000,
+        partition_factors=[1, 2, 5, 10],
+        qos_priorities=[0, 10, 100],
+        association_max=1_000,
+        totals=totals,
     )
 
 
@@ -136,7 +153,10 @@ def plain_scale(to: Scale, settings: Settings) -> Plain:
         association_max=to.association_max,
         by_partition=[factor / max(1.0, *factors) * weights.partition for factor in factors],
         by_qos=[priority / (max(qoses) or 1.0) * weights.qos for priority in qoses],
-        tres=[(weights.tres.get(name, 0.0), totals) for name, totals in zip(to.tres, to.totals.tolist(), strict=True)],
+        tres=[
+            (weights.tres.get(name, 0.0), totals)
+            for name, totals in zip(to.tres, to.totals.tolist(), strict=True)
+        ],
     )
 
 

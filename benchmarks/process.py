@@ -26,7 +26,9 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """
 
 
-def taken(command: Sequence[str], *, folder: Path | None = None, told: Path = Path(os.devnull)) -> Taken:
+def taken(
+    command: Sequence[str], *, folder: Path | None = None, told: Path = Path(os.devnull)
+) -> Taken:
     """Run a command that must succeed, from a small process: Linux counts the memory of whoever starts a command as the command's. What it
     says is in the file `told`.
 
@@ -34,5 +36,7 @@ def taken(command: Sequence[str], *, folder: Path | None = None, told: Path = Pa
     """
     watching = [sys.executable, "-c", _WATCHED, str(told.absolute()), *command]
     known = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    said = subprocess.run(watching, check=True, capture_output=True, text=True, cwd=folder, env=known).stdout
+    said = subprocess.run(
+        watching, check=True, capture_output=True, text=True, cwd=folder, env=known
+    ).stdout
     return Taken(*map(float, said.split()))

@@ -38,7 +38,10 @@ class Scale(msgspec.Struct, frozen=True):
     rounds: int
 
 
-LONG, SHORT = Scale(Past(allocations=1_000, jobs_each=100), rounds=5), Scale(Past(allocations=100, jobs_each=100), rounds=2)
+LONG, SHORT = (
+    Scale(Past(allocations=1_000, jobs_each=100), rounds=5),
+    Scale(Past(allocations=100, jobs_each=100), rounds=2),
+)
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
@@ -49,12 +52,17 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         folder = stack.enter_context(sqlite_folder())
         server, _ = stack.enter_context(postgres_server())
         name = stack.enter_context(server.fresh_database())
-        for database, url in (("SQLite", f"sqlite:///{folder}/past.sqlite"), ("PostgreSQL", server.url(name))):
+        for database, url in (
+            ("SQLite", f"sqlite:///{folder}/past.sqlite"),
+            ("PostgreSQL", server.url(name)),
+        ):
             recorded = Recorded(folder / database)
             _prepare(url, recorded, scale.past, say)
             if database == "PostgreSQL":
                 with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
-                    connection.execute("VACUUM (ANALYZE)")  # as PostgreSQL itself does within minutes
+                    connection.execute(
+                        "VACUUM (ANALYZE)"
+                    )  # as PostgreSQL itself does within minutes
             with _bank(url) as bank:
                 seen = []
                 for number in range(scale.rounds):
@@ -130,4 +138,6 @@ def _reconciled(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
 
 def _check(came: Reconciled, runs: int) -> None:
     if (came.comparison.matched, came.clean) != (runs, True):
-        raise RuntimeError(f"{came.comparison.matched} of {runs} runs agree; the first that does not: {came.outcomes[:1]}")
+        raise RuntimeError(
+            f"{came.comparison.matched} of {runs} runs agree; the first that does not: {came.outcomes[:1]}"
+        )

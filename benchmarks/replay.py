@@ -35,9 +35,15 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         server, _ = stack.enter_context(postgres_server())
         month_file = folder / "month.swf"
         month_file.write_text("".join(write(*month(Centre(), SEED))))
-        files = {"A synthetic month": month_file} | ({} if short else {name: trace_file(SHARED, stem) for name, stem in TRACES.items()})
+        files = {"A synthetic month": month_file} | (
+            {} if short else {name: trace_file(SHARED, stem) for name, stem in TRACES.items()}
+        )
         urls = _Urls(folder, server)
-        return [_table(name, file, urls, 2 if short else ROUNDS, say) for name, file in files.items() if _is_there(name, file, say)]
+        return [
+            _table(name, file, urls, 2 if short else ROUNDS, say)
+            for name, file in files.items()
+            if _is_there(name, file, say)
+        ]
 
 
 def _is_there(name: str, file: Path, say: Say) -> bool:
@@ -57,13 +63,18 @@ def _table(name: str, trace: Path, urls: _Urls, rounds: int, say: Say) -> Table:
                 came.append(_replayed(url, trace))
     fingerprints = {each.fingerprint for came in seen.values() for each in came}
     if len(fingerprints) > 1:
-        raise RuntimeError(f"{name}: the stores come to other balances: {', '.join(sorted(fingerprints))}")
+        raise RuntimeError(
+            f"{name}: the stores come to other balances: {', '.join(sorted(fingerprints))}"
+        )
     one = seen["memory"][0]
     about = (
         f"{one.demand.jobs:,} jobs: each start a hold, each end a charge or a release, {sum(one.refusals.values()):,} refusals. At the end "
         f"every invariant held, and the balances of all three stores have the fingerprint {fingerprints.pop()}."
     )
-    figures = (Figure(store, "operations/s", tuple(each.operations / each.seconds for each in came)) for store, came in seen.items())
+    figures = (
+        Figure(store, "operations/s", tuple(each.operations / each.seconds for each in came))
+        for store, came in seen.items()
+    )
     return Table(f"{name} replayed", about, tuple(figures))
 
 
@@ -80,7 +91,11 @@ class _Urls:
             with self._server.fresh_database() as database:
                 yield self._server.url(database)
         else:
-            yield MEMORY if store == "memory" else f"sqlite:///{self._folder / f'{next(self._numbers)}.sqlite'}"
+            yield (
+                MEMORY
+                if store == "memory"
+                else f"sqlite:///{self._folder / f'{next(self._numbers)}.sqlite'}"
+            )
 
 
 def _replayed(url: str, trace: Path) -> Replayed:

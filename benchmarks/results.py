@@ -70,11 +70,16 @@ def this_machine() -> Machine:
 
 def _processor() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 def _postgresql() -> str:
     installation = postgres_installation()
     command = [str(installation.home / "bin" / "postgres"), "--version"]
-    told = subprocess.run(command, env=dict(installation.environment), capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        command, env=dict(installation.environment), capture_output=True, text=True, check=True
+    )
     return told.stdout.split()[2]

@@ -20,7 +20,13 @@ from tests.support import traces as recorded
 from tests.support.server import FAIRBANK
 
 SEED = 11
-YEARS = Centre(pools=(Pool("cpu", 768), Pool("gpu", 192, unit=8)), projects=40, users=300, jobs=200_000, days=800)
+YEARS = Centre(
+    pools=(Pool("cpu", 768), Pool("gpu", 192, unit=8)),
+    projects=40,
+    users=300,
+    jobs=200_000,
+    days=800,
+)
 SHARED = Path(os.environ.get("FAIRBANK_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 MEMORY_MIB = 110
 FIRST = 10_000
@@ -42,8 +48,15 @@ class Trace(NamedTuple):
     promised: float
 
 
-KTH = Trace("KTH-SP2", recorded.trace_file(SHARED, recorded.KTH), recorded.JOBS[recorded.KTH], 40_000)
-UBCCR = Trace("UB CCR week", recorded.trace_file(SHARED, recorded.UBCCR), recorded.JOBS[recorded.UBCCR], 15_000)
+KTH = Trace(
+    "KTH-SP2", recorded.trace_file(SHARED, recorded.KTH), recorded.JOBS[recorded.KTH], 40_000
+)
+UBCCR = Trace(
+    "UB CCR week",
+    recorded.trace_file(SHARED, recorded.UBCCR),
+    recorded.JOBS[recorded.UBCCR],
+    15_000,
+)
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
@@ -65,7 +78,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 def _is_there(trace: Trace, say: Say) -> bool:
     """The recorded traces are not ours to ship. One that is missing is told: its promises are not measured then."""
     if not trace.file.exists():
-        say(f"{trace.name} is left out: there is no {trace.file}; FAIRBANK_SHARED says in which folder data/swf is")
+        say(
+            f"{trace.name} is left out: there is no {trace.file}; FAIRBANK_SHARED says in which folder data/swf is"
+        )
     return trace.file.exists()
 
 
@@ -85,7 +100,9 @@ def _easy(trace: Trace, rounds: int, say: Say) -> Table:
         theirs.append(taken([sys.executable, "-m", "benchmarks.plain_easy", str(trace.file)]))
     rate = _rate("fairbank simulate --policy easy", trace.jobs, ours)
     plain = _rate("a plain loop", trace.jobs, theirs)
-    memory = Figure("memory of fairbank simulate, at the most", "MiB", tuple(each.memory for each in ours))
+    memory = Figure(
+        "memory of fairbank simulate, at the most", "MiB", tuple(each.memory for each in ours)
+    )
     about = f"{trace.jobs:,} jobs, whole process."
     promises = (
         at_least("EASY", rate, trace.promised),
@@ -97,9 +114,18 @@ def _easy(trace: Trace, rounds: int, say: Say) -> Table:
 
 def _slurm(trace: Trace, rounds: int, say: Say) -> Table:
     say(f"{trace.name} under Slurm's passes")
-    rate = _rate("fairbank simulate --policy slurm", trace.jobs, [_simulated(trace, "slurm") for _ in range(rounds)])
+    rate = _rate(
+        "fairbank simulate --policy slurm",
+        trace.jobs,
+        [_simulated(trace, "slurm") for _ in range(rounds)],
+    )
     about = f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s, priorities anew every 5 minutes."
-    return Table(f"Simulating Slurm: {trace.name}", about, (rate,), (at_least("Slurm's passes", rate, 5_000),))
+    return Table(
+        f"Simulating Slurm: {trace.name}",
+        about,
+        (rate,),
+        (at_least("Slurm's passes", rate, 5_000),),
+    )
 
 
 def _beside_accasim(trace: Trace, folder: Path, say: Say) -> list[Table]:
@@ -112,6 +138,15 @@ def _beside_accasim(trace: Trace, folder: Path, say: Say) -> list[Table]:
     ready, jobs = other.ready(trace.file, FIRST)
     say(f"{jobs:,} jobs of {trace.name} by AccaSim")
     theirs = _rate("AccaSim, EASY", jobs, [other.simulate(ready, 100)])
-    ours = _rate("fairbank simulate --policy easy", jobs, [_simulated(trace._replace(file=ready), "easy")])
+    ours = _rate(
+        "fairbank simulate --policy easy", jobs, [_simulated(trace._replace(file=ready), "easy")]
+    )
     about = f"The first {jobs:,} jobs. {accasim.ABOUT}"
-    return [Table(f"Beside AccaSim: {trace.name}", about, (ours, theirs), (ratio("Fairbank / AccaSim", ours, theirs, 10),))]
+    return [
+        Table(
+            f"Beside AccaSim: {trace.name}",
+            about,
+            (ours, theirs),
+            (ratio("Fairbank / AccaSim", ours, theirs, 10),),
+        )
+    ]

@@ -16,7 +16,13 @@ from benchmarks.stages import stages
 from fairbank.rest.sign_in.peers import peer_at
 from tests.support.postgres import PostgresServer
 
-LOOP, THREADS, COUNTER, DATABASE, CLIENTS = "event loop", "other threads of the server", "counter's process", "PostgreSQL", "clients"
+LOOP, THREADS, COUNTER, DATABASE, CLIENTS = (
+    "event loop",
+    "other threads of the server",
+    "counter's process",
+    "PostgreSQL",
+    "clients",
+)
 
 ABOUT = (
     "Processor time, user and system together, divided by the operations: a start or an end of a job is one. In Python the threads of a "
@@ -47,10 +53,17 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             for name, client in clients.items():
                 say(f"{name}, round {number + 1} of {scale.rounds}")
                 seen[name].append(_round(server.pid, client))
-        whole = Table("Where the time of an operation over HTTP goes", ABOUT, tuple(_figures(seen)), ())
+        whole = Table(
+            "Where the time of an operation over HTTP goes", ABOUT, tuple(_figures(seen)), ()
+        )
         with server.fresh_database() as database, books(server.url(database), ALLOCATIONS) as own:
             batches = 20 if short else 100
-            return [whole, stages(own, partial(_of_all, _backends(server, database)), (scale.rounds, batches), say)]
+            return [
+                whole,
+                stages(
+                    own, partial(_of_all, _backends(server, database)), (scale.rounds, batches), say
+                ),
+            ]
 
 
 def _round(postmaster: int, client: Client) -> Spent:
@@ -59,7 +72,10 @@ def _round(postmaster: int, client: Client) -> Spent:
     before = _spent(server, postmaster)
     came = client.round()
     after = _spent(server, postmaster)
-    spent = {CLIENTS: came.spent_seconds, **{where: after[where] - before[where] for where in after}}
+    spent = {
+        CLIENTS: came.spent_seconds,
+        **{where: after[where] - before[where] for where in after},
+    }
     return {where: seconds / (2 * came.jobs) for where, seconds in spent.items()}
 
 
@@ -68,7 +84,9 @@ def _figures(seen: Mapping[str, list[Spent]]) -> Iterator[Figure]:
         for where in (LOOP, THREADS, COUNTER, DATABASE, CLIENTS):
             if where == COUNTER and not any(each[where] for each in rounds):
                 continue  # it is among the threads
-            yield Figure(f"{name}: {where}", "µs", tuple(each[where] * 1_000_000 for each in rounds))
+            yield Figure(
+                f"{name}: {where}", "µs", tuple(each[where] * 1_000_000 for each in rounds)
+            )
 
 
 def _spent(server: int, postmaster: int) -> Spent:
@@ -84,7 +102,12 @@ def _spent(server: int, postmaster: int) -> Spent:
 def _backends(server: PostgresServer, database: str) -> list[int]:
     """The processes that serve the connections to a database."""
     with psycopg.connect(server.conninfo("postgres")) as connection:
-        return [pid for (pid,) in connection.execute("SELECT pid FROM pg_stat_activity WHERE datname = %s", (database,))]
+        return [
+            pid
+            for (pid,) in connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = %s", (database,)
+            )
+        ]
 
 
 def _of_all(processes: list[int]) -> float:
@@ -104,8 +127,14 @@ def _listener(path: str) -> int:
 def threads_of(process: int) -> dict[int, float]:
     """What each thread of a process has spent so far; the first has the number of the process."""
     tasks = Path(f"/proc/{process}/task").iterdir()
-    return {int(each.name): int((each / "schedstat").read_text().split()[0]) / 1e9 for each in tasks}
+    return {
+        int(each.name): int((each / "schedstat").read_text().split()[0]) / 1e9 for each in tasks
+    }
 
 
 def _children(process: int) -> list[int]:
-    return [int(each) for task in Path(f"/proc/{process}/task").iterdir() for each in (task / "children").read_text().split()]
+    return [
+        int(each)
+        for task in Path(f"/proc/{process}/task").iterdir()
+        for each in (task / "children").read_text().split()
+    ]

@@ -31,7 +31,9 @@ Spent = dict[str, float]
 """Seconds, by where they were spent and in which step."""
 
 
-def stages(books: Books, of_database: Callable[[], float], scale: tuple[int, int], say: Say) -> Table:
+def stages(
+    books: Books, of_database: Callable[[], float], scale: tuple[int, int], say: Say
+) -> Table:
     """So many rounds of so many pairs of batches; `of_database` is what the database has spent so far, in seconds."""
     rounds, batches = scale
     jobs = count(1)
@@ -84,4 +86,8 @@ def _asked(books: Books, wishes: Sequence[Hold | Charge], laps: _Laps) -> None:
 def _figures(seen: Sequence[Spent]) -> Iterator[Figure]:
     for where, steps in WHERE.items():
         for step in steps:
-            yield Figure(f"{where}: {step}", "µs", tuple(each[f"{step}: {where}"] * 1_000_000 for each in seen))
+            yield Figure(
+                f"{where}: {step}",
+                "µs",
+                tuple(each[f"{step}: {where}"] * 1_000_000 for each in seen),
+            )

@@ -14,12 +14,7 @@ from benchmarks.simulate import SHARED
 from tests.support.server import FAIRBANK
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR, trace_file
 
-TRACES = {
-    "KTH-SP2": KTH,
-    "Lublin-256": LUBLIN,
-    "MetaCentrum": METACENTRUM,
-    "UB CCR week": UBCCR,
-}
+TRACES = {"KTH-SP2": KTH, "Lublin-256": LUBLIN, "MetaCentrum": METACENTRUM, "UB CCR week": UBCCR}
 POLICIES = ("fcfs", "fifo", "easy", "conservative", "slurm")
 QUICK = ("fcfs", "easy")
 
@@ -37,7 +32,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     """One round: schedules come out the same each time. In short only the quick policies."""
     found = {name: trace_file(SHARED, stem) for name, stem in TRACES.items()}
     if not any(file.exists() for file in found.values()):
-        raise Missing(f"there is no trace in {SHARED}; FAIRBANK_SHARED says in which folder data/swf is")
+        raise Missing(
+            f"there is no trace in {SHARED}; FAIRBANK_SHARED says in which folder data/swf is"
+        )
     schedules: list[Schedule] = []
     with sqlite_folder() as folder:
         for name, file in found.items():

@@ -51,11 +51,27 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         ratio("plain Python / Fairbank, fading", theirs, ours, TIMES),
     )
     curves = tuple(
-        Curve(what, tuple((scale.associations, said) for scale in scales if (said := f"{what}, {_named(scale)}") in figures))
+        Curve(
+            what,
+            tuple(
+                (scale.associations, said)
+                for scale in scales
+                if (said := f"{what}, {_named(scale)}") in figures
+            ),
+        )
         for what in (TICKED, FADED, PLAINLY)
     )
     about = f"{TRES} TRES each, in a tree of {LEVELS} levels; one job runs for each hundred of them, and none where it says fading."
-    return [Table("A tick over everybody's usage", about, tuple(figures.values()), promises, curves, "associations")]
+    return [
+        Table(
+            "A tick over everybody's usage",
+            about,
+            tuple(figures.values()),
+            promises,
+            curves,
+            "associations",
+        )
+    ]
 
 
 def _named(scale: Scale) -> str:
@@ -67,7 +83,11 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
     none = jobs.only(np.zeros(scale.jobs, bool))
     books = tick(unused(payers, TRES), jobs, payers)
     # The lists hold doubles: less work than the long doubles that Slurm and we keep, so the ratio is too modest.
-    plain = [books.associations.tres.astype(float).tolist(), books.associations.raw.tolist(), books.associations.wall.tolist()]
+    plain = [
+        books.associations.tres.astype(float).tolist(),
+        books.associations.raw.tolist(),
+        books.associations.wall.tolist(),
+    ]
     contenders: dict[str, Callable[[], object]] = {
         TICKED: lambda: tick(books, jobs, payers),
         FADED: lambda: tick(books, none, payers),
@@ -84,7 +104,11 @@ def tick(books: Books, jobs: Jobs, payers: Payers) -> Books:
 def plainly(tres: list[list[float]], raw: list[float], wall: list[float]) -> Plain:
     """The same fading with lists, as short as Python says it."""
     left = (1 - 0.693 / RULES.decay.half_life) ** TICK
-    return [[each * left for each in row] for row in tres], [each * left for each in raw], [each * left for each in wall]
+    return (
+        [[each * left for each in row] for row in tres],
+        [each * left for each in raw],
+        [each * left for each in wall],
+    )
 
 
 def cluster(scale: Scale) -> tuple[Payers, Jobs]:
@@ -96,8 +120,12 @@ def cluster(scale: Scale) -> tuple[Payers, Jobs]:
     leaves = range(scale.associations // wide, scale.associations)
     who = np.array([chance.choice(leaves) for _ in range(scale.jobs)], np.int64)
     nobody = np.full(scale.jobs, -1, np.int64)
-    counts = np.array([[chance.randrange(1, 1_000) for _ in range(TRES)] for _ in range(scale.jobs)], np.uint64)
+    counts = np.array(
+        [[chance.randrange(1, 1_000) for _ in range(TRES)] for _ in range(scale.jobs)], np.uint64
+    )
     start, limit = np.full(scale.jobs, NOON, np.int64), np.full(scale.jobs, 60, np.int64)
     billed = counts[:, 0].astype(np.float64) * 1.25
-    jobs = Jobs(who, nobody, nobody, np.ones(scale.jobs), start, np.zeros_like(start), limit, billed, counts)
+    jobs = Jobs(
+        who, nobody, nobody, np.ones(scale.jobs), start, np.zeros_like(start), limit, billed, counts
+    )
     return Payers(parent, np.zeros(0, bool)), jobs

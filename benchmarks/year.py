@@ -14,7 +14,11 @@ from tests.support.server import FAIRBANK
 
 SEED = 11
 DAYS, MILLION = 365, 1_000_000
-POOLS = tuple(pool for number in range(10) for pool in (Pool(f"cpu{number}", 768), Pool(f"gpu{number}", 192, unit=8)))
+POOLS = tuple(
+    pool
+    for number in range(10)
+    for pool in (Pool(f"cpu{number}", 768), Pool(f"gpu{number}", 192, unit=8))
+)
 OURS, PLAIN = "fairbank simulate --policy easy", "a plain loop"
 ABOUT = f"""A synthetic centre of {sum(pool.processors for pool in POOLS):,} processors, 87 % of them at work, that is sent
 {MILLION:,} jobs in a year: its first days, and the year. Processor time of the whole process, EASY, the file not packed."""
@@ -34,10 +38,21 @@ def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
             last.append(taken([FAIRBANK, "simulate", str(trace), "--policy", "easy"]))
             if size != MILLION:  # the plain loop would take as long as all the rest
                 plain.append(taken([sys.executable, "-m", "benchmarks.plain_easy", str(trace)]))
-        figures += [_milliseconds(_name(who, size), rounds) for who, rounds in ((OURS, last), (PLAIN, plain)) if rounds]
+        figures += [
+            _milliseconds(_name(who, size), rounds)
+            for who, rounds in ((OURS, last), (PLAIN, plain))
+            if rounds
+        ]
         trace.unlink()
-    curves = tuple(Curve(who, tuple((size, _name(who, size)) for size in sizes if who == OURS or size != MILLION)) for who in (OURS, PLAIN))
-    grown = Table("Simulating more and more jobs", ABOUT, tuple(figures), curves=curves, sizes="jobs")
+    curves = tuple(
+        Curve(
+            who, tuple((size, _name(who, size)) for size in sizes if who == OURS or size != MILLION)
+        )
+        for who in (OURS, PLAIN)
+    )
+    grown = Table(
+        "Simulating more and more jobs", ABOUT, tuple(figures), curves=curves, sizes="jobs"
+    )
     return [grown] if short else [grown, _year(last)]
 
 
@@ -46,13 +61,18 @@ def _year(rounds: list[Taken]) -> Table:
     memory = Figure("its memory, at the most", "MiB", tuple(each.memory for each in rounds))
     about = f"{MILLION:,} jobs, as above. Of each job its start and its wait are kept, for the fingerprint and the medians."
     return Table(
-        "A year of a million jobs", about, (seconds, memory), (at_most("the year", seconds, SECONDS), at_most("memory", memory, MEMORY_MIB))
+        "A year of a million jobs",
+        about,
+        (seconds, memory),
+        (at_most("the year", seconds, SECONDS), at_most("memory", memory, MEMORY_MIB)),
     )
 
 
 def _made(folder: Path, jobs: int) -> Path:
     file = folder / f"{jobs}.swf"
-    centre = Centre(pools=POOLS, projects=100, users=1_000, jobs=jobs, days=max(1, round(jobs * DAYS / MILLION)))
+    centre = Centre(
+        pools=POOLS, projects=100, users=1_000, jobs=jobs, days=max(1, round(jobs * DAYS / MILLION))
+    )
     with file.open("w") as to:
         to.writelines(write(*month(centre, SEED)))
     return file

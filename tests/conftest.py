@@ -17,14 +17,18 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 FOR_TESTS = {"FAIRBANK_SHARED", "FAIRBANK_SHORT", "FAIRBANK_LIBMUNGE"}
 
 # Busy machines are slow now and then: no deadline for an example. `--hypothesis-profile campaign` looks longer.
-settings.register_profile("house", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "house", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("campaign", settings.get_profile("house"), max_examples=5_000)
 settings.load_profile("house")
 
 
 def pytest_configure() -> None:
     """Forget whose machine this is: no setting of a person's own bank may reach a test."""
-    for name in [name for name in os.environ if name.startswith("FAIRBANK_") and name not in FOR_TESTS]:
+    for name in [
+        name for name in os.environ if name.startswith("FAIRBANK_") and name not in FOR_TESTS
+    ]:
         del os.environ[name]
 
 

@@ -44,7 +44,11 @@ def faults(project: Mapping[str, Any], locks: Mapping[str, str]) -> Iterator[str
     for lock, text in locks.items():
         if "://" in text:
             yield f"{lock}: names a place of download; run `make lock`"
-        yield from (f"{lock}: {entry.split()[0]} has no hash" for entry in _ENTRY.findall(text) if "--hash=sha256:" not in entry)
+        yield from (
+            f"{lock}: {entry.split()[0]} has no hash"
+            for entry in _ENTRY.findall(text)
+            if "--hash=sha256:" not in entry
+        )
 
 
 def pins_of(lock: str) -> Pins:

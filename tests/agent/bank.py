@@ -37,13 +37,31 @@ class InProcessBank:
     def __init__(self, credit: int, policy: Policy | None = None) -> None:
         clusters = {CLUSTER: Cluster(CLUSTER, {PARTITION: Partition(PARTITION, "cpu")})}
         self.clock = StoppedClock(NOW)
-        rules = policy or Policy(clock_tolerance_seconds=DAY)  # the clock stands still, and runs end
-        self._services = services(MemoryStore(), clock=self.clock, staff=Staff(), clusters=clusters, policy=rules, key=b"k" * 32)
+        rules = policy or Policy(
+            clock_tolerance_seconds=DAY
+        )  # the clock stands still, and runs end
+        self._services = services(
+            MemoryStore(),
+            clock=self.clock,
+            staff=Staff(),
+            clusters=clusters,
+            policy=rules,
+            key=b"k" * 32,
+        )
         counter = self._services.counter
-        (found,) = counter.ask([Asked(CreateProject(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)])
+        (found,) = counter.ask(
+            [Asked(CreateProject(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)]
+        )
         assert isinstance(found, Done)
         start, end = Instant(0), Instant(BEGAN * 2)
-        wish = Open(project=found.project or 0, resource="cpu", category="x", start=start, end=end, deposit=SuMinutes(credit))
+        wish = Open(
+            project=found.project or 0,
+            resource="cpu",
+            category="x",
+            start=start,
+            end=end,
+            deposit=SuMinutes(credit),
+        )
         (opened,) = counter.ask([Asked(wish, NOW, 0)])
         assert isinstance(opened, Done)
         self.allocation = opened.allocation or 0
@@ -51,9 +69,15 @@ class InProcessBank:
     def bulk(self, body: bytes) -> list[ReportAnswer]:
         """POST /job/bulk."""
         read = [self._read(raw) for raw in msgspec.json.decode(body, type=Reports).reports]
-        prepared = iter(self._services.reports.prepare(US, [each for each in read if not isinstance(each, Trouble)]))
+        prepared = iter(
+            self._services.reports.prepare(
+                US, [each for each in read if not isinstance(each, Trouble)]
+            )
+        )
         asked = [each if isinstance(each, Trouble) else next(prepared) for each in read]
-        outcomes = iter(self._services.counter.ask([each for each in asked if isinstance(each, Asked)]))
+        outcomes = iter(
+            self._services.counter.ask([each for each in asked if isinstance(each, Asked)])
+        )
         return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]
 
     def _read(self, raw: msgspec.Raw) -> Report | Trouble:
@@ -67,7 +91,9 @@ class InProcessBank:
 
     def refusals(self) -> list[Reason]:
         """Why jobs were refused. A limit that came before its hold is only kept, and stopped nothing."""
-        found = self._services.runs.refusals(RefusalQuery(sight=Sight(everything=True)), Page(1_000))
+        found = self._services.runs.refusals(
+            RefusalQuery(sight=Sight(everything=True)), Page(1_000)
+        )
         return [no.reason for _, no in found if no.reason is not Reason.NO_HOLD]
 
     def sums(self) -> tuple[int, int]:
@@ -89,7 +115,14 @@ def _answer(came: object) -> ReportAnswer:
             return ReportAnswer(status=200 if came.again else 201, granted=granted(came))
         case Refusal():
             problem = problem_of_refusal(came)
-            return ReportAnswer(status=problem.status, detail=problem.detail, remedy=problem.remedy, refusal=refused(came))
+            return ReportAnswer(
+                status=problem.status,
+                detail=problem.detail,
+                remedy=problem.remedy,
+                refusal=refused(came),
+            )
         case Trouble():
-            return ReportAnswer(status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy)
+            return ReportAnswer(
+                status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy
+            )
     raise AssertionError(came)

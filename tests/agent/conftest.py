@@ -34,10 +34,22 @@ class Centre:
         self._client.post("/project", {"gname": account, "gid": self._gid})
         return self.allocation_of(account, "cpu", credit, end=end)
 
-    def allocation_of(self, account: str, resource: str, credit: int, *, end: str = "2040-01-01") -> int:
+    def allocation_of(
+        self, account: str, resource: str, credit: int, *, end: str = "2040-01-01"
+    ) -> int:
         """One more allocation of a project. Its number."""
-        wanted = {"account": account, "resource": resource, "category": "test", "start": "2020-01-01", "end": end}
-        return int(self._client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})["data"]["id"])
+        wanted = {
+            "account": account,
+            "resource": resource,
+            "category": "test",
+            "start": "2020-01-01",
+            "end": end,
+        }
+        return int(
+            self._client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})["data"][
+                "id"
+            ]
+        )
 
     def deposit(self, number: int, amount: int) -> None:
         self._client.post(f"/alloc/{number}/deposit", {"amount": amount, "comment": "test"})
@@ -60,7 +72,9 @@ class Centre:
         return found["charged"], found["held"]
 
     def jobs(self, account: str = ACCOUNT) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self._client.get("/job", {"account": account, "limit": 1000})["data"]
+        rows: list[dict[str, Any]] = self._client.get("/job", {"account": account, "limit": 1000})[
+            "data"
+        ]
         return rows
 
     def job(self, job_id: int) -> dict[str, Any]:

@@ -12,7 +12,16 @@ import msgspec
 
 from fairbank.cluster.job import Run
 from fairbank.slurm.frames import ANSWER_MAX, answer, bodies, encode
-from fairbank.slurm.records import VERSION, EpilogTold, Greeting, LimitChanged, Noted, PrologAsked, Verdict, Welcome
+from fairbank.slurm.records import (
+    VERSION,
+    EpilogTold,
+    Greeting,
+    LimitChanged,
+    Noted,
+    PrologAsked,
+    Verdict,
+    Welcome,
+)
 from tests.support.waiting import wait_until
 
 CLUSTER, ACCOUNT, PARTITION = "local", "chem", "cpu"
@@ -30,8 +39,15 @@ def limits(job: int, seconds: int | None, **more: Any) -> LimitChanged:
     return LimitChanged(**_facts(job) | {"limit_seconds": seconds} | more)
 
 
-def ends(job: int, elapsed: int = HOUR, *, begun: bool = True, state: str = "COMPLETED", **more: Any) -> EpilogTold:
-    end = {"end": BEGAN + elapsed, "elapsed_seconds": elapsed, "suspended_seconds": 0, "exit_status": 0}
+def ends(
+    job: int, elapsed: int = HOUR, *, begun: bool = True, state: str = "COMPLETED", **more: Any
+) -> EpilogTold:
+    end = {
+        "end": BEGAN + elapsed,
+        "elapsed_seconds": elapsed,
+        "suspended_seconds": 0,
+        "exit_status": 0,
+    }
     return EpilogTold(**_facts(job) | end | {"begun": begun, "state": state} | more)
 
 
@@ -126,7 +142,9 @@ class Plugin:
                 self._kept.pop(said.number, None)
         return True
 
-    def wait(self, numbers: Iterable[int], seconds: float = 30, *, again: bool = False) -> list[Verdict | Noted]:
+    def wait(
+        self, numbers: Iterable[int], seconds: float = 30, *, again: bool = False
+    ) -> list[Verdict | Noted]:
         """The answers to these. `again`: connect again when the agent goes away."""
         wanted = list(numbers)
 
@@ -138,7 +156,9 @@ class Plugin:
         wait_until(there, f"{len(wanted)} answers", seconds=seconds)
         return [self.answers[number] for number in wanted]
 
-    def settle(self, *told: Said, seconds: float = 30, again: bool = False) -> list[Verdict | Noted]:
+    def settle(
+        self, *told: Said, seconds: float = 30, again: bool = False
+    ) -> list[Verdict | Noted]:
         """Say these and wait for their answers."""
         return self.wait(self.say(*told), seconds, again=again)
 

@@ -35,7 +35,10 @@ class RunningAgent(Daemon):
     ) -> None:
         super().__init__(Account.ourselves(), "fb-agent-")
         self.socket, self.control = socket or self.folder / "prep.sock", self.folder / "agent.sock"
-        self.outbox, self.config = outbox or self.folder / "outbox.sqlite", self.folder / "agent.toml"
+        self.outbox, self.config = (
+            outbox or self.folder / "outbox.sqlite",
+            self.folder / "agent.toml",
+        )
         self.config.write_text(
             f'log = "short"\n'
             f'[plugin]\nsocket = "{self.socket}"\nslurm_user = {slurm_user}\n'
@@ -48,13 +51,26 @@ class RunningAgent(Daemon):
     @property
     def environment(self) -> dict[str, str]:
         passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        return {**passed, "HOME": str(self.folder), "LC_ALL": "C.UTF-8", "TZ": "UTC", "FAIRBANK_AGENT_CONFIG": str(self.config)}
+        return {
+            **passed,
+            "HOME": str(self.folder),
+            "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+            "FAIRBANK_AGENT_CONFIG": str(self.config),
+        }
 
     def status(self) -> dict[str, Any]:
         return Client(parse_address(f"unix:{self.control}"), timeout_seconds=5).get("/status")
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([FAIRBANK, *words], env=self.environment, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            [FAIRBANK, *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
 
     def said(self) -> str:
         """All that it wrote to its log."""
@@ -62,7 +78,9 @@ class RunningAgent(Daemon):
 
     def wait_until_empty(self, seconds: float = 30) -> None:
         """Until the bank has answered all that waits."""
-        wait_until(lambda: self.status()["outbox"]["letters"] == 0, "an empty outbox", seconds=seconds)
+        wait_until(
+            lambda: self.status()["outbox"]["letters"] == 0, "an empty outbox", seconds=seconds
+        )
 
     def _command(self) -> list[str]:
         return [FAIRBANK, "agent"]

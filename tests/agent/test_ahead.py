@@ -12,7 +12,9 @@ from tests.agent.plugin import asks, ends
 from tests.agent.scenes import state_of, verdict, world_with
 
 
-def test_an_open_partition_goes_on_when_the_bank_refuses_later(tmp_path: Path, bank: InProcessBank) -> None:
+def test_an_open_partition_goes_on_when_the_bank_refuses_later(
+    tmp_path: Path, bank: InProcessBank
+) -> None:
     world = world_with(tmp_path, bank, silence=Silence.OPEN)
     dear = asks(1).billing * 1_000
     world.say(asks(1, billing=dear))
@@ -26,7 +28,9 @@ def test_an_open_partition_goes_on_when_the_bank_refuses_later(tmp_path: Path, b
     world.close()
 
 
-def test_a_job_runs_ahead_of_the_bank_only_where_much_was_left_lately(tmp_path: Path, bank: InProcessBank) -> None:
+def test_a_job_runs_ahead_of_the_bank_only_where_much_was_left_lately(
+    tmp_path: Path, bank: InProcessBank
+) -> None:
     world = world_with(tmp_path, bank, ahead=10)
     world.say(asks(1))
     world.listen()
@@ -50,12 +54,16 @@ def test_a_job_runs_ahead_of_the_bank_only_where_much_was_left_lately(tmp_path: 
     world.close()
 
 
-def test_a_job_that_ran_ahead_and_was_refused_is_charged_at_its_end(tmp_path: Path, bank: InProcessBank) -> None:
+def test_a_job_that_ran_ahead_and_was_refused_is_charged_at_its_end(
+    tmp_path: Path, bank: InProcessBank
+) -> None:
     world = world_with(tmp_path, bank, ahead=1)
     for job in (1, 2):
         world.say(asks(job, billing=asks(job).billing * 40))
         world.settle()
-    world.core.credit.learn({"do": "", "cluster": "local", "account": "chem", "partition": "cpu"}, RICH, world.now)
+    world.core.credit.learn(
+        {"do": "", "cluster": "local", "account": "chem", "partition": "cpu"}, RICH, world.now
+    )
     world.settled.clear()
     world.say(asks(3, billing=asks(3).billing * 40))
     assert verdict(world) == "run"

@@ -25,7 +25,11 @@ STEPS = st.sampled_from(
     "next next next send send arrive arrive write listen listen again reconnect kill lost answer-lost full time load".split()
 )
 PLAN = st.lists(st.tuples(STEPS, st.integers(0, JOBS - 1)), min_size=10, max_size=120)
-LIVES = st.lists(st.sampled_from(("plain", "longer", "shorter", "cancelled early", "unasked")), min_size=JOBS, max_size=JOBS)
+LIVES = st.lists(
+    st.sampled_from(("plain", "longer", "shorter", "cancelled early", "unasked")),
+    min_size=JOBS,
+    max_size=JOBS,
+)
 
 WINDOWS = st.sampled_from((1, 3, 4_000))
 """With a small one letters wait on the disk alone."""
@@ -139,11 +143,25 @@ def play(world: World, lives: Lives, plan: list[tuple[str, int]]) -> None:
     raise AssertionError("the lives do not end")
 
 
-@given(PLAN, LIVES, st.sampled_from(list(Silence)), st.sampled_from((0, 2)), WINDOWS, st.sampled_from((0, 2)))
+@given(
+    PLAN,
+    LIVES,
+    st.sampled_from(list(Silence)),
+    st.sampled_from((0, 2)),
+    WINDOWS,
+    st.sampled_from((0, 2)),
+)
 def test_any_order_repetition_or_loss_ends_in_the_same_books(
-    plan: list[tuple[str, int]], kinds: list[str], silence: Silence, ahead: int, window: int, gather: int
+    plan: list[tuple[str, int]],
+    kinds: list[str],
+    silence: Silence,
+    ahead: int,
+    window: int,
+    gather: int,
 ) -> None:
-    with world_of(10**6, PartitionTerms(patience=4, silence=silence, ahead=ahead), window, gather) as world:
+    with world_of(
+        10**6, PartitionTerms(patience=4, silence=silence, ahead=ahead), window, gather
+    ) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)
         event(f"{len(lives.begun)} of {JOBS} began")
@@ -154,7 +172,9 @@ def test_any_order_repetition_or_loss_ends_in_the_same_books(
 
 
 @given(PLAN, LIVES, st.sampled_from(list(Silence)), WINDOWS)
-def test_a_poor_project_never_pays_beyond_its_credit(plan: list[tuple[str, int]], kinds: list[str], silence: Silence, window: int) -> None:
+def test_a_poor_project_never_pays_beyond_its_credit(
+    plan: list[tuple[str, int]], kinds: list[str], silence: Silence, window: int
+) -> None:
     with world_of(400, PartitionTerms(patience=4, silence=silence), window) as world:
         lives = Lives(world, kinds)
         play(world, lives, plan)

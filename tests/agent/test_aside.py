@@ -40,14 +40,34 @@ def unread(number: int = 1, body: bytes = b"") -> Unread:
 def test_kind_number_partition_and_batch_are_salvaged() -> None:
     found = salvaged(encode(asks(7, number=12, partition="gpu"))[4:] + b"shape=round\n", WHY)
     assert found is not None
-    assert (found.number, found.kind, found.partition, found.batch, found.is_question) == (12, "prolog", "gpu", True, True)
+    assert (found.number, found.kind, found.partition, found.batch, found.is_question) == (
+        12,
+        "prolog",
+        "gpu",
+        True,
+        True,
+    )
     odd = salvaged(b"prelude\nnumber=3\n\xff\nbatch=yes\npartition=a\npartition=b\n", WHY)
     assert odd is not None
-    assert (odd.number, odd.kind, odd.partition, odd.batch, odd.is_question) == (3, "other", "", False, False)
+    assert (odd.number, odd.kind, odd.partition, odd.batch, odd.is_question) == (
+        3,
+        "other",
+        "",
+        False,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"epilog\n", b"epilog\nnumber=1\nnumber=2\n", b"epilog\nnumber=-1\n", b"epilog\nnumber=01\n", b"hello\nnumber=1\n"]
+    "body",
+    [
+        b"",
+        b"epilog\n",
+        b"epilog\nnumber=1\nnumber=2\n",
+        b"epilog\nnumber=-1\n",
+        b"epilog\nnumber=01\n",
+        b"hello\nnumber=1\n",
+    ],
 )
 def test_without_a_number_there_is_nothing_to_answer(body: bytes) -> None:
     assert salvaged(body, WHY) is None
@@ -61,7 +81,11 @@ def test_the_file_is_taken_up_by_the_next_agent_and_may_be_moved_away(tmp_path: 
     assert (first.frames, first.last) == (0, None)
     first.keep([unread(1, b"\xffa"), unread(2)], 0)
     line = json.loads((tmp_path / "aside").read_bytes().splitlines()[0])
-    assert (line["at"], line["number"], b64decode(line["body"])) == ("1970-01-01T00:00:00Z", 1, b"\xffa")
+    assert (line["at"], line["number"], b64decode(line["body"])) == (
+        "1970-01-01T00:00:00Z",
+        1,
+        b"\xffa",
+    )
     assert (tmp_path / "aside").stat().st_mode & 0o777 == 0o600
     second = AsideFile(tmp_path / "aside")
     assert (second.frames, second.last) == (2, "epilog: 'x' is not known here (key)")
@@ -94,9 +118,14 @@ def test_what_stands_there_in_its_stead_is_not_written_to(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_plugin_of_another_release_is_answered_and_what_comes_behind_is_heard(centre: Centre) -> None:
+def test_a_plugin_of_another_release_is_answered_and_what_comes_behind_is_heard(
+    centre: Centre,
+) -> None:
     centre.project(ACCOUNT, 1_000 * SU)
-    with agent_at(centre.address, tables='[partitions.debug]\nsilence = "open"\n') as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(centre.address, tables='[partitions.debug]\nsilence = "open"\n') as agent,
+        Plugin(agent.socket) as plugin,
+    ):
         plugin.send_raw(
             strange(encode(asks(1, number=101)))
             + strange(encode(asks(2, number=102, partition="debug")))
@@ -123,7 +152,13 @@ def told_of(agent: RunningAgent) -> None:
     """In the log once each, in the status, in the metrics, in the file; and over when that is moved away."""
     file = agent.outbox.with_suffix(".aside")
     wait_until(lambda: agent.status()["aside"]["frames"] == 5, "all frames to be in the file")
-    assert [json.loads(line)["number"] for line in file.read_bytes().splitlines()] == [101, 102, 103, 104, 105]
+    assert [json.loads(line)["number"] for line in file.read_bytes().splitlines()] == [
+        101,
+        102,
+        103,
+        104,
+        105,
+    ]
     assert agent.said().count("a frame is not understood: prolog") == 1
     assert "fairbank reconcile --fix charges what is missing" in agent.said()
     shown = agent.command("agent", "status")

@@ -70,7 +70,9 @@ def asked_again(world: World, *, by_another_agent: bool) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("by_another_agent", [False, True])
-def test_a_run_that_was_put_off_does_not_begin_after_its_end(world: World, by_another_agent: bool) -> None:
+def test_a_run_that_was_put_off_does_not_begin_after_its_end(
+    world: World, by_another_agent: bool
+) -> None:
     """It is released in the books: were it let run, nobody would pay for it."""
     world.say(asks(1))
     lose_a_request(world)
@@ -85,7 +87,9 @@ def test_a_run_that_was_put_off_does_not_begin_after_its_end(world: World, by_an
     assert world.bank.sums() == (0, 60)
 
 
-def test_an_agent_that_lost_its_memory_puts_off_what_the_bank_knows_as_never_begun(world: World) -> None:
+def test_an_agent_that_lost_its_memory_puts_off_what_the_bank_knows_as_never_begun(
+    world: World,
+) -> None:
     world.say(asks(1))
     world.settle()
     world.say(ends(1, 0, begun=False, state="REQUEUED"))
@@ -93,7 +97,9 @@ def test_an_agent_that_lost_its_memory_puts_off_what_the_bank_knows_as_never_beg
     world.lose_memory()
     assert asked_again(world, by_another_agent=False) == ("hold", SILENCE)
     assert state_of(world, 1) is State.REFUSED
-    assert world.core.lost_touch(world.now + SETTLED_SECONDS), "the plug-in is to release it, so that it comes as another run"
+    assert world.core.lost_touch(world.now + SETTLED_SECONDS), (
+        "the plug-in is to release it, so that it comes as another run"
+    )
     assert asked_again(world, by_another_agent=True) == ("hold", SILENCE)
     assert world.bank.sums() == (0, 0)
 

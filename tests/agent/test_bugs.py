@@ -14,7 +14,9 @@ from fairbank.slurm.agent.settings import agent_settings
 LIFE_SECONDS = 30
 
 
-def test_an_agent_whose_clock_stops_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_agent_whose_clock_stops_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Else questions would wait beyond their deadlines for an agent that seems to live."""
     ticks: list[float] = []
 

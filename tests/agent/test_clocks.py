@@ -39,14 +39,24 @@ def ran_for(world: World, told: EpilogTold) -> None:
 # --- back ---
 
 
-def test_a_run_that_ended_before_it_began_costs_nothing_and_leaves_no_hold(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_that_ended_before_it_began_costs_nothing_and_leaves_no_hold(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     ran_for(world, ends_before_it_began())
     assert world.bank.sums() == (0, 0)
     (run,) = world.bank.runs()
-    assert (run.state, run.outcome, run.elapsed_seconds, run.ended) == (RunState.RELEASED, "COMPLETED", 0, BEGAN - BACK)
+    assert (run.state, run.outcome, run.elapsed_seconds, run.ended) == (
+        RunState.RELEASED,
+        "COMPLETED",
+        0,
+        BEGAN - BACK,
+    )
     assert world.outbox.left()[1] == []
     assert world.bank.is_sound()
-    assert f"ended {BACK} s before it began: slurmctld's clock was set back. It costs nothing" in caplog.text
+    assert (
+        f"ended {BACK} s before it began: slurmctld's clock was set back. It costs nothing"
+        in caplog.text
+    )
     assert "fairbank doctor --slurm" in caplog.text
 
 
@@ -58,7 +68,9 @@ def test_nor_does_one_that_nobody_held_anything_for(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_through_a_real_agent_and_a_real_bank(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_through_a_real_agent_and_a_real_bank(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
     assert plugin.verdict(asks(1)).say == "run"
     plugin.settle(ends_before_it_began())
@@ -79,7 +91,10 @@ def test_a_run_that_lasted_beyond_its_limit_costs_what_slurm_tells_once_that_tim
     world = world_with(tmp_path, bank)
     ran_for(world, ends(1, FORWARD))
     assert bank.sums() == (0, 60)
-    assert f"lasted {FORWARD} s with a limit of {HOUR} s: was slurmctld's clock set forward?" in caplog.text
+    assert (
+        f"lasted {FORWARD} s with a limit of {HOUR} s: was slurmctld's clock set forward?"
+        in caplog.text
+    )
     assert "fairbank refund" in caplog.text
     bank.clock.at = Instant(BEGAN + FORWARD)
     world.pass_time(EARLY_SECONDS)
@@ -104,7 +119,9 @@ def test_but_never_more_than_there_is(tmp_path: Path) -> None:
 # --- neither ---
 
 
-def test_a_run_that_lasted_longer_than_its_two_times_allow_is_left_to_accounting(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_that_lasted_longer_than_its_two_times_allow_is_left_to_accounting(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     """Set back while it was suspended. Reconciling charges it as accounting has it; until then its hold stays."""
     ran_for(world, ends(1, 600, elapsed_seconds=2 * HOUR))
     assert world.bank.sums() == (0, 60)

@@ -49,7 +49,9 @@ def test_a_right_that_is_missing_drops_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("trouble", [Malformed("no"), Trouble("a bug of the bank")])
-def test_one_report_that_the_bank_cannot_take_spoils_no_other(world: World, trouble: Trouble) -> None:
+def test_one_report_that_the_bank_cannot_take_spoils_no_other(
+    world: World, trouble: Trouble
+) -> None:
     for job in range(1, 6):
         world.say(ends(job, 60))
     for _ in range(200):
@@ -71,10 +73,14 @@ def test_one_report_that_the_bank_cannot_take_spoils_no_other(world: World, trou
     assert (told["what"], told["count"]) == ("set aside", 1)
     assert told["words"] == f"complete of {ends(3).run}: {trouble.message}"
     assert "fairbank reconcile --fix" in told["remedy"]
-    assert b'fairbank_agent_mishaps_total{what="set aside"} 1.0' in Metrics(world.core, Looks()).page(world.now)
+    assert b'fairbank_agent_mishaps_total{what="set aside"} 1.0' in Metrics(
+        world.core, Looks()
+    ).page(world.now)
 
 
-def test_a_limit_without_end_is_noted_and_warned_of(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_limit_without_end_is_noted_and_warned_of(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.say(limits(1, None))
     world.listen()
     assert world.told == {}

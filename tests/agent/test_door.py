@@ -63,7 +63,9 @@ def connected(agent: RunningAgent) -> socket.socket:
 
 def befallen(agent: RunningAgent, what: str) -> dict[str, Any]:
     """What its status tells of this kind."""
-    return next((dict(each) for each in agent.status()["mishaps"] if each["what"] == what), {"count": 0})
+    return next(
+        (dict(each) for each in agent.status()["mishaps"] if each["what"] == what), {"count": 0}
+    )
 
 
 def is_closed(wire: socket.socket) -> bool:
@@ -79,7 +81,9 @@ def is_closed(wire: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_is_told_in_the_log_and_hung_up_on(shared: tuple[Centre, RunningAgent], garbage: bytes) -> None:
+def test_garbage_is_told_in_the_log_and_hung_up_on(
+    shared: tuple[Centre, RunningAgent], garbage: bytes
+) -> None:
     _, agent = shared
     before = agent.said().count("garbage")
     with connected(agent) as wire:
@@ -95,7 +99,9 @@ def test_garbage_is_told_in_the_log_and_hung_up_on(shared: tuple[Centre, Running
         assert plugin.verdict(asks(1)).say == "run"
 
 
-def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(shared: tuple[Centre, RunningAgent]) -> None:
+def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(
+    shared: tuple[Centre, RunningAgent],
+) -> None:
     _, agent = shared
     with Plugin(agent.socket) as plugin:
         said = encode(asks(2, number=77))
@@ -108,18 +114,28 @@ def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(shared: tup
         assert plugin.verdict(asks(3)).say == "run"
 
 
-def test_a_hello_that_breaks_off_is_garbage_and_a_plug_ins_broken_frame_is_not(shared: tuple[Centre, RunningAgent]) -> None:
+def test_a_hello_that_breaks_off_is_garbage_and_a_plug_ins_broken_frame_is_not(
+    shared: tuple[Centre, RunningAgent],
+) -> None:
     """A slurmctld that was killed while it spoke says all of it again, and nobody need look at it."""
     _, agent = shared
-    before, dropped = befallen(agent, "garbage")["count"], agent.said().count("hung up within a frame")
+    before, dropped = (
+        befallen(agent, "garbage")["count"],
+        agent.said().count("hung up within a frame"),
+    )
     for said in (HELLO[:9], HELLO + QUESTION[:9]):
         with connected(agent) as wire:
             wire.sendall(said)
             wire.shutdown(socket.SHUT_WR)
             assert is_closed(wire)
-    wait_until(lambda: agent.said().count("hung up within a frame") == dropped + 2, "two lines in the log")
+    wait_until(
+        lambda: agent.said().count("hung up within a frame") == dropped + 2, "two lines in the log"
+    )
     told = befallen(agent, "garbage")
-    assert (told["count"], told["words"].rpartition(": ")[2]) == (before + 1, "hung up within a frame")
+    assert (told["count"], told["words"].rpartition(": ")[2]) == (
+        before + 1,
+        "hung up within a frame",
+    )
 
 
 def test_only_slurmctld_and_root_may_speak(shared: tuple[Centre, RunningAgent]) -> None:
@@ -136,9 +152,15 @@ def test_only_slurmctld_and_root_may_speak(shared: tuple[Centre, RunningAgent]) 
         with wire:
             assert is_closed(wire)
     told = befallen(agent, "stranger")  # the log has one line of the three
-    assert (told["count"], told["words"]) == (3, "a process of user 65534 wanted to speak for slurmctld")
+    assert (told["count"], told["words"]) == (
+        3,
+        "a process of user 65534 wanted to speak for slurmctld",
+    )
     assert told["since"] <= told["last"] <= time.time()
-    wait_until(lambda: "a process of user 65534 wanted to speak for slurmctld" in agent.said(), "a line in the log")
+    wait_until(
+        lambda: "a process of user 65534 wanted to speak for slurmctld" in agent.said(),
+        "a line in the log",
+    )
     assert "set plugin.slurm_user" in agent.said()
 
 
@@ -155,7 +177,9 @@ def test_too_many_plug_ins_are_sent_away(shared: tuple[Centre, RunningAgent]) ->
         assert plugin.verdict(asks(4)).say == "run"
 
 
-def test_a_plug_in_that_reads_nothing_is_not_listened_to_for_ever(shared: tuple[Centre, RunningAgent]) -> None:
+def test_a_plug_in_that_reads_nothing_is_not_listened_to_for_ever(
+    shared: tuple[Centre, RunningAgent],
+) -> None:
     _, agent = shared
     with connected(agent) as wire:
         wire.setblocking(False)

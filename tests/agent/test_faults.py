@@ -35,11 +35,15 @@ def frozen(centre: Centre) -> Iterator[None]:
         os.kill(centre.server.pid, signal.SIGCONT)
 
 
-def test_an_agent_killed_with_questions_open_asks_the_bank_again_by_itself(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_an_agent_killed_with_questions_open_asks_the_bank_again_by_itself(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     with frozen(centre):
         numbers = plugin.say(*(asks(job) for job in range(1, 51)))
-        wait_until(lambda: plugin.hear() and agent.status()["questions"] == 50, "the questions to be heard")
+        wait_until(
+            lambda: plugin.hear() and agent.status()["questions"] == 50, "the questions to be heard"
+        )
         plugin.settle(ends(99))  # noted, so that what was heard before it is on the disk
         agent.kill()
         plugin.hang_up()
@@ -53,7 +57,10 @@ def test_an_agent_killed_with_questions_open_asks_the_bank_again_by_itself(centr
 
 def test_open_lets_run_and_reports_later(centre: Centre) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
-    with agent_at(centre.address, tables='[terms]\nsilence = "open"\npatience = 0.2') as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(centre.address, tables='[terms]\nsilence = "open"\npatience = 0.2') as agent,
+        Plugin(agent.socket) as plugin,
+    ):
         centre.server.kill()
         assert plugin.verdict(asks(1)).say == "run"
         assert plugin.verdict(asks(2)).say == "run"
@@ -77,7 +84,10 @@ def test_closed_puts_off_and_calls_the_plug_in_again_when_the_bank_is_back(centr
         assert plugin.verdict(asks(2, partition="gpu")).say == "run"
         plugin.settle(ends(1, 0, begun=False, state="REQUEUED"), ends(2, partition="gpu"))
         centre.server.start()
-        wait_until(lambda: not plugin.hear(), "the agent to hang up, so that the plug-in releases what was put off")
+        wait_until(
+            lambda: not plugin.hear(),
+            "the agent to hang up, so that the plug-in releases what was put off",
+        )
         plugin.connect()
         assert plugin.verdict(asks(1, run=asks(1).run._replace(restart=1))).say == "run"
         agent.wait_until_empty()
@@ -86,7 +96,10 @@ def test_closed_puts_off_and_calls_the_plug_in_again_when_the_bank_is_back(centr
 
 def test_credit_lets_run_what_the_last_known_balance_pays(centre: Centre) -> None:
     centre.project(ACCOUNT, 3 * SU)
-    with agent_at(centre.address, tables='[terms]\nsilence = "credit"\npatience = 0.2') as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(centre.address, tables='[terms]\nsilence = "credit"\npatience = 0.2') as agent,
+        Plugin(agent.socket) as plugin,
+    ):
         assert plugin.verdict(asks(1)).say == "run"
         agent.stop()  # what it knows survives it
         centre.server.kill()
@@ -95,10 +108,16 @@ def test_credit_lets_run_what_the_last_known_balance_pays(centre: Centre) -> Non
         assert [plugin.verdict(asks(job)).say for job in (2, 3, 4)] == ["run", "run", "hold"]
 
 
-def test_everything_said_thrice_and_over_many_connections_counts_once(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_everything_said_thrice_and_over_many_connections_counts_once(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     jobs = range(1, 31)
-    for told in ([asks(job) for job in jobs], [limits(job, 7_200) for job in jobs], [ends(job, 1_200) for job in jobs]):
+    for told in (
+        [asks(job) for job in jobs],
+        [limits(job, 7_200) for job in jobs],
+        [ends(job, 1_200) for job in jobs],
+    ):
         for _ in range(3):
             plugin.settle(*told, *told, *told)
             plugin.connect()
@@ -107,7 +126,9 @@ def test_everything_said_thrice_and_over_many_connections_counts_once(centre: Ce
     assert len(centre.jobs()) == 30
 
 
-def test_more_than_memory_holds_waits_on_the_disk_and_survives_a_kill(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_more_than_memory_holds_waits_on_the_disk_and_survives_a_kill(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     centre.server.kill()
     jobs = range(1, 6_001)
@@ -133,24 +154,36 @@ def tmpfs(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_stops_nothing_while_the_bank_answers(centre: Centre, tmpfs: Path) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
-    with agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent,
+        Plugin(agent.socket) as plugin,
+    ):
         fill(tmpfs)
         jobs = range(1, 501)
         said = plugin.settle(*(asks(job, tres="cpu=1," + "x" * 200) for job in jobs))
         assert {each.say for each in said if isinstance(each, Verdict)} == {"run"}
-        assert all(isinstance(each, Noted) for each in plugin.settle(*(ends(job, 60) for job in jobs)))
+        assert all(
+            isinstance(each, Noted) for each in plugin.settle(*(ends(job, 60) for job in jobs))
+        )
         assert "the outbox cannot be written: database or disk is full; make room" in agent.said()
         wait_until(lambda: centre.sums(allocation) == (500, 0), "all to be charged")
         assert agent.command("agent", "status").returncode == 8
 
 
-def test_with_a_full_disk_and_no_bank_nothing_is_acknowledged_until_there_is_room(centre: Centre, tmpfs: Path) -> None:
+def test_with_a_full_disk_and_no_bank_nothing_is_acknowledged_until_there_is_room(
+    centre: Centre, tmpfs: Path
+) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
-    with agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent,
+        Plugin(agent.socket) as plugin,
+    ):
         fill(tmpfs)
         centre.server.kill()
         numbers = plugin.say(*(ends(job, 60) for job in range(1, 1_001)))
-        wait_until(lambda: plugin.hear() and agent.status()["outbox"]["trouble"], "the disk to be full")
+        wait_until(
+            lambda: plugin.hear() and agent.status()["outbox"]["trouble"], "the disk to be full"
+        )
         unheard = plugin.unanswered
         assert unheard > 0
         (tmpfs / "filler").unlink()
@@ -163,18 +196,27 @@ def test_with_a_full_disk_and_no_bank_nothing_is_acknowledged_until_there_is_roo
         assert centre.sums(allocation) == (1_000, 0)
 
 
-def test_what_waits_on_a_full_disk_goes_as_soon_as_the_bank_answers(centre: Centre, tmpfs: Path) -> None:
+def test_what_waits_on_a_full_disk_goes_as_soon_as_the_bank_answers(
+    centre: Centre, tmpfs: Path
+) -> None:
     """No room has to come back for that: what is not needed any more makes it."""
     allocation = centre.project(ACCOUNT, MUCH)
-    with agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(centre.address, outbox=tmpfs / "outbox.sqlite") as agent,
+        Plugin(agent.socket) as plugin,
+    ):
         centre.server.kill()
         numbers = plugin.say(*(ends(job, 60) for job in range(1, 1_001)))
-        wait_until(lambda: plugin.hear() and agent.status()["outbox"]["trouble"], "the disk to be full")
+        wait_until(
+            lambda: plugin.hear() and agent.status()["outbox"]["trouble"], "the disk to be full"
+        )
         fill(tmpfs)
         centre.server.start()
         plugin.wait(numbers)
         agent.wait_until_empty()
-        wait_until(lambda: agent.status()["outbox"]["trouble"] is None, "the outbox to be written again")
+        wait_until(
+            lambda: agent.status()["outbox"]["trouble"] is None, "the outbox to be written again"
+        )
         assert centre.sums(allocation) == (1_000, 0)
 
 
@@ -193,7 +235,9 @@ def test_an_orderly_end_loses_nothing(centre: Centre, agent: RunningAgent, plugi
     assert centre.sums(allocation) == (100, 0)
 
 
-def test_a_bank_killed_again_and_again_charges_everything_once(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_a_bank_killed_again_and_again_charges_everything_once(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, MUCH)
     for round_ in range(4):
         jobs = range(round_ * 200 + 1, round_ * 200 + 201)
@@ -209,7 +253,12 @@ def test_a_bank_killed_again_and_again_charges_everything_once(centre: Centre, a
 def test_two_agents_cannot_share_an_outbox(centre: Centre, agent: RunningAgent) -> None:
     other = RunningAgent(centre.address, outbox=agent.outbox)
     ended = subprocess.run(
-        [FAIRBANK, "agent", "--config", str(other.config)], env=other.environment, capture_output=True, text=True, check=False, timeout=60
+        [FAIRBANK, "agent", "--config", str(other.config)],
+        env=other.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     other.close()
     assert ended.returncode == 7

@@ -16,7 +16,12 @@ GATHER = 2.0
 
 
 def patient(folder: Path, bank: InProcessBank, ahead: int = 0) -> World:
-    return World(folder, bank, PartitionTerms(patience=10, ahead=ahead), senders=Senders(1, 3, 1_000, gather=GATHER))
+    return World(
+        folder,
+        bank,
+        PartitionTerms(patience=10, ahead=ahead),
+        senders=Senders(1, 3, 1_000, gather=GATHER),
+    )
 
 
 def told(world: World) -> list[tuple[Kind, str]]:
@@ -44,7 +49,9 @@ def test_an_end_waits_for_others_but_not_for_long(tmp_path: Path, bank: InProces
     world.close()
 
 
-def test_a_question_goes_at_once_and_takes_along_what_waits(tmp_path: Path, bank: InProcessBank) -> None:
+def test_a_question_goes_at_once_and_takes_along_what_waits(
+    tmp_path: Path, bank: InProcessBank
+) -> None:
     world = patient(tmp_path, bank)
     world.say(ends(1, 60))
     assert not world.send()
@@ -65,7 +72,9 @@ def test_a_crowd_waits_for_nobody(tmp_path: Path, bank: InProcessBank) -> None:
     world.close()
 
 
-def test_the_hold_of_a_job_that_ran_ahead_may_go_with_its_end(tmp_path: Path, bank: InProcessBank) -> None:
+def test_the_hold_of_a_job_that_ran_ahead_may_go_with_its_end(
+    tmp_path: Path, bank: InProcessBank
+) -> None:
     world = patient(tmp_path, bank, ahead=10)
     world.say(asks(1))
     world.settle()
@@ -80,7 +89,9 @@ def test_the_hold_of_a_job_that_ran_ahead_may_go_with_its_end(tmp_path: Path, ba
     world.close()
 
 
-def test_what_did_not_reach_the_bank_is_told_again_without_waiting_for_others(tmp_path: Path, bank: InProcessBank) -> None:
+def test_what_did_not_reach_the_bank_is_told_again_without_waiting_for_others(
+    tmp_path: Path, bank: InProcessBank
+) -> None:
     world = patient(tmp_path, bank)
     world.say(ends(1, 60))
     world.pass_time(GATHER)

@@ -16,7 +16,9 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 
-def test_a_job_is_held_let_run_and_charged_what_it_took(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_a_job_is_held_let_run_and_charged_what_it_took(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
     assert plugin.verdict(asks(1, billing=Fraction(16))).say == "run"
     assert centre.sums(allocation) == (0, 16 * SU)
@@ -27,7 +29,9 @@ def test_a_job_is_held_let_run_and_charged_what_it_took(centre: Centre, agent: R
     assert centre.job(1)["state"] == "charged"
 
 
-def test_a_poor_project_is_refused_with_figures_and_remedies(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_a_poor_project_is_refused_with_figures_and_remedies(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, 10 * SU)
     said = plugin.verdict(asks(1, billing=Fraction(16)))
     assert (said.say, said.reason) == ("hold", "Allocation_exhausted")
@@ -41,7 +45,9 @@ def test_a_poor_project_is_refused_with_figures_and_remedies(centre: Centre, age
     assert [each["job_id"] for each in centre.failures()] == [1]
 
 
-def test_a_no_is_the_same_no_when_it_is_asked_again(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_a_no_is_the_same_no_when_it_is_asked_again(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     centre.project(ACCOUNT, 10 * SU)
     first = plugin.verdict(asks(1, billing=Fraction(16)))
     agent.kill()
@@ -52,7 +58,9 @@ def test_a_no_is_the_same_no_when_it_is_asked_again(centre: Centre, agent: Runni
     assert len(centre.failures()) == 1
 
 
-def test_whoever_never_began_pays_nothing_though_the_clock_went_on(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_whoever_never_began_pays_nothing_though_the_clock_went_on(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
     plugin.verdict(asks(1))
     plugin.settle(ends(1, 2, begun=False, state="CANCELLED"))
@@ -61,7 +69,9 @@ def test_whoever_never_began_pays_nothing_though_the_clock_went_on(centre: Centr
     assert centre.job(1)["state"] == "released"
 
 
-def test_a_changed_limit_changes_the_hold(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_a_changed_limit_changes_the_hold(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
     plugin.verdict(asks(1))
     plugin.settle(limits(1, 7_200), limits(1, 10_800))
@@ -71,7 +81,9 @@ def test_a_changed_limit_changes_the_hold(centre: Centre, agent: RunningAgent, p
     assert agent.status()["told"]["adjust"]["granted"] <= 2
 
 
-def test_what_nobody_asked_us_about_is_held_when_it_is_found_running(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_what_nobody_asked_us_about_is_held_when_it_is_found_running(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
     plugin.settle(limits(1, 7_200))
     agent.wait_until_empty()
@@ -96,7 +108,9 @@ def test_a_lost_memory_changes_nothing(centre: Centre, agent: RunningAgent, plug
     assert centre.sums(allocation) == (SU, 0)
 
 
-def test_the_end_of_a_run_with_its_question_open_answers_it(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_the_end_of_a_run_with_its_question_open_answers_it(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
     centre.server.stop()
     answers = plugin.settle(asks(1), ends(1, 0, begun=False, state="CANCELLED"))
@@ -116,7 +130,12 @@ def test_the_end_of_a_run_with_its_question_open_answers_it(centre: Centre, agen
     ],
 )
 def test_what_cannot_be_billed_is_refused_with_the_reason(
-    centre: Centre, agent: RunningAgent, plugin: Plugin, wrong: dict[str, Any], reason: str, text: str
+    centre: Centre,
+    agent: RunningAgent,
+    plugin: Plugin,
+    wrong: dict[str, Any],
+    reason: str,
+    text: str,
 ) -> None:
     centre.project(ACCOUNT, 100 * SU)
     said = plugin.verdict(asks(1, **wrong))
@@ -140,7 +159,10 @@ def test_what_cannot_be_billed_runs_where_the_terms_say_so(
     centre: Centre, wrong: dict[str, Any], charged: int, failures: list[str]
 ) -> None:
     allocation = centre.project(ACCOUNT, 100 * SU)
-    with agent_at(centre.address, tables='[terms]\nunbillable = "run"\n') as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(centre.address, tables='[terms]\nunbillable = "run"\n') as agent,
+        Plugin(agent.socket) as plugin,
+    ):
         assert plugin.verdict(asks(1, **wrong)).say == "run"
         assert centre.sums(allocation) == (0, 0)
         plugin.settle(ends(1, **wrong))
@@ -149,7 +171,9 @@ def test_what_cannot_be_billed_runs_where_the_terms_say_so(
     assert [each["reason"] for each in centre.failures()] == failures
 
 
-def test_an_agent_of_another_cluster_loses_nothing_while_it_may_not_report(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_an_agent_of_another_cluster_loses_nothing_while_it_may_not_report(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     """The superuser may report any; so this is about a bank whose settings do not know the cluster, which is unbillable, not stuck."""
     centre.project(ACCOUNT, 100 * SU)
     moon = asks(1)

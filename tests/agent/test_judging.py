@@ -31,11 +31,18 @@ def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
 def resolved(state: str, elapsed: int | None) -> ReportAnswer:
     how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
     no = refused("RUN_RESOLVED")
-    return msgspec.structs.replace(no, status=409, refusal=msgspec.structs.replace(no.refusal, resolution=how))  # type: ignore[type-var]
+    return msgspec.structs.replace(
+        no,
+        status=409,
+        refusal=msgspec.structs.replace(no.refusal, resolution=how),  # type: ignore[type-var]
+    )
 
 
 def granted(amount: int, available: int) -> ReportAnswer:
-    return ReportAnswer(status=201, granted=Granted(entry=1, amount=amount, allocation=7, run=1, available=available))
+    return ReportAnswer(
+        status=201,
+        granted=Granted(entry=1, amount=amount, allocation=7, run=1, available=available),
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +72,11 @@ def test_answers(answer: ReportAnswer, came: Came) -> None:
 
 
 def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
-    no = words("hold", judged(refused("OVERDRAWN", ["a shorter time limit: -t 1", "more credit"])), "chem")
-    assert no.text == "chem: there is too little left. Try a shorter time limit: -t 1; or more credit"
+    no = words(
+        "hold", judged(refused("OVERDRAWN", ["a shorter time limit: -t 1", "more credit"])), "chem"
+    )
+    assert (
+        no.text == "chem: there is too little left. Try a shorter time limit: -t 1; or more credit"
+    )
     long = words("cancel", judged(refused("OVERDRAWN", ["ü" * 2_000])), "chem")
     assert len(long.text.encode()) <= TEXT_MAX

@@ -22,18 +22,31 @@ def letter(seq: int, run: str, kind: Kind, **more: Any) -> Letter:
 
 
 def test_limits_before_another_limit_or_the_end_are_not_sent() -> None:
-    batch = [letter(1, "a", Kind.HOLD), letter(2, "a", Kind.ADJUST), letter(3, "a", Kind.ADJUST), letter(4, "a", Kind.COMPLETE)]
+    batch = [
+        letter(1, "a", Kind.HOLD),
+        letter(2, "a", Kind.ADJUST),
+        letter(3, "a", Kind.ADJUST),
+        letter(4, "a", Kind.COMPLETE),
+    ]
     sent, needless = slimmed(batch)
     assert [each.seq for each in sent] == [1, 4]
     assert [each.seq for each in needless] == [2, 3]
 
 
 RUNS = st.sampled_from("abc")
-STEPS = st.lists(st.tuples(st.sampled_from(("news", "question", "take", "done", "back", "split", "write", "load")), RUNS), max_size=60)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("news", "question", "take", "done", "back", "split", "write", "load")),
+        RUNS,
+    ),
+    max_size=60,
+)
 
 
 @given(STEPS)
-def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(steps: list[tuple[str, str]]) -> None:
+def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
+    steps: list[tuple[str, str]],
+) -> None:
     queue, seq, disk = Queue(window=3), 0, dict[int, Letter]()
     unwritten: list[int] = []  # found no room, and are on their way to the disk
     under_way: list[list[Letter]] = []
@@ -96,7 +109,14 @@ def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(ste
 
 
 def test_billing_is_told_exactly() -> None:
-    for exact in (Fraction(1, 16), Fraction("0.1"), Fraction(24), Fraction(0), Fraction("123456.000244140625"), Fraction("1e-12")):
+    for exact in (
+        Fraction(1, 16),
+        Fraction("0.1"),
+        Fraction(24),
+        Fraction(0),
+        Fraction("123456.000244140625"),
+        Fraction("1e-12"),
+    ):
         assert Fraction(decimal(exact)) == exact
 
 
@@ -106,7 +126,10 @@ def test_a_run_that_never_began_has_lasted_no_time() -> None:
     assert msgspec.json.decode(report(ends(1, 7), Kind.COMPLETE, "k"))["elapsed"] == 7
 
 
-@pytest.mark.parametrize(("state", "told"), [("PENDING", "REQUEUED"), ("RUNNING", "REQUEUED"), ("OUT_OF_MEMORY", "OUT_OF_MEMORY")])
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [("PENDING", "REQUEUED"), ("RUNNING", "REQUEUED"), ("OUT_OF_MEMORY", "OUT_OF_MEMORY")],
+)
 def test_the_end_of_a_run_whose_job_goes_on_is_final(state: str, told: str) -> None:
     """slurmctld may have put the job back into its queue before the epilog tells of this run."""
     assert msgspec.json.decode(report(ends(1, 7, state=state), Kind.COMPLETE, "k"))["state"] == told
@@ -116,10 +139,15 @@ def test_a_report_tells_name_size_and_exit() -> None:
     named: dict[str, Any] = {"name": "relax w64", "tres": "cpu=8,mem=64G,node=1,billing=32"}
     hold = msgspec.json.decode(report(asks(1, **named), Kind.HOLD, "k"))
     end = msgspec.json.decode(report(ends(1, exit_status=127 * 256, **named), Kind.COMPLETE, "k"))
-    killed = msgspec.json.decode(report(ends(1, exit_status=0x80 | 9, **named), Kind.COMPLETE, "k"))  # with a core dump
+    killed = msgspec.json.decode(
+        report(ends(1, exit_status=0x80 | 9, **named), Kind.COMPLETE, "k")
+    )  # with a core dump
     assert named.items() <= hold.items()
     assert named.items() <= end.items()
-    assert [(each["exit_code"], each["exit_signal"]) for each in (end, killed)] == [(127, 0), (0, 9)]
+    assert [(each["exit_code"], each["exit_signal"]) for each in (end, killed)] == [
+        (127, 0),
+        (0, 9),
+    ]
     never = msgspec.json.decode(report(ends(1, begun=False, exit_status=256), Kind.COMPLETE, "k"))
     assert never.keys().isdisjoint({"exit_code", "name", "tres"})
 
@@ -134,7 +162,9 @@ def test_a_report_tells_name_size_and_exit() -> None:
         ("job", "cpu=1" + ",gres/gpu:x=1" * 40, {"name": "job"}),
     ],
 )
-def test_what_the_bank_would_refuse_of_a_job_is_not_told(name: str, tres: str, told: dict[str, str]) -> None:
+def test_what_the_bank_would_refuse_of_a_job_is_not_told(
+    name: str, tres: str, told: dict[str, str]
+) -> None:
     assert words_of(name, tres) == told
     if "name" in told:
         assert ids.job_name(told["name"])

@@ -82,7 +82,9 @@ def test_a_look_clears_no_trouble_that_a_report_found(world: World) -> None:
     world.send()
     world.trouble(world.under_way.pop(), no)
     world.pass_time(1.0)
-    looks.found(None, HERE, world.core.bank, world.now)  # it was under way when the report came back
+    looks.found(
+        None, HERE, world.core.bank, world.now
+    )  # it was under way when the report came back
     assert (reachable(world, looks), looks.standing(world.core.bank).trouble) == (False, no)
     world.pass_time(LOOK_SECONDS * 10)
     assert not wants(world, looks), "only a report can tell"
@@ -104,10 +106,14 @@ ME = {
         ({}, Forbidden),
     ],
 )
-def test_who_may_not_report_this_cluster_is_told_so(who: dict[str, object], why: type[Trouble] | None) -> None:
+def test_who_may_not_report_this_cluster_is_told_so(
+    who: dict[str, object], why: type[Trouble] | None
+) -> None:
     found = barred(read_me(ME | who), CLUSTER)
     assert (None if found is None else type(found)) is why
-    assert why is not Forbidden or "agents = [64030] under [clusters.local]" in str(found and found.remedy)
+    assert why is not Forbidden or "agents = [64030] under [clusters.local]" in str(
+        found and found.remedy
+    )
 
 
 @pytest.mark.parametrize("answer", [ME | {"superuser": "yes"}, {}, None, []])

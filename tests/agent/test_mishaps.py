@@ -17,7 +17,13 @@ def test_each_kind_is_counted_with_its_first_time_and_its_last_words() -> None:
     mishaps.befell(Mishap.STRANGER, "user 8", 20.9)
     garbage, stranger = mishaps.told(1_000)
     assert (garbage["what"], garbage["count"], garbage["words"]) == ("garbage", 1, "GET / HTTP/1.1")
-    assert [stranger[name] for name in ("what", "count", "since", "last", "words")] == ["stranger", 2, 1_010, 1_020, "user 8"]
+    assert [stranger[name] for name in ("what", "count", "since", "last", "words")] == [
+        "stranger",
+        2,
+        1_010,
+        1_020,
+        "user 8",
+    ]
     assert tally == {("mishaps", "stranger"): 2, ("mishaps", "garbage"): 1}
 
 

@@ -18,13 +18,21 @@ from tests.support.small_disk import fill, small_disk
 
 
 def letter(seq: int, more: int = 0) -> Letter:
-    return Letter(seq, f"local/{seq}@1.0", Kind.HOLD, b'{"do":"hold"}' + b" " * more, heard=100.0 + seq)
+    return Letter(
+        seq, f"local/{seq}@1.0", Kind.HOLD, b'{"do":"hold"}' + b" " * more, heard=100.0 + seq
+    )
 
 
 def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
     first = Outbox(tmp_path / "outbox", ahead=1_000.0)
     refused = Known(State.REFUSED, 60, Words("hold", "Short", "too little"))
-    first.write(Changes({1: letter(1), 2: letter(2), 3: letter(3)}, {"a": Known(State.HELD, 60), "b": refused}, b"{}"))
+    first.write(
+        Changes(
+            {1: letter(1), 2: letter(2), 3: letter(3)},
+            {"a": Known(State.HELD, 60), "b": refused},
+            b"{}",
+        )
+    )
     first.write(Changes({2: None}, {"a": Known(State.ENDED)}))
     first.close()
     second = Outbox(tmp_path / "outbox", ahead=900.0)
@@ -32,7 +40,13 @@ def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
     assert dict(runs) == {"b": refused, "a": Known(State.ENDED)}
     assert (seqs, credit) == ([1, 3], b"{}")
     (found,) = second.read([3, 99])
-    assert (found.seq, found.kind, found.body, found.stored, found.tried) == (3, Kind.HOLD, b'{"do":"hold"}', True, 1)
+    assert (found.seq, found.kind, found.body, found.stored, found.tried) == (
+        3,
+        Kind.HOLD,
+        b'{"do":"hold"}',
+        True,
+        1,
+    )
     assert found.heard == pytest.approx(203.0)  # the same moment, by the clock of another agent
 
 
@@ -63,14 +77,18 @@ def test_a_disk_that_is_full_takes_it_when_letters_are_done_with(tmp_path: Path,
         assert outbox.left().seqs == [there, last]
         assert dict(outbox.left().runs)["z"] == Known(State.HELD, 60)
         filler.unlink()
-        assert fill_with_letters(outbox, last + 1) > there * 0.8, "the room that they had is used again"
+        assert fill_with_letters(outbox, last + 1) > there * 0.8, (
+            "the room that they had is used again"
+        )
         outbox.close()
         second = Outbox(disk / "outbox")
         assert second.left().seqs[:2] == [there, last]
         second.close()
 
 
-def test_a_letter_that_is_told_as_something_else_stays_until_that_is_written(tmp_path: Path) -> None:
+def test_a_letter_that_is_told_as_something_else_stays_until_that_is_written(
+    tmp_path: Path,
+) -> None:
     with small_disk(tmp_path / "disk", "512k") as disk:
         outbox = Outbox(disk / "outbox")
         there = fill_with_letters(outbox)

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.slurm.agent.faring import SETTLED_SECONDS, Faring, Next, after_failure
-from fairbank.slurm.agent.pool import GROW_SECONDS, LONGEST_PAUSE, SHRINK_SECONDS, Senders, pause, resized
+from fairbank.slurm.agent.pool import (
+    GROW_SECONDS,
+    LONGEST_PAUSE,
+    SHRINK_SECONDS,
+    Senders,
+    pause,
+    resized,
+)
 from fairbank.values.trouble import Busy, Forbidden, Malformed, Trouble, Unreachable
 
 
@@ -19,9 +26,13 @@ def test_the_pool_grows_while_letters_wait_and_shrinks_when_idle() -> None:
 
 
 @given(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9), st.floats(0, 99), st.floats(0, 99))
-def test_the_pool_stays_within_its_limits(least: int, below: int, above: int, waited: float, idle: float) -> None:
+def test_the_pool_stays_within_its_limits(
+    least: int, below: int, above: int, waited: float, idle: float
+) -> None:
     limits = Senders(least, least + below + above)
-    assert limits.minimum <= resized(least + below, limits, waited=waited, idle=idle) <= limits.maximum
+    assert (
+        limits.minimum <= resized(least + below, limits, waited=waited, idle=idle) <= limits.maximum
+    )
 
 
 def test_pauses_grow_to_a_limit() -> None:
@@ -54,5 +65,7 @@ def test_a_bank_is_back_when_it_has_answered_for_a_while() -> None:
         (Trouble("a bug"), 1, 6, Next.ASIDE),
     ],
 )
-def test_what_a_failed_request_means_for_its_letters(trouble: Trouble, size: int, tried: int, then: Next) -> None:
+def test_what_a_failed_request_means_for_its_letters(
+    trouble: Trouble, size: int, tried: int, then: Next
+) -> None:
     assert after_failure(trouble, size, tried) is then

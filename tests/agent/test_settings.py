@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import MungeSigner, TokenSigner
-from fairbank.slurm.agent.settings import AgentSettings, agent_settings, read_agent_settings, settings_file
+from fairbank.slurm.agent.settings import (
+    AgentSettings,
+    agent_settings,
+    read_agent_settings,
+    settings_file,
+)
 from fairbank.slurm.agent.silence import Silence
 from fairbank.values.trouble import Forbidden, Malformed, Unknown
 from tools.reference.pages.agent import AGENT_EXAMPLE
@@ -18,7 +23,9 @@ def test_an_empty_file_is_the_usual_agent() -> None:
 
 
 def test_a_partition_differs_only_in_what_it_says() -> None:
-    settings = agent_settings(b'[terms]\npatience = 4\nrefusal = "cancel"\n[partitions.gpu]\nsilence = "open"\n')
+    settings = agent_settings(
+        b'[terms]\npatience = 4\nrefusal = "cancel"\n[partitions.gpu]\nsilence = "open"\n'
+    )
     gpu, cpu = settings.terms_of("gpu"), settings.terms_of("cpu")
     assert (gpu.patience, gpu.refusal, gpu.silence) == (4, "cancel", Silence.OPEN)
     assert (cpu.patience, cpu.refusal, cpu.silence) == (4, "cancel", Silence.CLOSED)
@@ -46,14 +53,46 @@ def test_the_example_of_the_documentation_is_read() -> None:
         ('[site_factor]\npath = "table"', "site_factor.path", "docs/reference/agent.md"),
         ("[site_factor]\nrefresh = 600", "site_factor.stale", "more than site_factor.refresh"),
         ('[site_factor]\nrule = "steep"', "site_factor.rule", "one of: linear, power, sigmoid"),
-        ("[site_factor.credit]\nexponent = 2.0", "site_factor.credit.exponent", 'write site_factor.rule = "power"'),
-        ('[site_factor]\nrule = "power"\nexpiry.midpoint = 0.7', "site_factor.expiry.midpoint", 'site_factor.rule = "sigmoid"'),
-        ("[site_factor.credit]\nexponent = 0", "site_factor.credit.exponent", "docs/reference/agent.md"),
-        ("[site_factor.expiry]\nsteepness = nan", "site_factor.expiry.steepness", "docs/reference/agent.md"),
-        ("[site_factor.expiry]\nsteepness = inf", "site_factor.expiry.steepness", "docs/reference/agent.md"),
-        ("[site_factor.expiry]\nmidpoint = 1.5", "site_factor.expiry.midpoint", "docs/reference/agent.md"),
-        ("[site_factor.expiry]\nmiddle = 1", "site_factor.expiry.middle", "there are: exponent, steepness, midpoint"),
-        ("[partitions.gpu]\nsilense = 1", "partitions[...].silense", "there are: patience, silence,"),
+        (
+            "[site_factor.credit]\nexponent = 2.0",
+            "site_factor.credit.exponent",
+            'write site_factor.rule = "power"',
+        ),
+        (
+            '[site_factor]\nrule = "power"\nexpiry.midpoint = 0.7',
+            "site_factor.expiry.midpoint",
+            'site_factor.rule = "sigmoid"',
+        ),
+        (
+            "[site_factor.credit]\nexponent = 0",
+            "site_factor.credit.exponent",
+            "docs/reference/agent.md",
+        ),
+        (
+            "[site_factor.expiry]\nsteepness = nan",
+            "site_factor.expiry.steepness",
+            "docs/reference/agent.md",
+        ),
+        (
+            "[site_factor.expiry]\nsteepness = inf",
+            "site_factor.expiry.steepness",
+            "docs/reference/agent.md",
+        ),
+        (
+            "[site_factor.expiry]\nmidpoint = 1.5",
+            "site_factor.expiry.midpoint",
+            "docs/reference/agent.md",
+        ),
+        (
+            "[site_factor.expiry]\nmiddle = 1",
+            "site_factor.expiry.middle",
+            "there are: exponent, steepness, midpoint",
+        ),
+        (
+            "[partitions.gpu]\nsilense = 1",
+            "partitions[...].silense",
+            "there are: patience, silence,",
+        ),
         ("[partitions]\ngpu = 1", "partitions[...]", "docs/reference/agent.md"),
         ("terms = 1", "terms", "docs/reference/agent.md"),
         ("not toml", "config", "mend the line named"),
@@ -97,7 +136,9 @@ def test_signing_in(tmp_path: Path) -> None:
     token.chmod(0o600)
     text = f'[bank]\nserver = "http://127.0.0.1:1"\ntoken_file = "{token}"\n'
     assert isinstance(agent_settings(text.encode()).bank.signer(), TokenSigner)
-    assert isinstance(agent_settings(b'[bank]\nserver = "http://127.0.0.1:1"').bank.signer(), MungeSigner)
+    assert isinstance(
+        agent_settings(b'[bank]\nserver = "http://127.0.0.1:1"').bank.signer(), MungeSigner
+    )
     token.chmod(0o644)
     with pytest.raises(Forbidden):
         agent_settings(text.encode()).bank.signer()

@@ -32,7 +32,9 @@ def networked() -> Iterator[tuple[Centre, str]]:
 def token(centre: Centre, scopes: str) -> str:
     """A new token's file."""
     path = centre.server.folder / f"token-{scopes.replace(':', '-')}"
-    made = centre.server.command("token", "create", "agent", "--scopes", scopes, "--output", str(path), "--yes")
+    made = centre.server.command(
+        "token", "create", "agent", "--scopes", scopes, "--output", str(path), "--yes"
+    )
     assert made.returncode == 0, made.stderr
     return str(path)
 
@@ -48,19 +50,33 @@ def test_a_token_for_the_cluster_is_enough(networked: tuple[Centre, str]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("scopes", "why"), [("read", "lacks the scope write or agent:CLUSTER"), ("agent:moon", "may not report runs of cluster local")]
+    ("scopes", "why"),
+    [
+        ("read", "lacks the scope write or agent:CLUSTER"),
+        ("agent:moon", "may not report runs of cluster local"),
+    ],
 )
-def test_a_token_without_the_right_drops_nothing_and_says_why(networked: tuple[Centre, str], scopes: str, why: str) -> None:
+def test_a_token_without_the_right_drops_nothing_and_says_why(
+    networked: tuple[Centre, str], scopes: str, why: str
+) -> None:
     centre, address = networked
     job = 10 + len(scopes)
     signed = f'token_file = "{token(centre, scopes)}"'
-    with agent_at(address, bank_lines=signed, tables=PATIENT) as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(address, bank_lines=signed, tables=PATIENT) as agent,
+        Plugin(agent.socket) as plugin,
+    ):
         (number,) = plugin.say(asks(job))
-        wait_until(lambda: plugin.hear() and why in (agent.status()["bank"]["trouble"] or ""), "the bank to say no")
+        wait_until(
+            lambda: plugin.hear() and why in (agent.status()["bank"]["trouble"] or ""),
+            "the bank to say no",
+        )
         assert agent.status()["bank"]["reachable"] is False
         config = agent.config.read_text()
         agent.stop()
-        agent.config.write_text(config.replace(signed, f'token_file = "{token(centre, f"agent:local,agent:x{job}")}"'))
+        agent.config.write_text(
+            config.replace(signed, f'token_file = "{token(centre, f"agent:local,agent:x{job}")}"')
+        )
         agent.start()
         plugin.connect()
         (said,) = plugin.wait([number])
@@ -68,7 +84,9 @@ def test_a_token_without_the_right_drops_nothing_and_says_why(networked: tuple[C
 
 
 @pytest.mark.parametrize("scopes", ["read,agent:mars", "agent:mars"])
-def test_a_token_without_the_right_is_told_before_a_job_asks(networked: tuple[Centre, str], scopes: str) -> None:
+def test_a_token_without_the_right_is_told_before_a_job_asks(
+    networked: tuple[Centre, str], scopes: str
+) -> None:
     centre, address = networked
     signed = f'token_file = "{token(centre, scopes)}"'
     with agent_at(address, bank_lines=signed) as agent, Plugin(agent.socket).connect():
@@ -84,10 +102,16 @@ def test_a_look_hides_no_trouble_that_a_report_found(networked: tuple[Centre, st
     """The bank knows this agent, and would let it report the cluster that the plug-in greets with; but the runs are another's."""
     centre, address = networked
     signed = f'token_file = "{token(centre, "agent:moon,agent:look")}"'
-    with agent_at(address, bank_lines=signed, tables=PATIENT) as agent, Plugin(agent.socket, "moon") as plugin:
+    with (
+        agent_at(address, bank_lines=signed, tables=PATIENT) as agent,
+        Plugin(agent.socket, "moon") as plugin,
+    ):
         wait_until(lambda: agent.status()["bank"]["reachable"], "a look at the bank")
         plugin.say(asks(70))
-        wait_until(lambda: plugin.hear() and agent.status()["bank"]["failures"] > 3, "the bank to say no again and again")
+        wait_until(
+            lambda: plugin.hear() and agent.status()["bank"]["failures"] > 3,
+            "the bank to say no again and again",
+        )
         assert "may not report runs of cluster local" in agent.status()["bank"]["trouble"]
 
 
@@ -96,20 +120,35 @@ def test_a_token_that_is_none_is_told(networked: tuple[Centre, str]) -> None:
     wrong = centre.server.folder / "wrong"
     wrong.write_text("fbk_nothing\n")
     wrong.chmod(0o600)
-    with agent_at(address, bank_lines=f'token_file = "{wrong}"', tables=PATIENT) as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(address, bank_lines=f'token_file = "{wrong}"', tables=PATIENT) as agent,
+        Plugin(agent.socket) as plugin,
+    ):
         plugin.say(asks(30))
-        wait_until(lambda: plugin.hear() and agent.status()["failures"].get("unauthenticated"), "the bank to know nobody")
+        wait_until(
+            lambda: plugin.hear() and agent.status()["failures"].get("unauthenticated"),
+            "the bank to know nobody",
+        )
         assert agent.status()["outbox"]["letters"] == 1
 
 
-def test_the_table_of_site_factors_wants_a_token_that_reads(networked: tuple[Centre, str], tmp_path: Path) -> None:
+def test_the_table_of_site_factors_wants_a_token_that_reads(
+    networked: tuple[Centre, str], tmp_path: Path
+) -> None:
     centre, address = networked
     signed = f'token_file = "{token(centre, "agent:local,agent:y")}"'
     table = f'[site_factor]\npath = "{tmp_path}/table"\nrefresh = 0.1\n'
     with agent_at(address, bank_lines=signed, tables=table) as agent:
         wait_until(lambda: agent.status()["site_factor"]["trouble"], "the bank to say no")
         assert "lacks the scope read" in agent.status()["site_factor"]["trouble"]
-        assert "not written again: this token lacks the scope read" in agent.command("agent", "status").stdout
-    with agent_at(address, bank_lines=signed, tables=f'{table}token_file = "{token(centre, "read,agent:z")}"\n') as agent:
+        assert (
+            "not written again: this token lacks the scope read"
+            in agent.command("agent", "status").stdout
+        )
+    with agent_at(
+        address,
+        bank_lines=signed,
+        tables=f'{table}token_file = "{token(centre, "read,agent:z")}"\n',
+    ) as agent:
         wait_until((tmp_path / "table").exists, "a table")
         assert agent.status()["site_factor"]["trouble"] is None

@@ -35,7 +35,11 @@ def test_credit_runs_what_the_last_known_balance_pays() -> None:
     again = Credit()
     again.load(credit.dump())
     for known in (credit, again):
-        assert [unanswered(terms, said, known, batch=True) is None for _ in range(3)] == [True, True, False]
+        assert [unanswered(terms, said, known, batch=True) is None for _ in range(3)] == [
+            True,
+            True,
+            False,
+        ]
 
 
 def test_a_no_that_is_not_about_credit_leaves_what_was_known() -> None:
@@ -48,7 +52,9 @@ def test_a_no_that_is_not_about_credit_leaves_what_was_known() -> None:
 
 def test_the_factor_of_a_qos_is_learnt_from_what_was_held() -> None:
     terms, credit = PartitionTerms(silence=Silence.CREDIT), Credit()
-    said = msgspec.json.decode(report(asks(1, billing=Fraction(20), qos="low"), Kind.HOLD, "k"))  # twenty SU, or half of it
+    said = msgspec.json.decode(
+        report(asks(1, billing=Fraction(20), qos="low"), Kind.HOLD, "k")
+    )  # twenty SU, or half of it
     credit.learn(said, Judgement(Came.GRANTED, amount=600, available=650, allocation=7), 0.0)
     assert unanswered(terms, said, credit, batch=True) is None
     assert unanswered(terms, said, credit, batch=True) is not None

@@ -17,11 +17,20 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 WEIGHT = 1_000_000
-BENDS = {"linear": "", "power": "expiry.exponent = 2\n", "sigmoid": "expiry.steepness = 1_000_000\n"}
+BENDS = {
+    "linear": "",
+    "power": "expiry.exponent = 2\n",
+    "sigmoid": "expiry.steepness = 1_000_000\n",
+}
 
 
 def settings(path: Path, *lines: str) -> str:
-    return "\n".join(["[site_factor]", f'path = "{path}"', f"weight = {WEIGHT}", "refresh = 0.1", *lines]) + "\n"
+    return (
+        "\n".join(
+            ["[site_factor]", f'path = "{path}"', f"weight = {WEIGHT}", "refresh = 0.1", *lines]
+        )
+        + "\n"
+    )
 
 
 def read(path: Path) -> Table:
@@ -53,7 +62,9 @@ def test_the_settings_choose_the_rule(centre: Centre, tmp_path: Path) -> None:
     prepared(centre)
     values = {}
     for rule in ("linear", "power", "sigmoid"):
-        text = f'[bank]\nserver = "{centre.address}"\n' + settings(tmp_path / rule, f'rule = "{rule}"')
+        text = f'[bank]\nserver = "{centre.address}"\n' + settings(
+            tmp_path / rule, f'rule = "{rule}"'
+        )
         writer = TableWriter(agent_settings((text + BENDS[rule]).encode()), now=time.time)
         writer.write()
         assert writer.status()["trouble"] is None
@@ -72,7 +83,9 @@ def test_without_a_bank_the_old_table_stays_and_grows_stale(centre: Centre, tmp_
         centre.server.kill()
         wait_until(lambda: agent.status()["site_factor"]["trouble"], "the agent to notice")
         table = read(path)
-        wait_until(lambda: table.value("near", "cpu", int(time.time())) == 0, "the table to be stale")
+        wait_until(
+            lambda: table.value("near", "cpu", int(time.time())) == 0, "the table to be stale"
+        )
         assert read(path) == table
         wait_until(lambda: "site factors are not written" in agent.said(), "a line in the log")
         time_told = agent.said().count("site factors are not written")
@@ -103,7 +116,9 @@ def test_what_is_no_bank_is_told(agent: RunningAgent, tmp_path: Path) -> None:
         ("", "no/such/", "cannot write"),
     ],
 )
-def test_what_keeps_it_from_writing_is_told(centre: Centre, tmp_path: Path, lines: str, folder: str, said: str) -> None:
+def test_what_keeps_it_from_writing_is_told(
+    centre: Centre, tmp_path: Path, lines: str, folder: str, said: str
+) -> None:
     text = f'[bank]\nserver = "{centre.address}"\n' + settings(tmp_path / f"{folder}table", lines)
     writer = TableWriter(agent_settings(text.encode()))
     writer.write()

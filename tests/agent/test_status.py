@@ -50,10 +50,14 @@ def test_status_in_words_and_as_json(centre: Centre, agent: RunningAgent, plugin
     assert told["outbox"]["letters"] == 0
 
 
-def test_releasing_is_off_unless_wanted_and_its_troubles_are_told(centre: Centre, agent: RunningAgent) -> None:
+def test_releasing_is_off_unless_wanted_and_its_troubles_are_told(
+    centre: Centre, agent: RunningAgent
+) -> None:
     assert agent.status()["release"] is None
     with agent_at(centre.address, tables="[release]\nwhen_paid = true\nevery = 0.1\n") as wanting:
-        wait_until(lambda: wanting.status()["release"]["trouble"], "squeue not to be had", seconds=60)
+        wait_until(
+            lambda: wanting.status()["release"]["trouble"], "squeue not to be had", seconds=60
+        )
         assert "jobs that can be paid now are not released: " in wanting.said()
         lines = wanting.command("agent", "status").stdout
         assert "released   0 jobs that were held for lack of credit" in lines
@@ -78,14 +82,21 @@ def assert_told(agent: RunningAgent, line: str, *, asked: bytes) -> None:
     assert b"fairbank_agent_bank_up 0.0" in metrics
 
 
-def test_a_bank_is_not_asked_before_a_plugin_has_said_for_which_cluster(agent: RunningAgent) -> None:
+def test_a_bank_is_not_asked_before_a_plugin_has_said_for_which_cluster(
+    agent: RunningAgent,
+) -> None:
     assert_told(agent, "bank       not asked yet", asked=b"0.0")
 
 
-def test_a_bank_that_is_not_there_is_told_before_a_job_wants_it_and_found_when_it_is(tmp_path: Path, centre: Centre) -> None:
+def test_a_bank_that_is_not_there_is_told_before_a_job_wants_it_and_found_when_it_is(
+    tmp_path: Path, centre: Centre
+) -> None:
     late = tmp_path / "late.sock"
     with agent_at(f"unix:{late}") as waiting, Plugin(waiting.socket).connect():
-        wait_until(lambda: waiting.status()["bank"]["reachable"] is False, "that nobody answers to be known")
+        wait_until(
+            lambda: waiting.status()["bank"]["reachable"] is False,
+            "that nobody answers to be known",
+        )
         assert_told(waiting, "bank       away since 20", asked=b"1.0")
         assert "late.sock" in waiting.said()
         late.symlink_to(centre.server.socket)
@@ -93,7 +104,9 @@ def test_a_bank_that_is_not_there_is_told_before_a_job_wants_it_and_found_when_i
         assert waiting.command("agent", "status").returncode == 0
 
 
-def test_metrics_in_prometheus_own_words(centre: Centre, agent: RunningAgent, plugin: Plugin) -> None:
+def test_metrics_in_prometheus_own_words(
+    centre: Centre, agent: RunningAgent, plugin: Plugin
+) -> None:
     centre.project(ACCOUNT, 2 * SU)
     plugin.verdict(asks(1))
     head, _, body = page(agent, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").partition(b"\r\n\r\n")
@@ -117,6 +130,8 @@ def test_metrics_in_prometheus_own_words(centre: Centre, agent: RunningAgent, pl
         (b"\x00\xff\r\n\r\n", b"405"),
     ],
 )
-def test_whatever_is_asked_there_harms_nothing(agent: RunningAgent, request_: bytes, status: bytes) -> None:
+def test_whatever_is_asked_there_harms_nothing(
+    agent: RunningAgent, request_: bytes, status: bytes
+) -> None:
     assert page(agent, request_)[9:12] == status
     assert agent.status()["bank"]["reachable"] is None

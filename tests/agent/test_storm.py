@@ -74,11 +74,16 @@ class Jobs:
         return bool(self._asked or self._running or self._plugin.unanswered)
 
 
-def test_a_hundred_faults_lose_nothing_and_double_nothing(centre: Centre, rounds: Callable[[int, int], int]) -> None:
+def test_a_hundred_faults_lose_nothing_and_double_nothing(
+    centre: Centre, rounds: Callable[[int, int], int]
+) -> None:
     rng = random.Random(SEED)
     cpu = centre.project(ACCOUNT, 1_000_000 * SU)
     gpu = centre.allocation_of(ACCOUNT, "gpu", 1_000_000 * SU)
-    with agent_at(centre.address, tables=TABLES, timeout=2.0) as agent, Plugin(agent.socket) as plugin:
+    with (
+        agent_at(centre.address, tables=TABLES, timeout=2.0) as agent,
+        Plugin(agent.socket) as plugin,
+    ):
         jobs = Jobs(plugin, rng)
 
         def kill_the_agent() -> None:
@@ -112,7 +117,14 @@ def test_a_hundred_faults_lose_nothing_and_double_nothing(centre: Centre, rounds
         def reconnect() -> None:
             plugin.connect()
 
-        faults = (kill_the_agent, end_the_agent, kill_the_bank, freeze_the_bank, lose_both, reconnect)
+        faults = (
+            kill_the_agent,
+            end_the_agent,
+            kill_the_bank,
+            freeze_the_bank,
+            lose_both,
+            reconnect,
+        )
         for _ in range(rounds(100, 12)):
             until = time.monotonic() + STEP_SECONDS
             while time.monotonic() < until:
@@ -124,6 +136,9 @@ def test_a_hundred_faults_lose_nothing_and_double_nothing(centre: Centre, rounds
         assert not jobs.under_way
         agent.wait_until_empty(60)
         print(f"{len(jobs.begun)} jobs began, {jobs.put_off} were put off")
-    expected = [sum(jobs.cost(job) for job in jobs.begun if (job % 3 == 0) is of_gpu) for of_gpu in (False, True)]
+    expected = [
+        sum(jobs.cost(job) for job in jobs.begun if (job % 3 == 0) is of_gpu)
+        for of_gpu in (False, True)
+    ]
     assert [centre.sums(each) for each in (cpu, gpu)] == [(each, 0) for each in expected]
     assert centre.server.command("audit", "verify").returncode == 0

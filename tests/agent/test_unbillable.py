@@ -32,7 +32,11 @@ def lenient(tmp_path: Path, bank: InProcessBank) -> Iterator[World]:
     ids=["account", "partition"],
 )
 def test_what_the_bank_does_not_know_runs_and_nothing_is_charged(
-    lenient: World, bank: InProcessBank, caplog: pytest.LogCaptureFixture, unknown: dict[str, Any], reasons: list[Reason]
+    lenient: World,
+    bank: InProcessBank,
+    caplog: pytest.LogCaptureFixture,
+    unknown: dict[str, Any],
+    reasons: list[Reason],
 ) -> None:
     """A partition that is unknown at the end leaves a NO_HOLD among the refusals (tests/agent/test_journey.py looks at it there)."""
     lenient.say(asks(1, **unknown))
@@ -75,7 +79,9 @@ def test_a_bank_that_takes_no_late_charges_charges_nothing(tmp_path: Path) -> No
     bank.close()
 
 
-def test_a_start_that_is_too_early_for_the_bank_runs_and_is_charged_when_its_end_counts(tmp_path: Path) -> None:
+def test_a_start_that_is_too_early_for_the_bank_runs_and_is_charged_when_its_end_counts(
+    tmp_path: Path,
+) -> None:
     bank = InProcessBank(CREDIT, Policy(clock_tolerance_seconds=0))
     world = world_with(tmp_path, bank, unbillable="run")
     world.say(asks(1, start=NOW + 60))

@@ -30,7 +30,13 @@ class World:
     """`told` is what the plug-in has said and got no answer to, by number; `settled` are questions with their verdicts."""
 
     def __init__(
-        self, folder: Path, bank: InProcessBank, terms: PartitionTerms, *, senders: Senders | None = None, window: int = WINDOW
+        self,
+        folder: Path,
+        bank: InProcessBank,
+        terms: PartitionTerms,
+        *,
+        senders: Senders | None = None,
+        window: int = WINDOW,
     ) -> None:
         """`window`: how many letters that are no open questions are kept in memory."""
         self.path, self.bank, self.terms = folder / "outbox.sqlite", bank, terms
@@ -48,7 +54,9 @@ class World:
 
     def start(self) -> None:
         self.outbox = Outbox(self.path)
-        self.core = Core(lambda partition: self.terms, self._senders, life=f"life{next(_lives)}", now=self.now)
+        self.core = Core(
+            lambda partition: self.terms, self._senders, life=f"life{next(_lives)}", now=self.now
+        )
         self.core.queue = Queue(self._window)
         self.core.restore(*self.outbox.left())
 
@@ -124,7 +132,9 @@ class World:
             self.under_way.append(batch)
         return bool(batch)
 
-    def arrive(self, which: int = 0, *, reaches: bool = True, comes_back: bool = True) -> list[ReportAnswer]:
+    def arrive(
+        self, which: int = 0, *, reaches: bool = True, comes_back: bool = True
+    ) -> list[ReportAnswer]:
         """A request under way reaches the bank or not, and its answer comes back or not."""
         batch = self.under_way.pop(which % len(self.under_way))
         came = self.bank.bulk(bulk(batch)) if reaches else []
@@ -155,7 +165,9 @@ class World:
             if not self.told and not len(self.core.queue) and not self.core.memory.changes:
                 return
             self.pass_time(1.0)
-        raise AssertionError(f"stuck: {len(self.core.queue)} letters, {self.told}, {self.core.memory.changes}")
+        raise AssertionError(
+            f"stuck: {len(self.core.queue)} letters, {self.told}, {self.core.memory.changes}"
+        )
 
     def close(self) -> None:
         self.outbox.close()

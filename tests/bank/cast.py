@@ -36,7 +36,22 @@ from fairbank.values.units import SuMinutes, parse_su
 
 USERS = {"alice": 1001, "bob": 1002, "carol": 1003}
 NOBODY_KNOWS = 999
-OPTIONS = {"key", "note", "under", "with", "limit", "shared", "period", "from", "to", "until", "start", "ended", "billing", "seconds"}
+OPTIONS = {
+    "key",
+    "note",
+    "under",
+    "with",
+    "limit",
+    "shared",
+    "period",
+    "from",
+    "to",
+    "until",
+    "start",
+    "ended",
+    "billing",
+    "seconds",
+}
 OPTIONS |= {"partition", "priced", "report", "by", "scope", "told"}
 
 Options = dict[str, str]
@@ -61,7 +76,9 @@ def particulars(text: str | None) -> Particulars | None:
     if text is None:
         return None
     said = dict(each.split("=") for each in text.split(","))
-    facts: dict[str, Any] = {field: int(value) if value.isdigit() else value for field, value in said.items()}
+    facts: dict[str, Any] = {
+        field: int(value) if value.isdigit() else value for field, value in said.items()
+    }
     return Particulars(**facts)
 
 
@@ -107,25 +124,43 @@ class Cast:
         return msgspec.structs.replace(wish, key=options.get("key"), comment=options.get("note"))
 
     def _of_run(self, words: list[str], options: Options, now: Instant) -> Request | None:
-        until, ended = Instant(int(options.get("until", 1_000))), Instant(int(options.get("ended", now)))
+        until, ended = (
+            Instant(int(options.get("until", 1_000))),
+            Instant(int(options.get("ended", now))),
+        )
         told = particulars(options.get("told"))
         match words:
             case ["hold", number, user, name, amount]:
                 facts = self._drawn(user, name, options, now)
                 seconds = int(options["seconds"]) if "seconds" in options else None
-                facts |= {"billing": options.get("billing"), "limit_seconds": seconds, "particulars": told}
+                facts |= {
+                    "billing": options.get("billing"),
+                    "limit_seconds": seconds,
+                    "particulars": told,
+                }
                 return Hold(run=run(number), amount=su(amount), until=until, **facts)
             case ["adjust", number, *who, amount]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
-                whose = {k: v for k, v in facts.items() if k in Adjust.__struct_fields__} | {"priced_in": options.get("priced")}
-                return Adjust(run=run(number), amount=su(amount), until=until, particulars=told, **whose)
+                whose = {k: v for k, v in facts.items() if k in Adjust.__struct_fields__} | {
+                    "priced_in": options.get("priced")
+                }
+                return Adjust(
+                    run=run(number), amount=su(amount), until=until, particulars=told, **whose
+                )
             case ["charge", number, *who, amount]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
-                facts |= {"outcome": "COMPLETED", "elapsed_seconds": 60, "particulars": told, "priced_in": options.get("priced")}
+                facts |= {
+                    "outcome": "COMPLETED",
+                    "elapsed_seconds": 60,
+                    "particulars": told,
+                    "priced_in": options.get("priced"),
+                }
                 return Charge(run=run(number), amount=su(amount), ended=ended, **facts)
             case ["release", number, *who]:
                 facts = self._drawn(who[0], who[1], options, now) if who else {}
-                return Release(run=run(number), ended=ended, outcome="NODE_FAIL", particulars=told, **facts)
+                return Release(
+                    run=run(number), ended=ended, outcome="NODE_FAIL", particulars=told, **facts
+                )
             case ["lapse", number]:
                 return Lapse(run=run(number))
             case ["refund", number, amount]:
@@ -153,13 +188,25 @@ class Cast:
             case ["withdraw", name, amount]:
                 return Withdraw(allocation=self._number(name), amount=su(amount))
             case ["undo", entry, name, *of_run]:
-                return Undo(entry=int(entry), book=self._number(name), run=run(of_run[0]) if of_run else None)
+                return Undo(
+                    entry=int(entry),
+                    book=self._number(name),
+                    run=run(of_run[0]) if of_run else None,
+                )
             case ["transfer", amount, source, "=>", target]:
-                return Transfer(source=self._number(source), target=self._number(target), amount=su(amount))
+                return Transfer(
+                    source=self._number(source), target=self._number(target), amount=su(amount)
+                )
             case ["cap", user, name, cap]:
-                by, project = (USERS[options["by"]], self._fund(name)[0]) if "by" in options else (None, None)
+                by, project = (
+                    (USERS[options["by"]], self._fund(name)[0]) if "by" in options else (None, None)
+                )
                 return SetCap(
-                    allocation=self._number(name), uid=USERS[user], cap=None if cap == "none" else su(cap), project=project, by=by
+                    allocation=self._number(name),
+                    uid=USERS[user],
+                    cap=None if cap == "none" else su(cap),
+                    project=project,
+                    by=by,
                 )
         return None
 
@@ -168,14 +215,30 @@ class Cast:
         match words:
             case ["project", name]:
                 gid, under = 5_000 + sum(map(ord, name)), options.get("under")
-                return CreateProject(gname=name, gid=gid, account=name, parent=self.projects.get(under, NOBODY_KNOWS) if under else None)
+                return CreateProject(
+                    gname=name,
+                    gid=gid,
+                    account=name,
+                    parent=self.projects.get(under, NOBODY_KNOWS) if under else None,
+                )
             case ["member", name, user, role]:
                 where = self.projects.get(name, NOBODY_KNOWS)
-                return SetMember(project=where, uid=USERS[user], role=None if role == "none" else Role(role), by=by)
+                return SetMember(
+                    project=where,
+                    uid=USERS[user],
+                    role=None if role == "none" else Role(role),
+                    by=by,
+                )
             case ["token", label, user]:
                 scopes = tuple(options.get("scope", "read").split(","))
                 until = Instant(int(options.get("until", 1_000)))
-                return IssueToken(digest=label.encode(), uid=USERS[user], label=label, scopes=scopes, expires=until)
+                return IssueToken(
+                    digest=label.encode(),
+                    uid=USERS[user],
+                    label=label,
+                    scopes=scopes,
+                    expires=until,
+                )
             case ["revoke", label]:
                 return RevokeToken(token=self.tokens.get(label, NOBODY_KNOWS), uid=by)
         return None
@@ -198,7 +261,11 @@ class Cast:
                     deposit=credit,
                 )
             case [("freeze" | "thaw" | "end" | "reopen") as event, name]:
-                terms = dict(zip(("start", "end"), period(options["period"]), strict=True)) if "period" in options else {}
+                terms = (
+                    dict(zip(("start", "end"), period(options["period"]), strict=True))
+                    if "period" in options
+                    else {}
+                )
                 return self._amend(name, {"event": AllocationEvent(event), **terms})
             case ["expire", name]:
                 return Expire(allocation=self._number(name))
@@ -206,7 +273,10 @@ class Cast:
                 begin, finish = period(options["period"]) if "period" in options else (None, None)
                 ceiling = su(options["limit"]) if "limit" in options else None
                 sharing = options["shared"] == "yes" if "shared" in options else None
-                return self._amend(name, {"start": begin, "end": finish, "credit_limit": ceiling, "shared": sharing})
+                return self._amend(
+                    name,
+                    {"start": begin, "end": finish, "credit_limit": ceiling, "shared": sharing},
+                )
         return None
 
     def _amend(self, name: str, terms: dict[str, Any]) -> Amend:

@@ -47,15 +47,23 @@ def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
     return deposited, charged, sum(holds.values())
 
 
-def check_books(work: WorkingSet, entries: list[Entry] | None = None, *, overdraft: bool = False) -> None:
+def check_books(
+    work: WorkingSet, entries: list[Entry] | None = None, *, overdraft: bool = False
+) -> None:
     """Everything that holds at every commit; `overdraft` where policy lets `available` go below zero."""
     journal = work.entries if entries is None else entries
     written = books_of(journal)
     for allocation in work.allocations.values():
         _check_sums(allocation, written.get(allocation.id, []))
-        assert overdraft or (allocation.available >= 0 and allocation.overrun == 0), f"overdraft: {allocation}"
+        assert overdraft or (allocation.available >= 0 and allocation.overrun == 0), (
+            f"overdraft: {allocation}"
+        )
         drawn = {
-            kind: sum(getattr(sums, kind) for (number, _), sums in work.users.items() if number == allocation.id)
+            kind: sum(
+                getattr(sums, kind)
+                for (number, _), sums in work.users.items()
+                if number == allocation.id
+            )
             for kind in ("charged", "held")
         }
         assert drawn == {"charged": allocation.charged, "held": allocation.held}
@@ -71,11 +79,21 @@ def check_books(work: WorkingSet, entries: list[Entry] | None = None, *, overdra
 
 def _check_sums(allocation: Allocation, lines: list[Entry]) -> None:
     assert (allocation.deposited, allocation.charged, allocation.held) == folded(lines)
-    assert all(0 <= each <= SUM_MAX for each in (allocation.deposited, allocation.charged, allocation.held, allocation.overrun))
-    assert allocation.deposited + allocation.credit_limit + allocation.overrun >= allocation.charged + allocation.held
+    assert all(
+        0 <= each <= SUM_MAX
+        for each in (allocation.deposited, allocation.charged, allocation.held, allocation.overrun)
+    )
+    assert (
+        allocation.deposited + allocation.credit_limit + allocation.overrun
+        >= allocation.charged + allocation.held
+    )
     last = lines[-1]
     assert (allocation.seq, allocation.link) == (last.seq, last.link)
-    assert (last.deposited, last.charged, last.held) == (allocation.deposited, allocation.charged, allocation.held)
+    assert (last.deposited, last.charged, last.held) == (
+        allocation.deposited,
+        allocation.charged,
+        allocation.held,
+    )
 
 
 def _check_chain(lines: list[Entry]) -> None:
@@ -96,7 +114,11 @@ def _check_runs(work: WorkingSet, journal: list[Entry]) -> None:
         assert (closed[record.id] == 1) == (record.state in (RunState.CHARGED, RunState.RELEASED))
         assert (record.held == 0) or record.state is RunState.HELD
         assert 0 <= record.refunded <= record.charged
-        setting = [entry for entry in journal if entry.run == record.id and entry.kind not in (Kind.REFUND, Kind.RECHARGE)]
+        setting = [
+            entry
+            for entry in journal
+            if entry.run == record.id and entry.kind not in (Kind.REFUND, Kind.RECHARGE)
+        ]
         assert record.set_by == setting[-1].id
 
 
@@ -104,7 +126,10 @@ def _check_conservation(work: WorkingSet, journal: list[Entry]) -> None:
     """Units are made by deposits and unmade by withdrawals; a transfer only moves them."""
     moved = {kind: sum(entry.amount for entry in journal if entry.kind is kind) for kind in Kind}
     assert moved[Kind.TRANSFER_IN] == moved[Kind.TRANSFER_OUT]
-    assert sum(each.deposited for each in work.allocations.values()) == moved[Kind.DEPOSIT] - moved[Kind.WITHDRAW]
+    assert (
+        sum(each.deposited for each in work.allocations.values())
+        == moved[Kind.DEPOSIT] - moved[Kind.WITHDRAW]
+    )
 
 
 def findings(work: WorkingSet, journal: list[Entry], *, soon: bool = True) -> list[Finding]:
@@ -112,12 +137,16 @@ def findings(work: WorkingSet, journal: list[Entry], *, soon: bool = True) -> li
     store's audit does; else after the last entry."""
     written = books_of(journal)
     return [
-        each for number in sorted({OFFICE, *written, *work.allocations}) for each in _found_in(number, work, written.get(number, []), soon)
+        each
+        for number in sorted({OFFICE, *written, *work.allocations})
+        for each in _found_in(number, work, written.get(number, []), soon)
     ]
 
 
 def _found_in(number: int, work: WorkingSet, lines: list[Entry], soon: bool) -> list[Finding]:
-    rows = sorted((each for each in work.runs.values() if each.allocation == number), key=attrgetter("id"))
+    rows = sorted(
+        (each for each in work.runs.values() if each.allocation == number), key=attrgetter("id")
+    )
     fold, shown = Fold(number, again={each.id: each for each in rows}.get), 0
     for entry in lines:
         if soon and entry.run == entry.id:
@@ -133,7 +162,9 @@ def _found_in(number: int, work: WorkingSet, lines: list[Entry], soon: bool) -> 
             fold.office.check_member(member)
         for token in work.tokens.values():
             fold.office.check_token(token)
-        if work.office != Office(fold.seq, fold.link):  # the store's audit compares the head of the office's book
+        if work.office != Office(
+            fold.seq, fold.link
+        ):  # the store's audit compares the head of the office's book
             fold.findings.append(Finding(OFFICE, "its head was altered"))
     else:
         fold.check_allocation(work.allocations.get(number))

@@ -19,7 +19,10 @@ from fairbank.bank.working_set import Office, OfficeNeeded, WorkingSet
 
 
 def _is_wanted(row: Allocation, reaches: Iterable[tuple[int, str, Reach]]) -> bool:
-    return any((project, resource) == (row.project, row.resource) and reach.has(row) for project, resource, reach in reaches)
+    return any(
+        (project, resource) == (row.project, row.resource) and reach.has(row)
+        for project, resource, reach in reaches
+    )
 
 
 class Shelf:
@@ -50,16 +53,33 @@ class Shelf:
         numbers = needs.allocations | {each.allocation for each in runs}
         reaches = list(needs.reaches({each.run for each in runs}))
         allocations = [
-            each for each in rows.allocations.values() if each.id in numbers or each.project in needs.closing or _is_wanted(each, reaches)
+            each
+            for each in rows.allocations.values()
+            if each.id in numbers or each.project in needs.closing or _is_wanted(each, reaches)
         ]
         drawn = needs.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
-        lines = {above for number in needs.projects for above in self._line(number)} if needs.lines else set()
-        taken = {(what, getattr(each, what)) for each in needs.creating for what in ("gname", "gid", "account")}
-        enriched = {rows.allocations[each].project for each in needs.enriched if each in rows.allocations}
+        lines = (
+            {above for number in needs.projects for above in self._line(number)}
+            if needs.lines
+            else set()
+        )
+        taken = {
+            (what, getattr(each, what))
+            for each in needs.creating
+            for what in ("gname", "gid", "account")
+        }
+        enriched = {
+            rows.allocations[each].project for each in needs.enriched if each in rows.allocations
+        }
         told = told_by(needs, runs)
-        entries, opened, created, issued = len(self.journal) + 1, len(rows.allocations) + 1, len(rows.projects) + 1, len(rows.tokens) + 1
+        entries, opened, created, issued = (
+            len(self.journal) + 1,
+            len(rows.allocations) + 1,
+            len(rows.projects) + 1,
+            len(rows.tokens) + 1,
+        )
         return WorkingSet(
             allocations=allocations,
             runs=runs,
@@ -76,11 +96,17 @@ class Shelf:
                 or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
             ],
             held_runs=[
-                (each.project, run) for run, each in rows.runs.items() if each.project in needs.closing and each.state is RunState.HELD
+                (each.project, run)
+                for run, each in rows.runs.items()
+                if each.project in needs.closing and each.state is RunState.HELD
             ],
             used={number for number in needs.renaming if rows.is_used(number)},
             members=[rows.members[pair] for pair in needs.members if pair in rows.members],
-            tokens=[each for each in rows.tokens.values() if each.id in needs.tokens or each.digest in needs.digests],
+            tokens=[
+                each
+                for each in rows.tokens.values()
+                if each.id in needs.tokens or each.digest in needs.digests
+            ],
             office=rows.office if needs.office else None,
             entry_ids=range(entries, entries + needs.entries),
             allocation_ids=range(opened, opened + needs.opens),
@@ -95,14 +121,21 @@ class Shelf:
     def _put(self, work: WorkingSet) -> None:
         """Put back what changed, and nothing else."""
         rows, changes = self.rows, work.changes
-        rows.allocations |= {number: work.allocations[number] for number in changes.opened | changes.touched}
+        rows.allocations |= {
+            number: work.allocations[number] for number in changes.opened | changes.touched
+        }
         rows.runs |= {run: work.runs[run] for run in changes.new_runs | changes.changed_runs}
         rows.users |= {pair: work.users[pair] for pair in changes.changed_users}
-        rows.projects |= {number: work.projects[number] for number in changes.new_projects | changes.changed_projects}
+        rows.projects |= {
+            number: work.projects[number]
+            for number in changes.new_projects | changes.changed_projects
+        }
         for pair in changes.changed_members:
             rows.members.pop(pair, None)
             if pair in work.members:
                 rows.members[pair] = work.members[pair]
-        rows.tokens |= {number: work.tokens[number] for number in changes.new_tokens | changes.changed_tokens}
+        rows.tokens |= {
+            number: work.tokens[number] for number in changes.new_tokens | changes.changed_tokens
+        }
         rows.office = work.office or rows.office
         self.journal += work.entries

@@ -45,12 +45,24 @@ POLICIES: dict[str, dict[str, Any]] = {
     "late": {"late_charges": True},
     "no_late": {"late_charges": False},
 }
-LOOKS = {"left": "available", "held": "held", "charged": "charged", "limit": "credit_limit", "deposited": "deposited"}
+LOOKS = {
+    "left": "available",
+    "held": "held",
+    "charged": "charged",
+    "limit": "credit_limit",
+    "deposited": "deposited",
+}
 
 
 def nothing_yet() -> WorkingSet:
     """A working set with nothing in it and fresh numbers for everything."""
-    return WorkingSet(office=Office(), entry_ids=count(1), allocation_ids=count(1), project_ids=count(1), token_ids=count(1))
+    return WorkingSet(
+        office=Office(),
+        entry_ids=count(1),
+        allocation_ids=count(1),
+        project_ids=count(1),
+        token_ids=count(1),
+    )
 
 
 class Teller:
@@ -82,8 +94,12 @@ class Teller:
             case ["run", number, *expected]:
                 self._look_at_run(number, expected)
             case ["kept", name, times]:
-                book = self.cast.allocations.get(name, 0)  # `the office` keeps what met no allocation
-                assert sum(entry.book == book and entry.kind is Kind.REFUSAL for entry in self.work.entries) == int(times)
+                book = self.cast.allocations.get(
+                    name, 0
+                )  # `the office` keeps what met no allocation
+                assert sum(
+                    entry.book == book and entry.kind is Kind.REFUSAL for entry in self.work.entries
+                ) == int(times)
             case _:
                 self.hear(deed)
                 self._compare(answer.split() or ["ok"])
@@ -95,7 +111,11 @@ class Teller:
         _, options = options_of(deed)
         actor = USERS[options["by"]] if "by" in options else STAFF
         report = options["report"].encode() if "report" in options else None
-        self.said = judge(self.work, Asked(self.cast.wish(deed, self.now), self.now, actor, said=report), self.policy)
+        self.said = judge(
+            self.work,
+            Asked(self.cast.wish(deed, self.now), self.now, actor, said=report),
+            self.policy,
+        )
         if isinstance(self.said, Done):
             self._remember(deed.split(), self.said)
         else:  # a refusal moves nothing; at most it is kept
@@ -135,10 +155,18 @@ class Teller:
         assert self.said is not None
         if isinstance(self.said, Refusal):
             found = [self.said.reason.name]
-            figures = {"left": self.said.available, "asked": self.said.asked, "short": self.said.shortfall}
+            figures = {
+                "left": self.said.available,
+                "asked": self.said.asked,
+                "short": self.said.shortfall,
+            }
         else:
             found = ["again" if self.said.again else "ok"]
-            figures = {"left": self.said.available, "off": self.said.written_off, "amount": self.said.amount}
+            figures = {
+                "left": self.said.available,
+                "off": self.said.written_off,
+                "amount": self.said.amount,
+            }
         for word, value in zip(expected[1::2], expected[2::2], strict=True):
             if word == "from":
                 right = self.said.allocation == self.cast.allocations[value]

@@ -56,7 +56,9 @@ def test_any_altered_field_of_any_entry_is_found(told: Teller, data: st.DataObje
     journal = list(told.work.entries)
     place = data.draw(st.integers(0, len(journal) - 1))
     field = data.draw(st.sampled_from(journal[place].__struct_fields__))
-    journal[place] = msgspec.structs.replace(journal[place], **{field: other(field, getattr(journal[place], field))})
+    journal[place] = msgspec.structs.replace(
+        journal[place], **{field: other(field, getattr(journal[place], field))}
+    )
     found = findings(told.work, journal)
     assert found
     assert any(each.book in (journal[place].book, told.work.entries[place].book) for each in found)
@@ -67,7 +69,9 @@ def test_any_missing_entry_is_found(told: Teller) -> None:
         journal = list(told.work.entries)
         gone = journal.pop(place)
         found = altered(told, journal)
-        assert any("missing" in each or "added" in each or "altered" in each for each in found), gone
+        assert any("missing" in each or "added" in each or "altered" in each for each in found), (
+            gone
+        )
 
 
 def test_any_entry_written_twice_is_found(told: Teller) -> None:
@@ -89,7 +93,13 @@ def test_an_entry_added_with_a_fitting_link_is_found_by_the_row(told: Teller) ->
     number = told.cast.allocations["physics/cpu:next"]
     last = books_of(told.work.entries)[number][-1]
     forged = msgspec.structs.replace(
-        last, id=9_999, seq=last.seq + 1, kind=Kind.DEPOSIT, amount=600, deposited=last.deposited + 600, details=None
+        last,
+        id=9_999,
+        seq=last.seq + 1,
+        kind=Kind.DEPOSIT,
+        amount=600,
+        deposited=last.deposited + 600,
+        details=None,
     )
     forged = msgspec.structs.replace(forged, link=link_of(forged, last.link))
     found = altered(told, [*told.work.entries, forged])
@@ -115,7 +125,10 @@ def field_values(row: Any) -> list[tuple[str, Any]]:
             case bytes():
                 values.append((field, b"\2" * 32))
             case Particulars():
-                altered = [msgspec.structs.replace(value, **{name: other}) for name, other in field_values(value)]
+                altered = [
+                    msgspec.structs.replace(value, **{name: other})
+                    for name, other in field_values(value)
+                ]
                 values += [(field, each) for each in (None, *altered)]
             case Run():
                 values.append((field, value._replace(job_id=99)))
@@ -144,7 +157,9 @@ def test_any_missing_row_is_found(told: Teller, table: str) -> None:
         del rows[where]
         missing = findings(told.work, told.work.entries)
         rows[where] = row
-        assert missing or row == UserSums(), f"{table} {where}"  # a user who drew nothing needs no row
+        assert missing or row == UserSums(), (
+            f"{table} {where}"
+        )  # a user who drew nothing needs no row
 
 
 def test_an_added_row_is_found(told: Teller) -> None:
@@ -175,9 +190,13 @@ def test_details_that_cannot_be_read_are_a_finding_not_an_accident(told: Teller)
 
 
 def test_a_number_that_no_row_can_hold_is_a_finding_too(told: Teller) -> None:
-    place, entry = next((place, each) for place, each in enumerate(told.work.entries) if each.kind is Kind.CHARGE)
+    place, entry = next(
+        (place, each) for place, each in enumerate(told.work.entries) if each.kind is Kind.CHARGE
+    )
     journal = list(told.work.entries)
-    journal[place] = msgspec.structs.replace(entry, details=json.dumps(facts_of(entry) | {"elapsed_seconds": 10**30}))
+    journal[place] = msgspec.structs.replace(
+        entry, details=json.dumps(facts_of(entry) | {"elapsed_seconds": 10**30})
+    )
     assert any("elapsed is" in each and f"due {10**30}" in each for each in altered(told, journal))
 
 
@@ -214,7 +233,9 @@ def test_a_revocation_that_was_taken_out_of_the_row_is_found(told: Teller) -> No
     laptop = told.work.tokens[1]
     assert laptop.revoked is not None
     told.work.tokens[1] = msgspec.structs.replace(laptop, revoked=None)
-    assert altered(told, told.work.entries) == ["the row of token 1 was altered: revoked is nothing, due 1970-01-01T00:00:00Z"]
+    assert altered(told, told.work.entries) == [
+        "the row of token 1 was altered: revoked is nothing, due 1970-01-01T00:00:00Z"
+    ]
     told.work.tokens[1] = laptop
 
 

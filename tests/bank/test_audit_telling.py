@@ -27,12 +27,22 @@ RUN = RunRecord(
     set_by=5,
     particulars=None,
 )
-ALLOCATION = Allocation(id=1, project=1, resource="cpu", category="research", start=Instant(0), end=Instant(9), link=b"\x01" * 32)
+ALLOCATION = Allocation(
+    id=1,
+    project=1,
+    resource="cpu",
+    category="research",
+    start=Instant(0),
+    end=Instant(9),
+    link=b"\x01" * 32,
+)
 replace = msgspec.structs.replace
 
 
 def test_amounts_have_their_unit_and_instants_are_times() -> None:
-    other = replace(RUN, charged=SuMinutes(855), until=Instant(1_826_843_079), set_by=7, state=RunState.LAPSED)
+    other = replace(
+        RUN, charged=SuMinutes(855), until=Instant(1_826_843_079), set_by=7, state=RunState.LAPSED
+    )
     assert list(differences(other, RUN)) == [
         "state is lapsed, due held",
         "the end of the hold is 2027-11-22T00:24:39Z, due 2027-11-22T00:24:38Z",
@@ -43,9 +53,17 @@ def test_amounts_have_their_unit_and_instants_are_times() -> None:
 
 def test_what_was_told_of_a_run_is_compared_part_by_part() -> None:
     other = replace(RUN, particulars=Particulars(name="x", qos="long"))
-    assert list(differences(other, RUN)) == ["name is 'x', due nothing", "qos is 'long', due nothing"]
-    assert list(differences(RUN, other)) == ["name is nothing, due 'x'", "qos is nothing, due 'long'"]
-    assert list(differences(replace(RUN, particulars=Particulars(name="y", qos="long")), other)) == ["name is 'y', due 'x'"]
+    assert list(differences(other, RUN)) == [
+        "name is 'x', due nothing",
+        "qos is 'long', due nothing",
+    ]
+    assert list(differences(RUN, other)) == [
+        "name is nothing, due 'x'",
+        "qos is nothing, due 'long'",
+    ]
+    assert list(
+        differences(replace(RUN, particulars=Particulars(name="y", qos="long")), other)
+    ) == ["name is 'y', due 'x'"]
 
 
 def test_links_are_hexadecimal_digits_and_whatever_a_column_holds_is_told() -> None:
@@ -53,7 +71,11 @@ def test_links_are_hexadecimal_digits_and_whatever_a_column_holds_is_told() -> N
     said = list(differences(other, ALLOCATION))
     assert f"the link of its last entry is {'ff' * 32}, due {'01' * 32}" in said
     assert not [each for each in said if "b'" in each or "<" in each]
-    assert [told("end", each) for each in ("soon", -1, 10**15)] == ["'soon'", "-1", "1000000000000000"]
+    assert [told("end", each) for each in ("soon", -1, 10**15)] == [
+        "'soon'",
+        "-1",
+        "1000000000000000",
+    ]
     assert told("scopes", ("read", "write")) == "read write"
 
 

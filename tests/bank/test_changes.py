@@ -21,7 +21,11 @@ amend physics/cpu limit 5
 def test_terms_are_told_by_what_became_of_them() -> None:
     book = [each for each in tell(STORY).work.entries if each.book]
     told = changes(None, book)
-    assert [told[each.id] for each in book if each.kind is Kind.TERMS] == [{"state": "frozen"}, {"state": "active"}, {"credit_limit": 300}]
+    assert [told[each.id] for each in book if each.kind is Kind.TERMS] == [
+        {"state": "frozen"},
+        {"state": "active"},
+        {"credit_limit": 300},
+    ]
     assert len(told) == 3
 
 

@@ -19,7 +19,9 @@ DARWIN = Cluster(
     "darwin",
     {
         "standard": Partition("standard", "cpu", parse_weights("CPU=1.0,Mem=0.5G")),
-        "gpu-v100": Partition("gpu-v100", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")),
+        "gpu-v100": Partition(
+            "gpu-v100", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")
+        ),
         "plain": Partition("plain", "cpu"),
         "summed": Partition("summed", "cpu", parse_weights("CPU=1.0,Mem=0.5G"), Adding.SUM),
     },
@@ -47,7 +49,9 @@ def job(partition: str, tres: str, limit: str, qos: str | None = None) -> JobReq
         ("summed", "cpu=1,mem=64G", 33),
     ],
 )
-def test_a_job_bills_the_share_of_the_node_that_it_blocks(partition: str, tres: str, billed: int) -> None:
+def test_a_job_bills_the_share_of_the_node_that_it_blocks(
+    partition: str, tres: str, billed: int
+) -> None:
     drawn = bill(job(partition, tres, "60"), DARWIN)
     assert drawn.billing == billed
     assert (drawn.amount, drawn.seconds) == (billed * 60, 3_600)
@@ -84,17 +88,32 @@ def test_an_unknown_partition_has_no_price() -> None:
         ("1", "1", 0, 0),
     ],
 )
-def test_a_cost_is_exact_and_rounded_up_once(units: str, factor: str, seconds: int, minutes: int) -> None:
+def test_a_cost_is_exact_and_rounded_up_once(
+    units: str, factor: str, seconds: int, minutes: int
+) -> None:
     assert cost(Fraction(units), Fraction(factor), seconds) == minutes
 
 
-counts = st.dictionaries(st.sampled_from(["cpu", "mem", "gres/gpu", "license/a"]), st.integers(0, 10_000).map(Fraction), min_size=1)
-requests = st.builds(JobRequest, st.just("darwin"), st.sampled_from(sorted(DARWIN.partitions)), counts, st.integers(0, 10**6))
+counts = st.dictionaries(
+    st.sampled_from(["cpu", "mem", "gres/gpu", "license/a"]),
+    st.integers(0, 10_000).map(Fraction),
+    min_size=1,
+)
+requests = st.builds(
+    JobRequest,
+    st.just("darwin"),
+    st.sampled_from(sorted(DARWIN.partitions)),
+    counts,
+    st.integers(0, 10**6),
+)
 
 
 @given(requests, st.sampled_from([None, "urgent", "idle", "normal"]))
 def test_the_lines_that_count_make_the_price(request: JobRequest, qos: str | None) -> None:
-    drawn = bill(JobRequest(request.cluster, request.partition, request.counts, request.limit_seconds, qos), DARWIN)
+    drawn = bill(
+        JobRequest(request.cluster, request.partition, request.counts, request.limit_seconds, qos),
+        DARWIN,
+    )
     assert sum(line.weighted for line in drawn.lines if line.counts) == drawn.billing
     assert all(line.weighted == line.count * line.weight for line in drawn.lines)
     assert 0 <= drawn.amount - drawn.billing * drawn.factor * drawn.seconds / 60 < 1

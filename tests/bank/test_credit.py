@@ -45,7 +45,12 @@ def test_a_transfer_is_two_entries_or_none() -> None:
         """
     )
     out, into = told.work.entries[-2:]
-    assert (out.kind.value, out.details, into.kind.value, into.details) == ("transfer-out", '{"to":2}', "transfer-in", '{"from":1}')
+    assert (out.kind.value, out.details, into.kind.value, into.details) == (
+        "transfer-out",
+        '{"to":2}',
+        "transfer-in",
+        '{"from":1}',
+    )
 
 
 # --- credit limits ---
@@ -152,7 +157,9 @@ def test_no_sum_is_more_than_the_bank_can_count() -> None:
 
 def test_a_charge_that_cannot_be_counted_is_refused_and_kept() -> None:
     """With a hold and without one: what was used is not lost from sight."""
-    charges = "\n".join(f"charge {number} alice physics/cpu {AMOUNT_MAX}m" for number in range(1, 10))
+    charges = "\n".join(
+        f"charge {number} alice physics/cpu {AMOUNT_MAX}m" for number in range(1, 10)
+    )
     tell(
         f"{PHYSICS}\n policy record\n {charges}\n charge 10 alice physics/cpu {AMOUNT_MAX}m -> TOO_LARGE\n kept physics/cpu 1\n"
         f"policy observe\n hold 11 bob physics/cpu 1\n charge 11 {AMOUNT_MAX}m -> TOO_LARGE\n run 11 held\n kept physics/cpu 3"

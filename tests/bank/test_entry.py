@@ -36,7 +36,10 @@ def test_a_link_is_the_same_in_every_release() -> None:
     """When this fails, books written before cannot be verified any more."""
     first = link_of(ENTRY, NO_LINK)
     assert first.hex() == "507d040da157d6516819d0798b0a9b07384051babf1f9e3d424faa5a7cd65894"
-    assert link_of(ENTRY, first).hex() == "551400461949a9a470564da6d502f9bf7a7c05fcb90522e2c7777cf6d91c414a"
+    assert (
+        link_of(ENTRY, first).hex()
+        == "551400461949a9a470564da6d502f9bf7a7c05fcb90522e2c7777cf6d91c414a"
+    )
 
 
 def test_an_entry_is_linked_to_what_was_before_it_whatever_link_it_carries() -> None:
@@ -48,4 +51,6 @@ def test_an_entry_is_linked_to_what_was_before_it_whatever_link_it_carries() -> 
 @pytest.mark.parametrize("field", [field for field in ENTRY.__struct_fields__ if field != "link"])
 def test_every_field_goes_into_the_link(field: str) -> None:
     other = {"kind": Kind.RELEASE, "at": Instant(0), "digest": None, "details": None}.get(field, 99)
-    assert link_of(msgspec.structs.replace(ENTRY, **{field: other}), NO_LINK) != link_of(ENTRY, NO_LINK)
+    assert link_of(msgspec.structs.replace(ENTRY, **{field: other}), NO_LINK) != link_of(
+        ENTRY, NO_LINK
+    )

@@ -25,7 +25,9 @@ def rewritten(lines: list[Entry], **change: object) -> list[Entry]:
     return forged
 
 
-def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_before(told: Teller) -> None:
+def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_before(
+    told: Teller,
+) -> None:
     lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     nowhere = Head(lines[0].book, 0, bytes(32))
     forgeries: list[tuple[Kind, dict[str, Any], str]] = [
@@ -42,7 +44,11 @@ def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_
     ]
     for kind, change, what in forgeries:
         place = next(place for place, entry in enumerate(lines) if entry.kind is kind)
-        forged = [*lines[:place], msgspec.structs.replace(lines[place], **change), *lines[place + 1 :]]
+        forged = [
+            *lines[:place],
+            msgspec.structs.replace(lines[place], **change),
+            *lines[place + 1 :],
+        ]
         assert any(what in each for each in heard(rewritten(forged), nowhere)), (kind, change)
 
 
@@ -60,8 +66,12 @@ def test_a_head_written_down_betrays_a_book_rewritten_from_the_start(told: Telle
     assert heard(lines, head) == []
     forged = rewritten(lines, actor=4_321)
     assert heard(forged, Head(head.book, 0, bytes(32))) == []
-    assert heard(forged, head) == ["the head that was written down is another: the book was rewritten"]
-    assert heard(lines[:-3], head) == [f"it ends at entry number {head.seq - 1}; {head.seq} was written down: entries are missing"]
+    assert heard(forged, head) == [
+        "the head that was written down is another: the book was rewritten"
+    ]
+    assert heard(lines[:-3], head) == [
+        f"it ends at entry number {head.seq - 1}; {head.seq} was written down: entries are missing"
+    ]
 
 
 def with_details(told: Teller, kind: Kind, details: Callable[[str], str]) -> list[str]:
@@ -69,12 +79,19 @@ def with_details(told: Teller, kind: Kind, details: Callable[[str], str]) -> lis
     lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     place = next(place for place, entry in enumerate(lines) if entry.kind is kind)
     other = msgspec.structs.replace(lines[place], details=details(lines[place].details or "{}"))
-    return heard(rewritten([*lines[:place], other, *lines[place + 1 :]]), Head(lines[0].book, 0, bytes(32)))
+    return heard(
+        rewritten([*lines[:place], other, *lines[place + 1 :]]), Head(lines[0].book, 0, bytes(32))
+    )
 
 
 @pytest.mark.parametrize("kind", OF_RUNS)
-def test_unreadable_details_of_a_run_are_found_though_the_links_fit(told: Teller, kind: Kind) -> None:
-    assert any("its details cannot be read" in each for each in with_details(told, kind, lambda details: details[:-1]))
+def test_unreadable_details_of_a_run_are_found_though_the_links_fit(
+    told: Teller, kind: Kind
+) -> None:
+    assert any(
+        "its details cannot be read" in each
+        for each in with_details(told, kind, lambda details: details[:-1])
+    )
 
 
 @pytest.mark.parametrize("kind", [Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE])
@@ -90,19 +107,42 @@ def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None
     last = lines[-1]
     amount = 7 if kind is Kind.CHARGE else 0
     details = charge.details if kind in (Kind.CHARGE, Kind.RELEASE) else '{"until":1}'
-    sums = {"deposited": last.deposited, "charged": last.charged + amount, "held": last.held, "overrun": last.overrun + amount}
-    again = msgspec.structs.replace(charge, id=9_999, seq=last.seq + 1, kind=kind, amount=amount, key=None, details=details, **sums)
+    sums = {
+        "deposited": last.deposited,
+        "charged": last.charged + amount,
+        "held": last.held,
+        "overrun": last.overrun + amount,
+    }
+    again = msgspec.structs.replace(
+        charge,
+        id=9_999,
+        seq=last.seq + 1,
+        kind=kind,
+        amount=amount,
+        key=None,
+        details=details,
+        **sums,
+    )
     assert heard(rewritten([*lines, again]), Head(last.book, 0, bytes(32)))
 
 
-@pytest.mark.parametrize("made_to_say", [{"revoked": None}, {"revoked": 5}, {"revoked": 5, "expires": 9_999}, {"revoked": 5, "uid": 7}])
+@pytest.mark.parametrize(
+    "made_to_say",
+    [{"revoked": None}, {"revoked": 5}, {"revoked": 5, "expires": 9_999}, {"revoked": 5, "uid": 7}],
+)
 @pytest.mark.parametrize("of", ["laptop", "phone"])
-def test_an_entry_that_makes_another_token_of_one_that_is_there(told: Teller, of: str, made_to_say: dict[str, Any]) -> None:
+def test_an_entry_that_makes_another_token_of_one_that_is_there(
+    told: Teller, of: str, made_to_say: dict[str, Any]
+) -> None:
     """It is chained as it should be, and yet no entry of the bank's: only a token in use is revoked, and nothing else happens to it."""
     office = books_of(told.work.entries)[0]
-    first = next(entry for entry in office if entry.kind is Kind.TOKEN and f'"{of}"' in (entry.details or ""))
+    first = next(
+        entry for entry in office if entry.kind is Kind.TOKEN and f'"{of}"' in (entry.details or "")
+    )
     facts = msgspec.json.decode(first.details or "") | made_to_say
-    again = msgspec.structs.replace(first, id=9_999, seq=len(office) + 1, details=msgspec.json.encode(facts).decode())
+    again = msgspec.structs.replace(
+        first, id=9_999, seq=len(office) + 1, details=msgspec.json.encode(facts).decode()
+    )
     found = heard(rewritten([*office, again]), Head(0, 0, bytes(32)))
     good = of == "phone" and made_to_say == {"revoked": 5}
     assert [each for each in found if "this cannot follow" in each] == ([] if good else found)

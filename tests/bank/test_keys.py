@@ -135,8 +135,13 @@ def test_a_key_is_its_actors_own() -> None:
 def test_who_acts_as_somebody_else_uses_keys_of_their_own() -> None:
     told = tell(COLLEGE)
     wish = told.cast.wish("deposit physics/cpu 1 key k", Instant(0))
-    asked = [Asked(wish, Instant(0), actor, acting_as) for actor, acting_as in ((7, 1001), (1001, None), (7, 1001), (7, 1002), (7, None))]
-    first, of_the_user, again, as_another, as_oneself = (judge(told.work, each, Policy()) for each in asked)
+    asked = [
+        Asked(wish, Instant(0), actor, acting_as)
+        for actor, acting_as in ((7, 1001), (1001, None), (7, 1001), (7, 1002), (7, None))
+    ]
+    first, of_the_user, again, as_another, as_oneself = (
+        judge(told.work, each, Policy()) for each in asked
+    )
     assert isinstance(first, Done)
     assert isinstance(of_the_user, Done)
     assert (of_the_user.again, again) == (False, msgspec.structs.replace(first, again=True))

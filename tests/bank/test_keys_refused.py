@@ -32,7 +32,9 @@ def test_usage_that_nobody_could_pay_counts_under_its_key_when_somebody_can() ->
     ],
 )
 def test_a_refused_job_gets_the_same_refusal(line: str, reason: str) -> None:
-    told = tell(f"{COLLEGE}\n cap carol physics/cpu 5\n freeze college/cpu\n {line} key k -> {reason}")
+    told = tell(
+        f"{COLLEGE}\n cap carol physics/cpu 5\n freeze college/cpu\n {line} key k -> {reason}"
+    )
     first = told.said
     told.play("deposit physics/cpu 1000")
     told.play("cap carol physics/cpu none")

@@ -203,18 +203,25 @@ def test_a_late_charge_that_nobody_can_carry_takes_what_is_left_where_nothing_is
 
 
 def test_usage_of_an_account_that_nobody_has_counts_once_its_project_is_entered() -> None:
-    told = tell("charge 1 alice physics/cpu 20 key c -> UNKNOWN_PROJECT asked 20 left 0\n release 2 alice physics/cpu -> UNKNOWN_PROJECT")
+    told = tell(
+        "charge 1 alice physics/cpu 20 key c -> UNKNOWN_PROJECT asked 20 left 0\n release 2 alice physics/cpu -> UNKNOWN_PROJECT"
+    )
     assert isinstance(told.said, Refusal)
     assert (told.said.account, told.said.project) == ("physics", None)
     told.play("kept office 2")
-    for line in (*PHYSICS.strip().splitlines(), "charge 1 alice physics/cpu 20 key c -> ok left 80"):
+    for line in (
+        *PHYSICS.strip().splitlines(),
+        "charge 1 alice physics/cpu 20 key c -> ok left 80",
+    ):
         told.play(line.strip())
 
 
 def test_usage_of_a_partition_that_nobody_knows_is_kept() -> None:
     told = tell(PHYSICS)
     charge = told.cast.wish("charge 1 alice physics/cpu 20", told.now)
-    no = judge(told.work, Asked(msgspec.structs.replace(charge, resource=None), told.now, 0), told.policy)
+    no = judge(
+        told.work, Asked(msgspec.structs.replace(charge, resource=None), told.now, 0), told.policy
+    )
     assert isinstance(no, Refusal)
     assert (no.reason, no.asked, no.project) == (Reason.NO_HOLD, 20 * 60, 1)
     told.play("kept office 1")

@@ -9,7 +9,13 @@ import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Overrun, Policy
@@ -33,7 +39,11 @@ def word(outcome: Outcome) -> str:
 
 def against(wish: Wish, outcome: Outcome) -> int | None:
     """The entry that stands against taking another back, as the answer names it: it came later than that one."""
-    if not isinstance(wish, Undo) or not isinstance(outcome, Refusal) or outcome.reason not in (Reason.CHANGED_SINCE, Reason.UNDONE):
+    if (
+        not isinstance(wish, Undo)
+        or not isinstance(outcome, Refusal)
+        or outcome.reason not in (Reason.CHANGED_SINCE, Reason.UNDONE)
+    ):
         return None
     (named,) = set(map(int, re.findall(r"entry (\d+)", outcome.about or ""))) - {wish.entry}
     assert named > wish.entry
@@ -55,7 +65,11 @@ class Bank(RuleBasedStateMachine):
         self.outcomes: list[Outcome] = []
         self.now = Instant(0)
 
-    @initialize(enforce=st.sampled_from([True, True, False]), overrun=st.sampled_from(Overrun), late=st.booleans())
+    @initialize(
+        enforce=st.sampled_from([True, True, False]),
+        overrun=st.sampled_from(Overrun),
+        late=st.booleans(),
+    )
     def found(self, enforce: bool, overrun: Overrun, late: bool) -> None:
         self.policy = Policy(enforce=enforce, overrun=overrun, late_charges=late)
         self.model = Model(enforce=enforce, write_off=overrun is Overrun.WRITE_OFF, late=late)
@@ -86,19 +100,39 @@ class Bank(RuleBasedStateMachine):
 
     @precondition(lambda self: self.asked)
     @rule(data=st.data(), amount=wishes.costs, actor=wishes.actors)
-    def a_report_comes_again_after_prices_changed_or_from_another_server(self, data: st.DataObject, amount: SuMinutes, actor: int) -> None:
-        reports = [asked for asked in self.asked if asked.said is not None and not isinstance(asked.wish, Release)]
+    def a_report_comes_again_after_prices_changed_or_from_another_server(
+        self, data: st.DataObject, amount: SuMinutes, actor: int
+    ) -> None:
+        reports = [
+            asked
+            for asked in self.asked
+            if asked.said is not None and not isinstance(asked.wish, Release)
+        ]
         if reports:
             before = data.draw(st.sampled_from(reports))
-            self.ask([msgspec.structs.replace(before, wish=msgspec.structs.replace(before.wish, amount=amount), actor=actor)])
+            self.ask(
+                [
+                    msgspec.structs.replace(
+                        before,
+                        wish=msgspec.structs.replace(before.wish, amount=amount),
+                        actor=actor,
+                    )
+                ]
+            )
 
     @precondition(lambda self: self.model.paid())
     @rule(data=st.data(), amount=st.none() | wishes.amounts, actor=wishes.actors)
-    def a_refund_is_given_and_perhaps_taken_back(self, data: st.DataObject, amount: SuMinutes | None, actor: int) -> None:
+    def a_refund_is_given_and_perhaps_taken_back(
+        self, data: st.DataObject, amount: SuMinutes | None, actor: int
+    ) -> None:
         run = data.draw(st.sampled_from(self.model.paid()))
         self.ask([Asked(Refund(run=run, amount=amount), self.now, actor)])
-        refunds = [number for number, each in self.model.reverse.items() if isinstance(each, Recharge)]
-        self.undo(data.draw(st.lists(st.sampled_from(refunds), max_size=3)) if refunds else [], actor)
+        refunds = [
+            number for number, each in self.model.reverse.items() if isinstance(each, Recharge)
+        ]
+        self.undo(
+            data.draw(st.lists(st.sampled_from(refunds), max_size=3)) if refunds else [], actor
+        )
 
     @precondition(lambda self: self.model.reverse)
     @rule(data=st.data(), actor=wishes.actors, by=st.none() | wishes.uids)
@@ -108,7 +142,9 @@ class Bank(RuleBasedStateMachine):
         self.undo(data.draw(st.lists(st.sampled_from(newest), min_size=1, max_size=4)), actor, by)
 
     def undo(self, numbers: list[int], actor: int, by: int | None = None) -> None:
-        self.ask([Asked(Undo(entry=number, book=NOWHERE, by=by), self.now, actor) for number in numbers])
+        self.ask(
+            [Asked(Undo(entry=number, book=NOWHERE, by=by), self.now, actor) for number in numbers]
+        )
 
     @rule(seconds=st.integers(1, 30))
     def time_passes(self, seconds: int) -> None:
@@ -132,7 +168,9 @@ class Bank(RuleBasedStateMachine):
         for outcome, (_, like) in zip(outcomes, expected, strict=True):
             if like is not None:
                 assert outcome == _said_again(self.outcomes[like])
-        assert [outcome for each in asked for outcome in self.apart.ask([each], self.policy)] == outcomes
+        assert [
+            outcome for each in asked for outcome in self.apart.ask([each], self.policy)
+        ] == outcomes
         assert self.apart.journal == self.together.journal
         self._compare()
 
@@ -171,18 +209,35 @@ class Bank(RuleBasedStateMachine):
                 due[what] for what in ("state", "start", "end", "shared", "limit")
             )
         for (number, uid), sums in rows.users.items():
-            drawn = (model.charged(number, uid), model.held(number, uid), model.caps.get((number, uid)))
+            drawn = (
+                model.charged(number, uid),
+                model.held(number, uid),
+                model.caps.get((number, uid)),
+            )
             assert (sums.charged, sums.held, sums.cap) == drawn
         assert {
-            run: (each.allocation, each.owner, each.state.value, each.held, each.charged, each.refunded, each.written_off)
+            run: (
+                each.allocation,
+                each.owner,
+                each.state.value,
+                each.held,
+                each.charged,
+                each.refunded,
+                each.written_off,
+            )
             for run, each in rows.runs.items()
         } == {
-            run: tuple(each[what] for what in ("where", "owner", "state", "held", "charged", "back", "off"))
+            run: tuple(
+                each[what] for what in ("where", "owner", "state", "held", "charged", "back", "off")
+            )
             for run, each in model.runs.items()
         }
         assert {pair: member.role.value for pair, member in rows.members.items()} == model.members
         assert {
-            number: {what: getattr(token, what) for what in ("digest", "uid", "label", "scopes", "created", "expires", "revoked")}
+            number: {
+                what: getattr(token, what)
+                for what in ("digest", "uid", "label", "scopes", "created", "expires", "revoked")
+            }
             for number, token in rows.tokens.items()
         } == model.tokens
         assert len(rows.allocations) == len(model.allocations)
@@ -191,10 +246,14 @@ class Bank(RuleBasedStateMachine):
         check_books(rows, self.together.journal, overdraft=overdraft)
 
 
-TestBank = pytest.mark.timeout(600)(Bank.TestCase)  # finding the shortest way to a failure takes its time
+TestBank = pytest.mark.timeout(600)(
+    Bank.TestCase
+)  # finding the shortest way to a failure takes its time
 TestBank.settings = settings(stateful_step_count=25)
 
 
 @pytest.mark.campaign
 def test_a_campaign_of_wishes(rounds: Callable[[int, int], int]) -> None:
-    run_state_machine_as_test(Bank, settings=settings(max_examples=rounds(20_000, 500), stateful_step_count=40))
+    run_state_machine_as_test(
+        Bank, settings=settings(max_examples=rounds(20_000, 500), stateful_step_count=40)
+    )

@@ -28,8 +28,15 @@ def life_of_a_run(draw: st.DrawFn, number: int = 1) -> list[str]:
     """What an agent sends of one run: a start, perhaps changes of its limit, an end; each with a key or all without."""
     who, start = draw(st.sampled_from(["alice", "bob"])), draw(st.integers(0, 199))
     messages = [f"hold {number} {who} physics/cpu {draw(hours)} start {start}"]
-    messages += [f"adjust {number} {draw(hours)} until {500 + change}" for change in range(draw(st.integers(0, 2)))]
-    end = f"charge {number} {who} physics/cpu {draw(hours)}" if draw(st.booleans()) else f"release {number} {who} physics/cpu"
+    messages += [
+        f"adjust {number} {draw(hours)} until {500 + change}"
+        for change in range(draw(st.integers(0, 2)))
+    ]
+    end = (
+        f"charge {number} {who} physics/cpu {draw(hours)}"
+        if draw(st.booleans())
+        else f"release {number} {who} physics/cpu"
+    )
     messages.append(f"{end} start {start} ended 300")
     if draw(st.booleans()):
         messages = [f"{message} key {number}.{place}" for place, message in enumerate(messages)]
@@ -46,14 +53,28 @@ def after(messages: Sequence[str]) -> Teller:
 
 def sums(told: Teller) -> dict[str, object]:
     """The final books, as far as anybody is paid from or shown them."""
-    rows = {each.id: (each.deposited, each.charged, each.held, each.available, each.overrun) for each in told.work.allocations.values()}
-    users = {pair: (drawn.charged, drawn.held) for pair, drawn in told.work.users.items() if drawn.charged or drawn.held}
-    runs = {str(each.run): (each.state, each.allocation, each.owner, each.charged, each.held) for each in told.work.runs.values()}
+    rows = {
+        each.id: (each.deposited, each.charged, each.held, each.available, each.overrun)
+        for each in told.work.allocations.values()
+    }
+    users = {
+        pair: (drawn.charged, drawn.held)
+        for pair, drawn in told.work.users.items()
+        if drawn.charged or drawn.held
+    }
+    runs = {
+        str(each.run): (each.state, each.allocation, each.owner, each.charged, each.held)
+        for each in told.work.runs.values()
+    }
     return {"rows": rows, "users": users, "runs": runs}
 
 
 def test_every_order_of_a_short_life() -> None:
-    life = ["hold 1 alice physics/cpu 9 key h", "adjust 1 12 key a", "charge 1 alice physics/cpu 7 key c"]
+    life = [
+        "hold 1 alice physics/cpu 9 key h",
+        "adjust 1 12 key a",
+        "charge 1 alice physics/cpu 7 key c",
+    ]
     due = sums(after(life))
     for order in permutations(life * 2):
         assert sums(after(order)) == due
@@ -65,17 +86,23 @@ def any_order_and_up_to_five_copies(life: list[str], data: st.DataObject) -> Non
     assert sums(after(heard)) == sums(after(life))
 
 
-test_any_order_and_up_to_five_copies_give_the_same_books = given(life_of_a_run(), st.data())(any_order_and_up_to_five_copies)
+test_any_order_and_up_to_five_copies_give_the_same_books = given(life_of_a_run(), st.data())(
+    any_order_and_up_to_five_copies
+)
 
 
 @pytest.mark.campaign
 def test_a_night_of_disorder(rounds: Callable[[int, int], int]) -> None:
-    told = settings(max_examples=rounds(100_000, 2_000))(given(life_of_a_run(), st.data())(any_order_and_up_to_five_copies))
+    told = settings(max_examples=rounds(100_000, 2_000))(
+        given(life_of_a_run(), st.data())(any_order_and_up_to_five_copies)
+    )
     told()
 
 
 @given(life_of_a_run(1), life_of_a_run(2), life_of_a_run(3), st.data())
-def test_runs_do_not_disturb_each_other(one: list[str], two: list[str], three: list[str], data: st.DataObject) -> None:
+def test_runs_do_not_disturb_each_other(
+    one: list[str], two: list[str], three: list[str], data: st.DataObject
+) -> None:
     heard = data.draw(st.permutations([*one, *two, *three, *one]))
     assert sums(after(heard)) == sums(after([*three, *two, *one]))
 
@@ -87,7 +114,9 @@ def test_an_end_alone_says_what_a_whole_life_says(life: list[str], data: st.Data
 
 
 @given(life_of_a_run(), st.data())
-def test_a_lapse_in_between_changes_nothing_in_the_end(life: list[str], data: st.DataObject) -> None:
+def test_a_lapse_in_between_changes_nothing_in_the_end(
+    life: list[str], data: st.DataObject
+) -> None:
     place = data.draw(st.integers(0, len(life)))
     told = after(life[:place])
     told.play("now 900")
@@ -99,7 +128,9 @@ def test_a_lapse_in_between_changes_nothing_in_the_end(life: list[str], data: st
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_without_late_charges_an_early_end_is_refused_but_kept_and_said_again_it_counts(late: bool) -> None:
+def test_without_late_charges_an_early_end_is_refused_but_kept_and_said_again_it_counts(
+    late: bool,
+) -> None:
     told = tell(WORLD, Policy(late_charges=late))
     told.hear("charge 1 alice physics/cpu 7")
     told.hear("hold 1 alice physics/cpu 9")
@@ -110,6 +141,10 @@ def test_without_late_charges_an_early_end_is_refused_but_kept_and_said_again_it
 
 def test_without_late_charges_an_early_end_said_again_under_its_key_counts() -> None:
     told = tell(WORLD, Policy(late_charges=False))
-    for message in ("charge 1 alice physics/cpu 7 key c", "hold 1 alice physics/cpu 9 key h", "charge 1 alice physics/cpu 7 key c"):
+    for message in (
+        "charge 1 alice physics/cpu 7 key c",
+        "hold 1 alice physics/cpu 9 key h",
+        "charge 1 alice physics/cpu 7 key c",
+    ):
         told.hear(message)
     told.play("left physics/cpu 999993")

@@ -42,7 +42,16 @@ from tests.bank.shelf import Shelf
 from tests.bank.wishes import GRANTS, PROJECTS
 
 RUN = Run("darwin", 1, 0)
-HOLD = Hold(run=RUN, line=(2, 1), resource="cpu", owner=7, amount=SuMinutes(5), start=Instant(0), until=Instant(9), key="h")
+HOLD = Hold(
+    run=RUN,
+    line=(2, 1),
+    resource="cpu",
+    owner=7,
+    amount=SuMinutes(5),
+    start=Instant(0),
+    until=Instant(9),
+    key="h",
+)
 CHARGE = Charge(
     run=RUN,
     amount=SuMinutes(5),
@@ -63,7 +72,10 @@ def asked(*wishes: Request) -> list[Asked]:
 def test_a_hold_needs_its_run_and_whatever_its_line_may_draw_on() -> None:
     needs = needs_of(asked(HOLD))
     assert (needs.runs, needs.keys) == ({RUN}, {(0, "h")})
-    assert needs.funds == {(2, "cpu", 0): Reach(0, 0, own=True), (1, "cpu", 0): Reach(0, 0, own=False)}
+    assert needs.funds == {
+        (2, "cpu", 0): Reach(0, 0, own=True),
+        (1, "cpu", 0): Reach(0, 0, own=False),
+    }
     assert needs.owners == {(2, "cpu"): {7}, (1, "cpu"): {7}}
     assert not needs.office
 
@@ -81,15 +93,27 @@ def test_the_end_of_a_known_run_needs_no_more_than_the_run() -> None:
 
 
 def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() -> None:
-    other = Release(run=RUN._replace(job_id=2), ended=Instant(9), outcome="NODE_FAIL", line=(4,), resource="cpu", owner=7, start=Instant(3))
-    needs = needs_of(asked(msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), line=(5,)), CHARGE, other))
+    other = Release(
+        run=RUN._replace(job_id=2),
+        ended=Instant(9),
+        outcome="NODE_FAIL",
+        line=(4,),
+        resource="cpu",
+        owner=7,
+        start=Instant(3),
+    )
+    needs = needs_of(
+        asked(msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), line=(5,)), CHARGE, other)
+    )
     start = (5, "cpu", Reach(0, 0, own=True))
     assert reaches(needs, RUN, other.run) == {start}
     assert reaches(needs, RUN) > {start, (4, "cpu", Reach(3, 3, own=True))}
 
 
 def test_a_late_report_is_no_reason_to_want_all_that_lies_between() -> None:
-    later = msgspec.structs.replace(HOLD, run=RUN._replace(job_id=2), line=(2,), start=Instant(365 * DAY))
+    later = msgspec.structs.replace(
+        HOLD, run=RUN._replace(job_id=2), line=(2,), start=Instant(365 * DAY)
+    )
     needs = needs_of(asked(HOLD, later))
     assert {reach for project, _, reach in needs.reaches(set()) if project == 2} == {
         Reach(0, 0, own=True),
@@ -107,8 +131,22 @@ ACCOUNT = {"line": (), "account": "nosuch"}
         msgspec.structs.replace(HOLD, line=()),
         msgspec.structs.replace(CHARGE, **ACCOUNT),
         Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1), owner=7, account="nosuch"),
-        Release(run=RUN, ended=Instant(9), outcome="NODE_FAIL", owner=7, start=Instant(0), account="nosuch"),
-        Unpriced(run=RUN, why="", ended=Instant(9), outcome="COMPLETED", elapsed_seconds=9, account="nosuch"),
+        Release(
+            run=RUN,
+            ended=Instant(9),
+            outcome="NODE_FAIL",
+            owner=7,
+            start=Instant(0),
+            account="nosuch",
+        ),
+        Unpriced(
+            run=RUN,
+            why="",
+            ended=Instant(9),
+            outcome="COMPLETED",
+            elapsed_seconds=9,
+            account="nosuch",
+        ),
     ],
 )
 def test_what_is_reported_of_an_account_that_no_project_has_is_judged_once(wish: Request) -> None:
@@ -139,18 +177,35 @@ def test_needs_of_a_batch_are_those_of_all_its_wishes() -> None:
     )
     assert needs.allocations == {1, 2, 3, 4, 6}
     assert needs.caps == {(4, 7)}
-    assert (needs.projects, needs.funds, needs.opens) == ({5}, {(5, "gpu", 0): ALL_OF_IT, (8, "cpu", 0): ALL_OF_IT}, 1)
+    assert (needs.projects, needs.funds, needs.opens) == (
+        {5},
+        {(5, "gpu", 0): ALL_OF_IT, (8, "cpu", 0): ALL_OF_IT},
+        1,
+    )
     assert (needs.entries, needs.creates, needs.office) == (10, 0, True)
 
 
 def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
-    later, above = (msgspec.structs.replace(HOLD, **more) for more in ({"start": Instant(7)}, {"line": (1,), "start": Instant(3)}))
+    later, above = (
+        msgspec.structs.replace(HOLD, **more)
+        for more in ({"start": Instant(7)}, {"line": (1,), "start": Instant(3)})
+    )
     needs = needs_of(asked(HOLD, later, above))
-    assert needs.funds == {(2, "cpu", 0): Reach(0, 7, own=True), (1, "cpu", 0): Reach(0, 7, own=True)}
-    rows = [Allocation(id=n, project=1, resource="cpu", category="x", start=Instant(n), end=Instant(n + 2)) for n in range(12)]
+    assert needs.funds == {
+        (2, "cpu", 0): Reach(0, 7, own=True),
+        (1, "cpu", 0): Reach(0, 7, own=True),
+    }
+    rows = [
+        Allocation(
+            id=n, project=1, resource="cpu", category="x", start=Instant(n), end=Instant(n + 2)
+        )
+        for n in range(12)
+    ]
     assert [row.id for row in rows if Reach(3, 7, own=True).has(row)] == [2, 3, 4, 5, 6, 7]
     assert not any(Reach(0, 99, own=False).has(row) for row in rows)
-    assert all(Reach(0, 99, own=False).has(msgspec.structs.replace(row, shared=True)) for row in rows)
+    assert all(
+        Reach(0, 99, own=False).has(msgspec.structs.replace(row, shared=True)) for row in rows
+    )
 
 
 def test_every_wish_says_what_it_needs() -> None:
@@ -158,7 +213,12 @@ def test_every_wish_says_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    "wish", [CreateProject(gname="a", gid=1, account="a", parent=3), SetMember(project=3, uid=7, role=None), Note(details="{}")]
+    "wish",
+    [
+        CreateProject(gname="a", gid=1, account="a", parent=3),
+        SetMember(project=3, uid=7, role=None),
+        Note(details="{}"),
+    ],
 )
 def test_the_office_is_asked_for_by_what_writes_there(wish: Request) -> None:
     needs = needs_of(asked(wish))
@@ -196,7 +256,9 @@ def test_an_amendment_under_a_wrong_fund_does_not_overlap_unseen() -> None:
 
 
 def test_a_role_needs_the_roles_of_both() -> None:
-    needs = needs_of(asked(SetMember(project=3, uid=7, role=None, by=8), SetMember(project=4, uid=9, role=None)))
+    needs = needs_of(
+        asked(SetMember(project=3, uid=7, role=None, by=8), SetMember(project=4, uid=9, role=None))
+    )
     assert needs.members == {(3, 7), (3, 8), (4, 9)}
 
 
@@ -212,7 +274,12 @@ def test_terms_that_a_batch_changes_and_takes_back_are_those_before_it() -> None
     for wishes in (PROJECTS, GRANTS):
         shelf.ask(asked(*wishes), Policy())
     old, number = shelf.rows.allocations[1], len(shelf.journal) + 1
-    amend = Amend(allocation=1, project=old.project, resource=old.resource, credit_limit=SuMinutes(old.credit_limit + 5))
+    amend = Amend(
+        allocation=1,
+        project=old.project,
+        resource=old.resource,
+        credit_limit=SuMinutes(old.credit_limit + 5),
+    )
     back = Undo(entry=number, book=1, project=old.project, resource=old.resource)
     assert [type(each) for each in shelf.ask(asked(amend, back), Policy())] == [Done, Done]
     assert shelf.rows.allocations[1].credit_limit == old.credit_limit

@@ -21,7 +21,11 @@ def test_roles_are_given_and_taken_by_those_above_them() -> None:
         member chemistry bob member by alice        -> UNKNOWN_PROJECT
         """
     )
-    assert {each.uid: each.role.value for each in told.work.members.values()} == {1001: "pi", 1002: "coordinator", 1003: "member"}
+    assert {each.uid: each.role.value for each in told.work.members.values()} == {
+        1001: "pi",
+        1002: "coordinator",
+        1003: "member",
+    }
 
 
 def test_the_role_that_counts_is_the_one_at_the_time_of_judging() -> None:
@@ -66,10 +70,9 @@ def test_a_token_is_made_once_and_revoked_once() -> None:
         revoke tablet                               -> UNKNOWN_TOKEN
         """
     )
-    assert [(each.id, each.label, each.uid, each.revoked) for each in told.work.tokens.values()] == [
-        (1, "laptop", 1001, 7),
-        (2, "phone", 1002, None),
-    ]
+    assert [
+        (each.id, each.label, each.uid, each.revoked) for each in told.work.tokens.values()
+    ] == [(1, "laptop", 1001, 7), (2, "phone", 1002, None)]
 
 
 def test_an_expired_token_needs_no_revoking() -> None:

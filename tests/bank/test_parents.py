@@ -36,7 +36,10 @@ def test_children_draw_on_their_own_first_then_on_what_parents_share() -> None:
 
 
 def test_a_hold_is_never_split_over_two_allocations() -> None:
-    tell(FAMILY + "amend physics/cpu shared yes\n hold 1 alice optics/cpu 120 -> OVERDRAWN left 10 short 110 from optics/cpu")
+    tell(
+        FAMILY
+        + "amend physics/cpu shared yes\n hold 1 alice optics/cpu 120 -> OVERDRAWN left 10 short 110 from optics/cpu"
+    )
 
 
 def test_a_project_without_credit_of_its_own_draws_on_its_parents() -> None:
@@ -54,4 +57,7 @@ def test_a_project_without_credit_of_its_own_draws_on_its_parents() -> None:
 
 
 def test_parents_do_not_draw_on_their_children() -> None:
-    tell(FAMILY + "amend optics/cpu shared yes\n hold 1 alice physics/cpu 60 -> ok from college/cpu\n left optics/cpu 10")
+    tell(
+        FAMILY
+        + "amend optics/cpu shared yes\n hold 1 alice physics/cpu 60 -> ok from college/cpu\n left optics/cpu 10"
+    )

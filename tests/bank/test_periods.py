@@ -20,7 +20,9 @@ from tests.bank.story import tell
         (AllocationState.ENDED, Standing.ENDED, Standing.ENDED, Standing.ENDED),
     ],
 )
-def test_the_clock_says_how_an_allocation_stands(state: AllocationState, before: Standing, within: Standing, after: Standing) -> None:
+def test_the_clock_says_how_an_allocation_stands(
+    state: AllocationState, before: Standing, within: Standing, after: Standing
+) -> None:
     row = msgspec.structs.replace(allocation(1, Instant(10), Instant(20)), state=state)
     assert [row.standing(at) for at in (9, 10, 19, 20)] == [before, within, within, after]
 
@@ -80,11 +82,19 @@ periods = st.tuples(instants, instants).filter(lambda pair: pair[0] < pair[1])
 
 
 def allocation(number: int, start: Instant, end: Instant) -> Allocation:
-    return Allocation(id=number, project=1, resource="cpu", category="startup", start=start, end=end)
+    return Allocation(
+        id=number, project=1, resource="cpu", category="startup", start=start, end=end
+    )
 
 
 @given(periods, st.lists(periods, max_size=4))
-def test_overlapping_means_sharing_an_instant(period: tuple[Instant, Instant], others: list[tuple[Instant, Instant]]) -> None:
+def test_overlapping_means_sharing_an_instant(
+    period: tuple[Instant, Instant], others: list[tuple[Instant, Instant]]
+) -> None:
     rows = [allocation(number, *each) for number, each in enumerate(others)]
-    shared = [row for row in rows if any(row.covers(at) and period[0] <= at < period[1] for at in range(31))]
+    shared = [
+        row
+        for row in rows
+        if any(row.covers(at) and period[0] <= at < period[1] for at in range(31))
+    ]
     assert overlapping(*period, rows) == (shared[0] if shared else None)

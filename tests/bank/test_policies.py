@@ -82,7 +82,9 @@ def test_an_observing_bank_records_what_it_would_have_refused() -> None:
     )
 
 
-def test_a_job_without_an_allocation_is_let_through_and_its_cost_is_kept_while_the_bank_observes() -> None:
+def test_a_job_without_an_allocation_is_let_through_and_its_cost_is_kept_while_the_bank_observes() -> (
+    None
+):
     tell(
         PHYSICS
         + """

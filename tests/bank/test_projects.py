@@ -46,19 +46,33 @@ def test_a_project_is_entered_once() -> None:
         ({"parent": 1}, "EXISTS"),
     ],
 )
-def test_no_two_projects_share_a_group_a_gid_or_an_account(shared: dict[str, object], answer: str) -> None:
+def test_no_two_projects_share_a_group_a_gid_or_an_account(
+    shared: dict[str, object], answer: str
+) -> None:
     work, physics = nothing_yet(), CreateProject(gname="physics", gid=5, account="phys")
     judge(work, Asked(physics, Instant(0), 0), Policy())
-    outcome = judge(work, Asked(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy())
-    found = outcome.reason.name if isinstance(outcome, Refusal) else "again" if outcome.again else "ok"
+    outcome = judge(
+        work, Asked(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy()
+    )
+    found = (
+        outcome.reason.name if isinstance(outcome, Refusal) else "again" if outcome.again else "ok"
+    )
     assert found == answer
     if isinstance(outcome, Refusal):  # which of them it was
-        same = [f"{name} {value}" for name, value in (("gname", "physics"), ("gid", 5), ("account", "phys")) if name not in shared]
-        assert outcome.about == f"project 1 has {', '.join(same)}" + (", but another parent" if "parent" in shared else "")
+        same = [
+            f"{name} {value}"
+            for name, value in (("gname", "physics"), ("gid", 5), ("account", "phys"))
+            if name not in shared
+        ]
+        assert outcome.about == f"project 1 has {', '.join(same)}" + (
+            ", but another parent" if "parent" in shared else ""
+        )
 
 
 @given(st.dictionaries(st.integers(0, 9), st.none() | st.integers(0, 9)), st.integers(0, 9))
-def test_a_line_is_nearest_first_without_repetition(parents: dict[int, int | None], project: int) -> None:
+def test_a_line_is_nearest_first_without_repetition(
+    parents: dict[int, int | None], project: int
+) -> None:
     line = line_of(project, parents)
     assert line[0] == project
     assert 1 <= len(line) == len(set(line)) <= LINE_MAX

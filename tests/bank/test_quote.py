@@ -32,7 +32,9 @@ def quoted(told: Teller, minutes: int, user: str) -> Quote:
     price = Bill("cpu", (), Fraction(minutes, 60), Fraction(1), 3_600, SuMinutes(minutes))
     line = (told.cast.projects["physics"], told.cast.projects["college"])
     candidates = told.work.candidates(line, "cpu", told.now)
-    return quote(price, [(each, told.work.sums_of(each.id, USERS[user])) for each in candidates], told.policy)
+    return quote(
+        price, [(each, told.work.sums_of(each.id, USERS[user])) for each in candidates], told.policy
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,11 +48,17 @@ def quoted(told: Teller, minutes: int, user: str) -> Quote:
         ("bob", 21, "physics/cpu", 10, False),
     ],
 )
-def test_a_quote_names_who_would_pay(user: str, hours: int, carrier: str, available: int, fits: bool) -> None:
+def test_a_quote_names_who_would_pay(
+    user: str, hours: int, carrier: str, available: int, fits: bool
+) -> None:
     told = tell(FAMILY)
     entries = list(told.work.entries)
     offer = quoted(told, hours * 60, user)
-    assert (offer.allocation, offer.available, offer.fits) == (told.cast.allocations[carrier], available * 60, fits)
+    assert (offer.allocation, offer.available, offer.fits) == (
+        told.cast.allocations[carrier],
+        available * 60,
+        fits,
+    )
     assert offer.after == (available - hours) * 60
     assert told.work.entries == entries
 
@@ -64,12 +72,18 @@ def test_without_an_allocation_nothing_fits() -> None:
 
 def test_a_frozen_allocation_offers_nothing() -> None:
     told = tell(FAMILY + "freeze physics/cpu\n freeze college/cpu")
-    assert [(offer.available, offer.fits) for offer in (quoted(told, minutes, "alice") for minutes in (0, 1))] == [(0, False)] * 2
+    assert [
+        (offer.available, offer.fits)
+        for offer in (quoted(told, minutes, "alice") for minutes in (0, 1))
+    ] == [(0, False)] * 2
 
 
 CLUSTER = Cluster(
     "darwin",
-    {"gpu": Partition("gpu", "gpu", parse_weights("CPU=0.0625,GRES/gpu=1.0,GRES/disk:ssd=1")), "cpu": Partition("cpu", "cpu")},
+    {
+        "gpu": Partition("gpu", "gpu", parse_weights("CPU=0.0625,GRES/gpu=1.0,GRES/disk:ssd=1")),
+        "cpu": Partition("cpu", "cpu"),
+    },
     {"high": Fraction(2), "low": Fraction(1, 2)},
 )
 
@@ -79,39 +93,73 @@ CLUSTER = Cluster(
     [
         ("cpu=8,node=1,gres/gpu=1", "gpu", None, []),
         ("cpu=8,gres/gpu=2,gres/gpu:v100=2", "gpu", "low", []),
-        ("cpu=8,gres/gpu:v100=2", "gpu", None, ["gres/gpu:v100: no price in partition gpu, which bills cpu, gres/disk:ssd, gres/gpu"]),
+        (
+            "cpu=8,gres/gpu:v100=2",
+            "gpu",
+            None,
+            ["gres/gpu:v100: no price in partition gpu, which bills cpu, gres/disk:ssd, gres/gpu"],
+        ),
         ("cpu=8,gres/disk=2,gres/disk:ssd=2", "gpu", None, []),
-        ("cpu=8,mem=4G,license/x=1", "cpu", None, ["license/x, mem: no price in partition cpu, which bills cpu"]),
+        (
+            "cpu=8,mem=4G,license/x=1",
+            "cpu",
+            None,
+            ["license/x, mem: no price in partition cpu, which bills cpu"],
+        ),
         (
             "cpu=8,mem=0",
             "cpu",
             "hihg",
-            ["QOS hihg has no price factor on cluster darwin, so it counts as 1; those with one: high, low"],
+            [
+                "QOS hihg has no price factor on cluster darwin, so it counts as 1; those with one: high, low"
+            ],
         ),
     ],
 )
-def test_a_quote_says_what_its_price_leaves_out(tres: str, partition: str, qos: str | None, told: list[str]) -> None:
-    request = JobRequest(cluster="darwin", partition=partition, counts=parse_counts(tres), limit_seconds=60, qos=qos)
+def test_a_quote_says_what_its_price_leaves_out(
+    tres: str, partition: str, qos: str | None, told: list[str]
+) -> None:
+    request = JobRequest(
+        cluster="darwin", partition=partition, counts=parse_counts(tres), limit_seconds=60, qos=qos
+    )
     assert list(remarks(request, CLUSTER)) == told
 
 
 @given(st.fractions(0, 100), st.integers(-100, 10_000))
-def test_the_longest_time_limit_is_paid_and_a_minute_more_is_not(per_hour: Fraction, available: int) -> None:
+def test_the_longest_time_limit_is_paid_and_a_minute_more_is_not(
+    per_hour: Fraction, available: int
+) -> None:
     longest = longest_paid(per_hour, available)
     if longest:
-        assert cost(per_hour, Fraction(1), longest) <= available < cost(per_hour, Fraction(1), longest + 60)
+        assert (
+            cost(per_hour, Fraction(1), longest)
+            <= available
+            < cost(per_hour, Fraction(1), longest + 60)
+        )
     else:
         assert available <= 0 or per_hour == 0 or cost(per_hour, Fraction(1), 60) > available
 
 
 deeds = st.sampled_from(
-    ["freeze physics/cpu", "freeze college/cpu", "hold 7 bob physics/cpu 9", "hold 8 alice physics/cpu 45", "cap alice college/cpu 5"]
+    [
+        "freeze physics/cpu",
+        "freeze college/cpu",
+        "hold 7 bob physics/cpu 9",
+        "hold 8 alice physics/cpu 45",
+        "cap alice college/cpu 5",
+    ]
 )
 
 
 @pytest.mark.parametrize("rule", ["enforce", "observe"])
-@given(st.lists(deeds, unique=True), st.integers(0, 110 * 60), st.sampled_from(["alice", "bob", "carol"]))
-def test_a_quote_says_what_the_ledger_would_say(rule: str, before: list[str], minutes: int, user: str) -> None:
+@given(
+    st.lists(deeds, unique=True),
+    st.integers(0, 110 * 60),
+    st.sampled_from(["alice", "bob", "carol"]),
+)
+def test_a_quote_says_what_the_ledger_would_say(
+    rule: str, before: list[str], minutes: int, user: str
+) -> None:
     told = tell(f"{FAMILY}policy {rule}")
     for deed in before:
         told.hear(deed)
@@ -124,10 +172,10 @@ def test_a_quote_says_what_the_ledger_would_say(rule: str, before: list[str], mi
 
 def test_where_the_bank_only_observes_a_quote_says_so_of_what_no_credit_covers() -> None:
     told = tell(FAMILY + "policy observe")
-    assert [(offer.fits, offer.notes) for offer in (quoted(told, hours * 60, "alice") for hours in (50, 101))] == [
-        (True, ()),
-        (True, (OBSERVED,)),
-    ]
+    assert [
+        (offer.fits, offer.notes)
+        for offer in (quoted(told, hours * 60, "alice") for hours in (50, 101))
+    ] == [(True, ()), (True, (OBSERVED,))]
     told.now = type(told.now)(5_000)
     homeless = quoted(told, 1, "alice")
     assert (homeless.allocation, homeless.fits, homeless.notes) == (None, True, (OBSERVED,))

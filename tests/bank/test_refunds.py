@@ -117,7 +117,9 @@ def test_where_what_goes_beyond_the_credit_is_recorded_a_refund_is_always_taken_
 def test_nothing_is_recharged_that_cannot_be_counted() -> None:
     most = f"alice physics/cpu {AMOUNT_MAX}m"
     charges = "\n".join(f"charge {number} {most}" for number in range(2, 2 + SUM_MAX // AMOUNT_MAX))
-    tell(f"{PHYSICS}\n policy record\n charge 1 {most}\n refund 1 all\n {charges}\n undo 5 physics/cpu 1 -> TOO_LARGE")
+    tell(
+        f"{PHYSICS}\n policy record\n charge 1 {most}\n refund 1 all\n {charges}\n undo 5 physics/cpu 1 -> TOO_LARGE"
+    )
 
 
 def test_a_refund_of_nothing_is_told_so() -> None:
@@ -143,4 +145,7 @@ def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -
 
 
 def test_what_was_written_off_is_not_refunded() -> None:
-    tell(PHYSICS + "charge 1 alice physics/cpu 130 -> ok amount 100 off 30\n refund 1 101 -> TOO_MUCH_BACK left 100")
+    tell(
+        PHYSICS
+        + "charge 1 alice physics/cpu 130 -> ok amount 100 off 30\n refund 1 101 -> TOO_MUCH_BACK left 100"
+    )

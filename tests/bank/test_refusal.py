@@ -23,19 +23,27 @@ def refused(line: str) -> Refusal:
         (
             "hold 1 alice physics/cpu 160 billing 4 seconds 144000",
             "there is too little left: asked 160 SU, available 95 SU, short by 65 SU.",
-            ("a shorter time limit: -t 23:45:00", "more credit, by staff: fairbank deposit 1 65 --reason '...'"),
+            (
+                "a shorter time limit: -t 23:45:00",
+                "more credit, by staff: fairbank deposit 1 65 --reason '...'",
+            ),
             RefusalKind.CANNOT_BE_PAID,
         ),
         (
             "hold 1 bob physics/cpu 12 billing 3/2 seconds 28800",
             "the user's cap in this allocation is reached: asked 12 SU, available 10 SU, short by 2 SU.",
-            ("a shorter time limit: -t 06:40:00", "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap 1 1002 AMOUNT"),
+            (
+                "a shorter time limit: -t 06:40:00",
+                "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap 1 1002 AMOUNT",
+            ),
             RefusalKind.CANNOT_BE_PAID,
         ),
         (
             "hold 1 alice physics/gpu 1",
             "the project has no allocation of this resource at this time: the job started at 1970-01-01T00:00:00Z.",
-            ("an allocation, by staff: fairbank alloc create -A 1 -r gpu --start 1970-01-01T00:00:00Z --end ... --reason '...'",),
+            (
+                "an allocation, by staff: fairbank alloc create -A 1 -r gpu --start 1970-01-01T00:00:00Z --end ... --reason '...'",
+            ),
             RefusalKind.CANNOT_BE_PAID,
         ),
         (
@@ -47,7 +55,9 @@ def refused(line: str) -> Refusal:
         (
             "charge 1 alice physics/cpu 1",
             "this run has no hold.",
-            ("send the hold first; an end without one is charged only where policy.late_charges = true",),
+            (
+                "send the hold first; an end without one is charged only where policy.late_charges = true",
+            ),
             RefusalKind.NOT_FOUND,
         ),
         (
@@ -76,7 +86,12 @@ def refused(line: str) -> Refusal:
             RefusalKind.CONFLICT,
         ),
         ("lapse 6", "its time has not come.", ("wait until it is due",), RefusalKind.CONFLICT),
-        ("expire physics/cpu", "its time has not come.", ("wait until it is due",), RefusalKind.CONFLICT),
+        (
+            "expire physics/cpu",
+            "its time has not come.",
+            ("wait until it is due",),
+            RefusalKind.CONFLICT,
+        ),
         (
             "amend optics/gpu limit 4",
             "more is drawn on the credit limit already.",
@@ -89,8 +104,18 @@ def refused(line: str) -> Refusal:
             ("use a new key for a new wish",),
             RefusalKind.CONFLICT,
         ),
-        ("deposit chemistry/cpu 1", "there is no such allocation.", ("list those there are: fairbank alloc list",), RefusalKind.NOT_FOUND),
-        ("open chemistry/cpu 0..1", "there is no such project.", ("list those there are: fairbank project list",), RefusalKind.NOT_FOUND),
+        (
+            "deposit chemistry/cpu 1",
+            "there is no such allocation.",
+            ("list those there are: fairbank alloc list",),
+            RefusalKind.NOT_FOUND,
+        ),
+        (
+            "open chemistry/cpu 0..1",
+            "there is no such project.",
+            ("list those there are: fairbank project list",),
+            RefusalKind.NOT_FOUND,
+        ),
         (
             "thaw physics/cpu",
             "its state does not allow this: allocation 1 is active already.",
@@ -109,7 +134,12 @@ def refused(line: str) -> Refusal:
             ("list those there are: fairbank token list",),
             RefusalKind.NOT_FOUND,
         ),
-        ("token laptop bob", "this secret belongs to another token.", ("make a new secret",), RefusalKind.CONFLICT),
+        (
+            "token laptop bob",
+            "this secret belongs to another token.",
+            ("make a new secret",),
+            RefusalKind.CONFLICT,
+        ),
         (
             "member physics alice none by bob",
             "nobody gives or takes a role at or above their own, or caps who has one.",
@@ -137,17 +167,26 @@ def refused(line: str) -> Refusal:
         ),
     ],
 )
-def test_the_bank_says_no_in_one_sentence_with_what_would_help(line: str, said: str, remedy: tuple[str, ...], kind: RefusalKind) -> None:
+def test_the_bank_says_no_in_one_sentence_with_what_would_help(
+    line: str, said: str, remedy: tuple[str, ...], kind: RefusalKind
+) -> None:
     no = refused(line)
     assert sentence(no) == said
     assert remedies(no) == remedy
     assert no.kind is kind
 
 
-@pytest.mark.parametrize("line", ["charge 9 7", "release 9", "adjust 9 7", "hold 6 carol optics/gpu 7"])
+@pytest.mark.parametrize(
+    "line", ["charge 9 7", "release 9", "adjust 9 7", "hold 6 carol optics/gpu 7"]
+)
 def test_a_no_that_is_about_no_credit_has_no_figures_of_credit(line: str) -> None:
     no = refused(line)
-    assert (no.reason in (Reason.RUN_RESOLVED, Reason.RUN_TAKEN), no.asked, no.available, no.shortfall) == (True, 0, 0, 0)
+    assert (
+        no.reason in (Reason.RUN_RESOLVED, Reason.RUN_TAKEN),
+        no.asked,
+        no.available,
+        no.shortfall,
+    ) == (True, 0, 0, 0)
     assert sentence(no).endswith((": it was charged 5 SU.", ": it holds 5 SU."))
 
 
@@ -188,18 +227,25 @@ def test_every_reason_has_a_sentence_and_a_kind() -> None:
 def test_an_account_that_nobody_has_is_named() -> None:
     no = refused("hold 1 alice nosuch/cpu 1")
     assert sentence(no) == "there is no such project: none has the account 'nosuch'."
-    assert remedies(no) == ("the right account, or have its project entered, by staff: fairbank project create GROUP -A nosuch",)
+    assert remedies(no) == (
+        "the right account, or have its project entered, by staff: fairbank project create GROUP -A nosuch",
+    )
     assert no.kind is RefusalKind.NOT_FOUND
 
 
 def test_a_refusal_that_stopped_nobody_says_so() -> None:
     no = Refusal(reason=Reason.FROZEN, allocation=3, observed=True)
-    assert sentence(no) == "the allocation is frozen. The bank only observes: the job was let through."
+    assert (
+        sentence(no) == "the allocation is frozen. The bank only observes: the job was let through."
+    )
 
 
 def test_an_overdrawn_allocation_is_shown_as_such() -> None:
     no = Refusal(reason=Reason.OVERDRAWN, asked=60, available=-90)
-    assert sentence(no) == "there is too little left: asked 1 SU, available -1.50 SU, short by 2.50 SU."
+    assert (
+        sentence(no)
+        == "there is too little left: asked 1 SU, available -1.50 SU, short by 2.50 SU."
+    )
     assert no.shortfall == 150
 
 
@@ -207,9 +253,16 @@ def test_an_overdrawn_allocation_is_shown_as_such() -> None:
     ("reason", "asked", "available", "figures"),
     [
         (Reason.OVERDRAWN, 46_080, 37_789, "asked 768 SU, available 629.81 SU, short by 138.19 SU"),
-        (Reason.NOT_ENOUGH, 5_999_940, 38_158, "asked 99999 SU, available 635.96 SU, short by 99363.04 SU"),
+        (
+            Reason.NOT_ENOUGH,
+            5_999_940,
+            38_158,
+            "asked 99999 SU, available 635.96 SU, short by 99363.04 SU",
+        ),
         (Reason.CAPPED, 25, 10, "asked 0.41 SU, available 0.16 SU, short by 0.25 SU"),
     ],
 )
-def test_the_figures_of_a_refusal_add_up_as_they_are_shown(reason: Reason, asked: int, available: int, figures: str) -> None:
+def test_the_figures_of_a_refusal_add_up_as_they_are_shown(
+    reason: Reason, asked: int, available: int, figures: str
+) -> None:
     assert figures in sentence(Refusal(reason=reason, asked=asked, available=available))

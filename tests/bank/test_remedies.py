@@ -18,7 +18,11 @@ from tests.bank.story import tell
 
 
 def test_every_reason_has_its_remedy() -> None:
-    assert [reason for reason in Reason if not remedies(Refusal(reason=reason, allocation=1, resource="cpu"))] == []
+    assert [
+        reason
+        for reason in Reason
+        if not remedies(Refusal(reason=reason, allocation=1, resource="cpu"))
+    ] == []
 
 
 # --- a shorter time limit ---
@@ -28,10 +32,18 @@ prices = st.fractions(Fraction(1, 1_000), 1_000)
 
 
 @given(prices, st.integers(1, 10**7), st.integers(1, 10**6))
-def test_the_time_limit_advised_is_the_longest_that_fits(price: Fraction, available: int, limit_minutes: int) -> None:
+def test_the_time_limit_advised_is_the_longest_that_fits(
+    price: Fraction, available: int, limit_minutes: int
+) -> None:
     asked = cost(price, Fraction(1), limit_minutes * 60)
     assume(asked > available)
-    no = Refusal(reason=Reason.OVERDRAWN, asked=asked, available=available, billing=str(price), limit_seconds=limit_minutes * 60)
+    no = Refusal(
+        reason=Reason.OVERDRAWN,
+        asked=asked,
+        available=available,
+        billing=str(price),
+        limit_seconds=limit_minutes * 60,
+    )
     seconds = longest_that_fits(no)
     assert cost(price, Fraction(1), seconds) <= available < cost(price, Fraction(1), seconds + 60)
     advised = [advice for advice in remedies(no) if "-t " in advice]
@@ -39,10 +51,21 @@ def test_the_time_limit_advised_is_the_longest_that_fits(price: Fraction, availa
     assert all(parse_duration(advice.rpartition("-t ")[2]) == seconds for advice in advised)
 
 
-@pytest.mark.parametrize(("billing", "available"), [(None, 60), ("0", 60), ("4", 0), ("4", -60), ("", 60), ("1", 60), ("4", 3)])
+@pytest.mark.parametrize(
+    ("billing", "available"),
+    [(None, 60), ("0", 60), ("4", 0), ("4", -60), ("", 60), ("1", 60), ("4", 3)],
+)
 def test_no_time_limit_is_advised_where_none_helps(billing: str | None, available: int) -> None:
-    no = Refusal(reason=Reason.OVERDRAWN, asked=100, available=available, billing=billing, limit_seconds=3_600)
-    assert longest_that_fits(no) == (3_600 if billing == "1" else 0)  # what costs less than was asked needs another remedy
+    no = Refusal(
+        reason=Reason.OVERDRAWN,
+        asked=100,
+        available=available,
+        billing=billing,
+        limit_seconds=3_600,
+    )
+    assert longest_that_fits(no) == (
+        3_600 if billing == "1" else 0
+    )  # what costs less than was asked needs another remedy
     assert not any("-t " in advice for advice in remedies(no))
 
 
@@ -59,7 +82,11 @@ def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, available: i
 
 
 @pytest.mark.parametrize(
-    ("line", "advice"), [("refund 7 26m", "refund at most 25m"), ("withdraw physics/cpu:next 2", "take out at most 80m")]
+    ("line", "advice"),
+    [
+        ("refund 7 26m", "refund at most 25m"),
+        ("withdraw physics/cpu:next 2", "take out at most 80m"),
+    ],
 )
 def test_what_is_left_to_take_is_advised_to_the_minute(line: str, advice: str) -> None:
     told = tell(UNWILLING + "charge 7 alice physics/cpu 25m\n deposit physics/cpu:next 20m")
@@ -72,9 +99,13 @@ def test_where_nothing_is_left_to_take_out_it_is_told_what_holds_it() -> None:
     told = tell(UNWILLING + "withdraw physics/cpu:next 1")
     told.hear("withdraw physics/cpu:next 1m")
     assert isinstance(told.said, Refusal)
-    assert remedies(told.said) == ("nothing can be taken out now; see what is used and held: fairbank alloc show 2",)
+    assert remedies(told.said) == (
+        "nothing can be taken out now; see what is used and held: fairbank alloc show 2",
+    )
 
 
 def test_a_report_of_no_known_cluster_is_not_helped_by_a_project() -> None:
     no = Refusal(reason=Reason.UNPRICED, account="nosuch", about="there is no cluster 'mars'")
-    assert remedies(no) == ("have the cluster and the partition entered in the settings, by staff, then send the report again",)
+    assert remedies(no) == (
+        "have the cluster and the partition entered in the settings, by staff, then send the report again",
+    )

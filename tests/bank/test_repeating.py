@@ -56,7 +56,9 @@ def test_a_report_that_comes_again_gets_its_first_answer_again(life: str, meanwh
 
 
 @pytest.mark.parametrize(("key", "answer", "held"), [("", "ok", 20), (" key a", "again", 70)])
-def test_a_change_that_comes_again_after_a_newer_one_counts_anew_unless_it_has_a_key(key: str, answer: str, held: int) -> None:
+def test_a_change_that_comes_again_after_a_newer_one_counts_anew_unless_it_has_a_key(
+    key: str, answer: str, held: int
+) -> None:
     """As docs/reference/repeating.md warns: of the changes of a run only the last is known again by the run."""
     tell(f"""{WORLD}
         hold 1 alice physics/cpu 60
@@ -93,7 +95,9 @@ def test_a_change_that_changes_nothing_is_answered_with_the_entry_that_set_the_h
 
 
 def test_a_start_that_was_refused_is_judged_again_and_kept_again() -> None:
-    told = tell(f"{WORLD}\n hold 1 alice physics/cpu 500 -> OVERDRAWN\n hold 1 alice physics/cpu 500 -> OVERDRAWN")
+    told = tell(
+        f"{WORLD}\n hold 1 alice physics/cpu 500 -> OVERDRAWN\n hold 1 alice physics/cpu 500 -> OVERDRAWN"
+    )
     assert [entry.kind for entry in told.work.entries[-2:]] == [Kind.REFUSAL, Kind.REFUSAL]
     told.play("deposit physics/cpu 500")
     told.play("hold 1 alice physics/cpu 500 -> ok")
@@ -215,5 +219,11 @@ def test_a_run_whose_entry_is_gone_is_answered_with_a_trouble_not_with_a_guess()
     told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60")
     rows = told.work
     work = WorkingSet(allocations=rows.allocations.values(), runs=rows.runs.values())
-    with pytest.raises(Corrupt, match=f"entry {rows.entries[-1].id}, which the row of a run names, is missing"):
-        judge(work, Asked(told.cast.wish("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0), Policy())
+    with pytest.raises(
+        Corrupt, match=f"entry {rows.entries[-1].id}, which the row of a run names, is missing"
+    ):
+        judge(
+            work,
+            Asked(told.cast.wish("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0),
+            Policy(),
+        )

@@ -204,15 +204,31 @@ def test_every_state_of_a_run_can_be_reached_and_left_only_by_the_table() -> Non
     assert not {RunState.CHARGED, RunState.RELEASED} & {before for before, _ in NEXT}
 
 
-ROAD = {RunState.HELD: "", RunState.CHARGED: "charge 1 5", RunState.RELEASED: "release 1", RunState.LAPSED: "now 500\n lapse 1"}
-DEED = {RunEvent.ADJUST: "adjust 1 7", RunEvent.CHARGE: "charge 1 6", RunEvent.RELEASE: "release 1", RunEvent.LAPSE: "now 500\n lapse 1"}
+ROAD = {
+    RunState.HELD: "",
+    RunState.CHARGED: "charge 1 5",
+    RunState.RELEASED: "release 1",
+    RunState.LAPSED: "now 500\n lapse 1",
+}
+DEED = {
+    RunEvent.ADJUST: "adjust 1 7",
+    RunEvent.CHARGE: "charge 1 6",
+    RunEvent.RELEASE: "release 1",
+    RunEvent.LAPSE: "now 500\n lapse 1",
+}
 
 
 @pytest.mark.parametrize("state", RunState)
 @pytest.mark.parametrize("event", RunEvent)
 def test_what_is_not_in_the_table_does_not_happen(state: RunState, event: RunEvent) -> None:
     after = NEXT.get((state, event))
-    answer = "ok" if after else "again" if (state, event) == (RunState.RELEASED, RunEvent.RELEASE) else "RUN_RESOLVED"
+    answer = (
+        "ok"
+        if after
+        else "again"
+        if (state, event) == (RunState.RELEASED, RunEvent.RELEASE)
+        else "RUN_RESOLVED"
+    )
     tell(
         f"""{PHYSICS}
         hold 1 alice physics/cpu 10 until 500
@@ -229,12 +245,18 @@ def test_what_is_not_in_the_table_does_not_happen(state: RunState, event: RunEve
 
 def test_no_sum_of_holds_is_more_than_the_bank_can_count() -> None:
     hold = "hold {} alice physics/cpu {}m".format
-    holds = [hold(1, 10**14), hold(2, 9 * 10**14), *(hold(number, 10**15) for number in range(3, 11))]
+    holds = [
+        hold(1, 10**14),
+        hold(2, 9 * 10**14),
+        *(hold(number, 10**15) for number in range(3, 11)),
+    ]
     refused = [f"{hold(11, 10**15)} -> OVERDRAWN", f"adjust 1 {2 * 10**14}m -> OVERDRAWN"]
     tell("\n".join([PHYSICS, "policy observe", *holds, *refused]))
 
 
-@pytest.mark.parametrize("held", ["hold 1 alice physics/cpu 60 told cpus=2", "hold 2 bob physics/cpu 1"])
+@pytest.mark.parametrize(
+    "held", ["hold 1 alice physics/cpu 60 told cpus=2", "hold 2 bob physics/cpu 1"]
+)
 def test_an_end_that_tells_too_much_processor_time_is_charged_and_told_so(held: str) -> None:
     """Two processors had a minute: a second more of each is rounding, more than that is not; with a hold and without one."""
     story = f"""
@@ -270,7 +292,9 @@ def test_what_is_told_of_a_run_is_kept_and_each_entry_says_only_what_is_new() ->
     """)
     of = {each.run.job_id: each.particulars for each in told.work.runs.values()}
     assert of == {
-        1: Particulars(name="relax", qos="high", cpus=8, limit_seconds=7_200, exit_status=256, cpu_seconds=99),
+        1: Particulars(
+            name="relax", qos="high", cpus=8, limit_seconds=7_200, exit_status=256, cpu_seconds=99
+        ),
         2: Particulars(name="fit", cpu_seconds=7),
         3: None,
     }

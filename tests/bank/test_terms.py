@@ -25,9 +25,13 @@ ROAD = {S.ACTIVE: "", S.FROZEN: "freeze physics/cpu", S.ENDED: "end physics/cpu"
 
 @pytest.mark.parametrize("state", S)
 @pytest.mark.parametrize("event", E)
-def test_what_is_not_in_the_table_does_not_happen(state: AllocationState, event: AllocationEvent) -> None:
+def test_what_is_not_in_the_table_does_not_happen(
+    state: AllocationState, event: AllocationEvent
+) -> None:
     after = NEXT.get((state, event))
-    told = tell(f"{PHYSICS}\n {ROAD[state]}\n {event.value} physics/cpu period 0..1000 -> {'ok' if after else 'WRONG_STATE'}")
+    told = tell(
+        f"{PHYSICS}\n {ROAD[state]}\n {event.value} physics/cpu period 0..1000 -> {'ok' if after else 'WRONG_STATE'}"
+    )
     assert told.allocation("physics/cpu").state is (after or state)
 
 
@@ -99,10 +103,15 @@ def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
     )
     assert isinstance(told.said, Refusal)
     assert told.said.about == "allocation 1 has ended, and another period alone does not reopen it"
-    assert remedies(told.said) == ("extend it, by staff: fairbank alloc reopen 1 --end ... --reason '...'",)
+    assert remedies(told.said) == (
+        "extend it, by staff: fairbank alloc reopen 1 --end ... --reason '...'",
+    )
 
 
-@pytest.mark.parametrize("over", ["now 1000", "now 1000\n expire physics/cpu -> WRONG_STATE", "now 800\n end physics/cpu"])
+@pytest.mark.parametrize(
+    "over",
+    ["now 1000", "now 1000\n expire physics/cpu -> WRONG_STATE", "now 800\n end physics/cpu"],
+)
 def test_a_freeze_outlives_the_period(over: str) -> None:
     told = tell(
         f"""
@@ -166,7 +175,9 @@ def test_what_is_over_is_ended_before_the_sweep_comes() -> None:
     )
     assert isinstance(told.said, Refusal)
     assert told.said.about == "allocation 2 ended 1970-01-01T00:03:20Z"
-    assert remedies(told.said) == ("extend it, by staff: fairbank alloc reopen 2 --end ... --reason '...'",)
+    assert remedies(told.said) == (
+        "extend it, by staff: fairbank alloc reopen 2 --end ... --reason '...'",
+    )
 
 
 def test_staff_end_an_allocation_and_its_period_with_it() -> None:
@@ -188,7 +199,10 @@ def test_staff_end_an_allocation_and_its_period_with_it() -> None:
         open physics/gpu:next 101..1000         -> ok
         """
     )
-    assert [(told.allocation(name).start, told.allocation(name).end) for name in ("physics/cpu", "physics/gpu")] == [(100, 400), (100, 101)]
+    assert [
+        (told.allocation(name).start, told.allocation(name).end)
+        for name in ("physics/cpu", "physics/gpu")
+    ] == [(100, 400), (100, 101)]
 
 
 def test_the_sweep_ends_only_what_is_over() -> None:
@@ -215,9 +229,15 @@ def test_the_sweep_ends_only_what_is_over() -> None:
     ("road", "about"),
     [
         ("freeze physics/cpu\n freeze physics/cpu", "allocation 1 is frozen already"),
-        ("end physics/cpu\n freeze physics/cpu", "allocation 1 is ended, and only planned or active allows freeze"),
+        (
+            "end physics/cpu\n freeze physics/cpu",
+            "allocation 1 is ended, and only planned or active allows freeze",
+        ),
         ("reopen physics/cpu", "allocation 1 is active already"),
-        ("amend physics/cpu period 150..149", "start 1970-01-01T00:02:30Z, end 1970-01-01T00:02:29Z"),
+        (
+            "amend physics/cpu period 150..149",
+            "start 1970-01-01T00:02:30Z, end 1970-01-01T00:02:29Z",
+        ),
         ("open physics/gpu 100..99", "start 1970-01-01T00:01:40Z, end 1970-01-01T00:01:39Z"),
     ],
 )

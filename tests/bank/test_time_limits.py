@@ -57,6 +57,15 @@ def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
         adjust 1 alice physics/cpu 80 key a     -> ok                   # its key was left free
         """
     )
-    kept = [refusal_of(entry) for entry in told.work.entries if entry.kind is Kind.REFUSAL and entry.book == OFFICE]
-    assert [(no.reason, no.project, no.resource, no.owner) for no in kept] == [(Reason.NO_HOLD, 1, "cpu", 1001)]
-    assert sentence(kept[0]) == "this run has no hold: its time limit was changed while it runs with nothing set aside."
+    kept = [
+        refusal_of(entry)
+        for entry in told.work.entries
+        if entry.kind is Kind.REFUSAL and entry.book == OFFICE
+    ]
+    assert [(no.reason, no.project, no.resource, no.owner) for no in kept] == [
+        (Reason.NO_HOLD, 1, "cpu", 1001)
+    ]
+    assert (
+        sentence(kept[0])
+        == "this run has no hold: its time limit was changed while it runs with nothing set aside."
+    )

@@ -42,13 +42,30 @@ from fairbank.values.units import SuMinutes
 # The projects 1 to 4: a college, a department in it, a group in that, and one that stands alone.
 LINES = [(1,), (2, 1), (3, 2, 1), (4,)]
 PROJECTS: list[Request] = [
-    CreateProject(gname=f"g{n}", gid=n, account=f"g{n}", parent=parent) for n, parent in ((1, None), (2, 1), (3, 2), (4, None))
+    CreateProject(gname=f"g{n}", gid=n, account=f"g{n}", parent=parent)
+    for n, parent in ((1, None), (2, 1), (3, 2), (4, None))
 ]
 
 
-def _grant(project: int, resource: str, start: int, end: int, *, shared: bool = False, limit: int = 0, deposit: int = 0) -> Open:
-    terms: dict[str, Any] = {"start": Instant(start), "end": Instant(end), "shared": shared, "credit_limit": SuMinutes(limit)}
-    return Open(project=project, resource=resource, category="startup", deposit=SuMinutes(deposit), **terms)
+def _grant(
+    project: int,
+    resource: str,
+    start: int,
+    end: int,
+    *,
+    shared: bool = False,
+    limit: int = 0,
+    deposit: int = 0,
+) -> Open:
+    terms: dict[str, Any] = {
+        "start": Instant(start),
+        "end": Instant(end),
+        "shared": shared,
+        "credit_limit": SuMinutes(limit),
+    }
+    return Open(
+        project=project, resource=resource, category="startup", deposit=SuMinutes(deposit), **terms
+    )
 
 
 # Enough to draw on, and little enough to run out of it.
@@ -74,7 +91,13 @@ uids = st.integers(1, 2)
 runs = st.builds(Run, st.just("darwin"), st.integers(1, 4), st.just(0), st.integers(0, 1))
 starts = st.sampled_from([0, 10, 20, 50, 59, 60, 99, 100]).map(Instant)
 
-_drawn: dict[str, Any] = {"run": runs, "line": st.sampled_from(LINES), "resource": resources, "owner": uids, "start": starts}
+_drawn: dict[str, Any] = {
+    "run": runs,
+    "line": st.sampled_from(LINES),
+    "resource": resources,
+    "owner": uids,
+    "start": starts,
+}
 _drawn["partition"] = st.sampled_from(["", "", "std"])
 _names = st.sampled_from(["relax", "=2+2", 'd\u00fcnn "w\\64" {}', "x" * 128])
 _told = st.none() | st.builds(
@@ -90,7 +113,11 @@ _told = st.none() | st.builds(
 )
 _drawn["particulars"] = _told
 _told_again = {each: _drawn[each] for each in Adjust.__struct_fields__ if each in _drawn}
-_ended: dict[str, Any] = {"ended": instants, "outcome": st.sampled_from(["COMPLETED", "FAILED"]), "elapsed_seconds": st.integers(0, 99)}
+_ended: dict[str, Any] = {
+    "ended": instants,
+    "outcome": st.sampled_from(["COMPLETED", "FAILED"]),
+    "elapsed_seconds": st.integers(0, 99),
+}
 
 
 def _of_its_job(wish: Hold | Adjust | Charge | Release) -> Request:
@@ -116,7 +143,15 @@ of_credit = st.one_of(
     st.builds(Deposit, key=keys, allocation=allocations, amount=amounts),
     st.builds(Withdraw, key=keys, allocation=allocations, amount=amounts),
     st.builds(Transfer, key=keys, source=allocations, target=allocations, amount=amounts),
-    st.builds(SetCap, key=keys, allocation=allocations, uid=uids, cap=st.none() | costs, project=projects, by=st.none() | uids),
+    st.builds(
+        SetCap,
+        key=keys,
+        allocation=allocations,
+        uid=uids,
+        cap=st.none() | costs,
+        project=projects,
+        by=st.none() | uids,
+    ),
     st.builds(SetCap, allocation=allocations, uid=uids, cap=st.none() | costs),
 )
 openings = st.builds(
@@ -132,13 +167,23 @@ openings = st.builds(
     deposit=costs,
 )
 # Whose allocation it is, the door looks up: see `test_machine`.
-_amended: dict[str, Any] = {"key": keys, "allocation": allocations, "project": st.just(0), "resource": st.just("")}
+_amended: dict[str, Any] = {
+    "key": keys,
+    "allocation": allocations,
+    "project": st.just(0),
+    "resource": st.just(""),
+}
 of_terms = st.one_of(
     openings,
     st.builds(Amend, start=st.none() | instants, end=st.none() | instants, **_amended),
     st.builds(Amend, shared=st.booleans(), **_amended),
     st.builds(Amend, credit_limit=costs, **_amended),
-    st.builds(Amend, event=st.sampled_from([*AllocationEvent, AllocationEvent.FREEZE]), end=st.none() | instants, **_amended),
+    st.builds(
+        Amend,
+        event=st.sampled_from([*AllocationEvent, AllocationEvent.FREEZE]),
+        end=st.none() | instants,
+        **_amended,
+    ),
     st.builds(Expire, key=keys, allocation=allocations),
 )
 of_the_office = st.one_of(
@@ -161,7 +206,14 @@ of_the_office = st.one_of(
         restore=st.booleans(),
     ),
     st.builds(RemoveProject, key=keys, project=projects),
-    st.builds(SetMember, key=keys, project=projects, uid=uids, role=st.none() | st.sampled_from(Role), by=st.none() | uids),
+    st.builds(
+        SetMember,
+        key=keys,
+        project=projects,
+        uid=uids,
+        role=st.none() | st.sampled_from(Role),
+        by=st.none() | uids,
+    ),
     st.builds(
         IssueToken,
         key=keys,
@@ -176,7 +228,9 @@ of_the_office = st.one_of(
 )
 
 # Where the entry stands, the door looks up: see `test_machine`.
-of_entries = st.builds(Undo, key=keys, entry=st.integers(1, 60), book=st.just(0), by=st.none() | uids)
+of_entries = st.builds(
+    Undo, key=keys, entry=st.integers(1, 60), book=st.just(0), by=st.none() | uids
+)
 
 of_anything = st.one_of(of_runs, of_credit, of_terms, of_the_office, of_entries)
 

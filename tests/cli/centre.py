@@ -14,7 +14,18 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked, Charge, CreateProject, Deposit, Hold, Open, Refund, Request, SetCap, SetMember
+from fairbank.bank.wish import (
+    Asked,
+    Charge,
+    CreateProject,
+    Deposit,
+    Hold,
+    Open,
+    Refund,
+    Request,
+    SetCap,
+    SetMember,
+)
 from fairbank.cluster.job import Run
 from fairbank.cluster.particulars import Particulars
 from fairbank.cluster.partition import Cluster, Partition
@@ -42,7 +53,12 @@ PEOPLE = (
     (BIO, DANA, Role.PI),
     (BIO, JORGE, Role.MEMBER),
 )
-MONTHS = (("07", 700_001, AYLA, 9_000), ("08", 700_002, AYLA, 9_000), ("09", 700_003, JORGE, 9_000), ("10", 700_004, MINH, 8_939))
+MONTHS = (
+    ("07", 700_001, AYLA, 9_000),
+    ("08", 700_002, AYLA, 9_000),
+    ("09", 700_003, JORGE, 9_000),
+    ("10", 700_004, MINH, 8_939),
+)
 NAMES = {AYLA: "relax_w64", JORGE: "vqe-scan_H2O_cc-pVTZ", MINH: "=fit", DANA: "fold_batch"}
 BUSY_PERCENT = {AYLA: 91, JORGE: 64, MINH: 12}
 """Of the processors that they hold; of dana's jobs nobody knows."""
@@ -52,7 +68,9 @@ CLUSTERS = {
         "darwin",
         {
             "idle-std": Partition("idle-std", "cpu", parse_weights("CPU=1.0,Mem=0.5G")),
-            "gpu-v100": Partition("gpu-v100", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")),
+            "gpu-v100": Partition(
+                "gpu-v100", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")
+            ),
         },
     )
 }
@@ -71,7 +89,15 @@ class Scribe:
         return outcome
 
     def hold(
-        self, at: str, job: int, owner: int, su: int, *, project: int = CHEM, resource: str = "cpu", hours: int = 12
+        self,
+        at: str,
+        job: int,
+        owner: int,
+        su: int,
+        *,
+        project: int = CHEM,
+        resource: str = "cpu",
+        hours: int = 12,
     ) -> Done | Refusal:
         """A run that starts `at` and holds `su`."""
         start = parse_instant(at)
@@ -95,8 +121,17 @@ class Scribe:
         cpus = 8 if resource == "gpu" else max(1, su // hours)
         nodes = -(-cpus // 64)
         self._holding[job] = owner, cpus
-        tres = f"cpu={cpus},mem={4 * cpus}G,node={nodes}{',gres/gpu=1' if resource == 'gpu' else ''}"
-        return Particulars(name=NAMES[owner], qos="normal", nodes=nodes, cpus=cpus, tres=tres, limit_seconds=hours * 3600)
+        tres = (
+            f"cpu={cpus},mem={4 * cpus}G,node={nodes}{',gres/gpu=1' if resource == 'gpu' else ''}"
+        )
+        return Particulars(
+            name=NAMES[owner],
+            qos="normal",
+            nodes=nodes,
+            cpus=cpus,
+            tres=tres,
+            limit_seconds=hours * 3600,
+        )
 
     def charge(self, at: str, started: str, job: int, su: int, outcome: str = "COMPLETED") -> None:
         """Its end `at`, and what it cost."""
@@ -109,14 +144,28 @@ class Scribe:
             cpu_seconds=None if busy is None else cpus * (end - start) * busy // 100,
         )
         cost, elapsed = SuMinutes(su * 60), end - start
-        self.ask(at, Charge(run=run, amount=cost, ended=end, outcome=outcome, elapsed_seconds=elapsed, particulars=told))
+        self.ask(
+            at,
+            Charge(
+                run=run,
+                amount=cost,
+                ended=end,
+                outcome=outcome,
+                elapsed_seconds=elapsed,
+                particulars=told,
+            ),
+        )
 
 
 def write_books(house: House) -> None:
     """Everything that ever happened at this centre."""
     scribe = Scribe(house)
     ask, hold, charge = scribe.ask, scribe.hold, scribe.charge
-    new_year, summer, winter = "2026-01-15T05:00:00Z", "2026-07-01T04:00:00Z", "2027-07-01T04:00:00Z"
+    new_year, summer, winter = (
+        "2026-01-15T05:00:00Z",
+        "2026-07-01T04:00:00Z",
+        "2027-07-01T04:00:00Z",
+    )
     ask(new_year, CreateProject(gname="chem_qmc", gid=50_001, account="chem_qmc"))
     ask(new_year, CreateProject(gname="biofold", gid=50_002, account="bio_fold"))
     for project, uid, role in PEOPLE:
@@ -130,7 +179,13 @@ def write_books(house: House) -> None:
     ask(summer, SetCap(allocation=GPU, uid=MINH, cap=SuMinutes(2_000 * 60)))
     for month, job, owner, su in MONTHS:
         hold(f"2026-{month}-10T10:00:00Z", job, owner, su)
-        charge(f"2026-{month}-10T20:00:00Z", f"2026-{month}-10T10:00:00Z", job, su, "FAILED" if owner == MINH else "COMPLETED")
+        charge(
+            f"2026-{month}-10T20:00:00Z",
+            f"2026-{month}-10T10:00:00Z",
+            job,
+            su,
+            "FAILED" if owner == MINH else "COMPLETED",
+        )
     for job, owner, su in ((701_001, JORGE, 4_000), (701_002, MINH, 610)):
         hold("2026-09-01T10:00:00Z", job, owner, su, resource="gpu")
         charge("2026-09-02T10:00:00Z", "2026-09-01T10:00:00Z", job, su)
@@ -141,7 +196,10 @@ def write_books(house: House) -> None:
     hold("2026-11-20T22:00:00Z", 812_300, AYLA, 3_968, hours=31)
     hold("2026-11-21T02:14:00Z", 812_301, AYLA, 512)
     charge("2026-11-21T07:40:00Z", "2026-11-21T02:14:00Z", 812_301, 301)
-    refund = Refund(run=Run("darwin", 812_222, parse_instant("2026-11-20T15:00:00Z") - 600), comment="node n031 failed")
+    refund = Refund(
+        run=Run("darwin", 812_222, parse_instant("2026-11-20T15:00:00Z") - 600),
+        comment="node n031 failed",
+    )
     ask("2026-11-21T08:05:00Z", refund)
     hold("2026-11-21T09:00:00Z", 812_330, JORGE, 128, resource="gpu")
     hold("2026-11-21T11:55:00Z", 812_344, AYLA, 384)
@@ -150,12 +208,25 @@ def write_books(house: House) -> None:
 
 def _open(scribe: Scribe, at: str, project: int, resource: str, start: str, end: str) -> None:
 
-    scribe.ask(at, Open(project=project, resource=resource, category="research", start=parse_instant(start), end=parse_instant(end)))
+    scribe.ask(
+        at,
+        Open(
+            project=project,
+            resource=resource,
+            category="research",
+            start=parse_instant(start),
+            end=parse_instant(end),
+        ),
+    )
 
 
 def built() -> House:
     """The centre, in memory; CENTRE_OBSERVES: its bank lets all jobs run. With MUNGE, whose credentials age, the clock is the system's."""
-    munge = Munge(socket=os.environ["CENTRE_MUNGE"], library=os.environ["CENTRE_LIBMUNGE"]) if "CENTRE_MUNGE" in os.environ else None
+    munge = (
+        Munge(socket=os.environ["CENTRE_MUNGE"], library=os.environ["CENTRE_LIBMUNGE"])
+        if "CENTRE_MUNGE" in os.environ
+        else None
+    )
     bank = services(
         MemoryStore(),
         clock=SystemClock() if munge else StoppedClock(parse_instant(NOW)),
@@ -173,7 +244,9 @@ def main(socket: str, port: str | None = None, token_file: str | None = None) ->
     house = built()
     if token_file is not None:
         asker = asker_of(AYLA, house.services.staff, {CHEM: Role.PI})
-        _, secret = house.services.tokens.create(asker, label="tests", scopes=["read", "write"], days=30, uid=None)
+        _, secret = house.services.tokens.create(
+            asker, label="tests", scopes=["read", "write"], days=30, uid=None
+        )
         Path(token_file).touch(mode=0o600)
         Path(token_file).write_text(secret + "\n")
     serve(house, unix=Path(socket), port=None if port is None else int(port))

@@ -51,7 +51,13 @@ def own_bank() -> Iterator[Bank]:
 @pytest.fixture
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
     """New York, 80 columns, nobody's own settings."""
-    for name in ("NO_COLOR", "SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SLURM_CLUSTER_NAME", "XDG_STATE_HOME"):
+    for name in (
+        "NO_COLOR",
+        "SBATCH_ACCOUNT",
+        "SLURM_ACCOUNT",
+        "SLURM_CLUSTER_NAME",
+        "XDG_STATE_HOME",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -64,7 +70,9 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[py
 
 
 @pytest.fixture
-def fairbank(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def fairbank(
+    bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     """`fairbank("balance", "--json")` against the centre; `works=` stands for the composition."""
     surroundings.setenv("FAIRBANK_SERVER", bank.unix)
     surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
@@ -80,7 +88,9 @@ def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def changing(own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def changing(
+    own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     """The same against a centre that may be changed."""
     surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
     return runner(main.run, capsys)
@@ -93,7 +103,9 @@ def hadm(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     return runner(sproject.run, capsys)
 
 
-def runner(run: Callable[[Sequence[str], CliWorks], int], capsys: pytest.CaptureFixture[str]) -> Run:
+def runner(
+    run: Callable[[Sequence[str], CliWorks], int], capsys: pytest.CaptureFixture[str]
+) -> Run:
     def call(*words: object, works: CliWorks | None = None) -> Said:
         capsys.readouterr()
         code = run([str(word) for word in words], works or PaperWorks())

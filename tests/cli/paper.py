@@ -40,7 +40,9 @@ class PaperWorks:
         self.note("init", directory, store)
         return ["made /x/fairbank.toml", "made /x/secret"]
 
-    def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
+    def serve(
+        self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]
+    ) -> int:
         self.note("serve", config, port)
         ready(["unix:/x/fairbank.sock", "http://127.0.0.1:8080"])
         return 0
@@ -58,14 +60,24 @@ class PaperWorks:
         self.note("heads", config)
         return [Head(0, 3, b"\x01" * 32), Head(7, 12, b"\xff" * 32)]
 
-    def verify(self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None) -> Verdict:
+    def verify(
+        self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None
+    ) -> Verdict:
         self.note("verify", config, dict(heads))
         if progress:
             for done in range(0, 1_001, 100):
                 progress(done, 1_000)
         return Verdict(1_000, 4, 300, self.findings)
 
-    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None, at_work: Callable[[], None]) -> int:
+    def backup(
+        self,
+        config: str | None,
+        path: str,
+        *,
+        replace: bool,
+        progress: Progress | None,
+        at_work: Callable[[], None],
+    ) -> int:
         at_work()
         self.note("backup", config, path, replace)
         return 42
@@ -74,7 +86,9 @@ class PaperWorks:
         self.note("check_backup", path)
         return 42
 
-    def restore(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+    def restore(
+        self, config: str | None, path: str, *, replace: bool, progress: Progress | None
+    ) -> int:
         self.note("restore", config, path, replace)
         return 42
 
@@ -149,6 +163,8 @@ class PaperDoctors:
         self.works.note("doctor", config)
         return self.works.checks
 
-    def beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> Sequence[Check]:
+    def beside_slurm(
+        self, client: Client, cluster: str | None, *, agent: str | None, site: str | None
+    ) -> Sequence[Check]:
         self.works.note("doctor_beside_slurm", cluster, agent, site)
         return self.works.checks

@@ -36,7 +36,12 @@ def served(**environment: str) -> Iterator[Bank]:
     process = Kept(
         Order(
             command=[sys.executable, "-m", "tests.cli.centre", str(where), str(port), str(token)],
-            environment={**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{CHECKOUT / 'src'}", "TZ": "UTC", **environment},
+            environment={
+                **os.environ,
+                "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{CHECKOUT / 'src'}",
+                "TZ": "UTC",
+                **environment,
+            },
             folder=str(folder),  # its keeper removes it when the tests are killed
             log=str(folder / "log"),
             uid=os.geteuid(),

@@ -8,7 +8,9 @@ from tests.cli.conftest import Run, Said
 
 
 def available(changing: Run, allocation: int) -> int:
-    found: int = json.loads(changing("alloc", "show", allocation, "--json").out)["data"][0]["available"]
+    found: int = json.loads(changing("alloc", "show", allocation, "--json").out)["data"][0][
+        "available"
+    ]
     return found
 
 

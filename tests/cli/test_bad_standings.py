@@ -31,7 +31,12 @@ def cell(line: int, column: int, text: str) -> Damage:
 def ask(fairbank: Run, tmp_path: Path) -> Run:
     """What a Slurm said, with `damage` done to its fair share, `sprio` to its priorities, or `config` changed from one text to another."""
 
-    def call(*words: object, damage: Damage = list, sprio: Damage = list, config: tuple[str, str] = ("", "")) -> Said:
+    def call(
+        *words: object,
+        damage: Damage = list,
+        sprio: Damage = list,
+        config: tuple[str, str] = ("", ""),
+    ) -> Said:
         for name, changed in (("sshare", damage), ("sprio", sprio)):
             lines = printed("fair-tree", f"{name}-everything").splitlines()
             (tmp_path / f"{name}.txt").write_text("".join(f"{each}\n" for each in changed(lines)))
@@ -59,21 +64,28 @@ def plain(text: str) -> str:
         (cell(3, 10, "-1"), "line 3, LevelFS: '-1' is not a figure from 0"),
         (cell(3, 6, "-1"), "line 3, RawUsage: '-1' is not a whole number"),
         (cell(3, 0, "     biology"), "line 3, Account: 'biology' is not below another account"),
-        (cell(4, 0, "  elsewhere"), "line 4, Account: a user of 'elsewhere' is not below that account"),
+        (
+            cell(4, 0, "  elsewhere"),
+            "line 4, Account: a user of 'elsewhere' is not below that account",
+        ),
         (lambda lines: [*lines, lines[2]], "line 22, Account: 'biology' is there twice"),
         (lambda lines: [*lines[:4], *lines[3:]], "line 5, User:"),
         (cell(3, 1, "other"), "line 3, Cluster: 'other' is another cluster than 'lab'"),
         (lambda lines: [*lines, "garbage"], "line 22, Account: 1 cells instead of 15: 'garbage'"),
     ],
 )
-def test_a_row_that_cannot_be_right_is_told_and_left_out(ask: Run, damage: Damage, told: str) -> None:
+def test_a_row_that_cannot_be_right_is_told_and_left_out(
+    ask: Run, damage: Damage, told: str
+) -> None:
     for form in ((), ("--tree",), ("--forecast",), ("--json",)):
         said = ask("share", "-a", *form, damage=damage)
         assert said.code == 8
         assert f"! not read: sshare, {told}" in plain(said.err)
         assert "To see what Slurm has there: sshare -a -l -P" in plain(said.err)
     said = ask("share", "-a", "--set", "physics=5", damage=damage)
-    assert (said.code, said.out) == (2, ""), "what is computed from all rows is not computed from some of them"
+    assert (said.code, said.out) == (2, ""), (
+        "what is computed from all rows is not computed from some of them"
+    )
     assert "sacctmgr show associations" in said.err
 
 
@@ -87,14 +99,31 @@ def test_more_than_all_of_its_siblings_used_is_foretold_as_all(ask: Run) -> None
     [
         (cell(1, 12, "7.5"), "f: 7.5 is not a figure from 0 to 1"),
         (cell(1, 12, "-0.3333333"), "f: -0.3333333 is not a figure from 0 to 1"),
-        (cell(1, 12, "0.3333390"), "f: 0.333339 of PriorityWeightFairShare=100000 is not 33333, as column F says"),
-        (cell(1, 11, "999"), "f: 0.3333333 of PriorityWeightFairShare=100000 is not 999, as column F says"),
-        (cell(1, 11, "33334"), "f: 0.3333333 of PriorityWeightFairShare=100000 is not 33334, as column F says"),
-        (cell(1, 20, "cpu=900,mem=20"), "t: 0.02 of cpu=1000 in PriorityWeightTRES is not 900, as column T says"),
-        (cell(1, 21, "cpu=0.52,mem=0.01"), "t: 0.52 of cpu=1000 in PriorityWeightTRES is not 21, as column T says"),
+        (
+            cell(1, 12, "0.3333390"),
+            "f: 0.333339 of PriorityWeightFairShare=100000 is not 33333, as column F says",
+        ),
+        (
+            cell(1, 11, "999"),
+            "f: 0.3333333 of PriorityWeightFairShare=100000 is not 999, as column F says",
+        ),
+        (
+            cell(1, 11, "33334"),
+            "f: 0.3333333 of PriorityWeightFairShare=100000 is not 33334, as column F says",
+        ),
+        (
+            cell(1, 20, "cpu=900,mem=20"),
+            "t: 0.02 of cpu=1000 in PriorityWeightTRES is not 900, as column T says",
+        ),
+        (
+            cell(1, 21, "cpu=0.52,mem=0.01"),
+            "t: 0.52 of cpu=1000 in PriorityWeightTRES is not 21, as column T says",
+        ),
     ],
 )
-def test_factors_that_contradict_each_other_are_told_and_left_out(ask: Run, damage: Damage, told: str) -> None:
+def test_factors_that_contradict_each_other_are_told_and_left_out(
+    ask: Run, damage: Damage, told: str
+) -> None:
     for form in ((), ("-n",), ("-l",), ("--json",), ("--explain", "-u", "bob")):
         said = ask("prio", *form, sprio=damage)
         assert said.code == 8
@@ -107,7 +136,9 @@ def test_a_row_that_is_there_twice_is_told_and_shown_once(ask: Run) -> None:
     for form in ((), ("-n",), ("-l",)):
         said = ask("prio", *form, sprio=lambda lines: [*lines, lines[3]])
         assert said.code == 8
-        assert "! not read: sprio, line 11, JOBID: job 12 is there twice in partition gpu" in plain(said.err)
+        assert "! not read: sprio, line 11, JOBID: job 12 is there twice in partition gpu" in plain(
+            said.err
+        )
         assert said.out == ask("prio", *form).out
 
 
@@ -129,7 +160,12 @@ def test_many_such_rows_are_counted(ask: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda lines: [], lambda lines: ["garbage"], lambda lines: ["\udcff".encode("utf-8", "replace").decode()]]
+    "damage",
+    [
+        lambda lines: [],
+        lambda lines: ["garbage"],
+        lambda lines: ["\udcff".encode("utf-8", "replace").decode()],
+    ],
 )
 def test_nobody_at_all_is_no_answer(ask: Run, damage: Damage) -> None:
     for form in ((), ("--tree",), ("--json",)):
@@ -141,17 +177,35 @@ def test_nobody_at_all_is_no_answer(ask: Run, damage: Damage) -> None:
 @pytest.mark.parametrize(
     ("program", "config", "field"),
     [
-        ("prio", ("PriorityWeightAge       = 1000", "PriorityWeightAge       = nan"), "PriorityWeightAge"),
-        ("prio", ("PriorityWeightQOS       = 1000", "PriorityWeightQOS       = -1"), "PriorityWeightQOS"),
+        (
+            "prio",
+            ("PriorityWeightAge       = 1000", "PriorityWeightAge       = nan"),
+            "PriorityWeightAge",
+        ),
+        (
+            "prio",
+            ("PriorityWeightQOS       = 1000", "PriorityWeightQOS       = -1"),
+            "PriorityWeightQOS",
+        ),
         ("prio", (TRES, "PriorityWeightTRES      = CPU=inf"), "PriorityWeightTRES"),
         ("share", (HALF_LIFE, "PriorityDecayHalfLife   = -7"), "PriorityDecayHalfLife"),
         ("share", ("PriorityUsageResetPeriod = NONE\n", ""), "PriorityUsageResetPeriod"),
-        ("share", ("PriorityUsageResetPeriod = NONE", "PriorityUsageResetPeriod = OFTEN"), "PriorityUsageResetPeriod"),
-        ("share", ("FairShareDampeningFactor = 1", "FairShareDampeningFactor = 0"), "FairShareDampeningFactor"),
+        (
+            "share",
+            ("PriorityUsageResetPeriod = NONE", "PriorityUsageResetPeriod = OFTEN"),
+            "PriorityUsageResetPeriod",
+        ),
+        (
+            "share",
+            ("FairShareDampeningFactor = 1", "FairShareDampeningFactor = 0"),
+            "FairShareDampeningFactor",
+        ),
         ("share", ("Configuration data as of", "Some time after"), "scontrol show config"),
     ],
 )
-def test_a_setting_that_cannot_be_right_is_named(ask: Run, program: str, config: tuple[str, str], field: str) -> None:
+def test_a_setting_that_cannot_be_right_is_named(
+    ask: Run, program: str, config: tuple[str, str], field: str
+) -> None:
     said = ask(program, config=config)
     assert (said.code, said.out) == (2, "")
     assert f"field: {field}" in said.err

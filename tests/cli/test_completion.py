@@ -43,7 +43,11 @@ class Bash:
             pytest.skip("there is no bash here")
         self.program, self.milliseconds = found, 0.0
         self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("FAIRBANK_", "XDG_"))},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("FAIRBANK_", "XDG_"))
+            },
             "PATH": f"{COMMANDS}{os.pathsep}{os.environ['PATH']}",
             "FAIRBANK_SERVER": server,
             "HOME": str(home),
@@ -52,7 +56,11 @@ class Bash:
 
     def _run(self, script: str, *words: str) -> str:
         done = subprocess.run(
-            [self.program, "--norc", "-c", script, "bash", *words], env=self.environment, capture_output=True, text=True, check=True
+            [self.program, "--norc", "-c", script, "bash", *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert done.stderr == ""
         return done.stdout
@@ -60,7 +68,10 @@ class Bash:
     def offers(self, *words: str, program: str = "fairbank") -> list[str]:
         """For the last of `words`, which bash has cut into words itself."""
         began = time.monotonic()
-        said = self._run(f'{self.script}\nprogram={program}; COMP_WORDS=($program "$@"); COMP_CWORD=$#\n{ASK}', *words)
+        said = self._run(
+            f'{self.script}\nprogram={program}; COMP_WORDS=($program "$@"); COMP_CWORD=$#\n{ASK}',
+            *words,
+        )
         self.milliseconds = (time.monotonic() - began) * 1000
         return said.split()
 
@@ -117,7 +128,9 @@ def test_the_other_command_is_completed_too(shell: Bash) -> None:
     assert shell.offers("al", program="sproject") == ["allocations"]
     assert shell.offers("jobs", "--det", program="sproject") == ["--detail"]
     assert "chem_qmc" in shell.offers("jobs", "-A", "", program="sproject")
-    assert "complete -c sproject -n '__fish_seen_subcommand_from jobs' -l detail" in fish(sproject_places(), "sproject")
+    assert "complete -c sproject -n '__fish_seen_subcommand_from jobs' -l detail" in fish(
+        sproject_places(), "sproject"
+    )
 
 
 def test_files_where_a_file_is_wanted(shell: Bash, tmp_path: Path) -> None:
@@ -141,8 +154,12 @@ def silent(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("bank_is", ["silent", "absent", "misspelt"])
-def test_a_bank_that_does_not_answer_disturbs_nobody(silent: str, bank_is: str, tmp_path: Path) -> None:
-    shell = Bash({"silent": silent, "absent": f"unix:{tmp_path}/none"}.get(bank_is, "gopher://x"), tmp_path)
+def test_a_bank_that_does_not_answer_disturbs_nobody(
+    silent: str, bank_is: str, tmp_path: Path
+) -> None:
+    shell = Bash(
+        {"silent": silent, "absent": f"unix:{tmp_path}/none"}.get(bank_is, "gopher://x"), tmp_path
+    )
     assert shell.offers("balance", "-A", "") == []
     assert bank_is != "silent" or shell.milliseconds > names.CAP_SECONDS * 1000
     assert shell.milliseconds < 3_000, "with room for a busy machine: the cap itself is a constant"
@@ -152,7 +169,9 @@ def test_a_bank_that_does_not_answer_disturbs_nobody(silent: str, bank_is: str, 
     assert shell.offers("balance", "--ac") == ["--account"]
 
 
-def test_what_was_known_is_offered_when_the_bank_is_gone(bank: Bank, silent: str, tmp_path: Path) -> None:
+def test_what_was_known_is_offered_when_the_bank_is_gone(
+    bank: Bank, silent: str, tmp_path: Path
+) -> None:
     place = tmp_path / "link"
     place.symlink_to(bank.unix.removeprefix("unix:"))
     shell = Bash(f"unix:{place}", tmp_path)
@@ -163,7 +182,9 @@ def test_what_was_known_is_offered_when_the_bank_is_gone(bank: Bank, silent: str
     (kept,) = (tmp_path / ".cache" / "fairbank").iterdir()
     os.utime(kept, (0, 0))
     assert shell.offers("balance", "-A", "ch") == ["chem_qmc"], "old, and the bank says nothing"
-    assert FRESH_SECONDS - AGAIN_SECONDS - 60 < time.time() - kept.stat().st_mtime < FRESH_SECONDS, "it is left alone for a while"
+    assert (
+        FRESH_SECONDS - AGAIN_SECONDS - 60 < time.time() - kept.stat().st_mtime < FRESH_SECONDS
+    ), "it is left alone for a while"
 
 
 def test_names_are_kept_for_five_minutes(tmp_path: Path) -> None:
@@ -177,20 +198,30 @@ def test_names_are_kept_for_five_minutes(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode & 0o077 == 0
 
 
-def test_a_folder_that_cannot_be_written_is_done_without(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_done_without(
+    fairbank: Run, surroundings: pytest.MonkeyPatch
+) -> None:
     surroundings.setenv("XDG_CACHE_HOME", "/dev/null")
     said = fairbank("completion", "names", "projects")
     assert (said.code, said.out.split(), said.err) == (0, ["chem_qmc", "bio_fold"], "")
 
 
-@pytest.mark.parametrize("word", ["", "-x", "a b", "$(id)", "a;b", "`id`", "a\nb", "é", "a,b", "a'b"])
+@pytest.mark.parametrize(
+    "word", ["", "-x", "a b", "$(id)", "a;b", "`id`", "a\nb", "é", "a,b", "a'b"]
+)
 def test_what_a_shell_would_expand_is_never_offered(word: str) -> None:
     assert not harmless(word)
 
 
 def test_names_with_a_word_about_each(fairbank: Run) -> None:
-    assert fairbank("completion", "names", "allocations", "--about").out.splitlines()[0] == "1\tchem_qmc/cpu active"
-    assert fairbank("completion", "names", "partitions", "--about").out.splitlines()[-1] == "idle-std\tdarwin, bills cpu"
+    assert (
+        fairbank("completion", "names", "allocations", "--about").out.splitlines()[0]
+        == "1\tchem_qmc/cpu active"
+    )
+    assert (
+        fairbank("completion", "names", "partitions", "--about").out.splitlines()[-1]
+        == "idle-std\tdarwin, bills cpu"
+    )
     assert fairbank("completion", "names", "nosuch").code == 2
 
 
@@ -207,20 +238,27 @@ def test_other_shells_take_their_scripts(fairbank: Run, name: str, tmp_path: Pat
 def test_zsh_keeps_its_path_and_words() -> None:
     """There both are the shell's own: to set them would lose every program."""
     body = bash(all_places()).partition("_fairbank() {")[2]
-    assert not re.search(r"\b(path|words|status|argv|match)(=|\+=)|local .*\b(path|words|status|argv|match)\b", body)
+    assert not re.search(
+        r"\b(path|words|status|argv|match)(=|\+=)|local .*\b(path|words|status|argv|match)\b", body
+    )
 
 
 def test_fish_knows_the_letters() -> None:
     script = fish(all_places())
     names = "(fairbank completion names projects --about 2>/dev/null)"
-    assert f"complete -c fairbank -n '__fish_seen_subcommand_from balance' -s A -l account -x -a '{names}'" in script
+    assert (
+        f"complete -c fairbank -n '__fish_seen_subcommand_from balance' -s A -l account -x -a '{names}'"
+        in script
+    )
     assert "__fish_seen_subcommand_from alloc; and __fish_seen_subcommand_from freeze" in script
 
 
 def test_every_value_has_its_place() -> None:
     places = all_places()
     wanted = {want for each in places.values() for want in (*each.values.values(), *each.places)}
-    assert {want.strip("@,") for want in wanted if want.startswith("@") and want != FILES} == set(names.KINDS)
+    assert {want.strip("@,") for want in wanted if want.startswith("@") and want != FILES} == set(
+        names.KINDS
+    )
     assert places["alloc"].usual == "list"
     assert places["jobs"].values["--account"] == "@projects,"
     assert places["deposit"].places == ("@allocations", FREE)

@@ -45,14 +45,18 @@ def test_for_programs(ask: Run) -> None:
         "fairbank.composition/1",
         {"account": "lab3", "gratis": 64 / 3, "lab": 0.0, "communal": 24.0, "shares": 45},
     )
-    assert ask("--parsable", "--noheader", "-o", "ACCOUNT,SHARES").out == "lab1|93\nlab2|21\nlab3|45\n"
+    assert (
+        ask("--parsable", "--noheader", "-o", "ACCOUNT,SHARES").out == "lab1|93\nlab2|21\nlab3|45\n"
+    )
     assert json.loads(ask("--weights", "--json").out)["schema"] == "fairbank.weights/1"
     assert ask("--helpformat").out == "ACCOUNT GRATIS LAB COMMUNAL SHARES\n"
     assert ask("--weights", "--helpformat").out == "PARTITION TRESBILLINGWEIGHTS\n"
 
 
 def test_a_price_that_no_decimals_end_is_read_again_as_what_it_is(ask: Run) -> None:
-    told = json.loads(ask("--weights", "--json", change=("memory_mib = 131072", "memory_mib = 96000")).out)["data"][0]["weights"]
+    told = json.loads(
+        ask("--weights", "--json", change=("memory_mib = 131072", "memory_mib = 96000")).out
+    )["data"][0]["weights"]
     assert float(parse_weights(told)["mem"]) == pytest.approx(32 / 96_000, rel=1e-8)
 
 
@@ -67,7 +71,9 @@ def test_a_price_that_no_decimals_end_is_read_again_as_what_it_is(ask: Run) -> N
         (("reference =", "reference"), 2, "FILE"),
     ],
 )
-def test_what_cannot_be_is_told_with_its_place(ask: Run, change: tuple[str, str], code: int, field: str) -> None:
+def test_what_cannot_be_is_told_with_its_place(
+    ask: Run, change: tuple[str, str], code: int, field: str
+) -> None:
     said = ask(change=change)
     assert (said.code, said.out) == (code, "")
     assert f"field: {field}\n" in said.err

@@ -56,7 +56,18 @@ NEEDS_NO_REASON = {
     "alloc cap",
 }  # fmt: skip
 """Nothing of these moves units."""
-FORMS = ("--json", "--yaml", "--csv", "--parsable", "--delimiter", "--noheader", "--format", "--helpformat", "--units", "--long")
+FORMS = (
+    "--json",
+    "--yaml",
+    "--csv",
+    "--parsable",
+    "--delimiter",
+    "--noheader",
+    "--format",
+    "--helpformat",
+    "--units",
+    "--long",
+)
 
 
 def every() -> Iterator[tuple[str, Command]]:
@@ -76,7 +87,10 @@ ALL = dict(every())
 
 
 def test_every_command_is_of_one_kind() -> None:
-    assert ALL.keys() == READING.keys() | WRITING | ON_THE_HOST | BESIDE_SLURM | AGENTS | RANKING | SHELLS
+    assert (
+        ALL.keys()
+        == READING.keys() | WRITING | ON_THE_HOST | BESIDE_SLURM | AGENTS | RANKING | SHELLS
+    )
 
 
 @pytest.mark.parametrize("name", [*READING, *(f"sproject {verb}" for verb in SPROJECT.verbs)])
@@ -91,12 +105,21 @@ def test_what_writes_takes_care(name: str) -> None:
     command = ALL[name]
     options = options_of(command)
     assert {"--dry-run", "--yes", "--json"} <= options
-    assert ("--idempotency-key" in options) == (not name.startswith("token")), "a secret is not told twice"
+    assert ("--idempotency-key" in options) == (not name.startswith("token")), (
+        "a secret is not told twice"
+    )
     reason = command.parser("x")._option_string_actions.get("--reason")
     assert (reason is not None and reason.required) == (name not in NEEDS_NO_REASON)
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in SHELLS | ON_THE_HOST | AGENTS | RANKING | {"audit verify"}])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in ALL
+        if name not in SHELLS | ON_THE_HOST | AGENTS | RANKING | {"audit verify"}
+    ],
+)
 def test_whatever_asks_the_bank_may_be_told_which(name: str) -> None:
     assert {"--server", "--as"} <= options_of(ALL[name])
 

@@ -13,9 +13,13 @@ from tests.cli.telling import available, told
 
 def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) -> None:
     before = available(changing, GPU)
-    assert told(changing("deposit", GPU, "500", "--reason", "committee")).endswith("available 762 SU\n")
+    assert told(changing("deposit", GPU, "500", "--reason", "committee")).endswith(
+        "available 762 SU\n"
+    )
     told(changing("withdraw", GPU, "30m", "--reason", "correction"))
-    assert told(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs")).endswith(f" SU in allocation {FOLD}\n")
+    assert told(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs")).endswith(
+        f" SU in allocation {FOLD}\n"
+    )
     assert available(changing, GPU) == before + 500 * 60 - 30 + 630
     told(changing("transfer", GPU, FOLD, "10.5", "--reason", "back"))
     told(changing("withdraw", GPU, "499.5", "--reason", "back"))
@@ -25,7 +29,13 @@ def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) ->
 def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Run) -> None:
     told(changing("project", "create", "lab8", "--gid", 50_008))
     period = ("--start", "2025-11-01", "--end", "2025-12-01")
-    number = json.loads(told(changing("alloc", "create", "-A", "lab8", "-r", "cpu", *period, "--reason", "x", "--json")))["data"]["id"]
+    number = json.loads(
+        told(
+            changing(
+                "alloc", "create", "-A", "lab8", "-r", "cpu", *period, "--reason", "x", "--json"
+            )
+        )
+    )["data"]["id"]
     late = changing("deposit", number, 5, "--reason", "late charge")
     assert (late.code, f"! allocation {number} ended 2025-12-01" in late.err) == (0, True)
     said = changing("deposit", number, 5, "--reason", "late charge", "--json")
@@ -38,8 +48,13 @@ def test_credit_that_nobody_can_draw_on_is_deposited_with_a_warning(changing: Ru
     assert changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err == ""
 
 
-@pytest.mark.parametrize("words", [("withdraw", CPU, "--reason", "x", "--", "-5"), ("alloc", "cap", CPU, AYLA, "--", "-5")])
-def test_less_than_nothing_gets_the_rule_and_no_foreign_advice(changing: Run, words: tuple[object, ...]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [("withdraw", CPU, "--reason", "x", "--", "-5"), ("alloc", "cap", CPU, AYLA, "--", "-5")],
+)
+def test_less_than_nothing_gets_the_rule_and_no_foreign_advice(
+    changing: Run, words: tuple[object, ...]
+) -> None:
     said = told(changing(*words), 2)
     assert "-5 SU is too small an amount" in said
     assert "withdraw" not in said
@@ -88,7 +103,9 @@ def test_a_reason_is_needed_and_kept(changing: Run) -> None:
     told(changing("withdraw", CPU, 1, "--reason", "back"))
 
 
-@pytest.mark.parametrize("amount", ["0", "-5", "0.001", "1e3", "nan", "10000000000000000", "5q", "", "'1'"])
+@pytest.mark.parametrize(
+    "amount", ["0", "-5", "0.001", "1e3", "nan", "10000000000000000", "5q", "", "'1'"]
+)
 def test_an_amount_that_is_none_is_told_with_its_field(changing: Run, amount: str) -> None:
     said = changing("deposit", CPU, "--reason", "x", "--", amount)
     assert said.code == 2
@@ -101,7 +118,9 @@ def test_a_refund_that_is_repeated_is_one_more_unless_under_one_key(changing: Ru
     assert (told(first), first.err) == (second.out, "")
     assert second.err == "This was carried out before; nothing more was done.\n"
     again = changing("refund", 701_001, "10", "--reason", "node failed")
-    assert "! 10 of its 4000 SU were refunded before; this is one refund more" in " ".join(again.err.split())
+    assert "! 10 of its 4000 SU were refunded before; this is one refund more" in " ".join(
+        again.err.split()
+    )
     assert "20 refunded" in changing("jobs", "-j", 701_001).out
     page = " ".join(changing("refund", "--help").out.split())
     assert "each time again, unless under one key" in page
@@ -113,8 +132,14 @@ def test_csv_and_json_are_exact(changing: Run) -> None:
     """A third of an hour has no end in decimals: the figures in SU are for people, those in minutes are the bank's."""
     told(changing("deposit", CPU, "20m", "--reason", "x"))
     left = available(changing, CPU)
-    (line,) = changing("balance", "-A", "chem_qmc", "-r", "cpu", "--csv", "-n", "-o", "AVAILABLE,AVAILABLE-MINUTES").out.splitlines()
+    (line,) = changing(
+        "balance", "-A", "chem_qmc", "-r", "cpu", "--csv", "-n", "-o", "AVAILABLE,AVAILABLE-MINUTES"
+    ).out.splitlines()
     assert line == f"{left // 60}.33,{left}"
-    (entry,) = [row for row in changing("statement", CPU, "--csv").out.splitlines() if row.endswith(f",{left}")]
+    (entry,) = [
+        row
+        for row in changing("statement", CPU, "--csv").out.splitlines()
+        if row.endswith(f",{left}")
+    ]
     assert ",20," in entry
     told(changing("withdraw", CPU, "20m", "--reason", "back"))

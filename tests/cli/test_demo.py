@@ -22,9 +22,17 @@ SHOWN = ("balance", "jobs --refused", "statement", "usage", "quote", "audit veri
 
 
 def demo(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("FAIRBANK")} | {"HOME": str(home), "COLUMNS": "100"}
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith("FAIRBANK")
+    } | {"HOME": str(home), "COLUMNS": "100"}
     return subprocess.run(
-        [*FAIRBANK, "demo", *words], env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120
+        [*FAIRBANK, "demo", *words],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=120,
     )
 
 
@@ -35,12 +43,16 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Completed
     return demo("--directory", str(folder / "trial"), home=folder), folder / "trial"
 
 
-def test_a_newcomer_sees_the_month_and_the_session(kept: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_a_newcomer_sees_the_month_and_the_session(
+    kept: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
     """Each command is typed in this order, and each answers."""
     done, _ = kept
     assert done.returncode == 0, done.stdout
     typed = re.split(r"(?m)^\$ fairbank ", done.stdout)
-    assert [part.startswith(words) for part, words in zip(typed[1:], SHOWN, strict=True)] == [True] * len(SHOWN)
+    assert [part.startswith(words) for part, words in zip(typed[1:], SHOWN, strict=True)] == [
+        True
+    ] * len(SHOWN)
     month, balance, refused, statement, usage, quote, audit = typed
     assert "the journal says the same as every row" in month
     assert "AVAILABLE" in balance
@@ -52,7 +64,9 @@ def test_a_newcomer_sees_the_month_and_the_session(kept: tuple[subprocess.Comple
     assert "every row is as the journal says" in " ".join(audit.split())
 
 
-def test_the_bank_that_is_kept_can_be_looked_into(kept: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_the_bank_that_is_kept_can_be_looked_into(
+    kept: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
     done, folder = kept
     assert f"fairbank serve --config {folder}/fairbank.toml" in done.stdout
     audit = [*FAIRBANK, "audit", "verify", "--config", str(folder / "fairbank.toml")]
@@ -61,7 +75,9 @@ def test_the_bank_that_is_kept_can_be_looked_into(kept: tuple[subprocess.Complet
     assert (again.returncode != 0, "Traceback" in again.stdout) == (True, False)
 
 
-def test_a_command_that_fails_ends_the_demo(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_command_that_fails_ends_the_demo(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """There is no bank in this folder."""
     desk: Any = SimpleNamespace(say=lambda text: print(text, file=sys.stdout), options=Namespace())
     with pytest.raises(Trouble, match="fairbank balance ended with 6"):

@@ -18,14 +18,19 @@ from tests.cli.conftest import Run, Said
 from tests.support.standing import printed, standings
 
 DAY = 86_400
-WEEK = {"fair-tree": Rule(fair_tree=True, half_life=7 * DAY), "classic": Rule(fair_tree=False, half_life=7 * DAY)}
+WEEK = {
+    "fair-tree": Rule(fair_tree=True, half_life=7 * DAY),
+    "classic": Rule(fair_tree=False, half_life=7 * DAY),
+}
 
 
 @pytest.fixture
 def ask(fairbank: Run, tmp_path: Path) -> Run:
     def call(*words: object, rule: str = "fair-tree", reset: str = "NONE") -> Said:
         (tmp_path / "sshare.txt").write_text(printed(rule, "sshare-everything"))
-        (tmp_path / "config.txt").write_text(printed(rule, "config").replace("ResetPeriod = NONE", f"ResetPeriod = {reset}"))
+        (tmp_path / "config.txt").write_text(
+            printed(rule, "config").replace("ResetPeriod = NONE", f"ResetPeriod = {reset}")
+        )
         return fairbank("share", "--forecast", "--from", tmp_path, *words, works=Works())
 
     return call
@@ -45,7 +50,15 @@ def test_who_used_too_much_comes_back_and_who_is_alone_does_not(ask: Run) -> Non
 
 def test_a_reset_brings_everybody_back_who_has_a_share(ask: Run) -> None:
     said = ask("-A", "wg_bio", "-a", reset="MONTHLY")
-    assert said.out.splitlines()[2].split() == ["wg_bio", "bob", "0.33", "9.2", "days", "9.2", "days"]
+    assert said.out.splitlines()[2].split() == [
+        "wg_bio",
+        "bob",
+        "0.33",
+        "9.2",
+        "days",
+        "9.2",
+        "days",
+    ]
     assert "All usage is reset in 9.2 days" in " ".join(said.err.split())
 
 
@@ -55,8 +68,12 @@ def test_for_programs(ask: Run, rule: str) -> None:
     assert found["schema"] == "fairbank.forecast/1"
     assert found["as_of"].startswith("2026-11-21T23:5")
     over = [row for row in found["data"] if row["soonest_seconds"]]
-    assert bool(over) == (rule == "fair-tree")  # under the classic rule dave, who has no share, used nearly all
-    assert all(row["level"] < 1 and 0 < row["soonest_seconds"] <= row["latest_seconds"] for row in over)
+    assert bool(over) == (
+        rule == "fair-tree"
+    )  # under the classic rule dave, who has no share, used nearly all
+    assert all(
+        row["level"] < 1 and 0 < row["soonest_seconds"] <= row["latest_seconds"] for row in over
+    )
 
 
 @pytest.mark.parametrize("rule", ["fair-tree", "classic"])
@@ -78,19 +95,39 @@ def test_levels_of_another_kind_are_not_foretold() -> None:
     below_root = {row.account for row in rows if row.parent == "root" and not row.user}
     backs = backs_of(rows, WEEK["classic"]._replace(depth_oblivious=True))
     assert backs
-    assert all((not back.user and back.account in below_root) or (back.user and back.account == "root") for back in backs)
+    assert all(
+        (not back.user and back.account in below_root) or (back.user and back.account == "root")
+        for back in backs
+    )
 
 
 def test_under_the_classic_rule_with_what_the_account_used() -> None:
     """U2 of vector V1: a quarter of all usage is its own, and 2.5 % more is charged to it."""
     rows = [
         ShareRow("root", norm_shares=1.0, effective=1.0, usage=100.0),
-        ShareRow("C", "U2", shares=1, norm_shares=0.05, usage=25.0, norm_usage=0.25, effective=0.275, factor=0.022097),
+        ShareRow(
+            "C",
+            "U2",
+            shares=1,
+            norm_shares=0.05,
+            usage=25.0,
+            norm_usage=0.25,
+            effective=0.275,
+            factor=0.022097,
+        ),
     ]
     (back,) = backs_of(rows, WEEK["classic"])
     assert back.level == pytest.approx(0.05 / 0.275)
-    assert back.latest == pytest.approx(math.log((0.05 * 75 - 2.5) / (25 * 0.95)) / math.log1p(-0.693 / (7 * DAY)))
+    assert back.latest == pytest.approx(
+        math.log((0.05 * 75 - 2.5) / (25 * 0.95)) / math.log1p(-0.693 / (7 * DAY))
+    )
 
 
 def test_without_the_root_nothing_is_foretold() -> None:
-    assert backs_of([ShareRow("lost", "ada", shares=1, norm_shares=0.5, usage=50.0, effective=1.0)], WEEK["classic"]) == []
+    assert (
+        backs_of(
+            [ShareRow("lost", "ada", shares=1, norm_shares=0.5, usage=50.0, effective=1.0)],
+            WEEK["classic"],
+        )
+        == []
+    )

@@ -54,8 +54,36 @@ def lab(changing: Run, ready: set[str], own_bank: Bank) -> None:
         told(changing("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc"))
         told(changing("project", "create", "gone", "--gid", 50_071))
         told(changing("project", "remove", "gone"))
-        told(changing("alloc", "create", "-A", "bio_fold", "-r", "gpu", "--start", "2028-01-01", "--end", "2029-01-01", *X))
-        told(changing("alloc", "create", "-A", "bio_fold", "-r", "cpu", "--start", "2026-01-01", "--end", "2029-01-01", *X))
+        told(
+            changing(
+                "alloc",
+                "create",
+                "-A",
+                "bio_fold",
+                "-r",
+                "gpu",
+                "--start",
+                "2028-01-01",
+                "--end",
+                "2029-01-01",
+                *X,
+            )
+        )
+        told(
+            changing(
+                "alloc",
+                "create",
+                "-A",
+                "bio_fold",
+                "-r",
+                "cpu",
+                "--start",
+                "2026-01-01",
+                "--end",
+                "2029-01-01",
+                *X,
+            )
+        )
         told(changing("alloc", "freeze", FROZEN, *X))
 
 
@@ -74,10 +102,34 @@ REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
     (("undo", 999_999, *X), 3, "there is no entry 999999"),
     (("alloc", "create", "-A", "chem_qmc", "-r", "cpu", "--end", "2027-09-01", *X), 7, "overlaps"),
     (("alloc", "create", "-A", "gone", "-r", "cpu", "--end", "2027-09-01", *X), 7, "was removed"),
-    (("alloc", "create", "-A", "chem_qmc", "-r", "fpga", "--end", "2027-09-01", *X, "--as", AYLA), 4, "you may not make allocations here"),
-    (("alloc", "create", "-A", "chem_qmc", "-r", "Not A Name", "--end", "2027-09-01", *X), 2, "resource"),
+    (
+        (
+            "alloc",
+            "create",
+            "-A",
+            "chem_qmc",
+            "-r",
+            "fpga",
+            "--end",
+            "2027-09-01",
+            *X,
+            "--as",
+            AYLA,
+        ),
+        4,
+        "you may not make allocations here",
+    ),
+    (
+        ("alloc", "create", "-A", "chem_qmc", "-r", "Not A Name", "--end", "2027-09-01", *X),
+        2,
+        "resource",
+    ),
     (("alloc", "set", FOLD, "--end", "2028-06-01", *X), 7, "overlaps"),
-    (("alloc", "set", FOLD, "--shared", *X, "--as", DANA), 4, "you may not change allocations here"),
+    (
+        ("alloc", "set", FOLD, "--shared", *X, "--as", DANA),
+        4,
+        "you may not change allocations here",
+    ),
     (("alloc", "extend", FOLD, "2028-06-01", *X), 7, "overlaps"),
     (("alloc", "freeze", FROZEN, *X), 7, "is frozen already"),
     (("alloc", "freeze", FOLD, *X, "--as", AYLA), 3, f"there is no allocation {FOLD}"),
@@ -85,21 +137,37 @@ REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
     (("alloc", "reopen", CPU, *X), 7, "is active already"),
     (("alloc", "end", 999, *X), 3, "there is no allocation 999"),
     (("alloc", "close", CPU, *X, "--as", AYLA), 4, "you may not change allocations here"),
-    (("alloc", "cap", CPU, AYLA, 5, "--as", AYLA), 4, "nobody gives or takes a role at or above their own"),
+    (
+        ("alloc", "cap", CPU, AYLA, 5, "--as", AYLA),
+        4,
+        "nobody gives or takes a role at or above their own",
+    ),
     (("alloc", "cap", CPU, MINH, 5, "--as", JORGE), 4, "you may not cap users here"),
     (("project", "create", "other", "--gid", 50_070), 7, "has gid 50070"),
     (("project", "create", "gone", "--gid", 50_079), 7, "was removed"),
-    (("project", "create", "other", "--gid", 50_079, "--as", AYLA), 4, "you may not enter projects here"),
+    (
+        ("project", "create", "other", "--gid", 50_079, "--as", AYLA),
+        4,
+        "you may not enter projects here",
+    ),
     (("project", "create", "not a name", "--gid", 50_079), 2, "not a name"),
     (("project", "set", LAB, "--gid", 50_071), 7, "has gid 50071"),
     (("project", "set", "chem_qmc", "-A", "chem"), 7, "has, or had, an allocation"),
     (("project", "set", "chem_qmc", "--parent", LAB), 7, "or under it"),
     (("project", "set", LAB, "--no-parent", "--as", AYLA), 3, LAB),
     (("project", "remove", "chem_qmc"), 7, "the project is still in use"),
-    (("project", "remove", "chem_qmc", "--as", AYLA), 4, "you may not change or remove projects here"),
+    (
+        ("project", "remove", "chem_qmc", "--as", AYLA),
+        4,
+        "you may not change or remove projects here",
+    ),
     (("project", "remove", BIO, "--as", AYLA), 3, "there is no project"),
     (("project", "add-user", "gone", AYLA), 7, "was removed"),
-    (("project", "add-user", "chem_qmc", DANA, "--as", JORGE), 4, "you may not add or remove members here"),
+    (
+        ("project", "add-user", "chem_qmc", DANA, "--as", JORGE),
+        4,
+        "you may not add or remove members here",
+    ),
     (("project", "add-user", CHEM, DANA, "--as", DANA), 3, "there is no project"),
     (("project", "remove-user", "chem_qmc", STRANGER), 3, f"user {STRANGER} in project {CHEM}"),
     (("token", "create", "x", "--scopes", "wrong"), 2, "'wrong' is not a scope"),
@@ -110,7 +178,11 @@ REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
 
 
 def command_of(words: tuple[object, ...]) -> str:
-    return " ".join(map(str, words[:2])) if words[0] in ("alloc", "project", "token") else str(words[0])
+    return (
+        " ".join(map(str, words[:2]))
+        if words[0] in ("alloc", "project", "token")
+        else str(words[0])
+    )
 
 
 def test_there_is_a_story_of_every_command_that_writes() -> None:
@@ -118,13 +190,19 @@ def test_there_is_a_story_of_every_command_that_writes() -> None:
     assert {command_of(words) for words, _ in ALLOWED} == WRITING - {"undo"}  # which has its own
 
 
-@pytest.mark.parametrize(("words", "code", "no"), REFUSED, ids=lambda each: " ".join(map(str, each)) if isinstance(each, tuple) else "")
+@pytest.mark.parametrize(
+    ("words", "code", "no"),
+    REFUSED,
+    ids=lambda each: " ".join(map(str, each)) if isinstance(each, tuple) else "",
+)
 def test_what_would_be_refused_is_refused_in_the_same_words(
     changing: Run, books: Books, words: tuple[object, ...], code: int, no: str
 ) -> None:
     before = books.heads()
     dry = changing(*words, "--dry-run")
-    assert "--as" in words or books.heads() == before  # acting as another user is journalled, whatever for
+    assert (
+        "--as" in words or books.heads() == before
+    )  # acting as another user is journalled, whatever for
     real = changing(*words)
     assert (dry.code, dry.out, dry.err) == (real.code, "", real.err) == (code, "", dry.err)
     assert no in " ".join(dry.err.split())
@@ -136,8 +214,41 @@ ALLOWED: tuple[tuple[tuple[object, ...], list[str]], ...] = (
     (("transfer", FOLD, GPU, "10.5", *X), ["transfer-out", "transfer-in"]),
     (("refund", 701_001, 3, *X), ["refund"]),
     (("refund", 701_001, *X), ["refund"]),
-    (("alloc", "create", "-A", LAB, "-r", "gpu", "--end", "2027-09-01", "--amount", 7, "--credit-limit", 3, *X), ["open", "deposit"]),
-    (("alloc", "create", "-A", LAB, "-r", "cpu", "--start", "2028-01-01", "--end", "2028-09-01", "--shared", *X), ["open"]),
+    (
+        (
+            "alloc",
+            "create",
+            "-A",
+            LAB,
+            "-r",
+            "gpu",
+            "--end",
+            "2027-09-01",
+            "--amount",
+            7,
+            "--credit-limit",
+            3,
+            *X,
+        ),
+        ["open", "deposit"],
+    ),
+    (
+        (
+            "alloc",
+            "create",
+            "-A",
+            LAB,
+            "-r",
+            "cpu",
+            "--start",
+            "2028-01-01",
+            "--end",
+            "2028-09-01",
+            "--shared",
+            *X,
+        ),
+        ["open"],
+    ),
     (("alloc", "set", LATER, "--credit-limit", 5, "--shared", *X), ["terms"]),
     (("alloc", "extend", LATER, "2029-06-01", *X), ["terms"]),
     (("alloc", "thaw", FROZEN, *X), ["terms"]),
@@ -148,7 +259,10 @@ ALLOWED: tuple[tuple[tuple[object, ...], list[str]], ...] = (
     (("alloc", "cap", CPU, MINH, 100), ["cap"]),
     (("alloc", "cap", CPU, MINH, "none", *X), ["cap"]),
     (("project", "create", "fresh", "--gid", 50_072), ["project"]),
-    (("project", "set", "fresh", "--gid", 50_073, "-A", "fresher", "--parent", "chem_qmc", *X), ["project"]),
+    (
+        ("project", "set", "fresh", "--gid", 50_073, "-A", "fresher", "--parent", "chem_qmc", *X),
+        ["project"],
+    ),
     (("project", "set", "gone", "--restore", *X), ["project"]),
     (("project", "remove", "gone"), ["project"]),
     (("project", "add-user", "chem_qmc", DANA, "--role", "coordinator"), ["member"]),
@@ -177,8 +291,18 @@ def test_what_would_be_done_is_shown_and_leaves_the_books_as_they_are(
         assert last[same] == done[same]
     if kinds[0] not in ("project", "member", "token"):
         number = done["id"] if kinds[0] in ("open", "terms") else done["allocation"]
-        written = json.loads(told(changing("statement", number, "--limit", 0, "--json")))["data"][-1]
-        for same in ("deposited", "charged", "held", "credit_limit", "available", "comment", "kind"):
+        written = json.loads(told(changing("statement", number, "--limit", 0, "--json")))["data"][
+            -1
+        ]
+        for same in (
+            "deposited",
+            "charged",
+            "held",
+            "credit_limit",
+            "available",
+            "comment",
+            "kind",
+        ):
             assert written[same] == last[same], same
 
 
@@ -188,43 +312,78 @@ def seen(changing: Run, *words: object) -> str:
 
 
 def test_people_read_in_a_dry_run_what_it_is_about(changing: Run) -> None:
-    assert seen(changing, "alloc", "set", LATER, "--start", "2028-02-01T00:00Z", "--not-shared", *X).startswith(
-        f"terms {LATER} bio_fold gpu "
+    assert seen(
+        changing, "alloc", "set", LATER, "--start", "2028-02-01T00:00Z", "--not-shared", *X
+    ).startswith(f"terms {LATER} bio_fold gpu ")
+    assert "start 2028-01-31 19:00:00" in seen(
+        changing, "alloc", "set", LATER, "--start", "2028-02-01T00:00Z", *X
     )
-    assert "start 2028-01-31 19:00:00" in seen(changing, "alloc", "set", LATER, "--start", "2028-02-01T00:00Z", *X)
-    assert "uid 61003, cap 5" in seen(changing, "alloc", "cap", GPU, MINH, 5).replace("cap 5, uid 61003", "uid 61003, cap 5")
+    assert "uid 61003, cap 5" in seen(changing, "alloc", "cap", GPU, MINH, 5).replace(
+        "cap 5, uid 61003", "uid 61003, cap 5"
+    )
     assert seen(changing, "project", "add-user", "bio_fold", MINH, "--role", "pi").startswith(
         "member bio_fold project 2, uid 61003, role pi"
     )
-    assert seen(changing, "project", "create", "nothing", "--gid", 9).startswith("project nothing gname nothing, gid 9, account nothing")
-    opened = seen(changing, "alloc", "create", "-A", LAB, "-r", "tape", "--start", "2028-01-01", "--end", "2028-09-01", *X)
+    assert seen(changing, "project", "create", "nothing", "--gid", 9).startswith(
+        "project nothing gname nothing, gid 9, account nothing"
+    )
+    opened = seen(
+        changing,
+        "alloc",
+        "create",
+        "-A",
+        LAB,
+        "-r",
+        "tape",
+        "--start",
+        "2028-01-01",
+        "--end",
+        "2028-09-01",
+        *X,
+    )
     assert opened.startswith(f"open {LAB} tape 0 category research, start 2028-01-01")
     assert "job 701002, cluster darwin" in seen(changing, "refund", 701_002, 1, *X)
-    assert "label x, scopes read,write, expires 20" in seen(changing, "token", "create", "x", "--scopes", "write,read")
+    assert "label x, scopes read,write, expires 20" in seen(
+        changing, "token", "create", "x", "--scopes", "write,read"
+    )
 
 
 def test_what_was_carried_out_or_is_so_already_would_post_nothing(changing: Run) -> None:
     keyed = ("deposit", GPU, 1, *X, "--idempotency-key", "dry-17")
     told(changing(*keyed))
     told(changing("project", "add-user", "chem_qmc", 4_713))
-    for words in (keyed, ("project", "add-user", "chem_qmc", 4_713), ("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc")):
+    for words in (
+        keyed,
+        ("project", "add-user", "chem_qmc", 4_713),
+        ("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc"),
+    ):
         said = changing(*words, "--dry-run")
         assert told(said) == ""
-        assert "Nothing would be posted: this was carried out before, or is so already." in " ".join(said.err.split())
+        assert (
+            "Nothing would be posted: this was carried out before, or is so already."
+            in " ".join(said.err.split())
+        )
         assert json.loads(told(changing(*words, "--dry-run", "--json")))["data"] == []
     told(changing("withdraw", GPU, 1, "--reason", "back"))
 
 
 def test_a_dry_run_tells_the_entries_that_the_bank_would_write(changing: Run) -> None:
     left = {number: available(changing, number) for number in (GPU, FOLD)}
-    rows = json.loads(told(changing("transfer", FOLD, GPU, "10.5", *X, "--dry-run", "--json")))["data"]
-    assert [(row["kind"], row["allocation"], row["account"], row["amount"], row["available"]) for row in rows] == [
+    rows = json.loads(told(changing("transfer", FOLD, GPU, "10.5", *X, "--dry-run", "--json")))[
+        "data"
+    ]
+    assert [
+        (row["kind"], row["allocation"], row["account"], row["amount"], row["available"])
+        for row in rows
+    ] == [
         ("transfer-out", FOLD, "bio_fold", 630, left[FOLD] - 630),
         ("transfer-in", GPU, "chem_qmc", 630, left[GPU] + 630),
     ]
 
 
-def test_a_dry_run_of_a_token_makes_no_file_but_says_if_it_could_not(changing: Run, tmp_path: Path) -> None:
+def test_a_dry_run_of_a_token_makes_no_file_but_says_if_it_could_not(
+    changing: Run, tmp_path: Path
+) -> None:
     there, free = tmp_path / "there", tmp_path / "free"
     there.touch()
     words = ("token", "create", "x", "--output")
@@ -236,6 +395,8 @@ def test_a_dry_run_of_a_token_makes_no_file_but_says_if_it_could_not(changing: R
 def test_a_dry_run_of_undo_asks_once_and_tells_all(changing: Run, books: Books) -> None:
     number = entry_of(changing("alloc", "cap", CPU, JORGE, 5))
     heads = books.heads()
-    assert f"cap none, undoes {number}" in seen(changing, "undo", number, *X).replace(", uid 61002", "")
+    assert f"cap none, undoes {number}" in seen(changing, "undo", number, *X).replace(
+        ", uid 61002", ""
+    )
     assert books.heads() == heads
     told(changing("undo", number, *X))

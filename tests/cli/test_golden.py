@@ -62,7 +62,9 @@ def page(said: Said, command: str, bank: Bank) -> str:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_people_see(name: str, fairbank: Run, hadm: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:
+def test_what_people_see(
+    name: str, fairbank: Run, hadm: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+) -> None:
     surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
     program, *words = shlex.split(STORIES[name])
     told = page((hadm if program == "sproject" else fairbank)(*words), STORIES[name], bank)
@@ -73,7 +75,9 @@ def test_nothing_is_kept_that_is_not_told() -> None:
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(STORIES)
 
 
-@pytest.mark.parametrize("name", [name for name, told in STORIES.items() if not NOT_FOLDED.intersection(told.split())])
+@pytest.mark.parametrize(
+    "name", [name for name, told in STORIES.items() if not NOT_FOLDED.intersection(told.split())]
+)
 def test_eighty_columns_are_enough(name: str) -> None:
     told = (FOLDER / f"{name}.txt").read_text().splitlines()[1:]
     assert [line for line in told if len(line) > 80] == []

@@ -31,7 +31,10 @@ def test_every_reason_is_explained(fairbank: Run) -> None:
     assert max(map(len, said.out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("words", [["OVERDRAWN"], ["overdrawn"], ["no-allocation"], ["no", "allocation"], ["No_Allocation"]])
+@pytest.mark.parametrize(
+    "words",
+    [["OVERDRAWN"], ["overdrawn"], ["no-allocation"], ["no", "allocation"], ["No_Allocation"]],
+)
 def test_one_reason_alone_as_tables_and_refusals_write_it(fairbank: Run, words: list[str]) -> None:
     said = fairbank("help", *words)
     assert said.code == 0
@@ -53,7 +56,9 @@ def test_exit_codes(fairbank: Run) -> None:
 @pytest.mark.parametrize("kind", RefusalKind)
 def test_a_refusal_ends_with_the_exit_code_of_its_kind(kind: RefusalKind) -> None:
     assert exit_code(Refused("no", STATUS[kind], {})) == REFUSED[kind]
-    assert exit_code(Refused("no", 422, {})) == REFUSED[RefusalKind.CONFLICT], "what a bank of another version may say"
+    assert exit_code(Refused("no", 422, {})) == REFUSED[RefusalKind.CONFLICT], (
+        "what a bank of another version may say"
+    )
 
 
 def test_the_environment(fairbank: Run) -> None:

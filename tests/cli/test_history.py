@@ -41,7 +41,9 @@ def say(tmp_path: Path, lab: str) -> Say:
     def slurm(rule: str = "fair-tree", day: str = "2026-11-21") -> None:
         (tmp_path / "sshare.txt").write_text(printed(rule, "sshare-everything"))
         config = re.sub(r"2026-11-2\dT", f"{day}T", printed(rule, "config"), count=1)
-        (tmp_path / "config.txt").write_text(re.sub(r"(?m)^(ClusterName +=).*", rf"\1 {lab}", config))
+        (tmp_path / "config.txt").write_text(
+            re.sub(r"(?m)^(ClusterName +=).*", rf"\1 {lab}", config)
+        )
 
     slurm()
     return slurm
@@ -57,7 +59,9 @@ def ask(changing: Run, say: Say) -> Run:
     return call
 
 
-def test_once_a_day_however_often_it_is_called(ask: Run, say: Say, lab: str, tmp_path: Path) -> None:
+def test_once_a_day_however_often_it_is_called(
+    ask: Run, say: Say, lab: str, tmp_path: Path
+) -> None:
     first = ask("share", "record", "--from", tmp_path)
     assert (first.code, first.out, first.err) == (0, f"{lab}, 2026-11-21: 21 associations\n", "")
     again = ask("share", "record", "--from", tmp_path)
@@ -72,12 +76,26 @@ def test_a_dry_run_says_what_would_be_recorded(ask: Run, lab: str, tmp_path: Pat
         assert (dry.code, dry.out) == (0, "")
         assert "21 associations would be" in " ".join(dry.err.split())
     ask("share", "record", "--from", tmp_path)
-    assert "0 associations would be" in " ".join(ask("share", "record", "--dry-run", "--from", tmp_path).err.split())
+    assert "0 associations would be" in " ".join(
+        ask("share", "record", "--dry-run", "--from", tmp_path).err.split()
+    )
 
 
 def test_what_was_recorded_as_a_table(ask: Run, lab: str, tmp_path: Path) -> None:
     ask("share", "record", "--from", tmp_path)
-    table = ask("report", "fairshare", "--days", LONG, "--cluster", lab, "-A", "wg_bio,lasers", "--users", "-o", SHOWN)
+    table = ask(
+        "report",
+        "fairshare",
+        "--days",
+        LONG,
+        "--cluster",
+        lab,
+        "-A",
+        "wg_bio,lasers",
+        "--users",
+        "-o",
+        SHOWN,
+    )
     assert table.code == 0, table
     assert [line.split() for line in table.out.splitlines()] == [
         ["DAY", "ACCOUNT", "USER", "SHARES", "NORM", "USAGE", "LEVEL", "FACTOR"],
@@ -98,16 +116,50 @@ def test_what_was_recorded_as_a_figure(ask: Run, say: Say, lab: str, tmp_path: P
     for day in ("2026-11-18", "2026-11-19", "2026-11-21"):
         say(day=day)
         ask("share", "record", "--from", tmp_path)
-    drawn = ask("report", "fairshare", tmp_path / "new" / "figures", "--days", LONG, "--cluster", lab, "-A", "wg_bio,physics")
+    drawn = ask(
+        "report",
+        "fairshare",
+        tmp_path / "new" / "figures",
+        "--days",
+        LONG,
+        "--cluster",
+        lab,
+        "-A",
+        "wg_bio,physics",
+    )
     file = tmp_path / "new" / "figures" / f"fairshare-{lab}.svg"
     assert str(file) in drawn.err.replace("\n", "")
-    texts = ["".join(each.itertext()) for each in ElementTree.parse(file).getroot().iter("{http://www.w3.org/2000/svg}text")]
-    assert {"wg_bio", "physics", "2026-11-18", "2026-11-21", "level (1: its share)", "part of usage"} <= set(texts)
+    texts = [
+        "".join(each.itertext())
+        for each in ElementTree.parse(file).getroot().iter("{http://www.w3.org/2000/svg}text")
+    ]
+    assert {
+        "wg_bio",
+        "physics",
+        "2026-11-18",
+        "2026-11-21",
+        "level (1: its share)",
+        "part of usage",
+    } <= set(texts)
 
 
 def test_and_as_pixels(ask: Run, lab: str, tmp_path: Path) -> None:
     ask("share", "record", "--from", tmp_path)
-    assert ask("report", "fairshare", tmp_path / "figures", "--png", "--days", LONG, "--cluster", lab, "-A", "wg_bio").code == 0
+    assert (
+        ask(
+            "report",
+            "fairshare",
+            tmp_path / "figures",
+            "--png",
+            "--days",
+            LONG,
+            "--cluster",
+            lab,
+            "-A",
+            "wg_bio",
+        ).code
+        == 0
+    )
     assert [each.name for each in (tmp_path / "figures").iterdir()] == [f"fairshare-{lab}.png"]
 
 
@@ -124,10 +176,14 @@ def test_a_folder_that_cannot_be_had(ask: Run, lab: str, tmp_path: Path) -> None
     assert (refused.code, "cannot write" in refused.err) == (2, True)
 
 
-def test_a_days_figures_under_the_classic_rule_have_levels_too(ask: Run, say: Say, lab: str, tmp_path: Path) -> None:
+def test_a_days_figures_under_the_classic_rule_have_levels_too(
+    ask: Run, say: Say, lab: str, tmp_path: Path
+) -> None:
     say("classic")
     ask("share", "record", "--from", tmp_path)
-    found = json.loads(ask("report", "fairshare", "--days", LONG, "--cluster", lab, "--json", "--users").out)["data"]
+    found = json.loads(
+        ask("report", "fairshare", "--days", LONG, "--cluster", lab, "--json", "--users").out
+    )["data"]
     assert any(row["level"] not in (None, "unused") for row in found)
     assert any(row["factor"] is not None for row in found)
 
@@ -142,7 +198,9 @@ def test_a_days_figures_under_the_classic_rule_have_levels_too(ask: Run, say: Sa
         ("lab", [ShareRow("a", "ada", factor=float("inf"))], "FairShare"),
     ],
 )
-def test_what_would_be_no_history_is_refused(cluster: str | None, rows: list[ShareRow], field: str) -> None:
+def test_what_would_be_no_history_is_refused(
+    cluster: str | None, rows: list[ShareRow], field: str
+) -> None:
     with pytest.raises(Malformed) as refused:
         day_told(cluster, rows, RULE)
     assert refused.value.field == field

@@ -36,16 +36,24 @@ def test_making_and_running_a_bank(fairbank: Run) -> None:
 
 def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
     fine = fairbank("audit", "verify")
-    assert (fine.code, fine.out) == (0, "read 1,000 entries of 4 books and 300 runs: every row is as the journal says\n")
+    assert (fine.code, fine.out) == (
+        0,
+        "read 1,000 entries of 4 books and 300 runs: every row is as the journal says\n",
+    )
     findings = (Finding(7, "its link\x1b is wrong", 12), Finding(0, "a row was added"))
     bad = fairbank("audit", "verify", works=PaperWorks(findings=findings))
     assert bad.code == 8
-    assert bad.out.splitlines()[:2] == ["x allocation 7, entry 12: its link\\x1b is wrong", "x the office's book: a row was added"]
+    assert bad.out.splitlines()[:2] == [
+        "x allocation 7, entry 12: its link\\x1b is wrong",
+        "x the office's book: a row was added",
+    ]
     many = fairbank("audit", "verify", works=PaperWorks(findings=findings * 100))
     assert "... and 150 more" in many.out
 
 
-def test_heads_written_down_are_read_again(fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_written_down_are_read_again(
+    fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written = fairbank("audit", "heads").out
     assert [json.loads(line)[:2] for line in written.splitlines()] == [[0, 3], [7, 12]]
     kept, works = tmp_path / "heads", PaperWorks()
@@ -57,7 +65,9 @@ def test_heads_written_down_are_read_again(fairbank: Run, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])
-def test_heads_that_are_none_are_told_with_their_line(fairbank: Run, tmp_path: Path, line: str) -> None:
+def test_heads_that_are_none_are_told_with_their_line(
+    fairbank: Run, tmp_path: Path, line: str
+) -> None:
     kept = tmp_path / "heads"
     kept.write_text(f'[0, 1, "00"]\n{line}\n')
     said = fairbank("audit", "verify", "--heads", kept)
@@ -67,16 +77,33 @@ def test_heads_that_are_none_are_told_with_their_line(fairbank: Run, tmp_path: P
 
 def test_backups_and_their_way_back(fairbank: Run) -> None:
     works = PaperWorks()
-    assert fairbank("backup", "create", "a.fbk", "--config", "/c", works=works).out == "a.fbk: 42 rows\n"
+    assert (
+        fairbank("backup", "create", "a.fbk", "--config", "/c", works=works).out
+        == "a.fbk: 42 rows\n"
+    )
     assert fairbank("backup", "create", "a.fbk", "--force", works=works).code == 0
     assert fairbank("backup", "verify", "a.fbk", works=works).out == "a.fbk: whole, 42 rows\n"
     assert fairbank("restore", "a.fbk", works=works).out == "a.fbk: 42 rows restored\n"
-    assert fairbank("restore", "a.fbk", "--replace", works=works).err.endswith("fairbank audit verify\n")
+    assert fairbank("restore", "a.fbk", "--replace", works=works).err.endswith(
+        "fairbank audit verify\n"
+    )
     other = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", works=works)
     assert other.err.endswith("fairbank audit verify --config 'new bank/fairbank.toml'\n")
     assert fairbank("restore", "a.fbk", "--check", works=works).out == "a.fbk: whole, 42 rows\n"
-    assert [each[0] for each in works.asked] == ["backup", "backup", "check_backup", *["restore"] * 3, "check_backup"]
-    assert [each[-1] for each in works.asked if each[0] in ("backup", "restore")] == [False, True, False, True, False]
+    assert [each[0] for each in works.asked] == [
+        "backup",
+        "backup",
+        "check_backup",
+        *["restore"] * 3,
+        "check_backup",
+    ]
+    assert [each[-1] for each in works.asked if each[0] in ("backup", "restore")] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_the_doctor(fairbank: Run) -> None:
@@ -89,7 +116,10 @@ def test_the_doctor(fairbank: Run) -> None:
 def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
     """Whoever reads stdout reads the same."""
     works = PaperWorks(checks=(Check("the store opens", True),))
-    silent, told = fairbank("doctor", works=works), fairbank("doctor", "--progress=plain", works=works)
+    silent, told = (
+        fairbank("doctor", works=works),
+        fairbank("doctor", "--progress=plain", works=works),
+    )
     assert (told.out, silent.err) == (silent.out, "")
     assert told.err == "doctor: whether the file with the books is sound\n"
     backup = fairbank("backup", "create", "x.fbk", "--progress=plain", works=works)
@@ -99,7 +129,9 @@ def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
 
 def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
     works = PaperWorks(checks=(Check("munged is well", True),))
-    said = fairbank("doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", works=works)
+    said = fairbank(
+        "doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", works=works
+    )
     assert (said.code, said.out) == (0, "ok  munged is well\n")
     assert works.asked == [("doctor_beside_slurm", "lab", "/a", "/s")]
     stray = fairbank("doctor", "--site", "/s", works=works)
@@ -111,19 +143,34 @@ def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
 
 
 def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
-    works = PaperWorks(checks=(Check("the store opens", True, "x"), Check("no agent", False, "add one")), findings=(Finding(7, "odd", 3),))
-    doctor, audit = fairbank("doctor", "--json", works=works), fairbank("audit", "verify", "--json", works=works)
+    works = PaperWorks(
+        checks=(Check("the store opens", True, "x"), Check("no agent", False, "add one")),
+        findings=(Finding(7, "odd", 3),),
+    )
+    doctor, audit = (
+        fairbank("doctor", "--json", works=works),
+        fairbank("audit", "verify", "--json", works=works),
+    )
     assert (doctor.code, audit.code) == (8, 8)
-    assert json.loads(doctor.out)["data"][1] == {"what": "no agent", "ok": False, "remedy": "add one"}
+    assert json.loads(doctor.out)["data"][1] == {
+        "what": "no agent",
+        "ok": False,
+        "remedy": "add one",
+    }
     assert json.loads(audit.out)["data"] == [{"book": 7, "entry": 3, "what": "odd"}]
     assert json.loads(audit.out)["entries"] == 1_000
-    assert fairbank("doctor", "-P", "-n", works=works).out == "ok|the store opens|\nx|no agent|add one\n"
+    assert (
+        fairbank("doctor", "-P", "-n", works=works).out
+        == "ok|the store opens|\nx|no agent|add one\n"
+    )
     assert json.loads(fairbank("status", "--json").out)["data"][0]["status"] == "ok"
 
 
 def test_the_agent_and_its_status(fairbank: Run) -> None:
     works = PaperWorks(status=STATUS)
-    assert fairbank("agent", "--config", "/c", works=works).err.startswith("The agent hears slurmctld at /x/prep.sock")
+    assert fairbank("agent", "--config", "/c", works=works).err.startswith(
+        "The agent hears slurmctld at /x/prep.sock"
+    )
     said = fairbank("agent", "status", works=works)
     assert said.code == 8
     told = said.out.splitlines()[:3]
@@ -132,9 +179,15 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
         "bank       away since 2026-11-21T00:00:00Z: nobody\\x1b answers",
         "           try: start it",
     ]
-    assert "           besides, 2 ends that the bank's clock finds too early; they are told again later" in said.out
+    assert (
+        "           besides, 2 ends that the bank's clock finds too early; they are told again later"
+        in said.out
+    )
     assert "cannot be written: disk full" in said.out
-    assert "aside      3 frames of slurmctld's plug-in were not understood, the last: epilog: no end (end)" in said.out
+    assert (
+        "aside      3 frames of slurmctld's plug-in were not understood, the last: epilog: no end (end)"
+        in said.out
+    )
     assert "           try: one release" in said.out
     assert (
         "look at    3 strangers sent away from its socket since 2026-11-21T00:00:00Z, the last at 2026-11-21T01:00:00Z: user 7\n"
@@ -146,10 +199,28 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
 
 STATUS = {
     "plugins": [],
-    "bank": {"reachable": False, "since": 1_795_219_200, "failures": 3, "trouble": "nobody\x1b answers", "remedy": "start it"},
-    "outbox": {"letters": 7, "on_disk_only": 0, "later": 2, "oldest_seconds": 4.2, "trouble": "disk full"},
+    "bank": {
+        "reachable": False,
+        "since": 1_795_219_200,
+        "failures": 3,
+        "trouble": "nobody\x1b answers",
+        "remedy": "start it",
+    },
+    "outbox": {
+        "letters": 7,
+        "on_disk_only": 0,
+        "later": 2,
+        "oldest_seconds": 4.2,
+        "trouble": "disk full",
+    },
     "senders": {"size": 1, "busy": 1, "minimum": 1, "maximum": 4},
-    "aside": {"path": "/x/outbox.aside", "frames": 3, "last": "epilog: no end (end)", "trouble": None, "remedy": "one release"},
+    "aside": {
+        "path": "/x/outbox.aside",
+        "frames": 3,
+        "last": "epilog: no end (end)",
+        "trouble": None,
+        "remedy": "one release",
+    },
     "mishaps": [
         {
             "what": "stranger",

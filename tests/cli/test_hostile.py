@@ -18,9 +18,29 @@ TARGETS = frozenset(
     "account gname resource category partition cluster comment outcome detail user label reason group remedies what".split()
 )
 COMMANDS = (
-    *("", "balance", "balance -l", "usage -S 2026-01-01", "statement 1 -S 2026-01-01", "jobs -a -l", "jobs --refused -a -l"),
-    *("alloc list -l", "alloc show 1", "project list", "project show 1", "whoami", "deposit 1 1 --reason x", "alloc show 99"),
-    *("deposit 1 1 --reason x --dry-run", "withdraw 2 10k --reason x", "refund 812301 --reason x --dry-run"),
+    *(
+        "",
+        "balance",
+        "balance -l",
+        "usage -S 2026-01-01",
+        "statement 1 -S 2026-01-01",
+        "jobs -a -l",
+        "jobs --refused -a -l",
+    ),
+    *(
+        "alloc list -l",
+        "alloc show 1",
+        "project list",
+        "project show 1",
+        "whoami",
+        "deposit 1 1 --reason x",
+        "alloc show 99",
+    ),
+    *(
+        "deposit 1 1 --reason x --dry-run",
+        "withdraw 2 10k --reason x",
+        "refund 812301 --reason x --dry-run",
+    ),
     "quote -A chem_qmc -M darwin -p idle-std -t 60",
 )
 
@@ -55,7 +75,17 @@ def test_nothing_reaches_the_terminal_but_text(evil: Run, words: str) -> None:
         assert all(each.isprintable() for each in told.replace("\n", ""))
 
 
-@pytest.mark.parametrize("words", ["balance", "jobs -a", "jobs --refused -a", "alloc list", "project list", "statement 1 -S 2026-01-01"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "balance",
+        "jobs -a",
+        "jobs --refused -a",
+        "alloc list",
+        "project list",
+        "statement 1 -S 2026-01-01",
+    ],
+)
 def test_no_cell_is_a_formula_or_two_cells(evil: Run, words: str) -> None:
     rows = list(csv.reader(io.StringIO(evil(*words.split(), "--csv").out)))
     assert {len(row) for row in rows} == {len(rows[0])}
@@ -64,12 +94,35 @@ def test_no_cell_is_a_formula_or_two_cells(evil: Run, words: str) -> None:
     assert len({line.count("|") for line in lines}) == 1
 
 
-@pytest.mark.parametrize("answer", ["{}", "[]", "null", '{"data": 5}', '{"as_of": "x"}', '{"data": [{}]}', '{"data": {"x": 1}}', "<html>"])
-def test_an_answer_of_another_shape_is_no_traceback(fairbank: Run, surroundings: pytest.MonkeyPatch, answer: str) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{}",
+        "[]",
+        "null",
+        '{"data": 5}',
+        '{"as_of": "x"}',
+        '{"data": [{}]}',
+        '{"data": {"x": 1}}',
+        "<html>",
+    ],
+)
+def test_an_answer_of_another_shape_is_no_traceback(
+    fairbank: Run, surroundings: pytest.MonkeyPatch, answer: str
+) -> None:
     surroundings.setattr(
-        "fairbank.rest.client.client.read_answer", lambda status, body, address: read_answer(200, answer.encode(), address)
+        "fairbank.rest.client.client.read_answer",
+        lambda status, body, address: read_answer(200, answer.encode(), address),
     )
-    for words in ([], ["balance"], ["jobs", "-a"], ["statement", "1"], ["whoami"], ["usage"], ["status"]):
+    for words in (
+        [],
+        ["balance"],
+        ["jobs", "-a"],
+        ["statement", "1"],
+        ["whoami"],
+        ["usage"],
+        ["status"],
+    ):
         said = fairbank(*words)
         assert said.code in (0, 1, 6)
         assert "Traceback" not in said.err

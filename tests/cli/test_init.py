@@ -17,12 +17,29 @@ from tests.cli.conftest import Run
 from tests.support.small_disk import small_disk
 
 
-@pytest.mark.parametrize("name", ["plain", "a b", "que?ry", "per%41cent", 'quo"te', "back\\slash", "new\nline", "umläut", "#hash"])
-def test_a_bank_is_made_and_opened_in_a_folder_of_any_name(fairbank: Run, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plain",
+        "a b",
+        "que?ry",
+        "per%41cent",
+        'quo"te',
+        "back\\slash",
+        "new\nline",
+        "umläut",
+        "#hash",
+    ],
+)
+def test_a_bank_is_made_and_opened_in_a_folder_of_any_name(
+    fairbank: Run, tmp_path: Path, name: str
+) -> None:
     folder = tmp_path / name
     assert fairbank("init", folder, works=Works()).code == 0
     assert {each.name for each in folder.iterdir()} == {"fairbank.toml", "secret", "books.sqlite"}
-    assert fairbank("audit", "verify", "--config", folder / "fairbank.toml", works=Works()).out.startswith("read 0 entries of ")
+    assert fairbank(
+        "audit", "verify", "--config", folder / "fairbank.toml", works=Works()
+    ).out.startswith("read 0 entries of ")
     again = fairbank("init", folder, works=Works())
     assert (again.code, "field: FOLDER" in again.err) == (7, True)
 
@@ -49,16 +66,27 @@ init(sys.argv[2], None)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_an_init_that_was_killed_is_done_again(fairbank: Run, tmp_path: Path, nth: int) -> None:
     folder = tmp_path / "bank"
-    assert subprocess.run([sys.executable, "-c", KILLED, str(nth), str(folder)], check=False).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", KILLED, str(nth), str(folder)], check=False
+        ).returncode
+        == -signal.SIGKILL
+    )
     whole = (folder / "fairbank.toml").exists()
     assert fairbank("init", folder, works=Works()).code == (7 if whole else 0)
-    assert fairbank("audit", "verify", "--config", folder / "fairbank.toml", works=Works()).code == 0
+    assert (
+        fairbank("audit", "verify", "--config", folder / "fairbank.toml", works=Works()).code == 0
+    )
 
 
 def test_a_folder_that_cannot_be_made_is_told(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     said = fairbank("init", tmp_path / "file" / "bank", works=Works())
-    assert (said.code, "field: FOLDER" in said.err, "there is a file in its place" in " ".join(said.err.split())) == (2, True, True)
+    assert (
+        said.code,
+        "field: FOLDER" in said.err,
+        "there is a file in its place" in " ".join(said.err.split()),
+    ) == (2, True, True)
     said = fairbank("init", tmp_path / "file", works=Works())
     assert (said.code, "there is a file in its place" in " ".join(said.err.split())) == (2, True)
     said = fairbank("init", "/proc/fairbank", works=Works())
@@ -66,18 +94,28 @@ def test_a_folder_that_cannot_be_made_is_told(fairbank: Run, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kilobytes", [4, 64, 160, 200, 240, 300])
-def test_on_a_full_disk_nothing_is_left_behind(fairbank: Run, tmp_path: Path, kilobytes: int) -> None:
+def test_on_a_full_disk_nothing_is_left_behind(
+    fairbank: Run, tmp_path: Path, kilobytes: int
+) -> None:
     """Wherever the room ends: in SQLite's journal, its tables, the secret, the settings."""
     with small_disk(tmp_path / "disk", f"{kilobytes}k") as disk:
         said = fairbank("init", disk / "bank", works=Works())
         words = " ".join(said.err.split())
-        assert (said.code, ": the disk is full" in words, "try: make room" in words) == (1, True, True), said.err
+        assert (said.code, ": the disk is full" in words, "try: make room" in words) == (
+            1,
+            True,
+            True,
+        ), said.err
         assert list(disk.iterdir()) == []
 
 
-def test_the_command_to_start_it_can_be_typed(fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_to_start_it_can_be_typed(
+    fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "serve --config 'my bank/fairbank.toml'" in " ".join(fairbank("init", "my bank", works=Works()).err.split())
+    assert "serve --config 'my bank/fairbank.toml'" in " ".join(
+        fairbank("init", "my bank", works=Works()).err.split()
+    )
 
 
 def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(
@@ -85,13 +123,21 @@ def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(
 ) -> None:
     folder = tmp_path / "the bank"
     assert fairbank("init", folder, works=Works()).code == 0
-    monkeypatch.setattr(schema_version, "REVISIONS", (*REVISIONS, "9999"))  # as if this were a later Fairbank
+    monkeypatch.setattr(
+        schema_version, "REVISIONS", (*REVISIONS, "9999")
+    )  # as if this were a later Fairbank
     config = folder / "fairbank.toml"
     for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):
         said = fairbank(*words, "--config", config, works=Works())
         assert (said.code, "this Fairbank needs 9999" in said.err) == (7, True)
-        assert f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'" in " ".join(said.err.split())
-    assert "fairbank init FOLDER, that of fairbank.toml" in fairbank("doctor", "--config", config, works=Works()).out
+        assert (
+            f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'"
+            in " ".join(said.err.split())
+        )
+    assert (
+        "fairbank init FOLDER, that of fairbank.toml"
+        in fairbank("doctor", "--config", config, works=Works()).out
+    )
 
 
 def test_the_help_tells_how_older_books_are_migrated(fairbank: Run) -> None:
@@ -108,13 +154,21 @@ def test_a_database_that_is_none_is_the_options_fault(fairbank: Run, tmp_path: P
 def test_what_cannot_be_read_is_told_in_words(fairbank: Run, tmp_path: Path) -> None:
     assert fairbank("init", tmp_path, works=Works()).code == 0
     config = ("--config", tmp_path / "fairbank.toml")
-    for words in (["backup", "verify", "nofile"], ["audit", "verify", *config, "--heads", "nofile"]):
+    for words in (
+        ["backup", "verify", "nofile"],
+        ["audit", "verify", *config, "--heads", "nofile"],
+    ):
         said = fairbank(*words, works=Works())
-        assert (said.code, said.err.splitlines()[0]) == (3, "fairbank: cannot read nofile: No such file or directory")
+        assert (said.code, said.err.splitlines()[0]) == (
+            3,
+            "fairbank: cannot read nofile: No such file or directory",
+        )
         assert "  try: name a file " in said.err
 
 
-def test_a_backup_that_is_damaged_is_something_that_a_check_found(fairbank: Run, tmp_path: Path) -> None:
+def test_a_backup_that_is_damaged_is_something_that_a_check_found(
+    fairbank: Run, tmp_path: Path
+) -> None:
     config, whole, bad = tmp_path / "fairbank.toml", tmp_path / "a.fbk", tmp_path / "b.fbk"
     assert fairbank("init", tmp_path, works=Works()).code == 0
     assert fairbank("backup", "create", whole, "--config", config, works=Works()).code == 0
@@ -131,9 +185,15 @@ def test_a_backup_that_is_damaged_is_something_that_a_check_found(fairbank: Run,
     }
     for content, told in damages.items():
         bad.write_bytes(content)
-        for words in (["backup", "verify", bad], ["restore", "--check", bad], ["restore", bad, "--config", config]):
+        for words in (
+            ["backup", "verify", bad],
+            ["restore", "--check", bad],
+            ["restore", bad, "--config", config],
+        ):
             said = fairbank(*words, works=Works())
-            err = " ".join(said.err.split())  # where its lines are broken hangs on how long the path is
+            err = " ".join(
+                said.err.split()
+            )  # where its lines are broken hangs on how long the path is
             assert (said.code, told in err, "try: use another backup" in err) == (8, True, True)
     bad.write_bytes(gzip.compress(b'{"format": "another"}\n'))
     assert fairbank("backup", "verify", bad, works=Works()).code == 2

@@ -15,7 +15,10 @@ from tests.cli.telling import numbers
 
 def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:
     rows = json.loads(fairbank("jobs", "-a", "--failed", "--json").out)["data"]
-    assert [(row["job_id"], row["outcome"], row["waited"]) for row in rows] == [(812_222, "NODE_FAIL", 600), (700_004, "FAILED", 600)]
+    assert [(row["job_id"], row["outcome"], row["waited"]) for row in rows] == [
+        (812_222, "NODE_FAIL", 600),
+        (700_004, "FAILED", 600),
+    ]
     one = fairbank("jobs", "-a", "--failed", "--limit", 1, "-n", "-P", "-o", "JOBID,WAITED")
     assert (one.out, "There are more" in one.err) == ("812222|00:10:00\n", True)
     assert fairbank("jobs", "-a", "--failed", "--limit", 2, "-n").err == ""
@@ -42,7 +45,10 @@ def test_refusals_come_with_what_would_help(fairbank: Run) -> None:
     assert "overdrawn" in said.out
     assert "-A bio_fold (11690 SU available)" in " ".join(said.err.split())
     assert fairbank("jobs", "--refused", "-j", 812_350, "-a").out.count("812350") == 1
-    assert "No such job of yours was refused; -a shows all" in fairbank("jobs", "--refused", "--as", DANA).err
+    assert (
+        "No such job of yours was refused; -a shows all"
+        in fairbank("jobs", "--refused", "--as", DANA).err
+    )
 
 
 def test_refusals_of_one_cluster(fairbank: Run) -> None:
@@ -52,7 +58,9 @@ def test_refusals_of_one_cluster(fairbank: Run) -> None:
 
 
 def test_what_was_written_off_can_be_added_up(fairbank: Run) -> None:
-    said = fairbank("jobs", "-a", "-j", "700004", "-P", "-o", "WRITTEN-OFF,WRITTEN-OFF-MINUTES").out.splitlines()
+    said = fairbank(
+        "jobs", "-a", "-j", "700004", "-P", "-o", "WRITTEN-OFF,WRITTEN-OFF-MINUTES"
+    ).out.splitlines()
     assert said == ["WRITTEN-OFF|WRITTEN-OFF-MINUTES", "0|0"]
     column = next(each for each in COLUMNS if each.head == "WRITTEN-OFF")
     assert column.cell({"written_off": 101}, Look()) == "1.68"
@@ -61,6 +69,11 @@ def test_what_was_written_off_can_be_added_up(fairbank: Run) -> None:
 def test_jobs_are_told_by_name_size_limit_and_exit(fairbank: Run) -> None:
     columns = "NAME,LIMIT,NODES,QOS,TRES,EXIT"
     said = fairbank("jobs", "-a", "-j", "700004,812300", "-n", "-P", "-o", columns).out.splitlines()
-    assert said == ["relax_w64|1-07:00:00|2|normal|cpu=128,mem=512G,node=2|", "=fit|12:00:00|12|normal|cpu=744,mem=2976G,node=12|127:0"]
-    (name, *_), *_ = csv.reader(io.StringIO(fairbank("jobs", "-a", "-j", "700004", "-n", "--csv", "-o", columns).out))
+    assert said == [
+        "relax_w64|1-07:00:00|2|normal|cpu=128,mem=512G,node=2|",
+        "=fit|12:00:00|12|normal|cpu=744,mem=2976G,node=12|127:0",
+    ]
+    (name, *_), *_ = csv.reader(
+        io.StringIO(fairbank("jobs", "-a", "-j", "700004", "-n", "--csv", "-o", columns).out)
+    )
     assert name == "'=fit"  # no formula for a spreadsheet

@@ -32,7 +32,10 @@ def job(words: str) -> Described:
         ("--gpus v100:2,a100:1", "cpu=1,node=1,gres/gpu=3,gres/gpu:v100=2,gres/gpu:a100=1"),
         ("-N 3 --gpus-per-node 4", "cpu=3,node=3,gres/gpu=12"),
         ("--ntasks 6 --gpus-per-task 1", "cpu=6,node=1,gres/gpu=6"),
-        ("-N 2 --gres gpu:v100:2,bandwidth:lustre:5", "cpu=2,node=2,gres/gpu=4,gres/gpu:v100=4,gres/bandwidth=10,gres/bandwidth:lustre=10"),
+        (
+            "-N 2 --gres gpu:v100:2,bandwidth:lustre:5",
+            "cpu=2,node=2,gres/gpu=4,gres/gpu:v100=4,gres/bandwidth=10,gres/bandwidth:lustre=10",
+        ),
         ("--gres gpu", "cpu=1,node=1,gres/gpu=1"),
         ("--gpus 4 --mem-per-gpu 10G", "cpu=1,node=1,gres/gpu=4,mem=40960M"),
         ("--mem 1K", "cpu=1,node=1,mem=1M"),
@@ -47,8 +50,19 @@ def test_what_a_job_holds(words: str, tres: str) -> None:
 @pytest.mark.parametrize(
     ("words", "field"),
     [
-        *(("-c x", "--cpus-per-task"), ("-c 0", "--cpus-per-task"), ("-N 0", "--nodes"), ("--mem lots", "--mem"), ("--mem 0", "--mem")),
-        *(("--gpus x:y:z", "--gpus"), ("--gres gpu:-1", "--gres"), ("--gpus ,", "--gpus"), ("--ntasks 1e9", "--ntasks")),
+        *(
+            ("-c x", "--cpus-per-task"),
+            ("-c 0", "--cpus-per-task"),
+            ("-N 0", "--nodes"),
+            ("--mem lots", "--mem"),
+            ("--mem 0", "--mem"),
+        ),
+        *(
+            ("--gpus x:y:z", "--gpus"),
+            ("--gres gpu:-1", "--gres"),
+            ("--gpus ,", "--gpus"),
+            ("--ntasks 1e9", "--ntasks"),
+        ),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_option(words: str, field: str) -> None:
@@ -61,12 +75,17 @@ def test_what_cannot_be_read_is_told_with_its_option(words: str, field: str) -> 
 def test_a_size_that_cannot_be_read_is_told_with_the_suffixes_that_can(size: str) -> None:
     with pytest.raises(Malformed, match="is not a size of memory") as told:
         job(f"--mem={size}")
-    assert told.value.remedy == "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
+    assert (
+        told.value.remedy
+        == "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
+    )
 
 
 def test_what_the_price_does_not_know_is_said() -> None:
     assert job("").doubts == ["no memory is said; the partition's default is not in this price"]
-    assert job("--mem 1G --array 1-10").doubts == ["this is the price of one task of the array 1-10"]
+    assert job("--mem 1G --array 1-10").doubts == [
+        "this is the price of one task of the array 1-10"
+    ]
     assert job("-N 2 -c 4 --mem 1536M --gpus v100:1").words == "2 nodes, 8 cores, 3 GiB, 1 gpu:v100"
 
 
@@ -86,13 +105,13 @@ module load x
 
 def test_a_script_up_to_its_first_command() -> None:
     options, unread = read_script(SCRIPT.splitlines())
-    assert (options.account, options.partition, options.nodes, options.ntasks, options.cpus_per_task) == (
-        "chem_qmc",
-        "idle-std",
-        "2",
-        "8",
-        "2",
-    )
+    assert (
+        options.account,
+        options.partition,
+        options.nodes,
+        options.ntasks,
+        options.cpus_per_task,
+    ) == ("chem_qmc", "idle-std", "2", "8", "2")
     assert (options.mem_per_cpu, options.time, options.qos) == ("4G", "1-00:00:00", "high")
     assert unread == ["--exclusive", "--wonder"]
 
@@ -100,7 +119,10 @@ def test_a_script_up_to_its_first_command() -> None:
 @pytest.mark.parametrize(
     ("words", "unread"),
     [
-        ("--exclusive=user -wn1 --cpus-per-gpu 4 -L matlab:2", ["--exclusive", "-w", "--cpus-per-gpu", "-L"]),
+        (
+            "--exclusive=user -wn1 --cpus-per-gpu 4 -L matlab:2",
+            ["--exclusive", "-w", "--cpus-per-gpu", "-L"],
+        ),
         ("-Jname -o out --nice=5 -C v100 -x n1 --mail-type END -O -s", []),
         ("-c 4 --mem-per-gpu 4G --gpus 1 --gres gpu:1", []),
     ],
@@ -110,7 +132,10 @@ def test_only_what_may_change_the_price_is_told(words: str, unread: list[str]) -
 
 
 def test_what_is_not_priced_is_told_with_what_it_adds() -> None:
-    assert told(["-w", "--exclusive", "-w", "--wonder"]) == "--exclusive (all of each node), --wonder, -w (more nodes)"
+    assert (
+        told(["-w", "--exclusive", "-w", "--wonder"])
+        == "--exclusive (all of each node), --wonder, -w (more nodes)"
+    )
 
 
 def test_no_option_is_both_read_and_told_as_unread() -> None:
@@ -120,8 +145,15 @@ def test_no_option_is_both_read_and_told_as_unread() -> None:
 
 
 def test_of_a_heterogeneous_job_the_first_part_is_priced() -> None:
-    options, unread = read_script(["#SBATCH -n 4 -p std", "#SBATCH hetjob", "#SBATCH -n 1 -p gpu --gpus 8"])
-    assert (options.ntasks, options.partition, options.gpus, unread) == ("4", "std", None, ["hetjob"])
+    options, unread = read_script(
+        ["#SBATCH -n 4 -p std", "#SBATCH hetjob", "#SBATCH -n 1 -p gpu --gpus 8"]
+    )
+    assert (options.ntasks, options.partition, options.gpus, unread) == (
+        "4",
+        "std",
+        None,
+        ["hetjob"],
+    )
 
 
 def test_an_open_quote_is_told_with_its_line() -> None:
@@ -129,7 +161,11 @@ def test_an_open_quote_is_told_with_its_line() -> None:
         read_script(["#!/bin/sh", '#SBATCH -J "x'])
 
 
-@given(st.lists(st.text(max_size=40).map(lambda said: f"#SBATCH {said}") | st.text(max_size=20), max_size=10))
+@given(
+    st.lists(
+        st.text(max_size=40).map(lambda said: f"#SBATCH {said}") | st.text(max_size=20), max_size=10
+    )
+)
 def test_any_script_is_read_or_told(lines: list[str]) -> None:
     try:
         described(read_script(lines)[0])

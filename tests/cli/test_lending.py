@@ -27,8 +27,16 @@ def lent(own_bank: Bank) -> None:
     client.put(f"/project/3/member/{STRANGER}", {"role": "member"})
     client.patch(f"/alloc/{GPU}", {"shared": True, "comment": "for the child"})
     for resource, amount in (("storage", 6_000), ("tape", 600_000)):
-        terms = {"start": "2026-01-01", "end": "2027-01-01", "amount": amount, "shared": True, "comment": "for the child"}
-        client.post("/alloc", {"account": "chem_qmc", "resource": resource, "category": "research", **terms})
+        terms = {
+            "start": "2026-01-01",
+            "end": "2027-01-01",
+            "amount": amount,
+            "shared": True,
+            "comment": "for the child",
+        }
+        client.post(
+            "/alloc", {"account": "chem_qmc", "resource": resource, "category": "research", **terms}
+        )
     for job, account, amount in ((OF_CHILD, "chem_sub", 4_000), (OF_PARENT, "chem_qmc", 2_000)):
         report = {
             "cluster": "darwin",
@@ -43,11 +51,22 @@ def lent(own_bank: Bank) -> None:
             "amount": amount,
         }
         client.post("/job", {"do": "hold", **report})
-        client.post("/job", {"do": "complete", "end": parse_instant(END), "elapsed": 7_200, "state": "COMPLETED", **report})
+        client.post(
+            "/job",
+            {
+                "do": "complete",
+                "end": parse_instant(END),
+                "elapsed": 7_200,
+                "state": "COMPLETED",
+                **report,
+            },
+        )
 
 
 @pytest.fixture
-def here(own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def here(
+    own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
     return runner(main.run, capsys)
 
@@ -74,7 +93,10 @@ def test_who_used_up_what_is_shared_is_told_as_far_as_it_concerns_one(here: Run)
 
 def test_jobs_and_usage_of_a_child_are_its_own_whoever_paid(here: Run) -> None:
     def jobs(*words: object) -> list[tuple[str, int]]:
-        return [(row["account"], row["job_id"]) for row in json.loads(here("jobs", "--json", *words).out)["data"]]
+        return [
+            (row["account"], row["job_id"])
+            for row in json.loads(here("jobs", "--json", *words).out)["data"]
+        ]
 
     child, parent = ("chem_sub", OF_CHILD), ("chem_qmc", OF_PARENT)
     assert jobs("-A", "chem_sub", "--as", STRANGER) == [child]
@@ -83,21 +105,48 @@ def test_jobs_and_usage_of_a_child_are_its_own_whoever_paid(here: Run) -> None:
     assert jobs("--alloc", 4, "--as", AYLA) == [parent, child]
     assert jobs("--alloc", 4, "--as", STRANGER) == [child]
     for uid in (STRANGER, 0):
-        assert [row["charged"] for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", uid).out)["data"]] == [4_000]
+        assert [
+            row["charged"]
+            for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", uid).out)[
+                "data"
+            ]
+        ] == [4_000]
 
 
 def test_the_parents_people_find_a_child_by_its_name_as_far_as_they_paid(here: Run) -> None:
-    assert [row["job_id"] for row in json.loads(here("jobs", "-a", "-A", "chem_sub", "--json", "--as", AYLA).out)["data"]] == [OF_CHILD]
-    assert [row["charged"] for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", AYLA).out)["data"]] == [4_000]
-    for words in (("jobs", "-a", "--failed"), ("jobs", "-a", "--refused"), ("usage", "-S", "2026-11-21")):  # nothing of that kind
+    assert [
+        row["job_id"]
+        for row in json.loads(here("jobs", "-a", "-A", "chem_sub", "--json", "--as", AYLA).out)[
+            "data"
+        ]
+    ] == [OF_CHILD]
+    assert [
+        row["charged"]
+        for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", AYLA).out)["data"]
+    ] == [4_000]
+    for words in (
+        ("jobs", "-a", "--failed"),
+        ("jobs", "-a", "--refused"),
+        ("usage", "-S", "2026-11-21"),
+    ):  # nothing of that kind
         assert here(*words, "-A", "chem_sub", "--as", AYLA).code == 0, words
     for command in ("jobs -a", "jobs -a --refused", "usage"):  # nothing of theirs
-        said, unknown = (here(*command.split(), "-A", account, "--as", OUTSIDER) for account in ("chem_sub", "chem_sux"))
+        said, unknown = (
+            here(*command.split(), "-A", account, "--as", OUTSIDER)
+            for account in ("chem_sub", "chem_sux")
+        )
         assert (said.code, said.err.replace("chem_sub", "chem_sux")) == (3, unknown.err), command
 
 
 def test_a_child_asking_for_its_parents_statement_is_told_whose_it_is(here: Run) -> None:
     said = here("statement", 4, "--as", STRANGER)
     assert (said.code, "allocation 4 is your parent project's" in said.err) == (4, True)
-    assert here(*shlex.split(said.err.partition("see what yours used of it: fairbank ")[2]), "--as", STRANGER).code == 0
+    assert (
+        here(
+            *shlex.split(said.err.partition("see what yours used of it: fairbank ")[2]),
+            "--as",
+            STRANGER,
+        ).code
+        == 0
+    )
     assert here("statement", 4, "--as", OUTSIDER).code == 3

@@ -12,7 +12,9 @@ from tests.cli.served import Bank
 def test_whoever_may_not_is_told_so(changing: Run) -> None:
     assert changing("deposit", CPU, 1, "--reason", "mine", "--as", AYLA).code == 4
     assert changing("alloc", "freeze", CPU, "--reason", "x", "--as", JORGE).code == 4
-    assert changing("deposit", FOLD, 1, "--reason", "x", "--as", AYLA).code == 3  # there is no such thing for her
+    assert (
+        changing("deposit", FOLD, 1, "--reason", "x", "--as", AYLA).code == 3
+    )  # there is no such thing for her
     assert changing("project", "add-user", "chem_qmc", DANA, "--as", JORGE).code == 4
 
 
@@ -21,10 +23,54 @@ def test_whoever_may_not_is_told_so(changing: Run) -> None:
     [
         (("deposit", CPU, 1, "--reason", "x", "--as", "nosuchuser"), "--as"),
         (("balance", "--as=nosuchuser"), "--as"),
-        (("alloc", "create", "--project", "nope", "-r", "cpu", "--end", "2030-01-01", "--reason", "x"), "--project"),
-        (("alloc", "create", "-A", "nope", "-r", "cpu", "--end", "2030-01-01", "--reason", "x"), "-A"),
-        (("alloc", "create", "--account=999", "-r", "cpu", "--end", "2030-01-01", "--reason", "x"), "--account"),
-        (("alloc", "create", "-A", "chem_qmc", "-r", "CPU", "--end", "2030-01-01", "--reason", "x"), "-r"),
+        (
+            (
+                "alloc",
+                "create",
+                "--project",
+                "nope",
+                "-r",
+                "cpu",
+                "--end",
+                "2030-01-01",
+                "--reason",
+                "x",
+            ),
+            "--project",
+        ),
+        (
+            ("alloc", "create", "-A", "nope", "-r", "cpu", "--end", "2030-01-01", "--reason", "x"),
+            "-A",
+        ),
+        (
+            (
+                "alloc",
+                "create",
+                "--account=999",
+                "-r",
+                "cpu",
+                "--end",
+                "2030-01-01",
+                "--reason",
+                "x",
+            ),
+            "--account",
+        ),
+        (
+            (
+                "alloc",
+                "create",
+                "-A",
+                "chem_qmc",
+                "-r",
+                "CPU",
+                "--end",
+                "2030-01-01",
+                "--reason",
+                "x",
+            ),
+            "-r",
+        ),
         (("project", "create", "g", "--gid", 5, "--parent", "999"), "--parent"),
         (("project", "create", "9g", "--gid", 5), "GROUP"),
         (("project", "show", "nope"), "PROJECT"),
@@ -37,10 +83,15 @@ def test_whoever_may_not_is_told_so(changing: Run) -> None:
         (("token", "create", "x", "--days", 100_000), "--days"),
         (("token", "revoke", 999), "ID"),
         (("quote", "-A", "chem_qmc", "-p", "nosuch", "-t", "60", "-M", "darwin"), "-p"),
-        (("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--cluster", "nosuch"), "--cluster"),
+        (
+            ("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--cluster", "nosuch"),
+            "--cluster",
+        ),
     ],
 )
-def test_what_the_bank_will_not_have_is_named_as_it_was_typed(changing: Run, words: tuple[object, ...], field: str) -> None:
+def test_what_the_bank_will_not_have_is_named_as_it_was_typed(
+    changing: Run, words: tuple[object, ...], field: str
+) -> None:
     said = changing(*words)
     assert said.code in (2, 3)
     assert f"  field: {field}\n" in said.err

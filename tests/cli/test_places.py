@@ -24,25 +24,50 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
         yield disk
 
 
-def test_a_replay_into_a_read_only_place_names_its_field(fairbank: Run, read_only: Path, tmp_path: Path) -> None:
+def test_a_replay_into_a_read_only_place_names_its_field(
+    fairbank: Run, read_only: Path, tmp_path: Path
+) -> None:
     trace = tmp_path / "good.swf"
     trace.write_text(TRACE)
     said = fairbank("replay", trace, "--store", f"sqlite:///{read_only}/x.sqlite", works=Works())
     words = " ".join(said.err.split())
-    assert (said.code, "read-only" in words, "field: --store" in words, "Errno" in words) == (4, True, True, False), said.err
+    assert (said.code, "read-only" in words, "field: --store" in words, "Errno" in words) == (
+        4,
+        True,
+        True,
+        False,
+    ), said.err
 
 
-def test_a_backup_into_a_read_only_folder_is_not_told_to_make_room(fairbank: Run, read_only: Path, tmp_path: Path) -> None:
+def test_a_backup_into_a_read_only_folder_is_not_told_to_make_room(
+    fairbank: Run, read_only: Path, tmp_path: Path
+) -> None:
     assert fairbank("init", tmp_path / "bank", works=Works()).code == 0
-    said = fairbank("backup", "create", read_only / "a.fbk", "--config", tmp_path / "bank" / "fairbank.toml", works=Works())
+    said = fairbank(
+        "backup",
+        "create",
+        read_only / "a.fbk",
+        "--config",
+        tmp_path / "bank" / "fairbank.toml",
+        works=Works(),
+    )
     words = " ".join(said.err.split())
-    assert (said.code, "read-only" in words, "field: FILE" in words, "make room" in words) == (4, True, True, False), said.err
+    assert (said.code, "read-only" in words, "field: FILE" in words, "make room" in words) == (
+        4,
+        True,
+        True,
+        False,
+    ), said.err
 
 
 def test_an_output_for_which_there_is_no_room() -> None:
     with open("/dev/full", "w", encoding="ascii") as full:
         said = subprocess.run(
-            [sys.executable, "-m", "fairbank.compose", "help", "exit-codes"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "fairbank.compose", "help", "exit-codes"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert said.returncode == 1
     assert said.stderr.splitlines() == [

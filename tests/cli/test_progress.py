@@ -24,7 +24,9 @@ def told(screen: Terminal) -> list[str]:
     return screen.getvalue().split(CLEAR_LINE)[1:]
 
 
-def test_what_has_no_measure_shows_since_when_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_measure_shows_since_when_it_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     at, lines = [100.0], Terminal()
     monkeypatch.setattr("sys.stderr", lines)
     monkeypatch.setattr("time.monotonic", lambda: at[0])
@@ -36,6 +38,12 @@ def test_what_has_no_measure_shows_since_when_it_is_waited_for(monkeypatch: pyte
         progress(50, 100)
         at[0] = 192.0
         progress(100, 100)
-    assert told(lines)[:3] == ["backup: is it sound", "backup: is it sound (1:15)", "backup: is it sound (1:20)"]
-    assert told(lines)[-2].endswith("100%  10/s"), "by the time since it was counted, not since it was waited for"
+    assert told(lines)[:3] == [
+        "backup: is it sound",
+        "backup: is it sound (1:15)",
+        "backup: is it sound (1:20)",
+    ]
+    assert told(lines)[-2].endswith("100%  10/s"), (
+        "by the time since it was counted, not since it was waited for"
+    )
     assert told(lines)[-1] == "", "the line is gone at the end"

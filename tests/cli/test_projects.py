@@ -10,12 +10,29 @@ from tests.cli.telling import entry_of, told
 
 
 def test_a_project_from_nothing_to_a_balance(changing: Run) -> None:
-    assert told(changing("project", "create", "lab7", "--gid", 50_007)).endswith(": project lab7: number 3, group lab7 (50007)\n")
+    assert told(changing("project", "create", "lab7", "--gid", 50_007)).endswith(
+        ": project lab7: number 3, group lab7 (50007)\n"
+    )
     assert "lab7" in told(changing("project", "add-user", "lab7", AYLA, "--role", "pi"))
     period = ("--start", "2026-11-01", "--end", "2027-11-01")
-    words = ("alloc", "create", "-A", "lab7", "-r", "cpu", *period, "--amount", "2k", "--reason", "call 3")
+    words = (
+        "alloc",
+        "create",
+        "-A",
+        "lab7",
+        "-r",
+        "cpu",
+        *period,
+        "--amount",
+        "2k",
+        "--reason",
+        "call 3",
+    )
     made = told(changing(*words))
-    assert made.partition(": ")[2] == "allocation 4: lab7/cpu, 2026-11-01 .. 2027-11-01, active, 2000 SU available\n"
+    assert (
+        made.partition(": ")[2]
+        == "allocation 4: lab7/cpu, 2026-11-01 .. 2027-11-01, active, 2000 SU available\n"
+    )
     assert entry_of(Said(0, made, "")) > 0
     assert "lab7    cpu         2000" in told(changing("balance", "-A", "lab7", "--as", AYLA))
     again = changing(*words)
@@ -29,22 +46,46 @@ def test_a_project_from_nothing_to_a_balance(changing: Run) -> None:
 def test_projects_and_members_take_keys_too(changing: Run) -> None:
     made = ("project", "create", "lab11", "--gid", 50_011, "--idempotency-key", "p-1")
     assert told(changing(*made)) == told(changing(*made))
-    assert "idempotency key" in told(changing("project", "create", "lab12", "--gid", 50_012, "--idempotency-key", "p-1"), 7)
+    assert "idempotency key" in told(
+        changing("project", "create", "lab12", "--gid", 50_012, "--idempotency-key", "p-1"), 7
+    )
     add = ("project", "add-user", "lab11", MINH, "--idempotency-key", "m-1")
     remove = ("project", "remove-user", "lab11", MINH, "--idempotency-key", "m-2")
     for words in (add, remove, add):
         told(changing(*words))
-    assert json.loads(changing("project", "show", "lab11", "--json").out)["data"] == [], "carried out before: not again"
-    other = told(changing("project", "add-user", "lab11", MINH, "--role", "pi", "--idempotency-key", "m-1"), 7)
+    assert json.loads(changing("project", "show", "lab11", "--json").out)["data"] == [], (
+        "carried out before: not again"
+    )
+    other = told(
+        changing("project", "add-user", "lab11", MINH, "--role", "pi", "--idempotency-key", "m-1"),
+        7,
+    )
     assert "idempotency key" in other
 
 
 def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> None:
     told(changing("project", "create", "lab30", "--gid", 50_030))
-    said = told(changing("project", "set", "lab30", "--gid", 50_031, "-A", "lab31", "--parent", "chem_qmc", "--reason", "moved"))
+    said = told(
+        changing(
+            "project",
+            "set",
+            "lab30",
+            "--gid",
+            50_031,
+            "-A",
+            "lab31",
+            "--parent",
+            "chem_qmc",
+            "--reason",
+            "moved",
+        )
+    )
     assert said.endswith(" is changed\n")
     changed = entry_of(Said(0, said, ""))
-    assert "an entry of this kind is not taken back: project" in changing("undo", changed, "--reason", "x", "--yes").err
+    assert (
+        "an entry of this kind is not taken back: project"
+        in changing("undo", changed, "--reason", "x", "--yes").err
+    )
     again = changing("project", "set", "lab31", "--gid", 50_031)
     assert (again.out.startswith("project "), "carried out before" in again.err) == (True, True)
     assert "removed" not in changing("project", "show", "lab31").err
@@ -54,6 +95,8 @@ def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> 
     assert "lab31" in told(changing("project", "list", "-a"))
     assert "removed" in changing("project", "show", "lab31").err
     assert "the project is still in use" in told(changing("project", "remove", "chem_qmc"), 7)
-    assert "has, or had, an allocation" in told(changing("project", "set", "chem_qmc", "-A", "chem"), 7)
+    assert "has, or had, an allocation" in told(
+        changing("project", "set", "chem_qmc", "-A", "chem"), 7
+    )
     told(changing("project", "set", "lab31", "--restore"))
     assert "lab31" in told(changing("project", "list"))

@@ -18,15 +18,23 @@ from tests.cli.served import served
 
 def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
-    script.write_text("#!/bin/sh\n#SBATCH -A chem_qmc -p idle-std\n#SBATCH -n 4 -c 2 --mem=64G -t 12:00:00 --exclusive\nsrun x\n")
+    script.write_text(
+        "#!/bin/sh\n#SBATCH -A chem_qmc -p idle-std\n#SBATCH -n 4 -c 2 --mem=64G -t 12:00:00 --exclusive\nsrun x\n"
+    )
     said = fairbank("quote", script, "--as", AYLA)
-    assert (said.code, "384 SU" in said.out, "enough for what is priced" in said.out) == (1, True, True)
+    assert (said.code, "384 SU" in said.out, "enough for what is priced" in said.out) == (
+        1,
+        True,
+        True,
+    )
     assert "fits" not in said.out
     assert "not priced: --exclusive (all of each node); the price may be higher" in said.err
     told = json.loads(fairbank("quote", script, "--json", "--as", AYLA).out)
     assert (told["quote"]["fits"], told["not_read"]) == (None, ["--exclusive"])
     assert told["warnings"][-1].startswith("not priced: --exclusive")
-    assert fairbank("quote", script, "--tres", "cpu=64", "--as", AYLA).code == 0  # what it holds is said
+    assert (
+        fairbank("quote", script, "--tres", "cpu=64", "--as", AYLA).code == 0
+    )  # what it holds is said
     longer = fairbank("quote", script, "-t", "100-0", "--as", AYLA)
     assert longer.code == 5
     assert "the longest that fits" in longer.err
@@ -51,7 +59,8 @@ def test_a_quote_says_what_it_misses(fairbank: Run, words: list[str], named: str
 
 
 @pytest.mark.parametrize(
-    ("content", "why"), [(b"", "it is empty"), (b"\n  \n", "it is empty"), (b"\x7fELF\2\1\0\0", "it is a binary file")]
+    ("content", "why"),
+    [(b"", "it is empty"), (b"\n  \n", "it is empty"), (b"\x7fELF\2\1\0\0", "it is a binary file")],
 )
 def test_what_is_no_batch_script_is_not_read_as_one(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, why: str
@@ -61,12 +70,17 @@ def test_what_is_no_batch_script_is_not_read_as_one(
     for name in (script, "-"):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), "utf-8"))
         said = fairbank("quote", name, "-A", "chem_qmc", "-p", "idle-std", "-t", "60")
-        assert (said.code, f"is not a batch script: {why}" in " ".join(said.err.split())) == (2, True)
+        assert (said.code, f"is not a batch script: {why}" in " ".join(said.err.split())) == (
+            2,
+            True,
+        )
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), "utf-8"))
     assert "is not a batch script" in " ".join(fairbank("quote", "-").err.split())
 
 
-def test_where_the_bank_only_observes_no_job_is_too_dear(surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_the_bank_only_observes_no_job_is_too_dear(
+    surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with served(CENTRE_OBSERVES="1") as bank:
         surroundings.setenv("FAIRBANK_SERVER", bank.unix)
         fairbank = runner(main.run, capsys)
@@ -81,24 +95,46 @@ def test_where_the_bank_only_observes_no_job_is_too_dear(surroundings: pytest.Mo
 
 def test_a_price_is_of_one_partition(fairbank: Run) -> None:
     said = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std,gpu-v100", "-t", "60")
-    assert (said.code, "one partition only" in said.err, "name one of them: -p idle-std\n" in said.err) == (2, True, True)
+    assert (
+        said.code,
+        "one partition only" in said.err,
+        "name one of them: -p idle-std\n" in said.err,
+    ) == (2, True, True)
 
 
-def test_the_banks_only_cluster_need_not_be_named(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
+def test_the_banks_only_cluster_need_not_be_named(
+    fairbank: Run, surroundings: pytest.MonkeyPatch
+) -> None:
     surroundings.delenv("FAIRBANK_CLUSTER")
     said = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA)
     assert (said.code, "darwin/idle-std" in said.out) == (0, True)
 
 
 def test_a_quote_says_what_it_does_not_price(fairbank: Run) -> None:
-    job = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA, "-q", "hihg", "--tres", "cpu=1,gres/gpu:v100=4")
+    job = (
+        "quote",
+        "-A",
+        "chem_qmc",
+        "-p",
+        "idle-std",
+        "-t",
+        "60",
+        "--as",
+        AYLA,
+        "-q",
+        "hihg",
+        "--tres",
+        "cpu=1,gres/gpu:v100=4",
+    )
     said = fairbank(*job).err
     assert "note: QOS hihg has no price factor" in said
     assert "note: gres/gpu:v100: no price in partition idle-std" in said
     assert len(json.loads(fairbank(*job, "--json").out)["warnings"]) == 2
 
 
-def test_who_pays_is_guessed_only_when_it_is_sure(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
+def test_who_pays_is_guessed_only_when_it_is_sure(
+    fairbank: Run, surroundings: pytest.MonkeyPatch
+) -> None:
     job = ("quote", "-p", "idle-std", "-t", "60")
     assert "chem_qmc/cpu" in fairbank(*job, "--as", AYLA).out
     two = fairbank(*job, "--as", JORGE)

@@ -21,11 +21,19 @@ def test_a_link_under_a_short_name_is_that_command(bank: Bank, tmp_path: Path) -
     link = tmp_path / "sbalance"
     link.symlink_to(Path(sys.executable).parent / "fairbank")
     environment = {"FAIRBANK_SERVER": bank.unix, "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    done = subprocess.run([str(link), "-n", "-P", "-o", "PROJECT"], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [str(link), "-n", "-P", "-o", "PROJECT"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.split() == ["bio_fold", "chem_qmc", "chem_qmc"]
 
 
-def test_the_bank_is_asked_in_as_few_words_as_it_takes(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bank_is_asked_in_as_few_words_as_it_takes(
+    fairbank: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
     answer = Client._ask
 
@@ -46,27 +54,36 @@ def test_status_and_whoami(fairbank: Run, bank: Bank) -> None:
     said = fairbank("whoami", "--as", JORGE).out
     assert "61002" in said
     assert "member of chem_qmc, member of bio_fold" in said
-    assert json.loads(fairbank("whoami", "--json", "--as", AYLA).out)["data"][0]["roles"] == [{"project": 1, "role": "pi"}]
+    assert json.loads(fairbank("whoami", "--json", "--as", AYLA).out)["data"][0]["roles"] == [
+        {"project": 1, "role": "pi"}
+    ]
 
 
 def test_status_waits_for_a_bank_that_is_about_to_answer(
     fairbank: Run, bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = tmp_path / "late.sock"
-    monkeypatch.setattr("fairbank.cli.status.time.sleep", lambda seconds: late.symlink_to(bank.unix.removeprefix("unix:")))
+    monkeypatch.setattr(
+        "fairbank.cli.status.time.sleep",
+        lambda seconds: late.symlink_to(bank.unix.removeprefix("unix:")),
+    )
     assert fairbank("status", "--server", f"unix:{late}").code == 6
     assert fairbank("status", "--server", f"unix:{late}", "--wait", "0").code == 6
     assert fairbank("status", "--server", f"unix:{late}", "--wait").out.startswith("bank ok at")
 
 
-def test_over_the_network_with_a_token(fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:
+def test_over_the_network_with_a_token(
+    fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+) -> None:
     surroundings.setenv("FAIRBANK_TOKEN_FILE", bank.token_file)
     assert "61001" in fairbank("whoami", "--server", bank.http).out
     assert fairbank("balance", "--server", bank.http).out.count("chem_qmc") == 2
     assert "bio_fold" not in fairbank("--server", bank.http).out
 
 
-def test_over_the_network_with_neither_token_nor_munge(fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:
+def test_over_the_network_with_neither_token_nor_munge(
+    fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+) -> None:
     surroundings.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
     told = fairbank("balance", "--server", bank.http)
     said = " ".join(told.err.split())
@@ -76,12 +93,16 @@ def test_over_the_network_with_neither_token_nor_munge(fairbank: Run, bank: Bank
     assert "install libmunge2" in said
 
 
-def test_whether_the_bank_answers_is_told_to_anybody(fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:
+def test_whether_the_bank_answers_is_told_to_anybody(
+    fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+) -> None:
     surroundings.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
     assert fairbank("status", "--server", bank.http).out.startswith(f"bank ok at {bank.http}")
 
 
-def test_over_the_network_with_munge(fairbank: Run, munged: Munged, surroundings: pytest.MonkeyPatch) -> None:
+def test_over_the_network_with_munge(
+    fairbank: Run, munged: Munged, surroundings: pytest.MonkeyPatch
+) -> None:
     surroundings.setenv("FAIRBANK_MUNGE_SOCKET", str(munged.socket))
     surroundings.setenv("FAIRBANK_LIBMUNGE", str(munged.libmunge))
     with served(CENTRE_MUNGE=str(munged.socket), CENTRE_LIBMUNGE=str(munged.libmunge)) as other:

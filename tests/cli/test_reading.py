@@ -55,8 +55,14 @@ def test_without_floats_anywhere(fairbank: Run) -> None:
 
 
 def test_everybody_sees_their_own(fairbank: Run) -> None:
-    assert json.loads(fairbank("alloc", "list", "--json", "--as", AYLA).out)["data"][0]["account"] == "chem_qmc"
-    assert {row["account"] for row in json.loads(fairbank("balance", "--json", "--as", JORGE).out)["data"]} == {"chem_qmc", "bio_fold"}
+    assert (
+        json.loads(fairbank("alloc", "list", "--json", "--as", AYLA).out)["data"][0]["account"]
+        == "chem_qmc"
+    )
+    assert {
+        row["account"]
+        for row in json.loads(fairbank("balance", "--json", "--as", JORGE).out)["data"]
+    } == {"chem_qmc", "bio_fold"}
     stranger = fairbank("balance", "--as", STRANGER)
     assert (stranger.code, stranger.out) == (0, "")
     assert "no active allocation" in stranger.err
@@ -68,7 +74,9 @@ def test_an_account_that_is_none_is_told_with_what_was_meant(fairbank: Run) -> N
         said = fairbank(*words, "-A", "chem_qm", "--as", AYLA)
         assert said.code == 3, words
         assert "did you mean chem_qmc?" in said.err
-    assert "did you mean" not in fairbank("balance", "-A", "bio_fold", "--as", AYLA).err  # not hers: no hint that it is there
+    assert (
+        "did you mean" not in fairbank("balance", "-A", "bio_fold", "--as", AYLA).err
+    )  # not hers: no hint that it is there
 
 
 def test_a_threshold_is_an_exit_code(fairbank: Run) -> None:
@@ -78,9 +86,14 @@ def test_a_threshold_is_an_exit_code(fairbank: Run) -> None:
     assert fairbank("balance", "--threshold", "1", "--as", STRANGER).code == 5
 
 
-def test_what_i_drew_myself_is_asked_for_only_when_it_is_shown(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
+def test_what_i_drew_myself_is_asked_for_only_when_it_is_shown(
+    fairbank: Run, surroundings: pytest.MonkeyPatch
+) -> None:
     def mine(*words: object) -> list[list[str]]:
-        return [line.split("|") for line in fairbank("balance", *words, "-n", "-P", "-o", "ALLOC,MINE").out.splitlines()]
+        return [
+            line.split("|")
+            for line in fairbank("balance", *words, "-n", "-P", "-o", "ALLOC,MINE").out.splitlines()
+        ]
 
     assert mine("--as", 61_002) == [["3", "0"], ["1", "9000"], ["2", "4000"]]
     surroundings.setenv("COLUMNS", "200")
@@ -92,12 +105,20 @@ def test_what_i_drew_myself_is_asked_for_only_when_it_is_shown(fairbank: Run, su
 
 def test_lists_name_several_as_in_slurm(fairbank: Run) -> None:
     assert numbers(fairbank("jobs", "-j", "812301,812344,812301", "--json")) == [812_344, 812_301]
-    both, one, other = (numbers(fairbank("jobs", "-u", users, "--limit", "0", "--json")) for users in (f"{AYLA},{MINH}", AYLA, MINH))
+    both, one, other = (
+        numbers(fairbank("jobs", "-u", users, "--limit", "0", "--json"))
+        for users in (f"{AYLA},{MINH}", AYLA, MINH)
+    )
     assert sorted(both) == sorted(one + other)
     assert len(numbers(fairbank("jobs", "-u", f"{AYLA},{MINH}", "--limit", "2", "--json"))) == 2
     assert numbers(fairbank("jobs", "--refused", "-j", "1,812350", "--json")) == [812_350]
-    balance = json.loads(fairbank("balance", "-A", "bio_fold,chem_qmc", "-r", "gpu", "--json", "--as", JORGE).out)["data"]
-    assert [(row["account"], row["resource"]) for row in balance] == [("bio_fold", "gpu"), ("chem_qmc", "gpu")]
+    balance = json.loads(
+        fairbank("balance", "-A", "bio_fold,chem_qmc", "-r", "gpu", "--json", "--as", JORGE).out
+    )["data"]
+    assert [(row["account"], row["resource"]) for row in balance] == [
+        ("bio_fold", "gpu"),
+        ("chem_qmc", "gpu"),
+    ]
     allocations = json.loads(fairbank("alloc", "list", "-r", "gpu,cpu", "--json").out)["data"]
     assert {row["resource"] for row in allocations} == {"cpu", "gpu"}
 
@@ -120,7 +141,13 @@ def test_lists_that_are_none(fairbank: Run, words: list[str], code: int, said: s
 
 @pytest.mark.parametrize(
     "command",
-    [["balance", "--threshold", "100"], ["usage", "-S", "2026-01-01"], ["alloc", "list"], ["jobs"], ["jobs", "--refused"]],
+    [
+        ["balance", "--threshold", "100"],
+        ["usage", "-S", "2026-01-01"],
+        ["alloc", "list"],
+        ["jobs"],
+        ["jobs", "--refused"],
+    ],
     ids=" ".join,
 )
 def test_every_name_of_a_list_is_one_that_the_bank_knows(fairbank: Run, command: list[str]) -> None:
@@ -143,18 +170,31 @@ def test_a_cluster_is_named_in_either_spelling(fairbank: Run, spelling: str) -> 
     assert len(numbers(fairbank("jobs", "-a", spelling, "darwin", "--json"))) == 12
     unknown = fairbank("jobs", "-a", spelling, "nosuch", "--json")
     assert (unknown.code, "there is no cluster 'nosuch'" in unknown.err) == (3, True)
-    assert fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", spelling, "darwin").code == 0
+    assert (
+        fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", spelling, "darwin").code
+        == 0
+    )
     assert "--cluster " not in fairbank("jobs", "--help").out
 
 
 def test_usual_columns_of_ones_own(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
     surroundings.setenv("FAIRBANK_FORMAT_BALANCE", "PROJECT,AVAILABLE%12")
-    assert fairbank("balance", "-r", "cpu").out.splitlines()[2:] == ["PROJECT      AVAILABLE", "chem_qmc         59408"]
-    assert fairbank("balance", "-P").out.startswith("PROJECT|RESOURCE|GRANTED|")  # scripts get what they always got
+    assert fairbank("balance", "-r", "cpu").out.splitlines()[2:] == [
+        "PROJECT      AVAILABLE",
+        "chem_qmc         59408",
+    ]
+    assert fairbank("balance", "-P").out.startswith(
+        "PROJECT|RESOURCE|GRANTED|"
+    )  # scripts get what they always got
     assert fairbank("balance", "-o", "ALLOC", "-n").out.split() == ["3", "1", "2"]
 
 
 def test_who_is_named_twice_is_counted_once(fairbank: Run) -> None:
-    assert numbers(fairbank("jobs", "-u", f"{AYLA},0{AYLA}", "--json")) == numbers(fairbank("jobs", "-u", AYLA, "--json"))
-    once, twice = (fairbank("usage", "-u", users, "-S", "2026-01-01", "--csv").out for users in (AYLA, f"{AYLA},0{AYLA}"))
+    assert numbers(fairbank("jobs", "-u", f"{AYLA},0{AYLA}", "--json")) == numbers(
+        fairbank("jobs", "-u", AYLA, "--json")
+    )
+    once, twice = (
+        fairbank("usage", "-u", users, "-S", "2026-01-01", "--csv").out
+        for users in (AYLA, f"{AYLA},0{AYLA}")
+    )
     assert twice == once

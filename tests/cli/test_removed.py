@@ -40,12 +40,20 @@ def test_a_list_says_that_what_it_was_asked_for_was_removed(changing: Run) -> No
     assert "was removed" not in changing("project", "list", "-A", "nobody").err
 
 
-def test_a_removed_project_is_found_by_its_account(changing: Run, removed: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_removed_project_is_found_by_its_account(
+    changing: Run, removed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     none_active = told(changing("statement", "-A", "lab40"), 3)
     assert "lab40 has no active allocation" in none_active
     assert "fairbank alloc list -A lab40 shows all" in " ".join(none_active.split())
-    assert json.loads(told(changing("alloc", "list", "-A", "lab40", "--json")))["data"][0]["id"] == removed
-    assert (changing("balance", "-A", "lab40").code, changing("balance", "-A", "lab40").out) == (0, "")
+    assert (
+        json.loads(told(changing("alloc", "list", "-A", "lab40", "--json")))["data"][0]["id"]
+        == removed
+    )
+    assert (changing("balance", "-A", "lab40").code, changing("balance", "-A", "lab40").out) == (
+        0,
+        "",
+    )
     assert told(changing("balance", "-A", "lab40", "--all")).count("lab40") == 1
     assert told(changing("jobs", "-A", "lab40")) == ""
     hadm = runner(sproject.run, capsys)
@@ -53,5 +61,7 @@ def test_a_removed_project_is_found_by_its_account(changing: Run, removed: int, 
         assert "lab40" in told(hadm("projects", *words))
     assert "lab40" not in told(hadm("projects"))
     for words in (("balance", "-A", "lab40"), ("statement", "-A", "lab40")):
-        assert "you have no project with the account 'lab40'" in " ".join(told(changing(*words, "--as", AYLA), 3).split())
+        assert "you have no project with the account 'lab40'" in " ".join(
+            told(changing(*words, "--as", AYLA), 3).split()
+        )
     assert "lab40" not in hadm("projects", "-A", "lab40", "--as", AYLA).out

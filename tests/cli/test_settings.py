@@ -39,26 +39,44 @@ def test_flags_before_environment_before_user_before_site(home: Path) -> None:
     environment = {"FAIRBANK_SERVER": "unix:/environment"}
     assert read_client_settings({}, {}).server == "unix:/user"
     found = read_client_settings({"server": None}, environment)
-    assert (found.server, found.cluster, found.server_name) == ("unix:/environment", "user", "bank7")
+    assert (found.server, found.cluster, found.server_name) == (
+        "unix:/environment",
+        "user",
+        "bank7",
+    )
     assert read_client_settings({"server": "unix:/flag"}, environment).server == "unix:/flag"
     (home / ".config/fairbank/client.toml").unlink()
     assert read_client_settings({}, {}).cluster == "site"
 
 
-def test_the_usual_socket_is_ones_own_where_there_is_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_usual_socket_is_ones_own_where_there_is_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert read_client_settings({}, {}).server == "unix:/run/fairbank/fairbank.sock"
-    write(home / ".local/state/fairbank/fairbank.toml", "")  # a bank of one's own that is about to start
+    write(
+        home / ".local/state/fairbank/fairbank.toml", ""
+    )  # a bank of one's own that is about to start
     assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
-    monkeypatch.setattr(door, "SITE_SOCKET", str(home / ".local/state/fairbank/fairbank.toml"))  # the site's runs
+    monkeypatch.setattr(
+        door, "SITE_SOCKET", str(home / ".local/state/fairbank/fairbank.toml")
+    )  # the site's runs
     assert read_client_settings({}, {}).server == f"unix:{door.SITE_SOCKET}"
     write(home / ".local/state/fairbank/fairbank.sock", "")
     assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
     write(home / "state/fairbank/fairbank.sock", "")
-    assert read_client_settings({}, {"XDG_STATE_HOME": str(home / "state")}).server == f"unix:{home}/state/fairbank/fairbank.sock"
+    assert (
+        read_client_settings({}, {"XDG_STATE_HOME": str(home / "state")}).server
+        == f"unix:{home}/state/fairbank/fairbank.sock"
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("server = ", "not TOML"), ("servr = 'x'", "'servr' is not a setting"), ("server = 5", "'server' is not")]
+    ("text", "told"),
+    [
+        ("server = ", "not TOML"),
+        ("servr = 'x'", "'servr' is not a setting"),
+        ("server = 5", "'server' is not"),
+    ],
 )
 def test_a_wrong_line_in_a_file_is_told(home: Path, text: str, told: str) -> None:
     write(home / "site.toml", text)
@@ -101,7 +119,9 @@ def test_a_token_file_that_is_none(tmp_path: Path) -> None:
             read_token(str(token))
 
 
-@pytest.mark.parametrize("name", ["America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"])
+@pytest.mark.parametrize(
+    "name", ["America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"]
+)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(1_000_000_000, 2_000_000_000))
 def test_the_local_zone_is_the_systems(name: str, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +129,10 @@ def test_the_local_zone_is_the_systems(name: str, at: int, monkeypatch: pytest.M
         patched.setenv("TZ", name)
         time.tzset()
         try:
-            here, there = datetime.fromtimestamp(at, Local()), datetime.fromtimestamp(at, ZoneInfo(name))
+            here, there = (
+                datetime.fromtimestamp(at, Local()),
+                datetime.fromtimestamp(at, ZoneInfo(name)),
+            )
             assert here.isoformat() == there.isoformat()
             assert here.timestamp() == at
             assert (here.tzname(), here.astimezone(UTC)) == (there.tzname(), there.astimezone(UTC))

@@ -45,7 +45,11 @@ def test_what_people_see(name: str, ask: Run) -> None:
 
 def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) -> None:
     """Two jobs of eight processors, and a small one that goes before the second; the numbers are those of the trace."""
-    jobs = [line(30, 0, run=10, wanted=6), line(10, 1, run=10, wanted=8), line(20, 2, run=5, limit=8, wanted=2)]
+    jobs = [
+        line(30, 0, run=10, wanted=6),
+        line(10, 1, run=10, wanted=8),
+        line(20, 2, run=5, limit=8, wanted=2),
+    ]
     (tmp_path / "three.swf").write_text(HEAD + "".join(jobs))
     assert ask("simulate three.swf --policy easy --starts easy.txt -q").code == 0
     assert (tmp_path / "easy.txt").read_text() == "30 0\n10 10\n20 2\n"
@@ -55,7 +59,11 @@ def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) 
 
 def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -> None:
     """The jobs of the test above: 20 goes before 10 under EASY. Of job 20 the trace does not tell whose it is."""
-    jobs = [line(30, 0, run=10, wanted=6), line(10, 1, run=10, wanted=8), line(20, 2, run=5, limit=8, wanted=2).replace(" 7 7 ", " -1 -1 ")]
+    jobs = [
+        line(30, 0, run=10, wanted=6),
+        line(10, 1, run=10, wanted=8),
+        line(20, 2, run=5, limit=8, wanted=2).replace(" 7 7 ", " -1 -1 "),
+    ]
     (tmp_path / "three.swf").write_text(HEAD + "".join(jobs))
     (tmp_path / "=1+1.toml").write_text('base = "fcfs"\n')
     said = ask("simulate three.swf --policy easy --policy =1+1.toml --starts starts.csv -q")
@@ -75,13 +83,27 @@ def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -
 def test_a_table_of_starts_has_the_names_of_accounting(ask: Run, tmp_path: Path) -> None:
     """Which may be those of a formula. Seconds are since 1970."""
     heads = "JobID|Submit|Start|End|Elapsed|State|User|Account|AllocCPUS\n"
-    row = "9|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:00:40|00:00:30|COMPLETED|{}|{}|4\n"
-    (tmp_path / "two.txt").write_text(heads + row.format("=cmd()", "bio,x") + row.format("ada", "").replace("9|", "10|", 1))
+    row = (
+        "9|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:00:40|00:00:30|COMPLETED|{}|{}|4\n"
+    )
+    (tmp_path / "two.txt").write_text(
+        heads + row.format("=cmd()", "bio,x") + row.format("ada", "").replace("9|", "10|", 1)
+    )
     assert ask("simulate two.txt --procs 4 --starts starts.csv -q").code == 0
     with (tmp_path / "starts.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
-    assert (first["job"], first["user"], first["group"], first["wait_seconds"]) == ("9", "'=cmd()", "bio,x", "0")
-    assert (second["job"], second["user"], second["group"], second["wait_seconds"]) == ("10", "ada", "", "30")
+    assert (first["job"], first["user"], first["group"], first["wait_seconds"]) == (
+        "9",
+        "'=cmd()",
+        "bio,x",
+        "0",
+    )
+    assert (second["job"], second["user"], second["group"], second["wait_seconds"]) == (
+        "10",
+        "ada",
+        "",
+        "30",
+    )
     assert int(second["ended"]) - int(second["started"]) == 30
 
 
@@ -90,22 +112,30 @@ def test_a_table_of_starts_and_the_lines_tell_the_same(ask: Run, tmp_path: Path)
     ask("simulate week.swf --policy easy --policy slurm --starts starts.csv -q")
     with (tmp_path / "starts.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["policy"] == "slurm"]
-    assert [f"{row['job']} {row['started']}" for row in rows] == (tmp_path / "starts.txt").read_text().splitlines()
+    assert [f"{row['job']} {row['started']}" for row in rows] == (
+        tmp_path / "starts.txt"
+    ).read_text().splitlines()
 
 
 @pytest.mark.parametrize("policy", ["fifo", "fcfs", "easy", "conservative"])
-def test_accounting_gives_the_schedule_of_the_same_jobs_in_a_trace(policy: str, ask: Run, tmp_path: Path) -> None:
+def test_accounting_gives_the_schedule_of_the_same_jobs_in_a_trace(
+    policy: str, ask: Run, tmp_path: Path
+) -> None:
     """A week as the Standard Workload Format has it, and as sacct prints it: in other columns, later lines first, compressed."""
     with (tmp_path / "week.swf").open("rb") as file:
         header, jobs = read(file)
         told = [accounted(job, header.unix_start_time or 0) for job in jobs]
     heads = "State|ReqTRES|JobIDRaw|Elapsed|Submit|TimelimitRaw|User|Account|Partition|AllocTRES\n"
-    (tmp_path / "week.txt.gz").write_bytes(gzip.compress((heads + "".join(told[75:] + told[:75])).encode()))
+    (tmp_path / "week.txt.gz").write_bytes(
+        gzip.compress((heads + "".join(told[75:] + told[:75])).encode())
+    )
     ask(f"simulate week.swf --policy {policy} --starts trace.txt -q")
     assert ask(f"simulate week.txt.gz --procs 32 --policy {policy} --starts sacct.txt -q").code == 0
     starts = [each.split() for each in (tmp_path / "sacct.txt").read_text().splitlines()]
     since = header.unix_start_time or 0
-    assert [f"{name} {int(at) - since}" for name, at in starts] == (tmp_path / "trace.txt").read_text().splitlines()
+    assert [f"{name} {int(at) - since}" for name, at in starts] == (
+        tmp_path / "trace.txt"
+    ).read_text().splitlines()
 
 
 def accounted(job: SwfJob, unix_start_time: int) -> str:
@@ -121,22 +151,25 @@ def accounted(job: SwfJob, unix_start_time: int) -> str:
 
 def test_who_is_left_out_is_listed_in_full_for_programs(ask: Run) -> None:
     answer = json.loads(ask("simulate dirt.swf --json").out)
-    assert answer["excluded"] == {
-        "never_ran": [2],
-        "no_size": [3],
-        "too_wide": [5],
-        "part": [6],
-    }
+    assert answer["excluded"] == {"never_ran": [2], "no_size": [3], "too_wide": [5], "part": [6]}
     assert (answer["data"][0]["jobs"], answer["data"][0]["left_out"]) == (5, 4)
 
 
 def test_a_number_that_two_jobs_have_is_told(ask: Run, tmp_path: Path) -> None:
     """Numbers may come in any order, and parts of a run have the number of the whole."""
-    (tmp_path / "order.swf").write_text(HEAD + "".join(map(line, (7, 3, 4, 9, 1))) + line(9, status=2))
-    assert json.loads(ask("simulate order.swf --json").out)["data"][0]["read_otherwise"]["same_number"] == 0
+    (tmp_path / "order.swf").write_text(
+        HEAD + "".join(map(line, (7, 3, 4, 9, 1))) + line(9, status=2)
+    )
+    assert (
+        json.loads(ask("simulate order.swf --json").out)["data"][0]["read_otherwise"]["same_number"]
+        == 0
+    )
     (tmp_path / "twice.swf").write_text(HEAD + "".join(map(line, (7, 3, 3, 9, 7, 3))))
     said = ask("simulate twice.swf")
-    assert "read otherwise: 3 jobs had the number of an earlier one: simulated all the same" in " ".join((said.out + said.err).split())
+    assert (
+        "read otherwise: 3 jobs had the number of an earlier one: simulated all the same"
+        in " ".join((said.out + said.err).split())
+    )
     assert "had the number" not in ask("simulate sacct.txt --procs 8").out
 
 
@@ -147,28 +180,47 @@ def test_a_number_that_two_jobs_have_is_told(ask: Run, tmp_path: Path) -> None:
         ("00:59:59|COMPLETED|00:00:00", None),
         ("00:20:00|TIMEOUT|00:40:00", None),
         ("00:20:00|CANCELLED by 1000|", None),
-        ("00:59:00|COMPLETED|00:10:00", "ran and was suspended for longer than from its start to its end"),
-        ("00:00:06|COMPLETED|00:00:00", "ran shorter than from its start to its end, and was not suspended for the rest"),
+        (
+            "00:59:00|COMPLETED|00:10:00",
+            "ran and was suspended for longer than from its start to its end",
+        ),
+        (
+            "00:00:06|COMPLETED|00:00:00",
+            "ran shorter than from its start to its end, and was not suspended for the rest",
+        ),
         ("01:00:00|BANANA|00:00:00", "State cannot be read"),
         ("01:00:00|LOST|00:00:00", "State cannot be read"),
     ],
 )
-def test_accounting_that_contradicts_itself_is_left_out(ask: Run, tmp_path: Path, cells: str, told: str | None) -> None:
+def test_accounting_that_contradicts_itself_is_left_out(
+    ask: Run, tmp_path: Path, cells: str, told: str | None
+) -> None:
     row = f"1|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T09:00:10|{cells}|4"
-    (tmp_path / "one.txt").write_text(f"JobID|Submit|Start|End|Elapsed|State|Suspended|AllocCPUS\n{row}\n")
+    (tmp_path / "one.txt").write_text(
+        f"JobID|Submit|Start|End|Elapsed|State|Suspended|AllocCPUS\n{row}\n"
+    )
     found = json.loads(ask("simulate one.txt --procs 8 --json").out)
     assert found["excluded_lines"] == ({} if told is None else {told: [2]})
     assert found["data"][0]["jobs"] == (told is None)
 
 
-def test_accounts_with_shares_that_the_trace_does_not_have_are_named(ask: Run, tmp_path: Path) -> None:
+def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
+    ask: Run, tmp_path: Path
+) -> None:
     """Whoever has only jobs that are left out is there. Shares that nobody of the changed workload has are no mistake."""
     (tmp_path / "two.swf").write_text(HEAD + line(1) + line(2, run=-1).replace(" 7 7 ", " 8 8 "))
     (tmp_path / "some.csv").write_text("\ufeffaccount,shares\n7,5\n8,1\n999,4\n")
-    for words in ("simulate two.swf", "whatif two.swf --add-procs 1", "simulate two.swf --grant 80"):
+    for words in (
+        "simulate two.swf",
+        "whatif two.swf --add-procs 1",
+        "simulate two.swf --grant 80",
+    ):
         said = ask(f"{words} --shares some.csv")
         assert said.code == 0
-        assert "shares of 1 account without a job in this trace, which count all the same (999)" in " ".join(said.err.split())
+        assert (
+            "shares of 1 account without a job in this trace, which count all the same (999)"
+            in " ".join(said.err.split())
+        )
     assert json.loads(ask("simulate two.swf --shares some.csv --json").out)["strangers"] == ["999"]
     (tmp_path / "one.csv").write_text("7,5\n")
     assert "without a job" not in ask("simulate two.swf --shares one.csv").err
@@ -177,10 +229,14 @@ def test_accounts_with_shares_that_the_trace_does_not_have_are_named(ask: Run, t
 
 def test_decimals_that_are_rounded_are_counted(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "decimals.swf").write_text(HEAD + line(1) + line(2).replace(" 10 ", " 10.7 "))
-    assert "read otherwise: 1 line, submit time, run time or requested time with decimals" in " ".join(
-        ask("simulate decimals.swf").err.split()
+    assert (
+        "read otherwise: 1 line, submit time, run time or requested time with decimals"
+        in " ".join(ask("simulate decimals.swf").err.split())
     )
-    assert 1 in json.loads(ask("simulate decimals.swf --json").out)["data"][0]["read_otherwise"].values()
+    assert (
+        1
+        in json.loads(ask("simulate decimals.swf --json").out)["data"][0]["read_otherwise"].values()
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,13 +250,17 @@ def test_decimals_that_are_rounded_are_counted(ask: Run, tmp_path: Path) -> None
         ("; MaxJobs: unknown\n", False),
     ],
 )
-def test_a_trace_that_was_cut_short_is_told(ask: Run, tmp_path: Path, head: str, told: bool) -> None:
+def test_a_trace_that_was_cut_short_is_told(
+    ask: Run, tmp_path: Path, head: str, told: bool
+) -> None:
     """By the lines that its header speaks of, whether or not they are simulated; a log that was cleaned has fewer than jobs."""
     (tmp_path / "cut.swf").write_text(HEAD + head + line(1) + line(2, run=-1))
     for words in ("simulate cut.swf", "whatif cut.swf --add-procs 1"):
         said = ask(words)
         assert said.code == 0
-        assert ("the header speaks of 4,000 jobs, and there are 2" in " ".join(said.err.split())) is told
+        assert (
+            "the header speaks of 4,000 jobs, and there are 2" in " ".join(said.err.split())
+        ) is told
     announced = json.loads(ask("simulate cut.swf --json").out)["announced_jobs"]
     assert (announced == 4_000) is told
 
@@ -222,22 +282,49 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate week.swf --policy ezzy", "there is no policy 'ezzy'"),
         ("simulate week.swf --policy none.toml", "cannot read none.toml"),
         ("simulate week.swf --policy week.swf.toml", "week.swf.toml: base is missing"),
-        ("simulate week.swf --policy calm.toml --policy ./calm.toml", "two policies are called 'calm'"),
+        (
+            "simulate week.swf --policy calm.toml --policy ./calm.toml",
+            "two policies are called 'calm'",
+        ),
         ("simulate week.swf --procs 0", "--procs: '0' is not a whole number from 1 on"),
         ("simulate week.swf --policy easy --policy fcfs --starts s.txt", "one schedule"),
         ("simulate week.swf --starts no/such/folder", "cannot write"),
-        ("simulate week.swf --policy easy --policy fcfs --starts no/such/folder.csv", "cannot write"),
+        (
+            "simulate week.swf --policy easy --policy fcfs --starts no/such/folder.csv",
+            "cannot write",
+        ),
         ("simulate week.swf --starts ./week.swf", "is the trace itself"),
         ("simulate week.swf --shares none.csv", "cannot read none.csv"),
-        ("simulate week.swf --shares utf16.csv", "cannot read utf16.csv: byte 0xff at place 1 is no UTF-8"),
-        ("simulate week.swf --shares strangers.csv", "no account of the shares is in this trace: 999, 998"),
-        ("simulate week.swf --shares strangers.csv --grant 80", "no account of the shares is in this trace: 999, 998"),
-        ("whatif week.swf --shares strangers.csv --add-procs 8", "no account of the shares is in this trace: 999, 998"),
-        ("simulate sacct.txt --procs 8 --shares accounts.csv", "no account of the shares is in this trace: astro, bio"),
+        (
+            "simulate week.swf --shares utf16.csv",
+            "cannot read utf16.csv: byte 0xff at place 1 is no UTF-8",
+        ),
+        (
+            "simulate week.swf --shares strangers.csv",
+            "no account of the shares is in this trace: 999, 998",
+        ),
+        (
+            "simulate week.swf --shares strangers.csv --grant 80",
+            "no account of the shares is in this trace: 999, 998",
+        ),
+        (
+            "whatif week.swf --shares strangers.csv --add-procs 8",
+            "no account of the shares is in this trace: 999, 998",
+        ),
+        (
+            "simulate sacct.txt --procs 8 --shares accounts.csv",
+            "no account of the shares is in this trace: astro, bio",
+        ),
         ("simulate week.swf --shares dirt.swf", "line 1"),
-        ("simulate week.swf --shares accounts.csv", "account 'astro': this trace knows users and groups by numbers"),
+        (
+            "simulate week.swf --shares accounts.csv",
+            "account 'astro': this trace knows users and groups by numbers",
+        ),
         ("simulate sacct.txt", "accounting does not tell how many processors the machine has"),
-        ("whatif sacct.txt --add-procs 8", "accounting does not tell how many processors the machine has"),
+        (
+            "whatif sacct.txt --add-procs 8",
+            "accounting does not tell how many processors the machine has",
+        ),
         ("simulate empty.swf", "the file is empty"),
         ("simulate /dev/null --procs 8", "the file is empty"),
         ("simulate picture.png", "line 1: byte 0x89 at place 1: this is no trace"),
@@ -246,12 +333,18 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate twice.gz", "line 1: this is gzip-compressed"),
         ("simulate columns.swf", "line 1: 3 columns, expected 18"),
         ("simulate heads.txt --procs 8", "line 1: no column tells how long it ran"),
-        ("simulate headless.txt --procs 8", "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the heads"),
+        (
+            "simulate headless.txt --procs 8",
+            "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the heads",
+        ),
         ("simulate week.swf --plots week.swf/figures", "week.swf is no folder"),
         ("simulate week.swf --plots /proc/figures", "cannot write in /proc"),
         ("simulate week.swf --starts /proc/starts", "cannot write /proc/starts"),
         ("simulate week.swf --png", "--png says how pictures are drawn, and none are"),
-        ("simulate week.swf --by group", "--by says whose shares or credit are meant, and there are neither"),
+        (
+            "simulate week.swf --by group",
+            "--by says whose shares or credit are meant, and there are neither",
+        ),
         ("simulate week.swf --fair-starts 0", "--fair-starts: '0' is not a whole number from 1 on"),
         ("simulate week.swf --starts -", "--starts: - is no file: name one, or /dev/stdout"),
         ("simulate --jobs 40 --save -", "--save: - is no file: name one, or /dev/stdout"),
@@ -260,7 +353,9 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate negative.swf", "line 2: submit time is -5"),
     ],
 )
-def test_what_cannot_be_is_told_with_its_place(ask: Run, tmp_path: Path, words: str, told: str) -> None:
+def test_what_cannot_be_is_told_with_its_place(
+    ask: Run, tmp_path: Path, words: str, told: str
+) -> None:
     (tmp_path / "week.swf.toml").write_text("")
     (tmp_path / "utf16.csv").write_bytes("1,5\n".encode("utf-16"))
     (tmp_path / "strangers.csv").write_text("999,5\n998,5\n")
@@ -288,25 +383,44 @@ def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
     """The same bytes each time; without shares there is nothing to tell of them."""
     words = "simulate week.swf --policy fcfs --policy easy --shares shares.csv --by group -q --json"
     said = json.loads(ask(f"{words} --plots one").out)
-    assert {Path(each) for each in said["plots"]} == {Path("one", f"{name}.svg") for name in PICTURES}
+    assert {Path(each) for each in said["plots"]} == {
+        Path("one", f"{name}.svg") for name in PICTURES
+    }
     for each in said["plots"]:
         drawn = (tmp_path / each).read_text()
         assert "fcfs" in drawn
         assert "easy" in drawn
-    assert re.search(r"mean [\d.]+, \d+ in the worst [\d.]+ h", (tmp_path / "one" / "queue.svg").read_text())
+    assert re.search(
+        r"mean [\d.]+, \d+ in the worst [\d.]+ h", (tmp_path / "one" / "queue.svg").read_text()
+    )
     ask(f"{words} --plots two")
-    assert all((tmp_path / each).read_bytes() == (tmp_path / each.replace("one", "two")).read_bytes() for each in said["plots"])
+    assert all(
+        (tmp_path / each).read_bytes() == (tmp_path / each.replace("one", "two")).read_bytes()
+        for each in said["plots"]
+    )
     bare = json.loads(ask("simulate week.swf --plots bare --png --json").out)
-    assert {Path(each).name for each in bare["plots"]} == {"utilisation.png", "queue.png", "waits.png"}
+    assert {Path(each).name for each in bare["plots"]} == {
+        "utilisation.png",
+        "queue.png",
+        "waits.png",
+    }
     assert all((tmp_path / each).read_bytes().startswith(b"\x89PNG") for each in bare["plots"])
 
 
-PROGRAM = shlex.join([sys.executable, "-c", "from fairbank.compose import main; raise SystemExit(main())"])
+PROGRAM = shlex.join(
+    [sys.executable, "-c", "from fairbank.compose import main; raise SystemExit(main())"]
+)
 
 
 @pytest.mark.parametrize("through", ["cat week.swf | ", "< week.swf "])
 def test_a_trace_may_come_by_standard_input(ask: Run, tmp_path: Path, through: str) -> None:
-    said = subprocess.run(["sh", "-c", f"{through}{PROGRAM} simulate - -q"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    said = subprocess.run(
+        ["sh", "-c", f"{through}{PROGRAM} simulate - -q"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     assert said.stdout.decode() == ask("simulate week.swf -q").out
 
 
@@ -348,18 +462,25 @@ def test_a_policy_may_be_called_as_anything(ask: Run, tmp_path: Path) -> None:
 
 def test_looking_changes_no_schedule(ask: Run) -> None:
     def fingerprint(words: str) -> str:
-        return str(json.loads(ask(f"simulate week.swf {words} --json").out)["data"][0]["fingerprint"])
+        return str(
+            json.loads(ask(f"simulate week.swf {words} --json").out)["data"][0]["fingerprint"]
+        )
 
     assert fingerprint("--plots figures") == fingerprint("")
 
 
 def test_where_nobody_can_pay_it_is_said(ask: Run) -> None:
     said = ask("simulate week.swf --grant 0")
-    refused = next(each for each in said.out.splitlines() if each.startswith("jobs refused for want of credit"))
+    refused = next(
+        each for each in said.out.splitlines() if each.startswith("jobs refused for want of credit")
+    )
     assert (said.code, refused.split()[-1]) == (0, "100.00")
     told = " ".join((said.out + said.err).split())
     jobs = json.loads(ask("simulate week.swf --grant 0 --json").out)["data"][0]["refused_jobs"]
-    assert f"no job ran, {jobs} jobs refused for want of credit: grant more, or let them run last (--unpaid last)" in told
+    assert (
+        f"no job ran, {jobs} jobs refused for want of credit: grant more, or let them run last (--unpaid last)"
+        in told
+    )
     assert "no job ran" in ask("whatif week.swf --grant 0 --add-procs 8").err
     assert "no job ran" not in ask("simulate week.swf --grant 0 --unpaid last").err
 
@@ -375,8 +496,13 @@ def test_a_trace_of_nobody_is_no_error(ask: Run, tmp_path: Path) -> None:
 
 
 def test_what_a_policys_file_says_in_vain_is_told_once(ask: Run, tmp_path: Path) -> None:
-    (tmp_path / "site.toml").write_text('base = "slurm"\n[scheduler]\nbf_continue = true\nbf_licenses = true\nbf_max_time = 60\n')
-    remarks = ["policy site: changes nothing here: bf_continue, bf_max_time", "policy site: not simulated, and passed over: bf_licenses"]
+    (tmp_path / "site.toml").write_text(
+        'base = "slurm"\n[scheduler]\nbf_continue = true\nbf_licenses = true\nbf_max_time = 60\n'
+    )
+    remarks = [
+        "policy site: changes nothing here: bf_continue, bf_max_time",
+        "policy site: not simulated, and passed over: bf_licenses",
+    ]
     said = ask("simulate week.swf --policy slurm --policy site.toml")
     assert [each for each in said.err.splitlines() if each.startswith("policy ")] == remarks
     assert json.loads(ask("simulate week.swf --policy site.toml --json").out)["remarks"] == remarks
@@ -387,11 +513,15 @@ def test_what_a_policys_file_says_in_vain_is_told_once(ask: Run, tmp_path: Path)
 
 def test_the_help_names_all_policies(ask: Run) -> None:
     for command in ("simulate", "whatif"):
-        assert f"{', '.join(POLICIES)}, or a file FILE.toml" in " ".join(ask(f"{command} --help").out.split())
+        assert f"{', '.join(POLICIES)}, or a file FILE.toml" in " ".join(
+            ask(f"{command} --help").out.split()
+        )
 
 
 def test_progress_is_told_when_asked_for(ask: Run, tmp_path: Path) -> None:
-    (tmp_path / "long.swf").write_text(HEAD + "".join(line(number, number) for number in range(1, 20_000)))
+    (tmp_path / "long.swf").write_text(
+        HEAD + "".join(line(number, number) for number in range(1, 20_000))
+    )
     said = ask("simulate long.swf --progress plain")
     tenths = [each for each in said.err.splitlines() if each.startswith("easy ")]
     assert len(tenths) >= 8
@@ -410,7 +540,10 @@ def test_a_trace_from_a_pipe_is_read_once(ask: Run, tmp_path: Path) -> None:
         (tmp_path / "pipe.swf").unlink()
         return said
 
-    assert piped("simulate pipe.swf --policy easy -P --progress plain").out == ask("simulate week.swf --policy easy -P").out
+    assert (
+        piped("simulate pipe.swf --policy easy -P --progress plain").out
+        == ask("simulate week.swf --policy easy -P").out
+    )
     twice = piped("simulate pipe.swf --policy easy --policy fcfs --procs 32")
     assert (twice.code, "can be read only once" in twice.err) == (2, True)
     granted = piped("simulate pipe.swf --policy easy --grant 90 --procs 32")
@@ -424,13 +557,21 @@ def _poured(pipe: Path, text: bytes) -> None:
 
 def test_shares_count_in_the_fair_share_of_slurm_and_nowhere_else(ask: Run, tmp_path: Path) -> None:
     """Three users come at once, and the first of them has no shares."""
-    of_users = [line(number).replace(" 7 7 ", f" {user} {user} ") for number, user in enumerate((5, 6, 7), start=1)]
+    of_users = [
+        line(number).replace(" 7 7 ", f" {user} {user} ")
+        for number, user in enumerate((5, 6, 7), start=1)
+    ]
     (tmp_path / "three.swf").write_text(HEAD + "".join(of_users))
     (tmp_path / "some.csv").write_text("6,1\n7,99\n")
     order = {}
     for policy in ("slurm", "fcfs"):
         for shares in ("", "--shares some.csv"):
-            assert ask(f"simulate three.swf --procs 1 --policy {policy} --starts starts.txt {shares}").code == 0
+            assert (
+                ask(
+                    f"simulate three.swf --procs 1 --policy {policy} --starts starts.txt {shares}"
+                ).code
+                == 0
+            )
             begun = dict(row.split() for row in (tmp_path / "starts.txt").read_text().splitlines())
             order[policy, shares != ""] = sorted(begun, key=lambda job: int(begun[job]))
     assert order.pop(("slurm", True)) == ["2", "3", "1"]

@@ -26,10 +26,14 @@ def test_what_people_see(name: str, ask: Run) -> None:
 
 @pytest.mark.parametrize("unpaid", ["refuse", "last"])
 @pytest.mark.parametrize("policy", ["fifo", "fcfs", "easy", "conservative", "slurm"])
-def test_with_credit_enough_the_bank_changes_no_start(policy: str, unpaid: str, ask: Run, tmp_path: Path) -> None:
+def test_with_credit_enough_the_bank_changes_no_start(
+    policy: str, unpaid: str, ask: Run, tmp_path: Path
+) -> None:
     """A hold may be far above the charge: of the credit ten times as much is granted as jobs use."""
     ask(f"simulate week.swf --policy {policy} --starts without.txt -q")
-    said = ask(f"simulate week.swf --policy {policy} --starts with.txt --grant 1000 --periods 1 --unpaid {unpaid} --json")
+    said = ask(
+        f"simulate week.swf --policy {policy} --starts with.txt --grant 1000 --periods 1 --unpaid {unpaid} --json"
+    )
     assert (tmp_path / "with.txt").read_bytes() == (tmp_path / "without.txt").read_bytes()
     row = json.loads(said.out)["data"][0]
     assert (row["refused_jobs"], row["unpaid_jobs"]) == (0, 0)
@@ -39,17 +43,27 @@ def test_with_credit_enough_the_bank_changes_no_start(policy: str, unpaid: str, 
 def test_credit_of_accounts_goes_by_their_names(ask: Run) -> None:
     """Two accounts of sacct: what the lines say that they used, and what that costs with none of it granted."""
     found = json.loads(ask("simulate sacct.txt --procs 8 --grant 100 --json").out)["credit"]
-    assert {each["account"]: each["granted_minutes"] for each in found} == {"astro": 240, "bio": 172}
+    assert {each["account"]: each["granted_minutes"] for each in found} == {
+        "astro": 240,
+        "bio": 172,
+    }
     none = json.loads(ask("simulate sacct.txt --procs 8 --grant 0 --unpaid last --json").out)
-    assert {each["account"]: each["unpaid_minutes"] for each in none["credit"]} == {"astro": 240, "bio": 172}
+    assert {each["account"]: each["unpaid_minutes"] for each in none["credit"]} == {
+        "astro": 240,
+        "bio": 172,
+    }
     assert none["data"][0]["unpaid_jobs"] == none["data"][0]["jobs"]
 
 
 def test_it_is_told_how_many_of_the_jobs_the_measures_are_not_over(ask: Run) -> None:
     """`jobs` counts those that were refused, and the starts, of which the measures are, do not."""
-    row = json.loads(ask("simulate week.swf --grant 70 --periods 3 --starts starts.txt --json").out)["data"][0]
+    row = json.loads(
+        ask("simulate week.swf --grant 70 --periods 3 --starts starts.txt --json").out
+    )["data"][0]
     assert row["jobs"] - row["refused_jobs"] == len(Path("starts.txt").read_text().splitlines())
-    told = f"refused for want of credit: {row['refused_jobs']} jobs; the measures are over the others"
+    told = (
+        f"refused for want of credit: {row['refused_jobs']} jobs; the measures are over the others"
+    )
     assert told in " ".join(ask("simulate week.swf --grant 70 --periods 3").err.split())
     both = " ".join(ask("whatif week.swf --grant 70 --periods 3 --drop-group 2").err.split())
     assert f"refused for want of credit: {row['refused_jobs']} jobs (as recorded), " in both
@@ -57,9 +71,13 @@ def test_it_is_told_how_many_of_the_jobs_the_measures_are_not_over(ask: Run) -> 
 
 
 def test_whoever_is_unknown_pays_as_one(ask: Run, tmp_path: Path) -> None:
-    (tmp_path / "unknown.swf").write_text(HEAD + "".join(line(number).replace(" 7 7 ", " -1 -1 ") for number in (1, 2)))
+    (tmp_path / "unknown.swf").write_text(
+        HEAD + "".join(line(number).replace(" 7 7 ", " -1 -1 ") for number in (1, 2))
+    )
     found = json.loads(ask("simulate unknown.swf --grant 1000 --json").out)
-    assert found["delivered"] == [{"policy": "easy", "account": 0, "delivered": 1.0, "entitled": 1.0}]
+    assert found["delivered"] == [
+        {"policy": "easy", "account": 0, "delivered": 1.0, "entitled": 1.0}
+    ]
     assert [(each["account"], each["charged_minutes"]) for each in found["credit"]] == [(0, 2)]
 
 

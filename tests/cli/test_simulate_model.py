@@ -52,7 +52,11 @@ def test_the_same_seed_is_the_same_schedule_and_the_same_trace(ask: Run, tmp_pat
     two = ask("simulate --jobs 400 --seed 3 --save two.swf --json")
     other = ask("simulate --jobs 400 --seed 4 --save other.swf --json")
     assert one.out == two.out
-    assert (tmp_path / "one.swf").read_bytes() == (tmp_path / "two.swf").read_bytes() != (tmp_path / "other.swf").read_bytes()
+    assert (
+        (tmp_path / "one.swf").read_bytes()
+        == (tmp_path / "two.swf").read_bytes()
+        != (tmp_path / "other.swf").read_bytes()
+    )
     assert outcome(one)["fingerprint"] != outcome(other)["fingerprint"]
 
 
@@ -63,7 +67,9 @@ def test_figures_of_thousands_are_told_as_such(ask: Run) -> None:
 
 def test_the_picture_of_shares_names_who_is_furthest_off_them(ask: Run, tmp_path: Path) -> None:
     """The one with nearly all shares is, and so are nine of the others, who have one share each."""
-    (tmp_path / "shares.csv").write_text("".join(f"{user},{100 if user == 1 else 1}\n" for user in range(1, 41)))
+    (tmp_path / "shares.csv").write_text(
+        "".join(f"{user},{100 if user == 1 else 1}\n" for user in range(1, 41))
+    )
     said = json.loads(ask("simulate --jobs 400 --shares shares.csv --plots figures --json").out)
     off = {each["account"]: abs(each["delivered"] - each["entitled"]) for each in said["delivered"]}
     furthest = sorted(off, key=lambda account: -off[account])
@@ -86,7 +92,11 @@ def test_a_file_describes_the_centre(ask: Run, tmp_path: Path) -> None:
     trace = (tmp_path / "week.swf").read_text()
     assert "; UnixStartTime: 1767571200\n" in trace
     assert "; Partition: 2 gpu\n" in trace
-    assert {line.split()[12] for line in trace.splitlines() if not line.startswith(";")} == {"1", "2", "3"}
+    assert {line.split()[12] for line in trace.splitlines() if not line.startswith(";")} == {
+        "1",
+        "2",
+        "3",
+    }
     fewer = outcome(ask("simulate --model centre.toml --jobs 100 --json"))
     assert fewer["jobs"] + fewer["left_out"] == 100
 
@@ -100,7 +110,12 @@ def test_more_jobs_take_more_days(ask: Run) -> None:
 def test_several_policies_and_progress(ask: Run) -> None:
     said = ask("simulate --jobs 3000 --policy fcfs --policy easy --json --progress plain")
     assert [row["policy"] for row in json.loads(said.out)["data"]] == ["fcfs", "easy"]
-    assert [line.split()[0] for line in said.err.splitlines() if line.endswith("%")] == ["fcfs", "fcfs", "easy", "easy"]
+    assert [line.split()[0] for line in said.err.splitlines() if line.endswith("%")] == [
+        "fcfs",
+        "fcfs",
+        "easy",
+        "easy",
+    ]
 
 
 @pytest.mark.parametrize(

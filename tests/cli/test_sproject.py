@@ -30,7 +30,10 @@ def test_filters_by_group_account_resource_user_and_activity(hadm: Run) -> None:
     assert [row["id"] for row in rows(hadm, "allocations", "-r", "gpu")] == [2, 3]
     assert [row["id"] for row in rows(hadm, "allocations", "-a", "-g", "biofold")] == [3]
     assert {row["job_id"] for row in rows(hadm, "jobs", "-g", "biofold")} == {702_001}
-    assert {row["job_id"] for row in rows(hadm, "jobs", "-r", "gpu", "-u", JORGE)} == {701_001, 812_330}
+    assert {row["job_id"] for row in rows(hadm, "jobs", "-r", "gpu", "-u", JORGE)} == {
+        701_001,
+        812_330,
+    }
     assert [row["job_id"] for row in rows(hadm, "failures", "-a", "-r", "gpu")] == [812_350]
     assert rows(hadm, "failures", "-r", "cpu") == []
     assert [row["id"] for row in rows(hadm, "allocations", "--as", AYLA)] == [1, 2]
@@ -38,8 +41,13 @@ def test_filters_by_group_account_resource_user_and_activity(hadm: Run) -> None:
 
 
 def test_projects_by_resource_and_activity(hadm: Run) -> None:
-    assert {row["account"] for row in rows(hadm, "projects", "-r", "gpu")} == {"chem_qmc", "bio_fold"}
-    assert [row["account"] for row in rows(hadm, "projects", "-r", "cpu", "-a", "-A", "chem_qmc")] == ["chem_qmc"]
+    assert {row["account"] for row in rows(hadm, "projects", "-r", "gpu")} == {
+        "chem_qmc",
+        "bio_fold",
+    }
+    assert [
+        row["account"] for row in rows(hadm, "projects", "-r", "cpu", "-a", "-A", "chem_qmc")
+    ] == ["chem_qmc"]
     assert [row["account"] for row in rows(hadm, "projects", "-r", "cpu", "-g", "biofold")] == []
     assert {row["resource"] for row in rows(hadm, "projects", "-r", "gpu", "--detail")} == {"gpu"}
     assert len(rows(hadm, "projects", "-a")) <= len(rows(hadm, "projects"))
@@ -63,17 +71,31 @@ def test_remedies_are_in_its_own_words(hadm: Run, fairbank: Run) -> None:
 def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -> None:
     heads = hadm("allocations", "--detail", "-P").out.splitlines()[0].split("|")
     assert heads[-4:] == ["CREDIT", "RUN+CMPLT", "DEBIT", "BALANCE"]
-    line = hadm("allocations", "--detail", "-P", "-n", "-g", "chem_qmc", "-r", "cpu").out.strip().split("|")
+    line = (
+        hadm("allocations", "--detail", "-P", "-n", "-g", "chem_qmc", "-r", "cpu")
+        .out.strip()
+        .split("|")
+    )
     assert line[-4:] == ["100000", "4352", "36240", "59408"]
-    projects = [each.split("|") for each in hadm("projects", "--detail", "-P", "-n", "-g", "chem_qmc").out.splitlines()]
-    assert [each[4:] for each in projects if each[4] == "cpu"] == [["cpu", "100000", "4352", "36240", "59408"]]
+    projects = [
+        each.split("|")
+        for each in hadm("projects", "--detail", "-P", "-n", "-g", "chem_qmc").out.splitlines()
+    ]
+    assert [each[4:] for each in projects if each[4] == "cpu"] == [
+        ["cpu", "100000", "4352", "36240", "59408"]
+    ]
     assert hadm("jobs", "--detail", "--helpformat").out.split()[-1] == "DEBIT"
     assert hadm("failures", "--detail", "--helpformat").out.split()[-1] == "SHORT"
 
 
 @pytest.mark.parametrize(
     ("wanted", "order"),
-    [("BALANCE", [2, 3, 1]), ("-BALANCE", [1, 3, 2]), ("resource,-credit", [1, 3, 2]), ("-end", [1, 2, 3])],
+    [
+        ("BALANCE", [2, 3, 1]),
+        ("-BALANCE", [1, 3, 2]),
+        ("resource,-credit", [1, 3, 2]),
+        ("-end", [1, 2, 3]),
+    ],
 )
 def test_the_order(hadm: Run, wanted: str, order: list[int]) -> None:
     assert [row["id"] for row in rows(hadm, "allocations", "--detail", "--sort", wanted)] == order

@@ -35,7 +35,9 @@ def slurm(tmp_path: Path, surroundings: pytest.MonkeyPatch) -> Recorded:
 
 def queue(*jobs: tuple[int, str, int]) -> str:
     """What squeue says: job, account, and the second of a minute in which it was submitted."""
-    return "".join(line(job, account, "normal", f"2026-11-21T23:53:{second}") for job, account, second in jobs)
+    return "".join(
+        line(job, account, "normal", f"2026-11-21T23:53:{second}") for job, account, second in jobs
+    )
 
 
 def plain(text: str) -> str:
@@ -51,7 +53,11 @@ def ask(fairbank: Run, slurm: Recorded) -> Ask:
 
 
 def questions(program: str) -> list[tuple[str, list[str]]]:
-    return [(name, words) for name, (who, words) in asked("fair-tree", program).items() if who == "root" and name not in NOT_OURS]
+    return [
+        (name, words)
+        for name, (who, words) in asked("fair-tree", program).items()
+        if who == "root" and name not in NOT_OURS
+    ]
 
 
 @pytest.mark.parametrize(("name", "words"), questions("sshare"))
@@ -76,7 +82,10 @@ def test_bars_are_a_form_of_their_own(ask: Ask) -> None:
 
 def test_a_spreadsheet_has_the_cells_of_the_table(ask: Ask) -> None:
     shares = list(csv.reader(ask("share", "-a", "-l", "--csv").out.splitlines()))
-    assert shares == [[cell.lstrip(" ") for cell in line.split("|")] for line in ask("share", "-a", "-l", "-P").out.splitlines()]
+    assert shares == [
+        [cell.lstrip(" ") for cell in line.split("|")]
+        for line in ask("share", "-a", "-l", "-P").out.splitlines()
+    ]
     priorities = list(csv.reader(ask("prio", "-l", "--csv").out.splitlines()))
     barred = ask("prio", "-o", "|".join(f"%{each}" for each in "iruYSABFJPQNT"))
     assert priorities == [line.split("|") for line in barred.out.splitlines()]
@@ -98,7 +107,10 @@ def test_what_was_asked_of_slurm(ask: Ask, slurm: Recorded) -> None:
 
 def test_share_looks_at_one_clock(slurm: Recorded) -> None:
     """What is told as its time is what the next reset is counted from."""
-    slurm.say("scontrol-show-config", printed("fair-tree", "config").replace("ResetPeriod = NONE", "ResetPeriod = DAILY"))
+    slurm.say(
+        "scontrol-show-config",
+        printed("fair-tree", "config").replace("ResetPeriod = NONE", "ResetPeriod = DAILY"),
+    )
     morning = 1_800_000_000
     found, later = (Works().slurm_says.shares(None, now=morning + seconds) for seconds in (0, 600))
     assert (found.as_of, later.as_of) == (morning, morning + 600)
@@ -121,7 +133,10 @@ def test_the_tree_says_what_moves_it(ask: Ask) -> None:
 def test_a_job_explained(ask: Ask) -> None:
     said = ask("prio", "--explain", "-j", "12")
     assert said.code == 0
-    assert said.out.splitlines()[:2] == ["Job 12 (carol, wg_bio, partition gpu)", "priority 29,726, 1st of 2 that wait in gpu"]
+    assert said.out.splitlines()[:2] == [
+        "Job 12 (carol, wg_bio, partition gpu)",
+        "priority 29,726, 1st of 2 that wait in gpu",
+    ]
     assert said.out.splitlines()[-1] == "Nobody is ahead of it there."
     assert ask("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
 
@@ -130,21 +145,39 @@ def test_a_requeued_job_is_behind_those_that_came_while_it_ran(ask: Ask, slurm: 
     first, *_ = printed("fair-tree", "sprio-everything").splitlines()
     slurm.say("sprio", "".join(f"{number}{first.removeprefix('10')}\n" for number in (10, 12)))
     slurm.say("squeue", queue((10, "wg_astro", 40), (12, "wg_astro", 20)))
-    assert ask("prio", "--explain", "-j", "12").out.splitlines()[-1] == "Nobody is ahead of it there."
+    assert (
+        ask("prio", "--explain", "-j", "12").out.splitlines()[-1] == "Nobody is ahead of it there."
+    )
     last = ask("prio", "--explain", "-j", "10").out.splitlines()[-1]
-    assert last == "Just ahead: job 12 of alice with 33,631: the same, and it was submitted earlier."
+    assert (
+        last == "Just ahead: job 12 of alice with 33,631: the same, and it was submitted earlier."
+    )
 
 
 def test_factors_for_programs_have_no_noise_behind_their_digits(ask: Ask) -> None:
     rows = json.loads(ask("prio", "--json", "-j", "11", "-p", "cpu").out)["data"]
-    assert [(row["factors"]["fair_share"], row["factors"]["job_size"]) for row in rows] == [(16666.67, 82.8947)]
+    assert [(row["factors"]["fair_share"], row["factors"]["job_size"]) for row in rows] == [
+        (16666.67, 82.8947)
+    ]
 
 
-def test_who_has_no_job_that_waits_is_told_that_only_own_jobs_were_explained(ask: Ask, slurm: Recorded) -> None:
-    slurm.say("sprio", "".join(f"{each}\n" for each in printed("fair-tree", "sprio-everything").splitlines() if "|root " not in each))
+def test_who_has_no_job_that_waits_is_told_that_only_own_jobs_were_explained(
+    ask: Ask, slurm: Recorded
+) -> None:
+    slurm.say(
+        "sprio",
+        "".join(
+            f"{each}\n"
+            for each in printed("fair-tree", "sprio-everything").splitlines()
+            if "|root " not in each
+        ),
+    )
     said = ask("prio", "--explain")
     assert (said.code, said.out) == (0, "")
-    assert re.fullmatch(r"None of your jobs \(\S+\) waits. Name a job with -j JOBID, or users with -u USER.", plain(said.err))
+    assert re.fullmatch(
+        r"None of your jobs \(\S+\) waits. Name a job with -j JOBID, or users with -u USER.",
+        plain(said.err),
+    )
     assert plain(ask("prio", "--explain", "-u", "nobody").err) == "No such job waits."
 
 
@@ -158,9 +191,16 @@ def test_a_job_is_explained_once_in_each_partition(ask: Ask, slurm: Recorded) ->
 
 def test_for_programs(ask: Ask) -> None:
     found = json.loads(ask("share", "--json", "-a").out)
-    assert (found["schema"], found["cluster"], len(found["data"])) == ("fairbank.share/1", "lab", 21)
+    assert (found["schema"], found["cluster"], len(found["data"])) == (
+        "fairbank.share/1",
+        "lab",
+        21,
+    )
     found = json.loads(ask("prio", "--json", "-p", "gpu").out)
-    assert (found["schema"], [row["job_id"] for row in found["data"]]) == ("fairbank.prio/1", [11, 12])
+    assert (found["schema"], [row["job_id"] for row in found["data"]]) == (
+        "fairbank.prio/1",
+        [11, 12],
+    )
     assert found["data"][0]["account"] == "wg_bio"
     assert ask("prio", "--yaml").out.startswith("schema: ")
     assert ask("share", "--yaml").out.startswith("schema: ")
@@ -169,11 +209,25 @@ def test_for_programs(ask: Ask) -> None:
 
 def test_newer_slurms_name_account_and_qos(ask: Ask, slurm: Recorded) -> None:
     """Of each row: of a job that asked for several QOS squeue tells all in one."""
-    lines = [line for line in printed("fair-tree", "sprio-everything").splitlines() if line.startswith(("10", "12"))]
+    lines = [
+        line
+        for line in printed("fair-tree", "sprio-everything").splitlines()
+        if line.startswith(("10", "12"))
+    ]
     slurm.say("sinfo", "slurm 23.02.7\n")
-    slurm.say("sprio", "".join(f"{line}|wg_astro|{qos}\n" for line, qos in zip([*lines, lines[1]], ("normal", "high", "low"), strict=True)))
+    slurm.say(
+        "sprio",
+        "".join(
+            f"{line}|wg_astro|{qos}\n"
+            for line, qos in zip([*lines, lines[1]], ("normal", "high", "low"), strict=True)
+        ),
+    )
     slurm.say("squeue", "")
-    assert [row["qos"] for row in json.loads(ask("prio", "--json").out)["data"]] == ["normal", "high", "low"]
+    assert [row["qos"] for row in json.loads(ask("prio", "--json").out)["data"]] == [
+        "normal",
+        "high",
+        "low",
+    ]
     assert "|%T|%t|%o|%n" in "".join(slurm.asked)
     head, first, *_ = ask("prio", "-l").out.splitlines()
     assert re.findall(r"\S+", head)[2:4] == ["USER", "ACCOUNT"]
@@ -195,7 +249,9 @@ def test_what_slurm_said_before(ask: Ask, slurm: Recorded, tmp_path: Path) -> No
     (tmp_path / "config.txt").write_text(printed("classic", "config"))
     assert ask("share", "-l", "-a", "--from", tmp_path).out == printed("classic", "sshare-long-all")
     assert ask("prio", "--from", tmp_path).out == printed("classic", "sprio-default")
-    assert json.loads(ask("share", "--json", "--from", tmp_path).out)["as_of"].startswith("2026-11-21T23:5")
+    assert json.loads(ask("share", "--json", "--from", tmp_path).out)["as_of"].startswith(
+        "2026-11-21T23:5"
+    )
     assert slurm.asked == []
     (tmp_path / "sshare.txt").unlink()
     said = ask("share", "--from", tmp_path)
@@ -220,28 +276,55 @@ def test_where_nobody_told_whose_jobs_they_are(ask: Ask, tmp_path: Path) -> None
 def test_jobs_that_run_are_not_counted_among_those_that_wait(ask: Ask, slurm: Recorded) -> None:
     """With CALCULATE_RUNNING sprio lists them too; squeue is asked for those that wait."""
     assert "priority 29,726, 1st of 2 that wait in gpu" in ask("prio", "--explain", "-j", "12").out
-    config = re.sub(r"(?m)^PriorityFlags .*$", "PriorityFlags = CALCULATE_RUNNING", printed("fair-tree", "config"))
+    config = re.sub(
+        r"(?m)^PriorityFlags .*$",
+        "PriorityFlags = CALCULATE_RUNNING",
+        printed("fair-tree", "config"),
+    )
     slurm.say("scontrol-show-config", config)
     slurm.say("squeue", queue((12, "wg_bio", 20)))
-    assert ask("prio", "-o", "%i").out.split()[1:] == ["10", "11", "11", "12", "13", "14", "15", "16", "17", "18"], "as sprio has it"
+    assert ask("prio", "-o", "%i").out.split()[1:] == [
+        "10",
+        "11",
+        "11",
+        "12",
+        "13",
+        "14",
+        "15",
+        "16",
+        "17",
+        "18",
+    ], "as sprio has it"
     assert "priority 29,726, 1st of 1 that wait in gpu" in ask("prio", "--explain", "-j", "12").out
     assert "priority 17,272, and it runs\n" in ask("prio", "--explain", "-j", "11").out
-    assert {row["job_id"] for row in json.loads(ask("prio", "--json").out)["data"] if not row["runs"]} == {12}
+    assert {
+        row["job_id"] for row in json.loads(ask("prio", "--json").out)["data"] if not row["runs"]
+    } == {12}
     slurm.say("squeue", "")
     assert "and it runs" in ask("prio", "--explain", "-j", "12").out
 
 
-def test_a_line_that_cannot_be_read_is_told_and_the_others_are_shown(ask: Ask, slurm: Recorded) -> None:
+def test_a_line_that_cannot_be_read_is_told_and_the_others_are_shown(
+    ask: Ask, slurm: Recorded
+) -> None:
     slurm.say("sprio", printed("fair-tree", "sprio-everything").replace("|33631 ", "|33.631 "))
     said = ask("prio", "--noheader")
-    assert said.out == "".join(printed("fair-tree", "sprio-no-header").splitlines(keepends=True)[1:])
+    assert said.out == "".join(
+        printed("fair-tree", "sprio-no-header").splitlines(keepends=True)[1:]
+    )
     assert said.err.startswith("! not read: sprio, line 1, PRIORITY:")
-    assert said.err.splitlines()[-1] == "What is told above is left out. To see what Slurm has there: sprio -l"
+    assert (
+        said.err.splitlines()[-1]
+        == "What is told above is left out. To see what Slurm has there: sprio -l"
+    )
     assert said.code == 8
 
 
 def test_a_slurm_without_factors(ask: Ask, slurm: Recorded) -> None:
-    slurm.say("scontrol-show-config", printed("fair-tree", "config").replace("priority/multifactor", "priority/basic"))
+    slurm.say(
+        "scontrol-show-config",
+        printed("fair-tree", "config").replace("priority/multifactor", "priority/basic"),
+    )
     said = ask("prio")
     assert said.code == 2
     assert "PriorityType" in said.err
@@ -252,8 +335,13 @@ def test_a_slurm_that_does_not_answer(ask: Ask, slurm: Recorded) -> None:
     assert ask("share").code == 6
 
 
-@pytest.mark.parametrize("words", [("share", "-o", "nonsense"), ("prio", "-o", "%z"), ("prio", "-S", "z"), ("prio", "-j", "x")])
-def test_mistakes_are_told_before_slurm_is_asked(ask: Ask, slurm: Recorded, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [("share", "-o", "nonsense"), ("prio", "-o", "%z"), ("prio", "-S", "z"), ("prio", "-j", "x")],
+)
+def test_mistakes_are_told_before_slurm_is_asked(
+    ask: Ask, slurm: Recorded, words: tuple[str, ...]
+) -> None:
     said = ask(*words)
     assert said.code == 2
     assert "try: " in said.err or words[-1] in said.err

@@ -20,7 +20,17 @@ FORBIDDEN = frozenset(
     "multiprocessing threading difflib traceback shlex csv sqlite3 random secrets statistics zoneinfo calendar pydoc".split()
 )
 START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:], None))"
-EVERYDAY = ("--help", "balance --help", "-V", "", "balance", "balance --json", "jobs -a", "statement 1", "usage")
+EVERYDAY = (
+    "--help",
+    "balance --help",
+    "-V",
+    "",
+    "balance",
+    "balance --json",
+    "jobs -a",
+    "statement 1",
+    "usage",
+)
 
 
 def started(words: list[str], bank: Bank) -> tuple[set[str], float]:
@@ -28,29 +38,50 @@ def started(words: list[str], bank: Bank) -> tuple[set[str], float]:
     before = getrusage(RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", START, *words],
-        env={**os.environ, "FAIRBANK_SERVER": bank.unix, "HOME": "/nowhere", "XDG_CONFIG_HOME": "/nowhere"},
+        env={
+            **os.environ,
+            "FAIRBANK_SERVER": bank.unix,
+            "HOME": "/nowhere",
+            "XDG_CONFIG_HOME": "/nowhere",
+        },
         capture_output=True,
         text=True,
         check=False,
     )
     after = getrusage(RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr[-2000:]
-    imported = {line.split("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    imported = {
+        line.split("|")[2].strip()
+        for line in done.stderr.splitlines()
+        if line.startswith("import time:")
+    }
     return imported, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
 
 def interpreters_own() -> set[str]:
     """What Python imports before it does anything: some environments add to it."""
-    done = subprocess.run([sys.executable, "-X", "importtime", "-c", ""], capture_output=True, text=True, check=True)
-    return {line.split("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", ""], capture_output=True, text=True, check=True
+    )
+    return {
+        line.split("|")[2].strip()
+        for line in done.stderr.splitlines()
+        if line.startswith("import time:")
+    }
 
 
 @pytest.mark.parametrize("words", EVERYDAY)
-def test_nothing_heavy_is_imported(words: str, bank: Bank, record_property: Callable[[str, object], None]) -> None:
+def test_nothing_heavy_is_imported(
+    words: str, bank: Bank, record_property: Callable[[str, object], None]
+) -> None:
     imported, milliseconds = started(words.split(), bank)
     record_property("cpu_ms", round(milliseconds, 1))
     print(f"fairbank {words}: {milliseconds:.0f} ms of CPU, the timing of imports included")
-    heavy = {name for name in imported - interpreters_own() if any(name == each or name.startswith(f"{each}.") for each in FORBIDDEN)}
+    heavy = {
+        name
+        for name in imported - interpreters_own()
+        if any(name == each or name.startswith(f"{each}.") for each in FORBIDDEN)
+    }
     assert heavy == set()
     rooms = {".".join(name.split(".")[:2]) for name in imported if name.startswith("fairbank.")}
     assert rooms <= {"fairbank.cli", "fairbank.report", "fairbank.rest", "fairbank.values"}
@@ -58,7 +89,13 @@ def test_nothing_heavy_is_imported(words: str, bank: Bank, record_property: Call
 
 def test_help_speaks_to_nobody(bank: Bank) -> None:
     imported, _ = started(["--help"], bank)
-    assert not imported & {"socket", "json", "argparse", "fairbank.rest.client", "fairbank.cli.balance"}
+    assert not imported & {
+        "socket",
+        "json",
+        "argparse",
+        "fairbank.rest.client",
+        "fairbank.cli.balance",
+    }
 
 
 def test_the_composition_costs_an_everyday_command_next_to_nothing() -> None:

@@ -22,15 +22,22 @@ def test_a_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
     assert fairbank("statement", "-A", "chem_qmc", "-r", "storage").code == 3
 
 
-def test_a_statement_in_pages_is_the_same_statement(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_in_pages_is_the_same_statement(
+    fairbank: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
     monkeypatch.setattr("fairbank.cli.desk.PAGE", 3)
-    assert json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--limit", "0", "--json").out) == whole
+    assert (
+        json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--limit", "0", "--json").out)
+        == whole
+    )
     assert len(json.loads(fairbank("jobs", "-a", "--limit", "0", "--json").out)["data"]) == 12
 
 
 @pytest.mark.parametrize("limit", [2, 3, 4, 5])
-def test_a_statement_has_no_more_entries_than_it_may_and_says_how_many(fairbank: Run, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+def test_a_statement_has_no_more_entries_than_it_may_and_says_how_many(
+    fairbank: Run, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
     """Whether or not the limit is at the end of a page; and the sums at its end are those after its last entry."""
     whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
     monkeypatch.setattr("fairbank.cli.desk.PAGE", 3)
@@ -51,7 +58,10 @@ def test_a_limit_that_is_just_enough_hides_nothing(fairbank: Run) -> None:
 
 def test_a_statement_says_which_moments_its_sums_belong_to(fairbank: Run) -> None:
     part = fairbank("statement", "1", "-S", "2026-07-01", "-E", "2026-09-01")
-    assert "(opening): the sums before 2026-07-01 00:00:00. (closing): those before 2026-09-01 00:00:00." in " ".join(part.err.split())
+    assert (
+        "(opening): the sums before 2026-07-01 00:00:00. (closing): those before 2026-09-01 00:00:00."
+        in " ".join(part.err.split())
+    )
     assert "those of now" in fairbank("statement", "1", "-S", "2026-07-01").err
     few = fairbank("statement", "1", "-S", "2026-07-01", "--limit", "3")
     last = few.out.splitlines()[-1]
@@ -67,16 +77,32 @@ def test_the_proof_of_a_statement_is_in_figures_that_add_up(fairbank: Run) -> No
 
 
 def test_a_statement_tells_the_job_and_the_reason_of_a_refusal(fairbank: Run) -> None:
-    (row,) = [row for row in json.loads(fairbank("statement", "2", "--json").out)["data"] if row["kind"] == "refusal"]
+    (row,) = [
+        row
+        for row in json.loads(fairbank("statement", "2", "--json").out)["data"]
+        if row["kind"] == "refusal"
+    ]
     assert (row["job_id"], row["cluster"]) == (812_350, "darwin")
-    (line,) = [line for line in fairbank("statement", "2", "-l").out.splitlines() if " refusal " in line]
+    (line,) = [
+        line for line in fairbank("statement", "2", "-l").out.splitlines() if " refusal " in line
+    ]
     assert "812350" in line
     assert "there is too little left" in line
 
 
-def an_entry(kind: str, amount: int, sign: int | None, details: dict[str, Any], **more: Any) -> dict[str, Any]:
+def an_entry(
+    kind: str, amount: int, sign: int | None, details: dict[str, Any], **more: Any
+) -> dict[str, Any]:
     sums = {"deposited": 600, "charged": 0, "held": 0, "available": 600}
-    row = {"kind": kind, "amount": amount, "sign": sign, "details": details, "owner": "ayla", "comment": None, "changed": None}
+    row = {
+        "kind": kind,
+        "amount": amount,
+        "sign": sign,
+        "details": details,
+        "owner": "ayla",
+        "comment": None,
+        "changed": None,
+    }
     return {**row, **sums, "before": sums, "returned": 0, **more}
 
 
@@ -85,14 +111,27 @@ def an_entry(kind: str, amount: int, sign: int | None, details: dict[str, Any], 
     [
         (an_entry("cap", 300, None, {"cap": 300}), "", "cap of ayla: 5 SU"),
         (an_entry("cap", 0, None, {"cap": 0}), "", "cap of ayla: 0 SU"),
-        (an_entry("cap", 0, None, {"cap": None}, comment="she left"), "", "cap of ayla: none; she left"),
-        (an_entry("declined", 300_000, None, {"reason": "NOT_ENOUGH"}), "", "NOT_ENOUGH: asked 5000 SU"),
+        (
+            an_entry("cap", 0, None, {"cap": None}, comment="she left"),
+            "",
+            "cap of ayla: none; she left",
+        ),
+        (
+            an_entry("declined", 300_000, None, {"reason": "NOT_ENOUGH"}),
+            "",
+            "NOT_ENOUGH: asked 5000 SU",
+        ),
         (an_entry("terms", 0, None, {}, changed={"shared": True}), "", "shared"),
         (an_entry("charge", 6, 1, {"written_off": 101}, charged=6), "+0.10", "1.68 written off"),
     ],
 )
-def test_what_changes_no_sum_has_no_amount_and_is_told_in_words(entry: dict[str, Any], amount: str, reason: str) -> None:
+def test_what_changes_no_sum_has_no_amount_and_is_told_in_words(
+    entry: dict[str, Any], amount: str, reason: str
+) -> None:
     shown = {column.head: column for column in COLUMNS}
-    assert (shown["AMOUNT"].cell(entry, Look()), shown["REASON"].cell(entry, Look())) == (amount, reason)
+    assert (shown["AMOUNT"].cell(entry, Look()), shown["REASON"].cell(entry, Look())) == (
+        amount,
+        reason,
+    )
     exact = {column.head: column for column in with_minutes(COLUMNS)}["AMOUNT-MINUTES"]
     assert exact.cell(entry, Look(exact=True)) == ("6" if amount else "")

@@ -27,11 +27,23 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 class Terminal:
     """A command on a terminal of a given size."""
 
-    def __init__(self, bank: Bank, *words: str, columns: int = 80, lines: int = 24, **environment: str) -> None:
+    def __init__(
+        self, bank: Bank, *words: str, columns: int = 80, lines: int = 24, **environment: str
+    ) -> None:
         self.screen, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        surroundings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-        surroundings |= {"FAIRBANK_SERVER": bank.unix, "TZ": "America/New_York", "HOME": "/nowhere", "PAGER": "", "TERM": "xterm"}
+        surroundings = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("COLUMNS", "LINES", "NO_COLOR")
+        }
+        surroundings |= {
+            "FAIRBANK_SERVER": bank.unix,
+            "TZ": "America/New_York",
+            "HOME": "/nowhere",
+            "PAGER": "",
+            "TERM": "xterm",
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-c", START, *words],
             env={
@@ -74,7 +86,15 @@ class Terminal:
 @pytest.mark.parametrize("columns", [80, 120, 140])
 def test_every_line_fits_the_terminal(bank: Bank, columns: int) -> None:
     period = "-S 2026-01-01"
-    for words in ("--as 61002", "balance", "jobs -a", "jobs --refused -a", f"statement 1 {period}", "alloc list", f"usage {period}"):
+    for words in (
+        "--as 61002",
+        "balance",
+        "jobs -a",
+        "jobs --refused -a",
+        f"statement 1 {period}",
+        "alloc list",
+        f"usage {period}",
+    ):
         code, lines = Terminal(bank, *words.split(), columns=columns).end()
         assert code == 0
         assert [line for line in lines if len(ESCAPE.sub("", line)) > columns] == []
@@ -84,14 +104,25 @@ def test_one_screen_holds_it_all(bank: Bank) -> None:
     _, lines = Terminal(bank, "--as", "61002").end()
     assert len(lines) <= 24
     text = ESCAPE.sub("", "\n".join(lines))
-    for part in ("100,000", "59,408", "! 2026-12-03", "Your running jobs, 128 held", "812330", "Your jobs refused in the last 7", "812350"):
+    for part in (
+        "100,000",
+        "59,408",
+        "! 2026-12-03",
+        "Your running jobs, 128 held",
+        "812330",
+        "Your jobs refused in the last 7",
+        "812350",
+    ):
         assert part in text
 
 
 def test_colours_are_for_terminals_and_never_the_only_signal(bank: Bank) -> None:
     _, coloured = Terminal(bank, "balance", "--as", "61001").end()
     assert any("\x1b[33m!\x1b[0m 2026-12-03" in line for line in coloured)
-    for how in (Terminal(bank, "balance", "--as", "61001", NO_COLOR="1"), Terminal(bank, "balance", "--as", "61001", "--color", "never")):
+    for how in (
+        Terminal(bank, "balance", "--as", "61001", NO_COLOR="1"),
+        Terminal(bank, "balance", "--as", "61001", "--color", "never"),
+    ):
         _, plain = how.end()
         assert not any("\x1b" in line for line in plain)
         assert any("! 2026-12-03" in line for line in plain)
@@ -105,9 +136,12 @@ def test_a_wide_terminal_shows_more(bank: Bank) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "told"), [("n\n", 1, "Nothing was changed."), ("\n", 1, "Nothing was changed."), ("y\n", 0, "entry ")]
+    ("answer", "code", "told"),
+    [("n\n", 1, "Nothing was changed."), ("\n", 1, "Nothing was changed."), ("y\n", 0, "entry ")],
 )
-def test_a_change_is_asked_about_on_a_terminal(own_bank: Bank, answer: str, code: int, told: str) -> None:
+def test_a_change_is_asked_about_on_a_terminal(
+    own_bank: Bank, answer: str, code: int, told: str
+) -> None:
     terminal = Terminal(own_bank, "deposit", "3", "1", "--reason", "test")
     wait_until(lambda: "[y/N]" in terminal.read(), "the question")
     assert "available 11,690 -> 11,691" in terminal.said
@@ -134,7 +168,9 @@ def test_ctrl_c_is_130_without_a_word(bank: Bank) -> None:
 def test_a_pipe_that_closes_early_is_no_trouble(bank: Bank) -> None:
     environment = {**os.environ, "FAIRBANK_SERVER": bank.unix}
     shell = f'"{sys.executable}" -c "{START}" jobs -a --csv --limit 0 | head -1; echo ${{PIPESTATUS[0]}}'
-    done = subprocess.run(["bash", "-c", shell], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", shell], env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "0"
     assert done.stderr == ""
 
@@ -152,7 +188,9 @@ def test_a_full_disk_is_told(bank: Bank) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr.startswith("fairbank: the output cannot be written: the disk is full\n  try: make room")
+    assert done.stderr.startswith(
+        "fairbank: the output cannot be written: the disk is full\n  try: make room"
+    )
     assert "Traceback" not in done.stderr
 
 

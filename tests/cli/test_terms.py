@@ -33,16 +33,36 @@ def test_what_is_over_is_shown_so_and_opened_again_with_a_new_end(changing: Run)
     told(changing("project", "create", "lab10", "--gid", 50_010))
     of_it = ("-A", "lab10", "-r", "cpu")
     period = ("--start", "2025-11-01", "--end", "2025-12-01")
-    number = json.loads(told(changing("alloc", "create", *of_it, *period, "--reason", "x", "--json")))["data"]["id"]
+    number = json.loads(
+        told(changing("alloc", "create", *of_it, *period, "--reason", "x", "--json"))
+    )["data"]["id"]
     next_one = json.loads(
-        told(changing("alloc", "create", *of_it, "--start", "2090-01-01", "--end", "2091-01-01", "--reason", "x", "--json"))
+        told(
+            changing(
+                "alloc",
+                "create",
+                *of_it,
+                "--start",
+                "2090-01-01",
+                "--end",
+                "2091-01-01",
+                "--reason",
+                "x",
+                "--json",
+            )
+        )
     )
     assert next_one["data"]["state"] == "planned"
-    listed = {row["id"]: row["state"] for row in json.loads(changing("alloc", "list", *of_it, "--json").out)["data"]}
+    listed = {
+        row["id"]: row["state"]
+        for row in json.loads(changing("alloc", "list", *of_it, "--json").out)["data"]
+    }
     assert listed == {number: "ended", next_one["data"]["id"]: "planned"}
     for state in ("planned", "active", "ended"):
         rows = json.loads(changing("alloc", "list", *of_it, "--state", state, "--json").out)["data"]
-        assert [row["id"] for row in rows] == [each for each, stands in listed.items() if stands == state]
+        assert [row["id"] for row in rows] == [
+            each for each, stands in listed.items() if stands == state
+        ]
     assert "state      ended" in changing("alloc", "show", number).out
     no = " ".join(told(changing("alloc", "reopen", number, "--reason", "x"), 7).split())
     assert f"fairbank alloc reopen {number} --end ... --reason" in no
@@ -51,17 +71,34 @@ def test_what_is_over_is_shown_so_and_opened_again_with_a_new_end(changing: Run)
         assert "does not" in no
         assert f"fairbank alloc reopen {number} --end" in no
     assert "--end 2089-01-01" in no  # the words to type instead
-    assert "active" in told(changing("alloc", "reopen", number, "--end", "2089-06-01", "--reason", "x"))
+    assert "active" in told(
+        changing("alloc", "reopen", number, "--end", "2089-06-01", "--reason", "x")
+    )
 
 
-def test_what_was_frozen_when_it_ended_is_shown_as_ended_and_thawed_for_what_is_told_late(changing: Run) -> None:
+def test_what_was_frozen_when_it_ended_is_shown_as_ended_and_thawed_for_what_is_told_late(
+    changing: Run,
+) -> None:
     told(changing("project", "create", "lab19", "--gid", 50_019))
-    of_it = ("-A", "lab19", "-r", "cpu", "--start", "2026-01-01", "--end", "2089-01-01", "--reason", "x")
+    of_it = (
+        "-A",
+        "lab19",
+        "-r",
+        "cpu",
+        "--start",
+        "2026-01-01",
+        "--end",
+        "2089-01-01",
+        "--reason",
+        "x",
+    )
     number = json.loads(told(changing("alloc", "create", *of_it, "--json")))["data"]["id"]
     told(changing("alloc", "freeze", number, "--reason", "x"))
     assert ", ended, " in told(changing("alloc", "end", number, "--reason", "x"))
     assert ", ended, " in told(changing("alloc", "thaw", number, "--reason", "x"))
-    assert ", active, " in told(changing("alloc", "reopen", number, "--end", "2089-01-01", "--reason", "x"))
+    assert ", active, " in told(
+        changing("alloc", "reopen", number, "--end", "2089-01-01", "--reason", "x")
+    )
 
 
 def test_a_no_says_which_name_or_state_it_was(changing: Run) -> None:
@@ -73,11 +110,28 @@ def test_a_no_says_which_name_or_state_it_was(changing: Run) -> None:
 
 
 def test_terms_change_and_the_allocation_lives_on(changing: Run) -> None:
-    assert "2027-09-01" in told(changing("alloc", "set", CPU, "--end", "2027-09-01", "--reason", "extended"))
-    assert "credit limit 500 SU" in told(changing("alloc", "set", CPU, "--credit-limit", 500, "--shared", "--reason", "bridging"))
+    assert "2027-09-01" in told(
+        changing("alloc", "set", CPU, "--end", "2027-09-01", "--reason", "extended")
+    )
+    assert "credit limit 500 SU" in told(
+        changing("alloc", "set", CPU, "--credit-limit", 500, "--shared", "--reason", "bridging")
+    )
     assert told(changing("alloc", "freeze", CPU, "--reason", "asked")).count("frozen") == 1
     assert told(changing("alloc", "thaw", CPU, "--reason", "asked")).count("active") == 1
-    told(changing("alloc", "set", CPU, "--credit-limit", 0, "--not-shared", "--end", "2027-07-01", "--reason", "back"))
+    told(
+        changing(
+            "alloc",
+            "set",
+            CPU,
+            "--credit-limit",
+            0,
+            "--not-shared",
+            "--end",
+            "2027-07-01",
+            "--reason",
+            "back",
+        )
+    )
     assert changing("alloc", "thaw", CPU, "--reason", "twice").code == 7
     assert changing("alloc", "set", CPU, "--reason", "nothing").code == 2
 
@@ -108,19 +162,42 @@ def test_a_statement_says_which_terms_became_what(changing: Run) -> None:
     assert newest("freeze", CPU) == ("state frozen; why", {"state": "frozen"})
     assert newest("thaw", CPU) == ("state active; why", {"state": "active"})
     assert newest("set", CPU, "--credit-limit", 5) == ("credit limit 5; why", {"credit_limit": 300})
-    said, changed = newest("set", CPU, "--credit-limit", 0, "--shared", "--end", "2027-08-01T00:00Z")
+    said, changed = newest(
+        "set", CPU, "--credit-limit", 0, "--shared", "--end", "2027-08-01T00:00Z"
+    )
     assert changed == {"credit_limit": 0, "shared": True, "end": "2027-08-01T00:00:00Z"}
     assert said == "end 2027-07-31T20:00:00-04:00, shared, credit limit 0; why"
-    told(changing("undo", json.loads(changing("statement", CPU, "--json").out)["data"][-1]["id"], "--reason", "back"))
+    told(
+        changing(
+            "undo",
+            json.loads(changing("statement", CPU, "--json").out)["data"][-1]["id"],
+            "--reason",
+            "back",
+        )
+    )
     assert "not shared, credit limit 5; undo of entry" in changing("statement", CPU, "--csv").out
     assert newest("set", CPU, "--credit-limit", 0)[1] == {"credit_limit": 0}
 
 
 def test_an_allocation_is_extended_and_closed(changing: Run) -> None:
-    assert "2028-09-01" in told(changing("alloc", "extend", CPU, "2028-09-01", "--reason", "renewed"))
+    assert "2028-09-01" in told(
+        changing("alloc", "extend", CPU, "2028-09-01", "--reason", "renewed")
+    )
     shorter = told(changing("alloc", "extend", CPU, "2028-08-01", "--reason", "renewed"), 2)
     assert "alloc set 1 --end 2028-08-01" in " ".join(shorter.split())
-    shown = changing("alloc", "set", CPU, "--end", "2027-07-01", "--credit-limit", "5", "--shared", "--reason", "x", "--dry-run").out
+    shown = changing(
+        "alloc",
+        "set",
+        CPU,
+        "--end",
+        "2027-07-01",
+        "--credit-limit",
+        "5",
+        "--shared",
+        "--reason",
+        "x",
+        "--dry-run",
+    ).out
     for each in ("end 2027-07-01 00:00:00", "credit_limit 5 SU", "shared yes"):
         assert each in shown
     told(changing("alloc", "set", CPU, "--end", "2027-07-01", "--reason", "back"))
@@ -130,7 +207,9 @@ def test_an_allocation_is_extended_and_closed(changing: Run) -> None:
 
 
 def test_caps_are_set_and_lifted(changing: Run) -> None:
-    assert "has a cap of 5000 SU in allocation 1" in told(changing("alloc", "cap", CPU, JORGE, "5k"))
+    assert "has a cap of 5000 SU in allocation 1" in told(
+        changing("alloc", "cap", CPU, JORGE, "5k")
+    )
     assert "5000" in changing("alloc", "users", CPU).out
     assert "has no cap" in told(changing("alloc", "cap", CPU, JORGE, "none"))
 
@@ -138,15 +217,63 @@ def test_caps_are_set_and_lifted(changing: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "field"),
     [
-        (("alloc", "create", "-A", "chem_qmc", "-r", "fpga", "--start", "2028-01-01", "--end", "2027-01-01", "--reason", "x"), "--end"),
-        (("alloc", "create", "-A", "chem_qmc", "-r", "fpga", "--end", "2020-01-01", "--reason", "x"), "--end"),
-        (("alloc", "create", "-A", "chem_qmc", "-r", "fpga", "--start", "2028-01-01", "--end", "2028-01-01", "--reason", "x"), "--end"),
+        (
+            (
+                "alloc",
+                "create",
+                "-A",
+                "chem_qmc",
+                "-r",
+                "fpga",
+                "--start",
+                "2028-01-01",
+                "--end",
+                "2027-01-01",
+                "--reason",
+                "x",
+            ),
+            "--end",
+        ),
+        (
+            (
+                "alloc",
+                "create",
+                "-A",
+                "chem_qmc",
+                "-r",
+                "fpga",
+                "--end",
+                "2020-01-01",
+                "--reason",
+                "x",
+            ),
+            "--end",
+        ),
+        (
+            (
+                "alloc",
+                "create",
+                "-A",
+                "chem_qmc",
+                "-r",
+                "fpga",
+                "--start",
+                "2028-01-01",
+                "--end",
+                "2028-01-01",
+                "--reason",
+                "x",
+            ),
+            "--end",
+        ),
         (("alloc", "set", CPU, "--end", "2020-01-01", "--reason", "x"), "--end"),
         (("alloc", "set", CPU, "--start", "2028-01-01", "--reason", "x"), "--start"),
     ],
 )
 @pytest.mark.parametrize("dry", [True, False])
-def test_an_allocation_that_would_end_before_it_starts(changing: Run, words: tuple[object, ...], field: str, dry: bool) -> None:
+def test_an_allocation_that_would_end_before_it_starts(
+    changing: Run, words: tuple[object, ...], field: str, dry: bool
+) -> None:
     said = changing(*words, *(["--dry-run"] if dry else []))
     assert (said.code, said.out) == (2, "")
     assert "would not end after it starts" in said.err

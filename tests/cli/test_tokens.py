@@ -13,9 +13,13 @@ from tests.cli.served import Bank
 from tests.cli.telling import told
 
 
-def test_a_token_signs_in_over_the_network(changing: Run, own_bank: Bank, tmp_path: Path, surroundings: pytest.MonkeyPatch) -> None:
+def test_a_token_signs_in_over_the_network(
+    changing: Run, own_bank: Bank, tmp_path: Path, surroundings: pytest.MonkeyPatch
+) -> None:
     place = tmp_path / "token"
-    assert "its secret is in" in told(changing("token", "create", "laptop", "--scopes", "read", "-u", AYLA, "--output", place))
+    assert "its secret is in" in told(
+        changing("token", "create", "laptop", "--scopes", "read", "-u", AYLA, "--output", place)
+    )
     assert place.stat().st_mode & 0o777 == 0o600
     assert changing("token", "create", "other", "--output", place).code == 7
     surroundings.setenv("FAIRBANK_TOKEN_FILE", str(place))
@@ -23,7 +27,11 @@ def test_a_token_signs_in_over_the_network(changing: Run, own_bank: Bank, tmp_pa
     assert changing("deposit", CPU, 1, "--reason", "x", "--server", own_bank.http).code == 4
     shown = changing("token", "list", "--json")
     assert place.read_text().strip() not in shown.out
-    number = next(row["id"] for row in json.loads(changing("token", "list", "-u", AYLA, "--json").out)["data"] if row["label"] == "laptop")
+    number = next(
+        row["id"]
+        for row in json.loads(changing("token", "list", "-u", AYLA, "--json").out)["data"]
+        if row["label"] == "laptop"
+    )
     told(changing("token", "revoke", number))
     assert changing("whoami", "--server", own_bank.http).code == 4
 

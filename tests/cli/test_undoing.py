@@ -26,7 +26,9 @@ def test_what_was_moved_is_undone_once(changing: Run) -> None:
     after = available(changing, GPU), available(changing, FOLD)
     assert after == before
     for number in entries:
-        assert f"entry {number} was taken back by entry " in " ".join(told(changing("undo", number, "--reason", "a slip"), 7).split())
+        assert f"entry {number} was taken back by entry " in " ".join(
+            told(changing("undo", number, "--reason", "a slip"), 7).split()
+        )
     assert (available(changing, GPU), available(changing, FOLD)) == before
     assert f"undo of entry {entries[2]}: a slip" in changing("statement", FOLD, "-l").out
 
@@ -39,10 +41,15 @@ def test_a_refund_is_taken_back_by_charging_again(changing: Run) -> None:
     assert "recharge" in shown
     assert "job 701001" in shown
     said = told(changing("undo", refund, "--reason", "a slip"))
-    assert f"undo of entry {refund}: recharge of 100 SU of job 701001, allocation 2 (chem_qmc/gpu); available 262 SU" in said
+    assert (
+        f"undo of entry {refund}: recharge of 100 SU of job 701001, allocation 2 (chem_qmc/gpu); available 262 SU"
+        in said
+    )
     assert available(changing, GPU) == before
     assert "refunded" not in changing("jobs", "-j", 701_001).out
-    assert "was taken back by entry" in " ".join(told(changing("undo", refund, "--reason", "twice"), 7).split())
+    assert "was taken back by entry" in " ".join(
+        told(changing("undo", refund, "--reason", "twice"), 7).split()
+    )
     again = entry_of(Said(0, said, ""))
     assert "recharge" in changing("statement", GPU, "-S", "2026-11-21").out
     restored = entry_of(changing("undo", again, "--reason", "it was right"))
@@ -72,14 +79,18 @@ def test_new_terms_are_taken_back(changing: Run, words: tuple[object, ...]) -> N
     assert terms(changing) != before
     assert "back to" in told(changing("undo", entry, "--reason", "a slip"))
     assert terms(changing) == before
-    assert f"entry {entry} was taken back by entry" in " ".join(told(changing("undo", entry, "--reason", "x"), 7).split())
+    assert f"entry {entry} was taken back by entry" in " ".join(
+        told(changing("undo", entry, "--reason", "x"), 7).split()
+    )
 
 
 def test_a_frozen_allocation_that_was_ended_is_frozen_again(changing: Run) -> None:
     frozen = entry_of(changing("alloc", "freeze", FOLD, "--reason", "x"))
     before = terms(changing)
     ended = entry_of(changing("alloc", "end", FOLD, "--reason", "x"))
-    assert "end 2027-01-15" in told(changing("undo", ended, "--reason", "a slip", "--dry-run"))  # the freeze outlived the end
+    assert "end 2027-01-15" in told(
+        changing("undo", ended, "--reason", "a slip", "--dry-run")
+    )  # the freeze outlived the end
     assert "back to end 2027-01-15" in told(changing("undo", ended, "--reason", "a slip"))
     assert terms(changing) == before
     told(changing("undo", frozen, "--reason", "a slip"))
@@ -99,9 +110,13 @@ def test_what_was_changed_again_is_taken_back_in_its_order(changing: Run) -> Non
 
 def test_a_cap_is_taken_back(changing: Run) -> None:
     first = entry_of(changing("alloc", "cap", CPU, JORGE, "5k", "--idempotency-key", "cap-1"))
-    assert entry_of(changing("alloc", "cap", CPU, JORGE, "5k", "--idempotency-key", "cap-1")) == first
+    assert (
+        entry_of(changing("alloc", "cap", CPU, JORGE, "5k", "--idempotency-key", "cap-1")) == first
+    )
     second = entry_of(changing("alloc", "cap", CPU, JORGE, "7k"))
-    assert f"entry {second} changed it" in " ".join(told(changing("undo", first, "--reason", "x"), 7).split())
+    assert f"entry {second} changed it" in " ".join(
+        told(changing("undo", first, "--reason", "x"), 7).split()
+    )
     assert "back to 5000 SU" in told(changing("undo", second, "--reason", "x"))
     assert "back to none" in told(changing("undo", first, "--reason", "x"))
     assert "5000" not in changing("alloc", "users", CPU).out
@@ -109,7 +124,9 @@ def test_a_cap_is_taken_back(changing: Run) -> None:
 
 def test_not_everything_is_undone(changing: Run) -> None:
     moved = entry_of(changing("transfer", FOLD, GPU, "1", "--reason", "x"))
-    assert "the entry that gave it" in " ".join(told(changing("undo", moved + 1, "--reason", "x"), 7).split())
+    assert "the entry that gave it" in " ".join(
+        told(changing("undo", moved + 1, "--reason", "x"), 7).split()
+    )
     rows = json.loads(changing("statement", CPU, "-S", "2026-01-01", "--json").out)["data"]
     charge = next(row["id"] for row in rows if row["kind"] == "charge")
     assert "fairbank refund 7" in told(changing("undo", charge, "--reason", "x"), 7)
@@ -137,7 +154,9 @@ def test_not_everything_is_undone(changing: Run) -> None:
         ("project", "remove-user", "chem_qmc", MINH),
     ],
 )
-def test_what_a_command_prints_can_be_undone_and_foretold(changing: Run, words: tuple[object, ...]) -> None:
+def test_what_a_command_prints_can_be_undone_and_foretold(
+    changing: Run, words: tuple[object, ...]
+) -> None:
     """The dry run shows what is written later, and says no where undoing would say no, with the same exit code and words."""
     number = entry_of(changing(*words))
     dry = ("undo", number, "--reason", "a slip", "--dry-run", "--json")
@@ -146,9 +165,21 @@ def test_what_a_command_prints_can_be_undone_and_foretold(changing: Run, words: 
     assert planned["comment"] == f"undo of entry {number}: a slip"
     undone = entry_of(changing("undo", number, "--reason", "a slip"))
     if planned["allocation"] is not None:
-        rows = json.loads(changing("statement", planned["allocation"], "--limit", 0, "--json").out)["data"]
-        written = next(row for row in rows if row["details"] and row["details"].get("undoes") == number)
-        for same in ("kind", "comment", "deposited", "charged", "held", "credit_limit", "available"):
+        rows = json.loads(changing("statement", planned["allocation"], "--limit", 0, "--json").out)[
+            "data"
+        ]
+        written = next(
+            row for row in rows if row["details"] and row["details"].get("undoes") == number
+        )
+        for same in (
+            "kind",
+            "comment",
+            "deposited",
+            "charged",
+            "held",
+            "credit_limit",
+            "available",
+        ):
             assert written[same] == planned[same], same
     real, foretold = changing("undo", number, "--reason", "a slip"), changing(*dry)
     assert f"entry {number} was taken back by entry" in " ".join(foretold.err.split())
@@ -167,9 +198,16 @@ def test_a_dry_run_of_undoing_foretells_what_came_since(changing: Run) -> None:
     before = changing("project", "users", "chem_qmc", "--csv").out
     shown = told(changing("undo", second, "--reason", "x", "--dry-run"))
     assert "role member" in " ".join(shown.split())
-    assert json.loads(told(changing("undo", second, "--reason", "x", "--dry-run", "--json")))["data"][0]["account"] == "chem_qmc"
+    assert (
+        json.loads(told(changing("undo", second, "--reason", "x", "--dry-run", "--json")))["data"][
+            0
+        ]["account"]
+        == "chem_qmc"
+    )
     assert changing("project", "users", "chem_qmc", "--csv").out == before
-    assert "the role of 4712 in chem_qmc back to member" in " ".join(told(changing("undo", second, "--reason", "x")).split())
+    assert "the role of 4712 in chem_qmc back to member" in " ".join(
+        told(changing("undo", second, "--reason", "x")).split()
+    )
     assert "back to none" in told(changing("undo", first, "--reason", "x"))
     assert "4712" not in changing("project", "users", "chem_qmc").out
 

@@ -13,7 +13,9 @@ from tests.cli.conftest import Run
 
 def test_usage_of_several_is_their_sum(fairbank: Run) -> None:
     def charged(*words: object) -> dict[str, int]:
-        rows = json.loads(fairbank("usage", "-S", "2026-01-01", "--by", "month", "--json", *words).out)["data"]
+        rows = json.loads(
+            fairbank("usage", "-S", "2026-01-01", "--by", "month", "--json", *words).out
+        )["data"]
         return {row["group"]: row["charged"] for row in rows}
 
     both, one, other = charged("-u", f"{AYLA},{MINH}"), charged("-u", AYLA), charged("-u", MINH)
@@ -32,12 +34,18 @@ def test_usage_by_anything(fairbank: Run) -> None:
     ):
         rows = json.loads(fairbank("usage", "-S", "2026-01-01", "--by", by, "--json").out)["data"]
         assert group in {str(row["group"]) for row in rows}, [row["group"] for row in rows]
-    mine = json.loads(fairbank("usage", "--me", "-S", "2026-01-01", "--json", "--as", MINH).out)["data"]
+    mine = json.loads(fairbank("usage", "--me", "-S", "2026-01-01", "--json", "--as", MINH).out)[
+        "data"
+    ]
     assert [(row["group"], row["charged"]) for row in mine] == [(MINH, 9_549 * 60)]
 
 
 def test_a_time_that_is_none_is_told_with_the_words_that_commands_take(fairbank: Run) -> None:
-    for said, words in (("yesterday", "now-7days, today"), ("25:00", "now-7days, today"), ("now+99999999weeks", "the years 1970 to 9999")):
+    for said, words in (
+        ("yesterday", "now-7days, today"),
+        ("25:00", "now-7days, today"),
+        ("now+99999999weeks", "the years 1970 to 9999"),
+    ):
         told = fairbank("usage", "-S", said)
         assert (told.code, words in " ".join(told.err.split())) == (2, True)
 
@@ -53,7 +61,9 @@ def test_a_period_that_ends_before_it_begins_is_wrong_usage(fairbank: Run, words
 
 
 @pytest.mark.parametrize("words", ["usage", "statement 1"])
-def test_a_period_of_which_only_the_end_is_said_tells_where_it_begins(fairbank: Run, words: str) -> None:
+def test_a_period_of_which_only_the_end_is_said_tells_where_it_begins(
+    fairbank: Run, words: str
+) -> None:
     said = fairbank(*words.split(), "--endtime", "2026-01-01")
     assert said.code == 2
     assert "(usual: from now-30days on)" in " ".join(said.err.split())
@@ -65,7 +75,10 @@ def test_usage_tells_who_lets_processors_idle_and_how_long_jobs_waited(fairbank:
     assert fairbank(*query, "-u", MINH).out == f"{MINH}|12%|8403.11|00:10:00\n"
     assert fairbank(*query, "-u", DANA).out == f"{DANA}|||00:10:00\n"
     table = fairbank("usage", "-S", "2026-01-01", "-u", f"{MINH},{DANA}")
-    assert [line.split()[-2:] for line in table.out.splitlines() if line.startswith("61")] == [["!", "8403.11"], ["-", "-"]]
+    assert [line.split()[-2:] for line in table.out.splitlines() if line.startswith("61")] == [
+        ["!", "8403.11"],
+        ["-", "-"],
+    ]
     assert "WASTED = charged but idle" in table.err
     assert "WASTED" not in fairbank("usage", "-S", "2026-01-01", "-u", DANA).err
 
@@ -73,16 +86,24 @@ def test_usage_tells_who_lets_processors_idle_and_how_long_jobs_waited(fairbank:
 def test_users_most_of_whose_jobs_fail_early_are_told_of() -> None:
     row = {"name": "minh", "runs": 9, "failed_early": 7, "early_exit_code": 127, "cpu_given": 0}
     assert remarks([row], "user") == [
-        "minh: 7 of 9 jobs failed within 2 minutes of start (exit 127): fairbank jobs -u minh --failed",
+        "minh: 7 of 9 jobs failed within 2 minutes of start (exit 127): fairbank jobs -u minh --failed"
     ]
     assert "exit" not in remarks([{**row, "early_exit_code": None}], "user")[0]
-    assert remarks([{**row, "failed_early": 4}], "user") == remarks([{**row, "runs": 2, "failed_early": 2}], "user") == []
+    assert (
+        remarks([{**row, "failed_early": 4}], "user")
+        == remarks([{**row, "runs": 2, "failed_early": 2}], "user")
+        == []
+    )
     assert remarks([{**row, "name": "2026-11"}], "month") == []
 
 
 def test_exits_of_several_answers_are_one_only_if_they_are_the_same() -> None:
-    none, not_found, killed = ({"failed_early": n, "early_exit_code": code} for n, code in ((0, None), (2, 127), (1, 9)))
-    assert [same_exit(none, not_found), same_exit(not_found, not_found), same_exit(not_found, killed), same_exit(none, none)] == [
-        *(127, 127),
-        *(None, None),
-    ]
+    none, not_found, killed = (
+        {"failed_early": n, "early_exit_code": code} for n, code in ((0, None), (2, 127), (1, 9))
+    )
+    assert [
+        same_exit(none, not_found),
+        same_exit(not_found, not_found),
+        same_exit(not_found, killed),
+        same_exit(none, none),
+    ] == [*(127, 127), *(None, None)]

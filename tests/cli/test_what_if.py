@@ -42,7 +42,9 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
         (("prio", "--json", "--noheader"), "--noheader"),
     ],
 )
-def test_an_option_that_would_change_nothing_is_refused(fairbank: Run, words: tuple[str, ...], field: str) -> None:
+def test_an_option_that_would_change_nothing_is_refused(
+    fairbank: Run, words: tuple[str, ...], field: str
+) -> None:
     said = fairbank(*words, works=Works())
     assert (said.code, said.out) == (2, ""), "before Slurm is asked, which is not even there"
     assert f"field: {field}" in said.err
@@ -51,7 +53,15 @@ def test_an_option_that_would_change_nothing_is_refused(fairbank: Run, words: tu
 
 def test_what_if_shares_were_others(ask: Run) -> None:
     said = ask(
-        "share", "-n", "-A", "wg_chem,biology", "--set", "wg_chem=161,biology=80", "-o", "account,rawshares,normshares,levelfs%8", "-a"
+        "share",
+        "-n",
+        "-A",
+        "wg_chem,biology",
+        "--set",
+        "wg_chem=161,biology=80",
+        "-o",
+        "account,rawshares,normshares,levelfs%8",
+        "-a",
     )
     assert said.out == (
         "biology                      80    0.209424 0.209424 \n"
@@ -61,13 +71,33 @@ def test_what_if_shares_were_others(ask: Run) -> None:
     )
     assert said.err == "Computed from these shares and what users used; Slurm has others.\n"
     assert ask("share", "--set", "nonsense=1").code == 3
-    for wrong in ("wg_chem", "wg_chem=", "wg_chem=-1", "wg_chem=2147483647", "=4", "=parent", "wg_chem=1,wg_chem=2"):
+    for wrong in (
+        "wg_chem",
+        "wg_chem=",
+        "wg_chem=-1",
+        "wg_chem=2147483647",
+        "=4",
+        "=parent",
+        "wg_chem=1,wg_chem=2",
+    ):
         assert ask("share", "--set", wrong).code == 2
 
 
 def test_what_if_an_account_stood_on_its_parents_shares(ask: Run) -> None:
     """Its users then share with the accounts beside it: of 161 shares 20 are gone."""
-    said = ask("share", "-P", "-n", "-A", "wg_chem,wg_bio", "--set", "wg_chem=parent", "-o", "account,rawshares,normshares", "-u", "nobody")
+    said = ask(
+        "share",
+        "-P",
+        "-n",
+        "-A",
+        "wg_chem,wg_bio",
+        "--set",
+        "wg_chem=parent",
+        "-o",
+        "account,rawshares,normshares",
+        "-u",
+        "nobody",
+    )
     assert said.out.splitlines() == ["wg_bio|30|0.212766", "wg_chem|parent|0.000000"]
 
 
@@ -78,4 +108,7 @@ def test_forecasts_are_of_the_shares_that_are_tried_out(ask: Run) -> None:
     assert then.code == 0
     assert then.out.splitlines()[1].split() == ["lasers", "0.62", "4.8", "days", "8.5", "days"]
     assert "lasers is back" not in ask(*words, "--tree").err
-    assert "lasers is back at level 1 in 4.8 days to 8.5 days" in ask(*words, "--tree", "--set", "lasers=4").err
+    assert (
+        "lasers is back at level 1 in 4.8 days to 8.5 days"
+        in ask(*words, "--tree", "--set", "lasers=4").err
+    )

@@ -41,11 +41,15 @@ def test_eighty_columns_are_enough(name: str) -> None:
 
 def test_both_sides_are_what_simulate_gives(ask: Run) -> None:
     """As recorded on the machine as it is; changed on the other machine, under the other policy."""
-    found = json.loads(ask("whatif week.swf --policy fcfs --to-policy easy --add-procs 8 --json").out)
+    found = json.loads(
+        ask("whatif week.swf --policy fcfs --to-policy easy --add-procs 8 --json").out
+    )
     for side, words in (("recorded", "--policy fcfs"), ("changed", "--policy easy --procs 40")):
         row = json.loads(ask(f"simulate week.swf {words} --json").out)["data"][0]
         assert found[side] | {"fingerprint": None} == row | {"fingerprint": None}
-        assert {each["measure"]: each[side] for each in found["data"]} == {each["measure"]: row[each["measure"]] for each in found["data"]}
+        assert {each["measure"]: each[side] for each in found["data"]} == {
+            each["measure"]: row[each["measure"]] for each in found["data"]
+        }
 
 
 def test_the_same_question_has_the_same_answer(ask: Run) -> None:
@@ -58,7 +62,9 @@ def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -
     found = json.loads(ask("whatif week.swf --add-procs 8 --shaken 3 --json").out)
     same = json.loads(ask("whatif week.swf --scale-limits 101 --policy fcfs --shaken 3 --json").out)
     assert any(each["shaken"]["difference"]["mean"] for each in found["data"])
-    assert all(each["shaken"]["difference"] == {"mean": 0, "low": 0, "high": 0} for each in same["data"])
+    assert all(
+        each["shaken"]["difference"] == {"mean": 0, "low": 0, "high": 0} for each in same["data"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,20 +73,44 @@ def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -
         ("whatif", "FILE", ""),
         ("whatif nothing.swf --add-procs 1", "cannot read nothing.swf", "name a trace"),
         ("whatif week.swf", "nothing would be otherwise", "--drop-user"),
-        ("whatif week.swf --add-procs 4 --seed 3", "--seed says which shaken copies are meant", "add --shaken N"),
+        (
+            "whatif week.swf --add-procs 4 --seed 3",
+            "--seed says which shaken copies are meant",
+            "add --shaken N",
+        ),
         ("whatif week.swf --to-policy easy", "nothing would be otherwise", "--to-policy"),
         ("whatif week.swf --to-policy ezzy", "there is no policy 'ezzy'", "there are: fifo"),
-        ("whatif week.swf --job 3", "nothing would be otherwise with this job", "--size N or --limit TIME"),
+        (
+            "whatif week.swf --job 3",
+            "nothing would be otherwise with this job",
+            "--size N or --limit TIME",
+        ),
         ("whatif week.swf --size 3", "none is named", "add --job N"),
-        ("whatif week.swf --job 9999 --size 3", "there is no job 9999 in this trace", "number in the trace"),
+        (
+            "whatif week.swf --job 9999 --size 3",
+            "there is no job 9999 in this trace",
+            "number in the trace",
+        ),
         ("whatif week.swf --job 3 --size 0", "is not a whole number from 1 on", ""),
         ("whatif week.swf --job 3 --limit soon", "'soon' is not a finite time limit", "d-hh:mm:ss"),
-        ("whatif week.swf --drop-user bob", "no job of this trace is user bob's", "as the trace does"),
-        ("whatif week.swf --drop-group 77", "no job of this trace is group 77's", "as the trace does"),
+        (
+            "whatif week.swf --drop-user bob",
+            "no job of this trace is user bob's",
+            "as the trace does",
+        ),
+        (
+            "whatif week.swf --drop-group 77",
+            "no job of this trace is group 77's",
+            "as the trace does",
+        ),
         ("whatif week.swf --add-nodes 2", "how many processors a node has", "--add-procs N"),
         ("whatif week.swf --add-procs=-32", "a machine of 0 processors", "take away fewer"),
         ("whatif week.swf --add-procs many", "'many' is not a whole number", ""),
-        ("whatif week.swf --to-policy credit.toml", "goes by the credit that is left", "--grant PERCENT"),
+        (
+            "whatif week.swf --to-policy credit.toml",
+            "goes by the credit that is left",
+            "--grant PERCENT",
+        ),
         (
             "whatif week.swf --policy fairer.toml --to-policy ./fairer.toml",
             "two policies are called 'fairer'",
@@ -91,7 +121,9 @@ def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -
         ("whatif week.swf --add-procs 8 --periods 2", "--periods", "add --grant PERCENT"),
     ],
 )
-def test_what_cannot_be_asked_is_told_with_the_remedy(ask: Run, words: str, told: str, remedy: str) -> None:
+def test_what_cannot_be_asked_is_told_with_the_remedy(
+    ask: Run, words: str, told: str, remedy: str
+) -> None:
     said = ask(words)
     assert said.code != 0
     assert said.out == ""
@@ -102,7 +134,9 @@ def test_what_cannot_be_asked_is_told_with_the_remedy(ask: Run, words: str, told
 
 def test_a_job_is_changed_only_where_its_number_is_its_own(ask: Run, tmp_path: Path) -> None:
     """Parts of a run have the number of the whole; the tasks of an array are told by the number of the array."""
-    (tmp_path / "twice.swf").write_text(HEAD + line(1) + line(2, status=2) + line(2) + line(1, submit=5))
+    (tmp_path / "twice.swf").write_text(
+        HEAD + line(1) + line(2, status=2) + line(2) + line(1, submit=5)
+    )
     said = ask("whatif twice.swf --job 1 --size 2")
     assert (said.code, said.out) == (2, "")
     assert "there are 2 jobs 1 in this trace" in " ".join(said.err.split())
@@ -112,7 +146,10 @@ def test_a_job_is_changed_only_where_its_number_is_its_own(ask: Run, tmp_path: P
 
 def test_a_job_that_is_left_out_is_not_changed(ask: Run) -> None:
     """Two never ran, three has no size; five wants more processors than there are, until it is changed."""
-    for words, why in (("2 --size 3", "never ran, or nobody knows for how long"), ("3 --limit 1:00", "no number of processors")):
+    for words, why in (
+        ("2 --size 3", "never ran, or nobody knows for how long"),
+        ("3 --limit 1:00", "no number of processors"),
+    ):
         said = ask(f"whatif dirt.swf --job {words}")
         assert (said.code, said.out) == (3, "")
         assert f"job {words[0]} is not simulated: {why}" in " ".join(said.err.split())
@@ -122,7 +159,9 @@ def test_a_job_that_is_left_out_is_not_changed(ask: Run) -> None:
 
 def test_progress_has_a_stage_for_each_simulation(ask: Run, tmp_path: Path) -> None:
     line = "{0} {0} -1 10 -1 -1 -1 1 20 -1 1 7 7 -1 1 1 -1 -1\n"
-    (tmp_path / "long.swf").write_text("; MaxProcs: 8\n" + "".join(line.format(number) for number in range(1, 20_000)))
+    (tmp_path / "long.swf").write_text(
+        "; MaxProcs: 8\n" + "".join(line.format(number) for number in range(1, 20_000))
+    )
     said = ask("whatif long.swf --add-procs 8 --shaken 2 --progress plain").err
     for stage in ("as recorded", "changed", "shaken 1 of 2", "shaken 2 of 2, changed"):
         assert re.search(rf"^{stage} [4-9]\d%$", said, re.MULTILINE), stage

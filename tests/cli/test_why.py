@@ -29,10 +29,17 @@ HEAD = "; UnixStartTime: 1000000020\n; MaxProcs: 8\n"
 
 
 def line(number: int, submit: int, wanted: int, limit: int, run: int, user: int = 7) -> str:
-    return f"{number} {submit} -1 {run} {wanted} -1 -1 {wanted} {limit} -1 1 {user} 7 -1 1 1 -1 -1\n"
+    return (
+        f"{number} {submit} -1 {run} {wanted} -1 -1 {wanted} {limit} -1 1 {user} 7 -1 1 1 -1 -1\n"
+    )
 
 
-SEED = (line(1, 0, 2, 10_800, 10_800), line(2, 0, 8, 36_000, 36_000), line(3, 1, 4, 14_400, 7_200), line(4, 2, 4, 10_740, 10_740))
+SEED = (
+    line(1, 0, 2, 10_800, 10_800),
+    line(2, 0, 8, 36_000, 36_000),
+    line(3, 1, 4, 14_400, 7_200),
+    line(4, 2, 4, 10_740, 10_740),
+)
 """Two of eight nodes are free in three hours; a job wants all eight; one of four hours, and one of a minute less than three, want four."""
 
 ACCOUNTING = """\
@@ -45,7 +52,9 @@ JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
 @pytest.fixture
 def ask(ask: Run, tmp_path: Path) -> Run:
     """Beside the week of work on 32 processors, the seed's example, and jobs of two accounts."""
-    (tmp_path / "seed.swf").write_text(HEAD + "".join(SEED) + line(5, 90_000, 9, 60, 60) + line(6, 90_000, 1, 60, -1))
+    (tmp_path / "seed.swf").write_text(
+        HEAD + "".join(SEED) + line(5, 90_000, 9, 60, 60) + line(6, 90_000, 1, 60, -1)
+    )
     (tmp_path / "sacct.txt").write_text(ACCOUNTING)
     return ask
 
@@ -64,20 +73,44 @@ def test_what_people_see(name: str, ask: Run) -> None:
         ("why 2 --trace seed.swf --no-advice", "it changes nothing of a job of a trace", 2),
         ("why two --trace seed.swf", "'two' is no job of a trace", 2),
         ("why 99 --trace seed.swf", "there is no job 99 in this trace", 3),
-        ("why 5 --trace seed.swf", "job 5 is not simulated: more processors than the machine has", 3),
+        (
+            "why 5 --trace seed.swf",
+            "job 5 is not simulated: more processors than the machine has",
+            3,
+        ),
         ("why 6 --trace seed.swf", "job 6 is not simulated: never ran", 3),
-        ("why 4 --trace seed.swf", "job 4 did not wait: under easy it started when it came, at 2001-09-09T01:47:02Z", 3),
-        ("why 3 --trace seed.swf --at 0", "job 3 was not there yet: it came at 2001-09-09T01:47:01Z, second 1 of the trace", 2),
-        ("why 2 --trace seed.swf --at 10800", "job 2 does not wait any more: under easy it started at 2001-09-09T04:47:00Z", 2),
+        (
+            "why 4 --trace seed.swf",
+            "job 4 did not wait: under easy it started when it came, at 2001-09-09T01:47:02Z",
+            3,
+        ),
+        (
+            "why 3 --trace seed.swf --at 0",
+            "job 3 was not there yet: it came at 2001-09-09T01:47:01Z, second 1 of the trace",
+            2,
+        ),
+        (
+            "why 2 --trace seed.swf --at 10800",
+            "job 2 does not wait any more: under easy it started at 2001-09-09T04:47:00Z",
+            2,
+        ),
         ("why 2 --trace seed.swf --at soon", "--at", 2),
         ("why 2 --trace seed.swf --policy ezzy", "there is no policy 'ezzy'", 3),
         ("why 2 --trace seed.swf --policy lost.toml", "cannot read lost.toml", 3),
-        ("why 2 --trace seed.swf --policy credit.toml", "credit goes by the credit that is left, and there is no bank here", 2),
+        (
+            "why 2 --trace seed.swf --policy credit.toml",
+            "credit goes by the credit that is left, and there is no bank here",
+            2,
+        ),
         ("why 2 --trace seed.swf --procs 0", "is not a whole number from 1 on", 2),
         ("why 2 --trace seed.swf --runs 9", "from 10 to 10000", 2),
         ("why 2 --trace sacct.txt", "--procs", 2),
         ("why 2 --trace short.swf", "line 2: 3 columns", 2),
-        ("why 2 --trace twice.swf", "there are two jobs 2 in this trace, of second 0 and of second 95000", 2),
+        (
+            "why 2 --trace twice.swf",
+            "there are two jobs 2 in this trace, of second 0 and of second 95000",
+            2,
+        ),
     ],
 )
 def test_what_cannot_be_is_told(ask: Run, tmp_path: Path, words: str, told: str, code: int) -> None:
@@ -90,27 +123,45 @@ def test_what_cannot_be_is_told(ask: Run, tmp_path: Path, words: str, told: str,
 
 def test_the_same_question_has_the_same_answer_and_another_seed_other_rehearsals(ask: Run) -> None:
     def likely(words: str) -> object:
-        return json.loads(ask(f"why 120 --trace week.swf --policy fcfs --json {words}").out)["data"][0]["likely"]
+        return json.loads(ask(f"why 120 --trace week.swf --policy fcfs --json {words}").out)[
+            "data"
+        ][0]["likely"]
 
     assert likely("") == likely("--seed 1")
     assert likely("--runs 10") != likely("--runs 10 --seed 2")
-    assert json.loads(ask("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][0]["likely"]["rehearsals"] == 10
+    assert (
+        json.loads(ask("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][0][
+            "likely"
+        ]["rehearsals"]
+        == 10
+    )
 
 
 def test_where_there_is_no_range_it_is_told_why(ask: Run, tmp_path: Path) -> None:
     """Before the last job each of 15,000 has the machine for a minute: more passes than a rehearsal may take."""
-    (tmp_path / "long.swf").write_text("; MaxProcs: 1\n" + "".join(line(number, 0, 1, 60, 60) for number in range(1, 15_003)))
+    (tmp_path / "long.swf").write_text(
+        "; MaxProcs: 1\n" + "".join(line(number, 0, 1, 60, 60) for number in range(1, 15_003))
+    )
     document = json.loads(ask("why 15002 --trace long.swf --policy fcfs --runs 10 --json").out)
     assert document["data"][0]["likely"] is None
-    assert document["warnings"] == ["no likely start: with 15,000 jobs ahead it is too far off to be rehearsed here"]
+    assert document["warnings"] == [
+        "no likely start: with 15,000 jobs ahead it is too far off to be rehearsed here"
+    ]
 
 
 @pytest.mark.parametrize(("policy", "sooner"), [("fifo", "-p short"), ("fcfs", None)])
-def test_another_partition_is_tried_where_they_wait_apart(ask: Run, tmp_path: Path, policy: str, sooner: str | None) -> None:
+def test_another_partition_is_tried_where_they_wait_apart(
+    ask: Run, tmp_path: Path, policy: str, sooner: str | None
+) -> None:
     """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 nobody waits."""
     there = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]
-    jobs = [line(number, number, wanted, 60, 60).replace(" 1 1 -1 -1", f" 1 {partition} -1 -1") for number, wanted, partition in there]
-    (tmp_path / "apart.swf").write_text(f"; MaxProcs: 8\n; Partition: 1 long\n; Partition: 2 short\n{''.join(jobs)}")
+    jobs = [
+        line(number, number, wanted, 60, 60).replace(" 1 1 -1 -1", f" 1 {partition} -1 -1")
+        for number, wanted, partition in there
+    ]
+    (tmp_path / "apart.swf").write_text(
+        f"; MaxProcs: 8\n; Partition: 1 long\n; Partition: 2 short\n{''.join(jobs)}"
+    )
     found = json.loads(ask(f"why 4 --trace apart.swf --policy {policy} --json").out)["data"][0]
     assert (found["suggestion"] and found["suggestion"]["option"]) == sooner
     assert found["tried"] == (["-p short", "-n 1"] if policy == "fifo" else ["-n 1"])
@@ -123,7 +174,10 @@ def test_a_suggestion_comes_true_when_the_job_is_sent_so(ask: Run, tmp_path: Pat
     other = (SEED[0], SEED[1], line(3, 1, 4, 179 * 60, 7_200), SEED[3])
     (tmp_path / "other.swf").write_text(HEAD + "".join(other))
     said = ask("why 3 --trace other.swf")
-    assert "job 3 did not wait: under easy it started when it came, at 2001-09-09T01:47:01Z" in " ".join(said.err.split())
+    assert (
+        "job 3 did not wait: under easy it started when it came, at 2001-09-09T01:47:01Z"
+        in " ".join(said.err.split())
+    )
 
 
 def test_what_a_policys_file_says_in_vain_is_told_here_too(ask: Run, tmp_path: Path) -> None:
@@ -131,6 +185,6 @@ def test_what_a_policys_file_says_in_vain_is_told_here_too(ask: Run, tmp_path: P
     told = ask("why 120 --trace week.swf --policy vain.toml")
     assert told.code == 0
     assert told.err == "policy vain: not simulated, and passed over: bf_licenses\n"
-    assert json.loads(ask("why 120 --trace week.swf --policy vain.toml --json").out)["warnings"] == [
-        "policy vain: not simulated, and passed over: bf_licenses"
-    ]
+    assert json.loads(ask("why 120 --trace week.swf --policy vain.toml --json").out)[
+        "warnings"
+    ] == ["policy vain: not simulated, and passed over: bf_licenses"]

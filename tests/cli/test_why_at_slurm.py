@@ -26,7 +26,9 @@ FOLDER = GOLDEN / "why-at-slurm"
 QUEUE = GOLDEN / "slurm-22.05" / "queue"
 JOBS = {
     name: job
-    for job, name in re.findall(r"(?m)^JobId=(\d+) .*?JobName=(\S+) .*?JobState=PENDING", (QUEUE / "jobs.txt").read_text())
+    for job, name in re.findall(
+        r"(?m)^JobId=(\d+) .*?JobName=(\S+) .*?JobState=PENDING", (QUEUE / "jobs.txt").read_text()
+    )
     if name != "sbatch"
 }
 """Those that waited, by name."""
@@ -62,7 +64,11 @@ def test_the_reason_is_the_one_that_slurmctld_had(ask: Run, name: str) -> None:
 
 def test_for_programs(ask: Run) -> None:
     document = json.loads(ask(JOBS["second"], "--json", "--no-likely").out)
-    assert (document["schema"], document["cluster"], document["warnings"]) == ("fairbank.why/1", "lab", [])
+    assert (document["schema"], document["cluster"], document["warnings"]) == (
+        "fairbank.why/1",
+        "lab",
+        [],
+    )
     (data,) = document["data"]
     assert (data["job"], data["user"], data["partitions"]) == (JOBS["second"], "dave", ["cpu"])
     assert data["position"] is None or data["position"] <= data["waiting"]
@@ -70,7 +76,10 @@ def test_for_programs(ask: Run) -> None:
 
 def test_a_task_of_an_array_has_the_name_that_squeue_gives_it(ask: Run) -> None:
     number = JOBS["tasks"]
-    assert json.loads(ask(f"{number}_9", "--json", "--no-likely").out)["data"][0]["job"] == f"{number}_9"
+    assert (
+        json.loads(ask(f"{number}_9", "--json", "--no-likely").out)["data"][0]["job"]
+        == f"{number}_9"
+    )
     assert json.loads(ask(number, "--json", "--no-likely").out)["data"][0]["job"] == f"{number}_1"
 
 
@@ -93,13 +102,37 @@ def test_the_likely_start_may_be_left_out(ask: Run) -> None:
         (None, (), []),
         (Untold.NO_TURN, (), ["no likely start: it does not stand in the queue (BeginTime)"]),
         (Untold.TOO_FAR, (), ["no likely start: it is too far off to be rehearsed here"]),
-        (Untold.TOO_FAR, (1,), ["no likely start: with 1 job ahead it is too far off to be rehearsed here"]),
-        (Untold.TOO_FAR, (1, 2), ["no likely start: with 2 jobs ahead it is too far off to be rehearsed here"]),
-        (Untold.KEPT, (1,), ["no likely start: as far as the rehearsals went, BeginTime kept it waiting"]),
+        (
+            Untold.TOO_FAR,
+            (1,),
+            ["no likely start: with 1 job ahead it is too far off to be rehearsed here"],
+        ),
+        (
+            Untold.TOO_FAR,
+            (1, 2),
+            ["no likely start: with 2 jobs ahead it is too far off to be rehearsed here"],
+        ),
+        (
+            Untold.KEPT,
+            (1,),
+            ["no likely start: as far as the rehearsals went, BeginTime kept it waiting"],
+        ),
     ],
 )
-def test_why_there_is_no_range(untold: Untold | None, ahead: tuple[int, ...], words: list[str]) -> None:
-    found = Why(number=3, code="BeginTime", headline="", checks=(), position=None, ahead=ahead, waiting=2, expected=None, untold=untold)
+def test_why_there_is_no_range(
+    untold: Untold | None, ahead: tuple[int, ...], words: list[str]
+) -> None:
+    found = Why(
+        number=3,
+        code="BeginTime",
+        headline="",
+        checks=(),
+        position=None,
+        ahead=ahead,
+        waiting=2,
+        expected=None,
+        untold=untold,
+    )
     assert list(without_range(found)) == words
 
 
@@ -109,12 +142,17 @@ def test_without_accounting_there_is_no_likely_start(ask: Run, tmp_path: Path) -
     history.write_text("")
     said = ask(JOBS["gpus"], folder=tmp_path / "some")
     assert said.code == 0
-    assert "no likely start: accounting has no job with a time limit that ended in the last 14 days" in " ".join(said.err.split())
+    assert (
+        "no likely start: accounting has no job with a time limit that ended in the last 14 days"
+        in " ".join(said.err.split())
+    )
     history.unlink()
     said = ask(JOBS["gpus"], "--json", folder=tmp_path / "some")
     document = json.loads(said.out)
     assert (said.code, document["data"][0]["likely"]) == (0, None)
-    assert [warning.split(" in ")[0] for warning in document["warnings"]] == ["no likely start: there is no history.txt"]
+    assert [warning.split(" in ")[0] for warning in document["warnings"]] == [
+        "no likely start: there is no history.txt"
+    ]
 
 
 def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) -> None:
@@ -167,7 +205,9 @@ def test_each_dependency_is_told_with_what_the_job_does(
 ) -> None:
     copytree(QUEUE, tmp_path / "some")
     jobs = tmp_path / "some" / "jobs.txt"
-    jobs.write_text(jobs.read_text().replace("Dependency=afterok:1(unfulfilled)", f"Dependency={text}"))
+    jobs.write_text(
+        jobs.read_text().replace("Dependency=afterok:1(unfulfilled)", f"Dependency={text}")
+    )
     said = ask(JOBS["after"], "--json", "--no-likely", "--no-advice", folder=tmp_path / "some")
     if headline is None:
         assert (said.code, "can start" in said.err) == (7, True)
@@ -179,17 +219,26 @@ def test_each_dependency_is_told_with_what_the_job_does(
     ]
 
 
-def test_a_dependency_that_can_never_be_met_is_told_with_how_the_job_ended(ask: Run, tmp_path: Path) -> None:
+def test_a_dependency_that_can_never_be_met_is_told_with_how_the_job_ended(
+    ask: Run, tmp_path: Path
+) -> None:
     copytree(QUEUE, tmp_path / "some")
     jobs = tmp_path / "some" / "jobs.txt"
     text = jobs.read_text().replace(
-        "Reason=Dependency Dependency=afterok:1(unfulfilled)", "Reason=DependencyNeverSatisfied Dependency=afterok:2(failed)"
+        "Reason=Dependency Dependency=afterok:1(unfulfilled)",
+        "Reason=DependencyNeverSatisfied Dependency=afterok:2(failed)",
     )
     jobs.write_text(re.sub(r"(?m)^(JobId=2 .*) JobState=RUNNING ", r"\1 JobState=TIMEOUT ", text))
     said = ask(JOBS["after"], "--no-likely", "--no-advice", folder=tmp_path / "some")
     told = " ".join(said.out.split())
-    assert "Job 10 waits for what can never be any more, that job 2 has ended well (DependencyNeverSatisfied)." in told
-    assert "x dependencies: job 2 has ended well: can never be any more, it ended as TIMEOUT; so it will never start as it is: " in told
+    assert (
+        "Job 10 waits for what can never be any more, that job 2 has ended well (DependencyNeverSatisfied)."
+        in told
+    )
+    assert (
+        "x dependencies: job 2 has ended well: can never be any more, it ended as TIMEOUT; so it will never start as it is: "
+        in told
+    )
 
 
 # --- what the bank says ---
@@ -201,7 +250,9 @@ def of_bank(tmp_path: Path) -> Path:
     other = tmp_path / "darwin"
     copytree(QUEUE, other)
     for path in other.glob("*.txt"):
-        text = re.sub(r"(Partitions?|PartitionName)=cpu\b", r"\1=idle-std", path.read_text()).replace("wg_chem", "chem_qmc")
+        text = re.sub(
+            r"(Partitions?|PartitionName)=cpu\b", r"\1=idle-std", path.read_text()
+        ).replace("wg_chem", "chem_qmc")
         path.write_text(re.sub(r"(ClusterName +)= lab", r"\1= darwin", text))
     return other
 
@@ -209,10 +260,14 @@ def of_bank(tmp_path: Path) -> Path:
 def test_the_bank_says_what_it_would_hold_and_has(ask: Run, bank: Bank, of_bank: Path) -> None:
     said = ask(JOBS["second"], "--no-likely", "--no-advice", "--server", bank.unix, folder=of_bank)
     assert (said.code, said.err) == (0, "")
-    assert "ok funds: needs a hold of 0.16 SU, available 59,408 of chem_qmc/cpu" in " ".join(said.out.split())
+    assert "ok funds: needs a hold of 0.16 SU, available 59,408 of chem_qmc/cpu" in " ".join(
+        said.out.split()
+    )
 
 
-def test_a_bank_that_knows_nothing_of_the_project(ask: Run, bank: Bank, surroundings: pytest.MonkeyPatch) -> None:
+def test_a_bank_that_knows_nothing_of_the_project(
+    ask: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+) -> None:
     surroundings.setenv("FAIRBANK_SERVER", bank.unix)
     said = ask(JOBS["second"], "--no-likely", "--no-advice")
     assert said.code == 0
@@ -221,7 +276,15 @@ def test_a_bank_that_knows_nothing_of_the_project(ask: Run, bank: Bank, surround
 
 
 def test_a_bank_that_does_not_answer(ask: Run, of_bank: Path, tmp_path: Path) -> None:
-    said = ask(JOBS["second"], "--no-likely", "--no-advice", "--json", "--server", f"unix:{tmp_path}/none.sock", folder=of_bank)
+    said = ask(
+        JOBS["second"],
+        "--no-likely",
+        "--no-advice",
+        "--json",
+        "--server",
+        f"unix:{tmp_path}/none.sock",
+        folder=of_bank,
+    )
     document = json.loads(said.out)
     assert said.code == 0
     assert not [check for check in document["data"][0]["checks"] if check["what"] == "funds"]
@@ -252,7 +315,9 @@ def test_what_is_no_job(ask: Run) -> None:
     assert "'render' is no job id" in said.err
 
 
-def test_no_slurm_here(surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_no_slurm_here(
+    surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     surroundings.setenv("PATH", str(tmp_path))
     said = runner(main.run, capsys)("why", 7, works=Works())
     assert (said.code, said.out) == (6, "")

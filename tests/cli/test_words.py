@@ -15,7 +15,13 @@ from tests.cli.conftest import Run
 from tests.cli.paper import PaperWorks
 
 CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
-ELSEWHERE = {"replay", "simulate", "demo", "share", "prio"}  # these would run for seconds, or ask a Slurm
+ELSEWHERE = {
+    "replay",
+    "simulate",
+    "demo",
+    "share",
+    "prio",
+}  # these would run for seconds, or ask a Slurm
 
 
 @pytest.mark.parametrize(
@@ -62,7 +68,9 @@ def test_every_command_explains_itself(fairbank: Run, name: str) -> None:
     assert said.out.startswith(f"fairbank {name}: ")
     assert fairbank("help", name).out == said.out
     if "Verbs:" in said.out:
-        verbs = [line.split()[0] for line in said.out.split("Verbs:\n")[1].split("\n\n")[0].splitlines()]
+        verbs = [
+            line.split()[0] for line in said.out.split("Verbs:\n")[1].split("\n\n")[0].splitlines()
+        ]
         pages = [fairbank(name, verb, "--help").out for verb in verbs]
     else:
         pages = [said.out]
@@ -73,8 +81,14 @@ def test_every_command_explains_itself(fairbank: Run, name: str) -> None:
 
 def test_the_usage_shows_all_that_must_be_said(fairbank: Run) -> None:
     page = fairbank("alloc", "create", "--help").out
-    assert "Usage: fairbank alloc create -A PROJECT -r NAME --end TIME --reason TEXT [OPTIONS]\n" in page
-    assert "Usage: fairbank deposit ALLOC AMOUNT --reason TEXT [OPTIONS]\n" in fairbank("deposit", "--help").out
+    assert (
+        "Usage: fairbank alloc create -A PROJECT -r NAME --end TIME --reason TEXT [OPTIONS]\n"
+        in page
+    )
+    assert (
+        "Usage: fairbank deposit ALLOC AMOUNT --reason TEXT [OPTIONS]\n"
+        in fairbank("deposit", "--help").out
+    )
 
 
 def test_the_table_is_whole(fairbank: Run) -> None:
@@ -87,11 +101,20 @@ def test_the_table_is_whole(fairbank: Run) -> None:
 
 def test_options_may_stand_before_the_command(fairbank: Run) -> None:
     assert fairbank("--json", "balance").out == fairbank("balance", "--json").out
-    assert fairbank("--units", "m", "-P", "balance", "-n").out == fairbank("balance", "-n", "--units", "m", "-P").out
+    assert (
+        fairbank("--units", "m", "-P", "balance", "-n").out
+        == fairbank("balance", "-n", "--units", "m", "-P").out
+    )
 
 
 def test_nobody_there_is_exit_6_with_the_way_out(fairbank: Run) -> None:
-    for words in (["balance"], [], ["status"], ["deposit", "1", "1", "--reason", "x"], ["jobs", "--refused"]):
+    for words in (
+        ["balance"],
+        [],
+        ["status"],
+        ["deposit", "1", "1", "--reason", "x"],
+        ["jobs", "--refused"],
+    ):
         said = fairbank(*words, "--server", "unix:/nowhere/bank.sock")
         assert (said.code, said.out) == (6, "")
         assert "fairbank serve" in said.err
@@ -100,7 +123,13 @@ def test_nobody_there_is_exit_6_with_the_way_out(fairbank: Run) -> None:
 
 @pytest.mark.parametrize(
     ("trouble", "code"),
-    [(Trouble("x"), 1), (Unreachable("x"), 6), (Conflict("x", field="f", remedy="r"), 7), (Corrupt("x"), 8), (KeyError("x"), 1)],
+    [
+        (Trouble("x"), 1),
+        (Unreachable("x"), 6),
+        (Conflict("x", field="f", remedy="r"), 7),
+        (Corrupt("x"), 8),
+        (KeyError("x"), 1),
+    ],
 )
 def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: Trouble, code: int) -> None:
     said = fairbank("doctor", works=PaperWorks(trouble=trouble))
@@ -108,11 +137,16 @@ def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: Trouble, code: in
     assert said.out == ""
 
 
-def test_a_bug_is_one_sentence_unless_somebody_wants_it_all(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_one_sentence_unless_somebody_wants_it_all(
+    fairbank: Run, surroundings: pytest.MonkeyPatch
+) -> None:
     works = PaperWorks(trouble=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
     said = fairbank("doctor", works=works)
     assert said.code == 1
-    assert said.err.splitlines()[0] == "fairbank: this should not have happened: ZeroDivisionError: a\\x1b[31m"
+    assert (
+        said.err.splitlines()[0]
+        == "fairbank: this should not have happened: ZeroDivisionError: a\\x1b[31m"
+    )
     assert "FAIRBANK_DEBUG=1" in said.err
 
 
@@ -128,7 +162,9 @@ def test_whoever_stops_reading_is_not_scolded(fairbank: Run) -> None:
 SAID = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o +ALLOC --json --csv -P -n -l -v -q -t -p
     --limit --watch --by --help -S now-7days 1 2 99 chem_qmc 61001 --reason x --dry-run --units m --threshold bash -- --as --progress"""
 words = st.one_of(
-    st.sampled_from([entry.name for entry in COMMANDS if entry.name not in ELSEWHERE]), st.sampled_from(SAID.split()), st.text(max_size=8)
+    st.sampled_from([entry.name for entry in COMMANDS if entry.name not in ELSEWHERE]),
+    st.sampled_from(SAID.split()),
+    st.text(max_size=8),
 )
 
 

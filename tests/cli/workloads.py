@@ -13,7 +13,9 @@ HEAD = "; MaxProcs: 8\n"
 
 def lay_out(folder: Path) -> None:
     """A week of work on 32 processors, a trace with every kind of dirt, what sacct printed; shares of them, and policies."""
-    centre = Centre(pools=(Pool("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0)
+    centre = Centre(
+        pools=(Pool("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0
+    )
     (folder / "week.swf").write_text("".join(write(*month(centre, seed=5))))
     (folder / "shares.csv").write_text("account,shares\n1,50\n2,30\n3,20\n")
     (folder / "dirt.swf").write_text(HEAD + "".join(DIRT))
@@ -25,8 +27,18 @@ def lay_out(folder: Path) -> None:
     (folder / "nodes.swf").write_text("; MaxNodes: 8\n" + (folder / "week.swf").read_text())
 
 
-def line(number: int, submit: int = 0, run: int = 10, given: int = -1, wanted: int = 1, limit: int = 20, status: int = 1) -> str:
-    return f"{number} {submit} -1 {run} {given} -1 -1 {wanted} {limit} -1 {status} 7 7 -1 1 1 -1 -1\n"
+def line(
+    number: int,
+    submit: int = 0,
+    run: int = 10,
+    given: int = -1,
+    wanted: int = 1,
+    limit: int = 20,
+    status: int = 1,
+) -> str:
+    return (
+        f"{number} {submit} -1 {run} {given} -1 -1 {wanted} {limit} -1 {status} 7 7 -1 1 1 -1 -1\n"
+    )
 
 
 DIRT = (

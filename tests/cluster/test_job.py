@@ -12,7 +12,11 @@ from fairbank.values.trouble import Malformed
 
 
 def test_a_run_is_never_the_job_id_alone() -> None:
-    before, after_wrap, requeued = Run("darwin", 7, 1_000), Run("darwin", 7, 9_000), Run("darwin", 7, 1_000, restart=1)
+    before, after_wrap, requeued = (
+        Run("darwin", 7, 1_000),
+        Run("darwin", 7, 9_000),
+        Run("darwin", 7, 1_000, restart=1),
+    )
     assert len({before, after_wrap, requeued, Run("caviness", 7, 1_000)}) == 4
     assert str(requeued) == "darwin/7@1000.1"
 

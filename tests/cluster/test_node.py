@@ -14,9 +14,22 @@ from fairbank.values.trouble import Malformed
 
 
 def test_a_node_says_what_it_has_and_whether_it_may_be_used() -> None:
-    node = Node(name="lx1", cpus=33, threads=2, memory=4096, gpus=(Gpus("a100", 4),), features=frozenset({"1200MHz"}))
+    node = Node(
+        name="lx1",
+        cpus=33,
+        threads=2,
+        memory=4096,
+        gpus=(Gpus("a100", 4),),
+        features=frozenset({"1200MHz"}),
+    )
     assert node.cores == 16
-    assert [state for state in State if not state.usable] == [State.DRAINED, State.FAILED, State.DOWN, State.NOT_RESPONDING, State.FUTURE]
+    assert [state for state in State if not state.usable] == [
+        State.DRAINED,
+        State.FAILED,
+        State.DOWN,
+        State.NOT_RESPONDING,
+        State.FUTURE,
+    ]
     assert State.UP.penalty < State.POWERING_UP.penalty < State.POWERED_DOWN.penalty
 
 
@@ -71,7 +84,12 @@ def test_a_job_that_contradicts_itself_is_told_how(said: dict[str, Any], field: 
 
 
 def reservation(**said: Any) -> Reservation:
-    whole: dict[str, Any] = {"name": "class", "nodes": ("n1",), "begin": Instant(100), "end": Instant(200)} | said
+    whole: dict[str, Any] = {
+        "name": "class",
+        "nodes": ("n1",),
+        "begin": Instant(100),
+        "end": Instant(200),
+    } | said
     return Reservation(**whole)
 
 
@@ -85,7 +103,10 @@ def test_a_reservation_is_for_those_it_names_from_its_beginning_to_its_end() -> 
     assert [theirs.over(Instant(at)) for at in (199, 200)] == [False, True]
 
 
-@pytest.mark.parametrize(("said", "field"), [({"name": ""}, "name"), ({"end": Instant(100)}, "end"), ({"nodes": ()}, "nodes")])
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [({"name": ""}, "name"), ({"end": Instant(100)}, "end"), ({"nodes": ()}, "nodes")],
+)
 def test_what_no_reservation_can_be_is_told(said: dict[str, Any], field: str) -> None:
     with pytest.raises(Malformed) as no:
         reservation(**said)

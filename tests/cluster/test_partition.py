@@ -31,7 +31,9 @@ def test_an_unknown_partition_is_answered_with_those_there_are() -> None:
     assert no.value.remedy == "there are: none"
 
 
-@pytest.mark.parametrize(("qos", "factor"), [(None, 1), ("", 1), ("normal", 1), ("idle", 0), ("urgent", Fraction(3, 2))])
+@pytest.mark.parametrize(
+    ("qos", "factor"), [(None, 1), ("", 1), ("normal", 1), ("idle", 0), ("urgent", Fraction(3, 2))]
+)
 def test_a_qos_that_nobody_priced_costs_the_plain_price(qos: str | None, factor: Fraction) -> None:
     assert DARWIN.qos_factor(qos) == factor
 

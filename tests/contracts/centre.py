@@ -11,7 +11,20 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.query import Page
 from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Amend, Asked, Charge, CreateProject, Deposit, Hold, IssueToken, Open, Release, Request, SetCap, SetMember
+from fairbank.bank.wish import (
+    Amend,
+    Asked,
+    Charge,
+    CreateProject,
+    Deposit,
+    Hold,
+    IssueToken,
+    Open,
+    Release,
+    Request,
+    SetCap,
+    SetMember,
+)
 from fairbank.cluster.job import Run
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Reader, Store
@@ -39,7 +52,15 @@ def project(name: str, number: int, **more: Any) -> CreateProject:
     return CreateProject(gname=name, gid=number, account=name, **more)
 
 
-def allocation(project: int, deposit: int = 1_000, *, resource: str = "cpu", start: int = START, end: int = END, **more: Any) -> Open:
+def allocation(
+    project: int,
+    deposit: int = 1_000,
+    *,
+    resource: str = "cpu",
+    start: int = START,
+    end: int = END,
+    **more: Any,
+) -> Open:
     return Open(
         project=project,
         resource=resource,
@@ -80,19 +101,43 @@ def charge(number: int, amount: int, **more: Any) -> Charge:
     )
 
 
-def late_charge(number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any) -> Charge:
+def late_charge(
+    number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any
+) -> Charge:
     """A charge of a run whose hold never arrived."""
     line = more.pop("line", (project,))
-    return charge(number, amount, line=line, resource="cpu", owner=owner, start=START, partition="standard", **more)
+    return charge(
+        number,
+        amount,
+        line=line,
+        resource="cpu",
+        owner=owner,
+        start=START,
+        partition="standard",
+        **more,
+    )
 
 
-def token(label: str = "laptop", uid: int = ALICE, scopes: tuple[str, ...] = ("agent:darwin", "read"), expires: int = END) -> IssueToken:
-    return IssueToken(digest=b"\x00\xff'\\" + label.encode(), uid=uid, label=label, scopes=scopes, expires=Instant(expires))
+def token(
+    label: str = "laptop",
+    uid: int = ALICE,
+    scopes: tuple[str, ...] = ("agent:darwin", "read"),
+    expires: int = END,
+) -> IssueToken:
+    return IssueToken(
+        digest=b"\x00\xff'\\" + label.encode(),
+        uid=uid,
+        label=label,
+        scopes=scopes,
+        expires=Instant(expires),
+    )
 
 
 def deposits(count: int) -> list[Deposit]:
     """So many small ones for chemistry, each under a key of its own, to make a batch large."""
-    return [Deposit(allocation=2, amount=SuMinutes(1), key=f"other{number}") for number in range(count)]
+    return [
+        Deposit(allocation=2, amount=SuMinutes(1), key=f"other{number}") for number in range(count)
+    ]
 
 
 def fill(store: Store) -> None:
@@ -103,17 +148,49 @@ def fill(store: Store) -> None:
 
 def grown(store: Store) -> Store:
     """Physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology (3) with none; and runs of all kinds."""
-    granted(store, project("physics", 100), project("chemistry", 200), project("biology", 300, parent=1))
-    granted(store, SetMember(project=1, uid=ALICE, role=Role.PI), SetMember(project=1, uid=BOB, role=Role.MEMBER))
+    granted(
+        store, project("physics", 100), project("chemistry", 200), project("biology", 300, parent=1)
+    )
+    granted(
+        store,
+        SetMember(project=1, uid=ALICE, role=Role.PI),
+        SetMember(project=1, uid=BOB, role=Role.MEMBER),
+    )
     granted(store, SetMember(project=2, uid=BOB, role=Role.COORDINATOR))
-    granted(store, allocation(1, 1_000, start=START, end=END), allocation(1, 2_000, start=END, end=2 * END, category="annual"))
-    granted(store, allocation(1, 300, resource="gpu", shared=True), allocation(2, 500, category="annual"))
-    granted(store, Amend(allocation=4, project=2, resource="cpu", event=AllocationEvent.FREEZE), at=START + 5)
+    granted(
+        store,
+        allocation(1, 1_000, start=START, end=END),
+        allocation(1, 2_000, start=END, end=2 * END, category="annual"),
+    )
+    granted(
+        store,
+        allocation(1, 300, resource="gpu", shared=True),
+        allocation(2, 500, category="annual"),
+    )
+    granted(
+        store,
+        Amend(allocation=4, project=2, resource="cpu", event=AllocationEvent.FREEZE),
+        at=START + 5,
+    )
     granted(store, SetCap(allocation=1, uid=BOB, cap=SuMinutes(400)))
-    granted(store, hold(1, 100), hold(2, 50, owner=BOB, partition="large"), hold(3, 30, resource="gpu", start=START + 50), at=START + 10)
+    granted(
+        store,
+        hold(1, 100),
+        hold(2, 50, owner=BOB, partition="large"),
+        hold(3, 30, resource="gpu", start=START + 50),
+        at=START + 10,
+    )
     granted(store, hold(4, 10, start=START + 60, until=START + 61), charge(1, 55), at=START + 20)
-    granted(store, Release(run=job(2), ended=Instant(START + 30), outcome="NODE_FAIL"), at=START + 30)
-    ask(store, hold(5, 9_999), hold(6, 1, owner=CAROL, project=3), hold(7, 1, owner=CAROL, project=2), at=START + 40)
+    granted(
+        store, Release(run=job(2), ended=Instant(START + 30), outcome="NODE_FAIL"), at=START + 30
+    )
+    ask(
+        store,
+        hold(5, 9_999),
+        hold(6, 1, owner=CAROL, project=3),
+        hold(7, 1, owner=CAROL, project=2),
+        at=START + 40,
+    )
     return store
 
 

@@ -32,4 +32,8 @@ def one_by_one(store: Store, *wishes: Request) -> Clerk:
 
 
 def waiting(place: Place) -> bool:
-    return bool(place.run("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"))
+    return bool(
+        place.run(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+    )

@@ -90,7 +90,9 @@ def store(place: Place) -> Store:
 
 
 @pytest.fixture(scope="module", params=EVERYWHERE)
-def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
     """The centre that has grown, in each kind of store. Only to be read."""
     for place in places(request.param, request, tmp_path_factory.mktemp("queries")):
         yield grown(place.open())
@@ -99,7 +101,12 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def over(store: Store) -> Store:
     """Two projects; the allocation of the first is over, and a run of it was charged."""
-    granted(store, project("physics", 5001), project("chemistry", 5002), SetMember(project=1, uid=ALICE, role=Role.PI))
+    granted(
+        store,
+        project("physics", 5001),
+        project("chemistry", 5002),
+        SetMember(project=1, uid=ALICE, role=Role.PI),
+    )
     granted(store, allocation(1, end=2_000), hold(1, 60))
     granted(store, charge(1, 30))
     return store

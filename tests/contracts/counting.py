@@ -49,6 +49,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
 def taken(seen: Statements) -> int:
     """How many there were; then the counting begins anew."""
     apart = [" ".join(statement.split())[:30] for statement in seen]
-    count = sum(not kind.startswith(("BEGIN", "COMMIT", "ROLLBACK", "PRAGMA", "--")) for kind, _ in groupby(apart))
+    count = sum(
+        not kind.startswith(("BEGIN", "COMMIT", "ROLLBACK", "PRAGMA", "--"))
+        for kind, _ in groupby(apart)
+    )
     seen.clear()
     return count

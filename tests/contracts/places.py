@@ -24,7 +24,12 @@ class Place:
     def __enter__(self) -> Place:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for store in self._opened:
             store.close()
         for engine in self._engines:
@@ -53,5 +58,9 @@ class Place:
 
     def _administrator(self) -> Engine:
         if not self._engines:
-            self._engines.append(create_engine(self.url) if self.is_postgres else create_engine(self.url, module=driver))
+            self._engines.append(
+                create_engine(self.url)
+                if self.is_postgres
+                else create_engine(self.url, module=driver)
+            )
         return self._engines[0]

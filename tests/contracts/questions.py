@@ -43,7 +43,9 @@ some_projects = st.frozensets(st.integers(0, 6), max_size=4)
 projects = st.none() | some_projects
 some_ids = st.none() | st.frozensets(st.integers(0, 60), max_size=8)
 sights = st.just(Sight(everything=True)) | st.builds(Sight, uid=owners, projects=some_projects)
-pages = st.builds(Page, limit=st.integers(0, 9), after=st.none() | st.integers(0, 60), newest_first=st.booleans())
+pages = st.builds(
+    Page, limit=st.integers(0, 9), after=st.none() | st.integers(0, 60), newest_first=st.booleans()
+)
 
 
 def _asking(question: str, *about: st.SearchStrategy[Any]) -> st.SearchStrategy[Question]:
@@ -56,13 +58,23 @@ def _every(query: type[Struct], **fields: st.SearchStrategy[Any]) -> st.SearchSt
     undrawn = set(query.__struct_fields__) - set(fields)
     assert not undrawn, f"{query.__name__} is never asked by {', '.join(sorted(undrawn))}"
     few = st.lists(st.sampled_from(sorted(set(fields) - {"sight"})), max_size=4, unique=True)
-    return few.flatmap(lambda chosen: st.builds(query, **{each: fields[each] for each in ("sight", *chosen)}))
+    return few.flatmap(
+        lambda chosen: st.builds(query, **{each: fields[each] for each in ("sight", *chosen)})
+    )
 
 
 questions: st.SearchStrategy[Question] = st.one_of(
     _asking(
         "projects",
-        _every(ProjectQuery, sight=sights, ids=some_ids, gname=names, gid=number, account=names, removed=st.none() | st.booleans()),
+        _every(
+            ProjectQuery,
+            sight=sights,
+            ids=some_ids,
+            gname=names,
+            gid=number,
+            account=names,
+            removed=st.none() | st.booleans(),
+        ),
         pages,
     ),
     _asking(
@@ -140,12 +152,24 @@ questions: st.SearchStrategy[Question] = st.one_of(
     _asking(
         "usage",
         _every(
-            UsageQuery, sight=sights, projects=projects, allocation=number, resource=resources, owner=owners, since=instant, until=instant
+            UsageQuery,
+            sight=sights,
+            projects=projects,
+            allocation=number,
+            resource=resources,
+            owner=owners,
+            since=instant,
+            until=instant,
         ),
         st.sampled_from([UsageBy.USER, UsageBy.ALLOCATION]),
         st.builds(GroupPage, limit=st.integers(0, 9), after=st.none() | wishes.uids),
     ),
-    _asking("usage", st.builds(UsageQuery, sight=sights, since=instant), st.sampled_from(UsageBy), st.just(GroupPage(3))),
+    _asking(
+        "usage",
+        st.builds(UsageQuery, sight=sights, since=instant),
+        st.sampled_from(UsageBy),
+        st.just(GroupPage(3)),
+    ),
     _asking("statement", st.integers(0, 9), ats, ats, pages),
     _asking("before", st.integers(0, 9), ats),
     _asking("users", st.frozensets(st.integers(0, 9), max_size=4), owners),
@@ -154,7 +178,11 @@ questions: st.SearchStrategy[Question] = st.one_of(
     _asking(
         "debits",
         _every(DebitQuery, sight=sights, projects=projects, allocation=number, owner=owners),
-        st.builds(DebitPage, limit=st.integers(0, 9), after=st.none() | st.tuples(st.integers(0, 9), wishes.uids)),
+        st.builds(
+            DebitPage,
+            limit=st.integers(0, 9),
+            after=st.none() | st.tuples(st.integers(0, 9), wishes.uids),
+        ),
     ),
     _asking("memberships", wishes.uids),
     _asking("run", wishes.runs),

@@ -16,19 +16,41 @@ from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Contention, Store
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import ALICE, BOB, CAROL, END, START, ask, charge, contents, deposits, fill, granted, hold, job, late_charge
+from tests.contracts.centre import (
+    ALICE,
+    BOB,
+    CAROL,
+    END,
+    START,
+    ask,
+    charge,
+    contents,
+    deposits,
+    fill,
+    granted,
+    hold,
+    job,
+    late_charge,
+)
 from tests.contracts.places import Place
 
 
 def test_a_job_number_may_be_used_again(store: Store) -> None:
     """On another cluster, after a requeue, after the numbers began anew: each is a run of its own."""
     fill(store)
-    runs = [job(1), job(1)._replace(cluster="caviness"), job(1)._replace(restart=1), job(1)._replace(submitted=901)]
+    runs = [
+        job(1),
+        job(1)._replace(cluster="caviness"),
+        job(1)._replace(restart=1),
+        job(1)._replace(submitted=901),
+    ]
     for run in runs:
         granted(store, hold(1, 10, run=run))
     granted(store, charge(1, 5, run=runs[1]))
     with store.reading() as reader:
-        assert {each.run: each.state for each in reader.scan_runs()} == dict.fromkeys(runs, RunState.HELD) | {runs[1]: RunState.CHARGED}
+        assert {each.run: each.state for each in reader.scan_runs()} == dict.fromkeys(
+            runs, RunState.HELD
+        ) | {runs[1]: RunState.CHARGED}
 
 
 def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
@@ -69,7 +91,9 @@ LIVES: dict[str, list[Request]] = {
 
 @pytest.mark.parametrize("life", LIVES)
 @pytest.mark.parametrize("together", [True, False])
-def test_a_report_that_comes_again_is_answered_with_the_entry_that_its_runs_row_names(store: Store, life: str, together: bool) -> None:
+def test_a_report_that_comes_again_is_answered_with_the_entry_that_its_runs_row_names(
+    store: Store, life: str, together: bool
+) -> None:
     """In the same batch, or read from the journal by another."""
     fill(store)
     *before, report = LIVES[life]
@@ -100,7 +124,11 @@ def test_a_requeued_run_is_another_run(store: Store) -> None:
 
 def test_the_same_batch_twice_is_one_batch(store: Store) -> None:
     fill(store)
-    wishes = (hold(1, 10, key="h1"), Deposit(allocation=2, amount=SuMinutes(5), key="d1"), charge(1, 3, key="c1"))
+    wishes = (
+        hold(1, 10, key="h1"),
+        Deposit(allocation=2, amount=SuMinutes(5), key="d1"),
+        charge(1, 3, key="c1"),
+    )
     first, before = granted(store, *wishes), contents(store)
     again = granted(store, *wishes)
     assert [each.entry for each in again] == [each.entry for each in first]

@@ -7,10 +7,32 @@ from typing import Any
 import pytest
 
 from fairbank.bank.entry import OFFICE, Entry, Kind
-from fairbank.bank.query import Debit, DebitPage, DebitQuery, EntryQuery, RefusalQuery, RunQuery, Sight
+from fairbank.bank.query import (
+    Debit,
+    DebitPage,
+    DebitQuery,
+    EntryQuery,
+    RefusalQuery,
+    RunQuery,
+    Sight,
+)
 from fairbank.bank.refusal import refusal_of
 from fairbank.store.contract import Store
-from tests.contracts.centre import ALICE, BOB, CAROL, END, PAGE, START, Look, allocation, charge, granted, hold, numbers, project
+from tests.contracts.centre import (
+    ALICE,
+    BOB,
+    CAROL,
+    END,
+    PAGE,
+    START,
+    Look,
+    allocation,
+    charge,
+    granted,
+    hold,
+    numbers,
+    project,
+)
 
 
 def told(entries: list[Entry]) -> list[str]:
@@ -33,7 +55,13 @@ REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
         ({"ids": frozenset({1})}, ["0 project"]),
         ({"sight": Sight(uid=CAROL)}, ["0 refusal", "4 refusal"]),
         ({"sight": Sight(uid=BOB)}, []),
-        ({"sight": Sight(uid=BOB, projects=frozenset({2})), "kinds": frozenset({Kind.REFUSAL, Kind.TERMS})}, ["4 terms", "4 refusal"]),
+        (
+            {
+                "sight": Sight(uid=BOB, projects=frozenset({2})),
+                "kinds": frozenset({Kind.REFUSAL, Kind.TERMS}),
+            },
+            ["4 terms", "4 refusal"],
+        ),
         ({"sight": Sight(uid=ALICE), "book": 1}, ["1 refusal"]),
         ({"sight": Sight(uid=ALICE, projects=frozenset({0, 2})), "book": OFFICE}, []),
         ({"sight": Sight(uid=CAROL, projects=frozenset({2})), "book": OFFICE}, ["0 refusal"]),
@@ -82,7 +110,9 @@ def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> N
 )
 def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
     found = Look(filled).refusals(RefusalQuery(**query), PAGE)
-    assert [refusal_of(each).run for each in found] == [f"darwin/{number}@900.0" for number in expected]
+    assert [refusal_of(each).run for each in found] == [
+        f"darwin/{number}@900.0" for number in expected
+    ]
     assert numbers(found) == sorted(numbers(found))
     assert found == Look(filled).refusals(RefusalQuery(ids=frozenset(numbers(found))), PAGE)
 
@@ -105,13 +135,23 @@ def test_debits_are_what_owners_were_charged(filled: Store) -> None:
 
 
 def test_debits_come_in_pages_however_many_there_are_in_an_allocation(store: Store) -> None:
-    granted(store, project("physics", 1), project("optics", 2), allocation(1, deposit=100), allocation(2, deposit=100))
+    granted(
+        store,
+        project("physics", 1),
+        project("optics", 2),
+        allocation(1, deposit=100),
+        allocation(2, deposit=100),
+    )
     for number in range(1, 8):
-        granted(store, hold(number, 5, project=number % 2 + 1, owner=1_000 + number), charge(number, 5))
+        granted(
+            store, hold(number, 5, project=number % 2 + 1, owner=1_000 + number), charge(number, 5)
+        )
     look, page, seen = Look(store), DebitPage(3), list[Debit]()
     while found := look.debits(DebitQuery(), page):
         assert len(found) <= 3
         seen += found
         page = DebitPage(3, (found[-1].allocation, found[-1].owner))
     owners = {1: (1_002, 1_004, 1_006), 2: (1_001, 1_003, 1_005, 1_007)}
-    assert [(each.allocation, each.owner) for each in seen] == [(number, uid) for number, uids in owners.items() for uid in uids]
+    assert [(each.allocation, each.owner) for each in seen] == [
+        (number, uid) for number, uids in owners.items() for uid in uids
+    ]

@@ -6,13 +6,36 @@ from typing import Any
 
 import msgspec
 
-from fairbank.bank.query import NO_QOS, PAGE_MAX, GroupPage, Page, RunQuery, Sight, Usage, UsageBy, UsageQuery
+from fairbank.bank.query import (
+    NO_QOS,
+    PAGE_MAX,
+    GroupPage,
+    Page,
+    RunQuery,
+    Sight,
+    Usage,
+    UsageBy,
+    UsageQuery,
+)
 from fairbank.bank.wish import Charge, Deposit, Lapse, Refund, Release
 from fairbank.cluster.particulars import Particulars
 from fairbank.store.contract import Store
 from fairbank.values.time import DAY, Instant
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import ALICE, BOB, CAROL, START, Look, allocation, charge, granted, hold, job, late_charge, project
+from tests.contracts.centre import (
+    ALICE,
+    BOB,
+    CAROL,
+    START,
+    Look,
+    allocation,
+    charge,
+    granted,
+    hold,
+    job,
+    late_charge,
+    project,
+)
 
 NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
 PAGE = Page()
@@ -30,7 +53,9 @@ def test_a_statement_and_its_opening_balance(store: Store) -> None:
     assert Look(store).before(77, since) is None
     assert Look(store).statement(77, since, until, PAGE) == []
     assert [each.amount for each in Look(store).statement(1, since, until, Page(1, after=4))] == [3]
-    assert [each.amount for each in Look(store).statement(1, since, until, Page(1, newest_first=True))] == [3]
+    assert [
+        each.amount for each in Look(store).statement(1, since, until, Page(1, newest_first=True))
+    ] == [3]
     assert len(Look(store).statement(1, Instant(0), Instant(2**40), PAGE)) == 7
 
 
@@ -51,7 +76,12 @@ def test_a_statement_adds_up_where_a_clock_was_put_back(store: Store) -> None:
 
 def test_usage_in_groups(store: Store) -> None:
     granted(store, project("physics", 100), project("chemistry", 200))
-    granted(store, allocation(1, end=2**40), allocation(2, end=2**40), allocation(2, resource="gpu", end=2**40))
+    granted(
+        store,
+        allocation(1, end=2**40),
+        allocation(2, end=2**40),
+        allocation(2, resource="gpu", end=2**40),
+    )
     runs = [
         (1, ALICE, 1, 10, NEW_YEAR - 1, "COMPLETED"),
         (2, ALICE, 1, 20, NEW_YEAR, "FAILED"),
@@ -59,15 +89,33 @@ def test_usage_in_groups(store: Store) -> None:
         (4, BOB, 2, 40, NEW_YEAR + DAY, "TIMEOUT"),
     ]
     for number, owner, of, amount, ended, outcome in runs:
-        granted(store, late_charge(number, amount, owner=owner, project=of, ended=ended, outcome=outcome, elapsed_seconds=number))
+        granted(
+            store,
+            late_charge(
+                number,
+                amount,
+                owner=owner,
+                project=of,
+                ended=ended,
+                outcome=outcome,
+                elapsed_seconds=number,
+            ),
+        )
     granted(store, Refund(run=job(3), amount=SuMinutes(5)), hold(9, 100))
 
     def groups(by: UsageBy, **query: Any) -> list[tuple[str | int, int, int, int, int]]:
         found: list[Usage] = Look(store).usage(UsageQuery(**query), by, GroupPage())
-        return [(each.group, each.runs, each.failed, each.charged, each.elapsed_seconds) for each in found]
+        return [
+            (each.group, each.runs, each.failed, each.charged, each.elapsed_seconds)
+            for each in found
+        ]
 
     assert groups(UsageBy.USER) == [(ALICE, 2, 1, 30, 3), (BOB, 2, 1, 65, 7)]
-    assert groups(UsageBy.DAY) == [("2025-12-31", 1, 0, 10, 1), ("2026-01-01", 1, 1, 20, 2), ("2026-01-02", 2, 1, 65, 7)]
+    assert groups(UsageBy.DAY) == [
+        ("2025-12-31", 1, 0, 10, 1),
+        ("2026-01-01", 1, 1, 20, 2),
+        ("2026-01-02", 2, 1, 65, 7),
+    ]
     assert groups(UsageBy.MONTH) == [("2025-12", 1, 0, 10, 1), ("2026-01", 3, 2, 85, 9)]
     assert groups(UsageBy.PARTITION) == [("standard", 4, 2, 95, 10)]
     assert groups(UsageBy.JOB) == [
@@ -76,14 +124,22 @@ def test_usage_in_groups(store: Store) -> None:
         ("darwin/3", 1, 0, 25, 3),
         ("darwin/4", 1, 1, 40, 4),
     ]
-    after = [each.group for each in Look(store).usage(UsageQuery(), UsageBy.JOB, GroupPage(2, "darwin/2"))]
+    after = [
+        each.group
+        for each in Look(store).usage(UsageQuery(), UsageBy.JOB, GroupPage(2, "darwin/2"))
+    ]
     assert after == ["darwin/3", "darwin/4"]
     assert groups(UsageBy.ALLOCATION) == [(1, 3, 1, 55, 6), (2, 1, 1, 40, 4)]
-    assert groups(UsageBy.USER, since=Instant(NEW_YEAR), until=Instant(NEW_YEAR + DAY)) == [(ALICE, 1, 1, 20, 2)]
+    assert groups(UsageBy.USER, since=Instant(NEW_YEAR), until=Instant(NEW_YEAR + DAY)) == [
+        (ALICE, 1, 1, 20, 2)
+    ]
     assert groups(UsageBy.USER, projects=frozenset({2})) == [(BOB, 1, 1, 40, 4)]
     assert groups(UsageBy.USER, allocation=1, owner=BOB) == [(BOB, 1, 0, 25, 3)]
     assert groups(UsageBy.USER, resource="gpu") == []
-    assert groups(UsageBy.USER, sight=Sight(uid=ALICE, projects=frozenset({2}))) == [(ALICE, 2, 1, 30, 3), (BOB, 1, 1, 40, 4)]
+    assert groups(UsageBy.USER, sight=Sight(uid=ALICE, projects=frozenset({2}))) == [
+        (ALICE, 2, 1, 30, 3),
+        (BOB, 1, 1, 40, 4),
+    ]
     assert groups(UsageBy.USER, sight=Sight()) == []
 
 
@@ -92,7 +148,13 @@ def test_usage_counts_what_ended_without_a_charge_too(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40), *(hold(number, 60) for number in range(1, 6)))
     ended: dict[str, Any] = {"ended": Instant(NEW_YEAR), "elapsed_seconds": 60}
-    granted(store, charge(1, 30, **ended), charge(2, 0, **ended), Release(run=job(3), outcome="NODE_FAIL", **ended), at=NEW_YEAR)
+    granted(
+        store,
+        charge(1, 30, **ended),
+        charge(2, 0, **ended),
+        Release(run=job(3), outcome="NODE_FAIL", **ended),
+        at=NEW_YEAR,
+    )
     granted(store, Lapse(run=job(4)), at=NEW_YEAR)
     (used,) = Look(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
     assert (used.runs, used.failed, used.charged, used.elapsed_seconds) == (3, 1, 30, 180)
@@ -104,8 +166,14 @@ def test_usage_by_qos(store: Store) -> None:
     qualities = (None, "normal", "high", "Long", "_night", "normal")
     for number, qos in enumerate(qualities, start=1):
         told = None if qos is None else Particulars(qos=qos)
-        granted(store, late_charge(number, number, particulars=told, ended=NEW_YEAR, elapsed_seconds=number))
-    granted(store, late_charge(7, 7, particulars=Particulars(name="relax"), ended=NEW_YEAR, elapsed_seconds=7))
+        granted(
+            store,
+            late_charge(number, number, particulars=told, ended=NEW_YEAR, elapsed_seconds=number),
+        )
+    granted(
+        store,
+        late_charge(7, 7, particulars=Particulars(name="relax"), ended=NEW_YEAR, elapsed_seconds=7),
+    )
     found: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage())
     assert [(each.group, each.runs, each.charged) for each in found] == [
         (NO_QOS, 2, 8),
@@ -114,18 +182,35 @@ def test_usage_by_qos(store: Store) -> None:
         ("high", 1, 3),
         ("normal", 2, 8),
     ]
-    pages = [Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage(2, after)) for after in (NO_QOS, "_night")]
-    assert [[each.group for each in page] for page in pages] == [["Long", "_night"], ["high", "normal"]]
+    pages = [
+        Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage(2, after))
+        for after in (NO_QOS, "_night")
+    ]
+    assert [[each.group for each in page] for page in pages] == [
+        ["Long", "_night"],
+        ["high", "normal"],
+    ]
 
 
 def test_a_run_keeps_the_qos_that_its_hold_told(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40))
     granted(store, hold(1, 60, particulars=Particulars(qos="high", cpus=8)))
-    granted(store, Charge(run=job(1), amount=SuMinutes(30), ended=Instant(NEW_YEAR), outcome="COMPLETED", elapsed_seconds=60))
+    granted(
+        store,
+        Charge(
+            run=job(1),
+            amount=SuMinutes(30),
+            ended=Instant(NEW_YEAR),
+            outcome="COMPLETED",
+            elapsed_seconds=60,
+        ),
+    )
     (run,) = Look(store).runs(RunQuery(), PAGE)
     assert run.particulars == Particulars(qos="high", cpus=8)
-    assert [each.group for each in Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage())] == ["high"]
+    assert [each.group for each in Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage())] == [
+        "high"
+    ]
 
 
 def test_usage_tells_how_well_it_was_used(store: Store) -> None:
@@ -137,7 +222,9 @@ def test_usage_tells_how_well_it_was_used(store: Store) -> None:
     granted(
         store,
         late_charge(1, 1_000, particulars=of_eight, **told),  # a quarter of 4,800
-        late_charge(2, 10, particulars=Particulars(cpus=1_000, cpu_seconds=700_000), **told),  # more than there was
+        late_charge(
+            2, 10, particulars=Particulars(cpus=1_000, cpu_seconds=700_000), **told
+        ),  # more than there was
         late_charge(3, 500, particulars=Particulars(cpus=8), **told),  # nobody told
         late_charge(4, 70, particulars=Particulars(cpu_seconds=7), **told),
         late_charge(5, 60, particulars=of_eight, ended=NEW_YEAR + DAY, elapsed_seconds=0),
@@ -145,10 +232,18 @@ def test_usage_tells_how_well_it_was_used(store: Store) -> None:
         Refund(run=job(1), amount=SuMinutes(400)),
     )
     used: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
-    assert [(each.cpu_seconds, each.given_seconds, each.wasted) for each in used] == [(601_200, 604_800, 450), (0, 600, 9)]
+    assert [(each.cpu_seconds, each.given_seconds, each.wasted) for each in used] == [
+        (601_200, 604_800, 450),
+        (0, 600, 9),
+    ]
     assert [each.waited_seconds for each in used] == [5 * (START - 900), START - 900]
     (month,) = Look(store).usage(UsageQuery(), UsageBy.MONTH, GroupPage())
-    assert (month.runs, month.cpu_seconds, month.given_seconds, month.wasted) == (6, 601_200, 605_400, 459)
+    assert (month.runs, month.cpu_seconds, month.given_seconds, month.wasted) == (
+        6,
+        601_200,
+        605_400,
+        459,
+    )
     first, second, third, *_ = Look(store).usage(UsageQuery(), UsageBy.JOB, GroupPage())
     assert [(each.group, each.given_seconds, each.wasted) for each in (first, second, third)] == [
         ("darwin/1", 4_800, 450),
@@ -171,16 +266,30 @@ def test_usage_tells_what_failed_early(store: Store) -> None:
     ]
     for number, owner, seconds, outcome, told in failing:
         ended = NEW_YEAR + number * DAY
-        run = late_charge(number, 1, owner=owner, ended=ended, outcome=outcome, elapsed_seconds=seconds, particulars=told)
+        run = late_charge(
+            number,
+            1,
+            owner=owner,
+            ended=ended,
+            outcome=outcome,
+            elapsed_seconds=seconds,
+            particulars=told,
+        )
         granted(store, run)
     by_user: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
-    assert [(each.group, each.early, each.early_exit) for each in by_user] == [(ALICE, 2, 127 * 256), (BOB, 2, None), (CAROL, 1, None)]
+    assert [(each.group, each.early, each.early_exit) for each in by_user] == [
+        (ALICE, 2, 127 * 256),
+        (BOB, 2, None),
+        (CAROL, 1, None),
+    ]
     (month,) = Look(store).usage(UsageQuery(owner=ALICE), UsageBy.MONTH, GroupPage())
     assert (month.early, month.early_exit) == (2, 127 * 256)
 
 
 def test_usage_comes_in_pages_that_join(store: Store) -> None:
-    granted(store, project("physics", 100), *(project(f"p{number}", number) for number in (1, 2, 3)))
+    granted(
+        store, project("physics", 100), *(project(f"p{number}", number) for number in (1, 2, 3))
+    )
     granted(store, *(allocation(number, end=2**40) for number in (1, 2, 3, 4)))
     partitions = ["B", "a", "\u00e9", "b-1", "_"]
     for number in range(1, 41):
@@ -197,7 +306,9 @@ def test_usage_comes_in_pages_that_join(store: Store) -> None:
         assert sum(each.runs for each in whole) == 40
         for limit in (1, 2, 3):
             found: list[Usage] = []
-            while page := Look(store).usage(UsageQuery(), by, GroupPage(limit, found[-1].group if found else None)):
+            while page := Look(store).usage(
+                UsageQuery(), by, GroupPage(limit, found[-1].group if found else None)
+            ):
                 assert len(page) <= limit
                 found += page
             assert found == whole, by

@@ -10,7 +10,19 @@ from fairbank.store.contract import Store
 from fairbank.store.memory import MemoryStore
 from fairbank.values.trouble import Conflict
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import START, allocation, charge, contents, copied, fill, granted, hold, late_charge, project, token
+from tests.contracts.centre import (
+    START,
+    allocation,
+    charge,
+    contents,
+    copied,
+    fill,
+    granted,
+    hold,
+    late_charge,
+    project,
+    token,
+)
 from tests.contracts.places import Place
 
 
@@ -19,10 +31,18 @@ def backup() -> Store:
     """Books as a backup would hold them."""
     store = MemoryStore()
     fill(store)
-    granted(store, project("optics", 101, parent=1), hold(1, 100), hold(2, 50, key='odd\\"key', comment='a\\"b'), late_charge(3, 7))
+    granted(
+        store,
+        project("optics", 101, parent=1),
+        hold(1, 100),
+        hold(2, 50, key='odd\\"key', comment='a\\"b'),
+        late_charge(3, 7),
+    )
     granted(store, charge(1, 55))
     granted(store, token(), token("phone"), RevokeToken(token=2))
-    granted(store, AmendProject(project=1, parent=2))  # a parent with a greater number than its child's
+    granted(
+        store, AmendProject(project=1, parent=2)
+    )  # a parent with a greater number than its child's
     return store
 
 
@@ -80,7 +100,9 @@ def test_replacing_drops_what_was_there(store: Store, backup: Store) -> None:
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_a_restore_that_fails_has_changed_nothing(store: Store, backup: Store, replace: bool) -> None:
+def test_a_restore_that_fails_has_changed_nothing(
+    store: Store, backup: Store, replace: bool
+) -> None:
     if replace:
         fill(store)
     before = contents(store)

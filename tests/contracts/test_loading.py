@@ -6,25 +6,61 @@ from fairbank.bank.needs import Needs, needs_of
 from fairbank.bank.wish import Amend, Asked, Refund, Request, SetCap, SetMember
 from fairbank.bank.working_set import WorkingSet
 from fairbank.store.contract import Store
-from tests.contracts.centre import ALICE, BOB, START, allocation, contents, fill, granted, hold, job, late_charge, project
+from tests.contracts.centre import (
+    ALICE,
+    BOB,
+    START,
+    allocation,
+    contents,
+    fill,
+    granted,
+    hold,
+    job,
+    late_charge,
+    project,
+)
 
 
 def test_only_what_is_needed_is_loaded(store: Store) -> None:
     fill(store)
-    granted(store, hold(1, 10), hold(2, 20, owner=BOB), hold(3, 30, project=2), allocation(1, resource="gpu"), project("biology", 300))
+    granted(
+        store,
+        hold(1, 10),
+        hold(2, 20, owner=BOB),
+        hold(3, 30, project=2),
+        allocation(1, resource="gpu"),
+        project("biology", 300),
+    )
     work = _loaded(store, hold(4, 1))
-    assert (sorted(work.allocations), sorted(work.users), work.runs, work.projects, work.office) == ([1], [(1, ALICE)], {}, {}, None)
+    assert (
+        sorted(work.allocations),
+        sorted(work.users),
+        work.runs,
+        work.projects,
+        work.office,
+    ) == ([1], [(1, ALICE)], {}, {}, None)
     work = _loaded(store, Refund(run=job(3)))
-    assert (sorted(work.allocations), sorted(work.users), sorted(work.runs)) == ([2], [(2, ALICE)], [job(3)])
+    assert (sorted(work.allocations), sorted(work.users), sorted(work.runs)) == (
+        [2],
+        [(2, ALICE)],
+        [job(3)],
+    )
     work = _loaded(store, project("other", 200), SetMember(project=3, uid=BOB, role=None))
     assert (sorted(work.projects), work.office is not None, work.allocations) == ([2, 3], True, {})
     assert sorted(_loaded(store, allocation(1)).allocations) == [1]
     assert sorted(_loaded(store, SetCap(allocation=1, uid=BOB, cap=None)).users) == [(1, BOB)]
 
 
-def test_the_end_of_a_run_needs_what_its_line_may_draw_on_only_where_it_has_no_hold(store: Store) -> None:
+def test_the_end_of_a_run_needs_what_its_line_may_draw_on_only_where_it_has_no_hold(
+    store: Store,
+) -> None:
     fill(store)
-    granted(store, project("optics", 101, parent=1), allocation(3, 50), Amend(allocation=1, project=1, resource="cpu", shared=True))
+    granted(
+        store,
+        project("optics", 101, parent=1),
+        allocation(3, 50),
+        Amend(allocation=1, project=1, resource="cpu", shared=True),
+    )
     own, lent = hold(1, 10, project=3, line=(3, 1)), hold(2, 60, project=3, line=(3, 1))
     assert [each.allocation for each in granted(store, own, lent)] == [3, 1]
     ends = [late_charge(number, 5, line=(3, 1)) for number in (1, 2, 99)]

@@ -14,7 +14,21 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, SetCap, SetMember
 from fairbank.store.contract import Contention
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import ALICE, BOB, END, START, allocation, ask, contents, fill, granted, hold, job, late_charge, project
+from tests.contracts.centre import (
+    ALICE,
+    BOB,
+    END,
+    START,
+    allocation,
+    ask,
+    contents,
+    fill,
+    granted,
+    hold,
+    job,
+    late_charge,
+    project,
+)
 from tests.contracts.clerks import at_once, waiting
 from tests.contracts.places import Place
 from tests.support.waiting import wait_until
@@ -45,14 +59,25 @@ def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None
 def test_who_draws_on_something_else_does_not_wait(postgres_place: Place) -> None:
     """Not for the holds of a sibling, while the parent shares nothing at that time; nor for who changes the allocation of another year."""
     one, two = postgres_place.open(), postgres_place.open()
-    granted(one, project("college", 100), project("physics", 200, parent=1), project("optics", 300, parent=1))
+    granted(
+        one,
+        project("college", 100),
+        project("physics", 200, parent=1),
+        project("optics", 300, parent=1),
+    )
     granted(one, allocation(1, 1_000), allocation(1, 500, start=END, end=2 * END, shared=True))
-    granted(one, allocation(2, 1_000), allocation(3, 1_000), allocation(3, 500, start=END, end=2 * END))
+    granted(
+        one, allocation(2, 1_000), allocation(3, 1_000), allocation(3, 500, start=END, end=2 * END)
+    )
     physics, optics = hold(1, 600, line=(2, 1)), hold(2, 600, line=(3, 1))
     with one.transaction() as transaction:
         asked = [
             Asked(wish, START, 0)
-            for wish in (physics, Deposit(allocation=1, amount=SuMinutes(5)), Deposit(allocation=5, amount=SuMinutes(5)))
+            for wish in (
+                physics,
+                Deposit(allocation=1, amount=SuMinutes(5)),
+                Deposit(allocation=5, amount=SuMinutes(5)),
+            )
         ]
         work = transaction.load(needs_of(asked))
         assert set(work.allocations) == {1, 3, 5}
@@ -61,10 +86,18 @@ def test_who_draws_on_something_else_does_not_wait(postgres_place: Place) -> Non
         transaction.write(work)
 
 
-def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(postgres_place: Place) -> None:
+def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
+    postgres_place: Place,
+) -> None:
     """Each report of an end tells the whole line; only the allocation that carries the hold is locked."""
     one, two = postgres_place.open(), postgres_place.open()
-    granted(one, project("college", 100), project("physics", 200, parent=1), allocation(1, 1_000, shared=True), allocation(2, 1_000))
+    granted(
+        one,
+        project("college", 100),
+        project("physics", 200, parent=1),
+        allocation(1, 1_000, shared=True),
+        allocation(2, 1_000),
+    )
     granted(one, hold(1, 600, line=(2, 1)))
     with one.transaction() as transaction:
         transaction.load(needs_of([Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)]))
@@ -72,7 +105,9 @@ def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(postgres_p
         assert charged.allocation == 2
 
 
-def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(postgres_place: Place) -> None:
+def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(
+    postgres_place: Place,
+) -> None:
     """It may have a lower number than what is locked: two servers could wait for each other in a circle."""
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
@@ -90,8 +125,15 @@ def test_who_sets_a_cap_by_a_role_still_has_it(postgres_place: Place) -> None:
     """The role is taken away while the cap waits: it is judged by the roles as they are then, and written before they change again."""
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
-    granted(one, SetMember(project=1, uid=ALICE, role=Role.PI), SetMember(project=1, uid=BOB, role=Role.MEMBER))
-    taken, cap = SetMember(project=1, uid=ALICE, role=None), SetCap(allocation=1, uid=BOB, cap=SuMinutes(5), project=1, by=ALICE)
+    granted(
+        one,
+        SetMember(project=1, uid=ALICE, role=Role.PI),
+        SetMember(project=1, uid=BOB, role=Role.MEMBER),
+    )
+    taken, cap = (
+        SetMember(project=1, uid=ALICE, role=None),
+        SetCap(allocation=1, uid=BOB, cap=SuMinutes(5), project=1, by=ALICE),
+    )
     begun = threading.Event()
 
     def first() -> list[Outcome]:
@@ -113,7 +155,9 @@ def test_who_sets_a_cap_by_a_role_still_has_it(postgres_place: Place) -> None:
     assert no.reason is Reason.ROLE_ABOVE
 
 
-def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(postgres_place: Place) -> None:
+def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(
+    postgres_place: Place,
+) -> None:
     """The charge names another project than the one that carries the run. The next try finds the run, locks what it needs, and refuses."""
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)

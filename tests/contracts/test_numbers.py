@@ -13,7 +13,18 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Note, Request
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Store
-from tests.contracts.centre import START, allocation, ask, contents, fill, granted, hold, late_charge, project, token
+from tests.contracts.centre import (
+    START,
+    allocation,
+    ask,
+    contents,
+    fill,
+    granted,
+    hold,
+    late_charge,
+    project,
+    token,
+)
 from tests.contracts.clerks import at_once, one_by_one, waiting
 from tests.contracts.places import Place
 from tests.support.waiting import wait_until
@@ -22,7 +33,12 @@ from tests.support.waiting import wait_until
 def test_entries_of_two_servers_have_different_numbers(place: Place) -> None:
     stores = [place.open(), place.open()]
     fill(stores[0])
-    at_once(*(one_by_one(store, *(late_charge(100 * each + number, 1) for number in range(20))) for each, store in enumerate(stores, 1)))
+    at_once(
+        *(
+            one_by_one(store, *(late_charge(100 * each + number, 1) for number in range(20)))
+            for each, store in enumerate(stores, 1)
+        )
+    )
     numbers = [entry.id for entry in contents(stores[0])[5]]
     assert len(set(numbers)) == len(numbers) == 46
 
@@ -42,12 +58,22 @@ def test_the_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
 def test_a_dry_run_takes_no_numbers(store: Store) -> None:
     """Neither those that people type nor those of entries, on PostgreSQL either, where a number that is drawn is gone."""
     fill(store)
-    wishes = project("biology", 300), allocation(1, 5, resource="gpu"), token(), hold(1, 10), hold(2, 10, line=())
+    wishes = (
+        project("biology", 300),
+        allocation(1, 5, resource="gpu"),
+        token(),
+        hold(1, 10),
+        hold(2, 10, line=()),
+    )
     bank = Bank(store, Policy())
     first = {type(each): numbers(bank, each) for each in wishes}
     assert {type(each): numbers(bank, each) for each in wishes} == first
     done = granted(store, *wishes[:3])
-    assert [(each.project, each.allocation, each.token) for each in done] == [(3, None, None), (None, 3, None), (None, None, 1)]
+    assert [(each.project, each.allocation, each.token) for each in done] == [
+        (3, None, None),
+        (None, 3, None),
+        (None, None, 1),
+    ]
     assert done[0].entry == first[CreateProject][0]
 
 
@@ -55,7 +81,12 @@ def numbers(bank: Bank, wish: Request) -> list[int]:
     """Those of the entries that would be written, and of what is new in them."""
     _, work = bank.foretell(Asked(wish, START, 0))
     changes = work.changes
-    return [*(each.id for each in work.entries), *changes.opened, *changes.new_projects, *changes.new_tokens]
+    return [
+        *(each.id for each in work.entries),
+        *changes.opened,
+        *changes.new_projects,
+        *changes.new_tokens,
+    ]
 
 
 def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> None:
@@ -80,7 +111,9 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
     assert [each.id > drawn[0] for each in contents(one)[5] if each.kind is Kind.HOLD] == [True]
 
 
-@pytest.mark.parametrize("wish", [Note(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, line=())])
+@pytest.mark.parametrize(
+    "wish", [Note(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, line=())]
+)
 def test_the_numbers_of_the_office_s_book_rise_too(postgres_place: Place, wish: Request) -> None:
     """They are drawn when the office is locked, which is the last lock; also where only judging shows that it is wanted."""
     one, two = postgres_place.open(), postgres_place.open()

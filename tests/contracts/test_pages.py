@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from fairbank.bank.query import PAGE_MAX, AllocationQuery, EntryQuery, Page, ProjectQuery, RefusalQuery, RunQuery
+from fairbank.bank.query import (
+    PAGE_MAX,
+    AllocationQuery,
+    EntryQuery,
+    Page,
+    ProjectQuery,
+    RefusalQuery,
+    RunQuery,
+)
 from fairbank.store.contract import Store
 from tests.contracts.centre import Look, granted, project
 
@@ -33,7 +41,9 @@ def test_pages_follow_each_other_in_both_directions(filled: Store, what: str) ->
     for newest_first in (False, True):
         expected = whole[::-1] if newest_first else whole
         found: list[Any] = []
-        while page := PAGED[what](filled, Page(2, place_of(found[-1]) if found else None, newest_first)):
+        while page := PAGED[what](
+            filled, Page(2, place_of(found[-1]) if found else None, newest_first)
+        ):
             assert len(page) <= 2
             found += page
         assert found == expected

@@ -5,12 +5,7 @@ from __future__ import annotations
 from fairbank.bank.ledger import Done
 from fairbank.bank.project import Project, Role
 from fairbank.bank.refusal import Reason, sentence
-from fairbank.bank.wish import (
-    AmendProject,
-    RemoveProject,
-    SetCap,
-    SetMember,
-)
+from fairbank.bank.wish import AmendProject, RemoveProject, SetCap, SetMember
 from fairbank.service.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.values.units import SuMinutes
@@ -20,7 +15,9 @@ from tests.contracts.office import all_projects, reason_of, undoing
 
 def test_names_and_parent_change_and_the_number_stays(over: Store) -> None:
     granted(over, AmendProject(project=1, gname="optics", parent=2))
-    assert all_projects(over)[0] == Project(id=1, gname="optics", gid=5001, account="physics", parent=2)
+    assert all_projects(over)[0] == Project(
+        id=1, gname="optics", gid=5001, account="physics", parent=2
+    )
     (again,) = granted(over, AmendProject(project=1, gname="optics"))
     assert (again.entry, again.again) == (0, True)
     granted(over, AmendProject(project=1, parent=0))
@@ -34,7 +31,11 @@ def test_names_and_parent_change_and_the_number_stays(over: Store) -> None:
 
 def test_gid_and_account_change_until_the_project_is_used(over: Store) -> None:
     """Later the ends of its runs may come late, under the old account."""
-    granted(over, AmendProject(project=2, gname="alchemy", gid=6002, account="alchemy"), project("chemistry", 5002))
+    granted(
+        over,
+        AmendProject(project=2, gname="alchemy", gid=6002, account="alchemy"),
+        project("chemistry", 5002),
+    )
     assert [each.account for each in all_projects(over)] == ["physics", "alchemy", "chemistry"]
     granted(over, AmendProject(project=1, gid=5001, account="physics", restore=True))  # as they are
     for wish in (AmendProject(project=1, gid=6001), AmendProject(project=1, account="optics")):
@@ -43,12 +44,21 @@ def test_gid_and_account_change_until_the_project_is_used(over: Store) -> None:
     batch = ask(over, allocation(2), AmendProject(project=2, gid=7))
     assert reason_of(batch[1]) is Reason.NAMES_STAY
     granted(over, RemoveProject(project=1), at=2_000)
-    assert reason_of(ask(over, AmendProject(project=1, account="optics"), at=2_000)[0]) is Reason.NAMES_STAY
+    assert (
+        reason_of(ask(over, AmendProject(project=1, account="optics"), at=2_000)[0])
+        is Reason.NAMES_STAY
+    )
     assert not Audit(over).verify().findings
 
 
 def test_a_run_on_the_credit_of_a_parent_uses_the_project_and_keeps_it(store: Store) -> None:
-    granted(store, project("college", 5001), project("physics", 5002, parent=1), allocation(1, shared=True), hold(1, 60, line=(2, 1)))
+    granted(
+        store,
+        project("college", 5001),
+        project("physics", 5002, parent=1),
+        allocation(1, shared=True),
+        hold(1, 60, line=(2, 1)),
+    )
     assert reason_of(ask(store, AmendProject(project=2, account="optics"))[0]) is Reason.NAMES_STAY
     no = ask(store, RemoveProject(project=2))[0]
     assert reason_of(no) is Reason.PROJECT_IN_USE
@@ -60,23 +70,42 @@ def test_a_run_on_the_credit_of_a_parent_uses_the_project_and_keeps_it(store: St
 
 def test_names_that_are_given_up_are_taken_in_the_same_batch(store: Store) -> None:
     granted(store, project("physics", 5001))
-    granted(store, AmendProject(project=1, gname="optics", gid=6001, account="optics"), project("physics", 5001))
+    granted(
+        store,
+        AmendProject(project=1, gname="optics", gid=6001, account="optics"),
+        project("physics", 5001),
+    )
     assert [each.account for each in all_projects(store)] == ["optics", "physics"]
 
 
 def test_no_project_is_above_itself(store: Store) -> None:
-    granted(store, project("college", 5001), project("physics", 5002, parent=1), project("optics", 5003, parent=2))
+    granted(
+        store,
+        project("college", 5001),
+        project("physics", 5002, parent=1),
+        project("optics", 5003, parent=2),
+    )
     for parent in (1, 2, 3):
         assert reason_of(ask(store, AmendProject(project=1, parent=parent))[0]) is Reason.OWN_PARENT
-    swapped = ask(store, AmendProject(project=3, parent=0), AmendProject(project=1, parent=3), AmendProject(project=3, parent=2))
+    swapped = ask(
+        store,
+        AmendProject(project=3, parent=0),
+        AmendProject(project=1, parent=3),
+        AmendProject(project=3, parent=2),
+    )
     assert [isinstance(each, Done) for each in swapped] == [True, True, False]
     assert reason_of(swapped[2]) is Reason.OWN_PARENT
 
 
 def test_the_same_cap_or_role_again_leaves_the_first_to_be_undone(over: Store) -> None:
-    cap, role = SetCap(allocation=1, uid=7, cap=SuMinutes(5)), SetMember(project=1, uid=7, role=Role.MEMBER)
+    cap, role = (
+        SetCap(allocation=1, uid=7, cap=SuMinutes(5)),
+        SetMember(project=1, uid=7, role=Role.MEMBER),
+    )
     said = granted(over, cap, role)
     assert [(each.entry, each.again) for each in granted(over, cap, role)] == [(0, True), (0, True)]
-    assert [each.again for each in granted(over, *(undoing(over, each.entry) for each in said))] == [False, False]
+    assert [
+        each.again for each in granted(over, *(undoing(over, each.entry) for each in said))
+    ] == [False, False]
     assert [each.again for each in granted(over, cap, role)] == [False, False]
     assert not Audit(over).verify().findings

@@ -14,7 +14,20 @@ from fairbank.bank.run import RunState
 from fairbank.bank.wish import Expire
 from fairbank.store.contract import Store
 from fairbank.values.time import Instant
-from tests.contracts.centre import ALICE, BOB, CAROL, END, PAGE, START, Look, contents, granted, grown, job, numbers
+from tests.contracts.centre import (
+    ALICE,
+    BOB,
+    CAROL,
+    END,
+    PAGE,
+    START,
+    Look,
+    contents,
+    granted,
+    grown,
+    job,
+    numbers,
+)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +100,15 @@ def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) 
         ({"category": "annual"}, []),
         ({"active_at": END - 1}, [1, 2, 3, 4]),
         ({"active_at": END}, []),
-        ({"resource": "gpu", "category": "startup", "active_at": START, "projects": frozenset({1})}, [3]),
+        (
+            {
+                "resource": "gpu",
+                "category": "startup",
+                "active_at": START,
+                "projects": frozenset({1}),
+            },
+            [3],
+        ),
         ({"resource": "gpu", "sight": Sight(uid=BOB)}, []),
         ({"since": START + 50}, [3, 4]),
         ({"until": START + 60}, [1, 2, 3]),
@@ -110,12 +131,20 @@ def test_runs(filled: Store, query: dict[str, Any], expected: list[int]) -> None
 def test_a_run_by_its_name(filled: Store) -> None:
     found = Look(filled).run(job(2))
     assert (found.owner, found.state, found.outcome) == (BOB, RunState.RELEASED, "NODE_FAIL")
-    for other in (job(2, restart=1), job(99), job(2)._replace(cluster="other"), job(2)._replace(submitted=1)):
+    for other in (
+        job(2, restart=1),
+        job(99),
+        job(2)._replace(cluster="other"),
+        job(2)._replace(submitted=1),
+    ):
         assert Look(filled).run(other) is None
 
 
 def test_members_and_memberships(filled: Store) -> None:
-    assert [(each.uid, each.role) for each in Look(filled).members(1, PAGE)] == [(ALICE, Role.PI), (BOB, Role.MEMBER)]
+    assert [(each.uid, each.role) for each in Look(filled).members(1, PAGE)] == [
+        (ALICE, Role.PI),
+        (BOB, Role.MEMBER),
+    ]
     assert [(each.project, each.role) for each in Look(filled).memberships(BOB)] == [
         (1, Role.MEMBER),
         (2, Role.COORDINATOR),
@@ -125,11 +154,9 @@ def test_members_and_memberships(filled: Store) -> None:
 
 def test_user_sums(filled: Store) -> None:
     rows = Look(filled).users(frozenset({1, 3, 99}))
-    assert [(row.allocation, row.uid, row.sums.charged, row.sums.held, row.sums.cap) for row in rows] == [
-        (1, ALICE, 55, 10, None),
-        (1, BOB, 0, 0, 400),
-        (3, ALICE, 0, 30, None),
-    ]
+    assert [
+        (row.allocation, row.uid, row.sums.charged, row.sums.held, row.sums.cap) for row in rows
+    ] == [(1, ALICE, 55, 10, None), (1, BOB, 0, 0, 400), (3, ALICE, 0, 30, None)]
     assert Look(filled).users(frozenset({1, 3, 99}), BOB) == rows[1:2]
     assert Look(filled).users(frozenset()) == []
 
@@ -155,8 +182,12 @@ def test_the_audit_reads_whole_tables_in_its_order(filled: Store) -> None:
     assert [(each.project, each.uid) for each in members] == [(1, ALICE), (1, BOB), (2, BOB)]
     assert numbers(list(allocations)) == [1, 2, 3, 4]
     assert [(each.allocation, each.uid) for each in users] == [(1, ALICE), (1, BOB), (3, ALICE)]
-    assert [(each.allocation, each.id) for each in runs] == sorted((each.allocation, each.id) for each in runs)
-    assert [(each.book, each.seq) for each in entries] == sorted((each.book, each.seq) for each in entries)
+    assert [(each.allocation, each.id) for each in runs] == sorted(
+        (each.allocation, each.id) for each in runs
+    )
+    assert [(each.book, each.seq) for each in entries] == sorted(
+        (each.book, each.seq) for each in entries
+    )
     assert Look(filled).count_entries() == len(entries)
     assert offices[0].seq == sum(each.book == OFFICE for each in entries)
     assert tokens == []

@@ -28,7 +28,19 @@ from fairbank.service.audit import Audit
 from fairbank.store.contract import Contention, Store
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import ALICE, END, START, allocation, ask, charge, granted, hold, job, late_charge, project
+from tests.contracts.centre import (
+    ALICE,
+    END,
+    START,
+    allocation,
+    ask,
+    charge,
+    granted,
+    hold,
+    job,
+    late_charge,
+    project,
+)
 from tests.contracts.clerks import at_once, waiting
 from tests.contracts.office import all_projects, reason_of, undoing
 from tests.contracts.places import Place
@@ -36,7 +48,9 @@ from tests.support.waiting import wait_until
 
 
 @pytest.mark.parametrize("came", [allocation(1), project("optics", 5003, parent=1)])
-def test_no_project_is_removed_while_it_gets_an_allocation_or_a_child(sql_place: Place, came: Request) -> None:
+def test_no_project_is_removed_while_it_gets_an_allocation_or_a_child(
+    sql_place: Place, came: Request
+) -> None:
     """On two servers: whichever comes first, the other is refused."""
     one, two = sql_place.open(), sql_place.open()
     granted(one, project("physics", 5001), project("chemistry", 5002), allocation(2))
@@ -93,20 +107,44 @@ def test_no_credit_comes_to_a_project_while_it_is_removed(sql_place: Place) -> N
 
 
 def test_a_project_with_others_under_it_is_not_removed(store: Store) -> None:
-    granted(store, project("college", 5001), project("physics", 5002, parent=1), project("optics", 5003, parent=1))
+    granted(
+        store,
+        project("college", 5001),
+        project("physics", 5002, parent=1),
+        project("optics", 5003, parent=1),
+    )
     no = ask(store, RemoveProject(project=1))[0]
     assert isinstance(no, Refusal)
-    assert sentence(no) == "the project is still in use: under it are projects 2 (physics), 3 (optics)."
-    assert "fairbank project remove PROJECT; or fairbank project set PROJECT --no-parent" in remedies(no)[0]
-    granted(store, RemoveProject(project=2), AmendProject(project=3, parent=0), RemoveProject(project=1))
-    batch = ask(store, AmendProject(project=1, restore=True), AmendProject(project=3, parent=1), RemoveProject(project=1))
+    assert (
+        sentence(no)
+        == "the project is still in use: under it are projects 2 (physics), 3 (optics)."
+    )
+    assert (
+        "fairbank project remove PROJECT; or fairbank project set PROJECT --no-parent"
+        in remedies(no)[0]
+    )
+    granted(
+        store, RemoveProject(project=2), AmendProject(project=3, parent=0), RemoveProject(project=1)
+    )
+    batch = ask(
+        store,
+        AmendProject(project=1, restore=True),
+        AmendProject(project=3, parent=1),
+        RemoveProject(project=1),
+    )
     assert reason_of(batch[2]) is Reason.PROJECT_IN_USE
     assert not Audit(store).verify().findings
 
 
-def test_a_removal_asks_for_what_is_under_the_project_and_leaves_its_question_as_it_was(store: Store) -> None:
+def test_a_removal_asks_for_what_is_under_the_project_and_leaves_its_question_as_it_was(
+    store: Store,
+) -> None:
     granted(
-        store, project("college", 5001), project("physics", 5002, parent=1), project("optics", 5003, parent=1), RemoveProject(project=2)
+        store,
+        project("college", 5001),
+        project("physics", 5002, parent=1),
+        project("optics", 5003, parent=1),
+        RemoveProject(project=2),
     )
     granted(store, allocation(1))
     asked = Asked(RemoveProject(project=1), START, 0)
@@ -118,13 +156,24 @@ def test_a_removal_asks_for_what_is_under_the_project_and_leaves_its_question_as
 
 
 def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
-    granted(store, project("college", 5001), project("physics", 5002, parent=1), RemoveProject(project=2), RemoveProject(project=1))
+    granted(
+        store,
+        project("college", 5001),
+        project("physics", 5002, parent=1),
+        RemoveProject(project=2),
+        RemoveProject(project=1),
+    )
     no = ask(store, AmendProject(project=2, restore=True))[0]
     assert isinstance(no, Refusal)
     assert sentence(no) == "the project was removed: project 1, the parent of project 2."
     assert remedies(no) == ("bring it back first, by staff: fairbank project set 1 --restore",)
     granted(store, AmendProject(project=2, parent=0, restore=True))
-    granted(store, RemoveProject(project=2), AmendProject(project=1, restore=True), AmendProject(project=2, parent=1, restore=True))
+    granted(
+        store,
+        RemoveProject(project=2),
+        AmendProject(project=1, restore=True),
+        AmendProject(project=2, parent=1, restore=True),
+    )
     assert [each.removed for each in all_projects(store)] == [False, False]
 
 
@@ -135,14 +184,24 @@ def test_a_removed_project_gets_no_credit_but_its_books_are_closed(over: Store) 
     limit = Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(100))
     granted(over, RemoveProject(project=1), at=2_000)
     move = Transfer(source=2, target=1, amount=SuMinutes(5))
-    for wish in (Deposit(allocation=1, amount=SuMinutes(5)), limit, move, undoing(over, out[0].entry)):
+    for wish in (
+        Deposit(allocation=1, amount=SuMinutes(5)),
+        limit,
+        move,
+        undoing(over, out[0].entry),
+    ):
         no = ask(over, wish, at=2_000)[0]
         assert reason_of(no) is Reason.PROJECT_REMOVED
         assert isinstance(no, Refusal)
         assert remedies(no) == ("bring it back first, by staff: fairbank project set 1 --restore",)
     granted(over, late_charge(2, 10), Refund(run=job(1), amount=SuMinutes(5)), at=2_000)
     granted(over, Withdraw(allocation=1, amount=SuMinutes(5)), at=2_000)
-    granted(over, AmendProject(project=1, restore=True), Deposit(allocation=1, amount=SuMinutes(5)), at=2_000)
+    granted(
+        over,
+        AmendProject(project=1, restore=True),
+        Deposit(allocation=1, amount=SuMinutes(5)),
+        at=2_000,
+    )
     assert not Audit(over).verify().findings
 
 
@@ -152,10 +211,15 @@ def test_a_project_in_use_is_not_removed(over: Store) -> None:
     assert reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE
     no = ask(over, RemoveProject(project=1), at=2_000)[0]
     assert isinstance(no, Refusal)
-    assert (no.about, remedies(no)) == ("allocation 1 is in use by open runs", ("let its runs end first: fairbank jobs -a -A ACCOUNT",))
+    assert (no.about, remedies(no)) == (
+        "allocation 1 is in use by open runs",
+        ("let its runs end first: fairbank jobs -a -A ACCOUNT",),
+    )
     granted(over, charge(2, 1, run=job(2)))
     granted(over, allocation(1, start=5_000), at=2_000)
-    assert reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE  # one is planned
+    assert (
+        reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE
+    )  # one is planned
     assert reason_of(ask(over, RemoveProject(project=99))[0]) is Reason.UNKNOWN_PROJECT
 
 
@@ -166,10 +230,16 @@ def test_a_removed_project_gets_nothing_more_and_nobody_gets_its_names(over: Sto
     assert [each.id for each in all_projects(over, removed=True)] == [1]
     with over.reading() as reader:
         assert reader.memberships(ALICE) == []
-    longer = Amend(allocation=1, project=1, resource="cpu", event=AllocationEvent.REOPEN, end=Instant(END))
+    longer = Amend(
+        allocation=1, project=1, resource="cpu", event=AllocationEvent.REOPEN, end=Instant(END)
+    )
     for wish in (allocation(1, start=3_000), longer, SetMember(project=1, uid=7, role=Role.MEMBER)):
         assert reason_of(ask(over, wish, at=2_000)[0]) is Reason.PROJECT_REMOVED
-    for names in ({"name": "physics", "number": 1}, {"name": "p", "number": 5001}, {"name": "physics", "number": 5001}):
+    for names in (
+        {"name": "physics", "number": 1},
+        {"name": "p", "number": 5001},
+        {"name": "physics", "number": 5001},
+    ):
         no = ask(over, project(**names))[0]  # type: ignore[arg-type]
         assert isinstance(no, Refusal)
         assert "project 1, which was removed, has" in (no.about or "")
@@ -197,12 +267,20 @@ def test_a_project_is_removed_in_the_batch_that_ends_its_credit(store: Store) ->
     assert all_projects(store)[0].removed
 
 
-def test_what_was_said_of_a_removed_project_is_taken_back_once_it_is_there_again(over: Store) -> None:
+def test_what_was_said_of_a_removed_project_is_taken_back_once_it_is_there_again(
+    over: Store,
+) -> None:
     """Its terms of before might be time, and its roles of before members."""
-    said = granted(over, Amend(allocation=1, project=1, resource="cpu", end=Instant(1_900)), SetMember(project=1, uid=7, role=Role.MEMBER))
+    said = granted(
+        over,
+        Amend(allocation=1, project=1, resource="cpu", end=Instant(1_900)),
+        SetMember(project=1, uid=7, role=Role.MEMBER),
+    )
     undone = [undoing(over, each.entry) for each in said]
     granted(over, RemoveProject(project=1), at=2_000)
-    assert [reason_of(each) for each in ask(over, *undone, at=2_000)] == [Reason.PROJECT_REMOVED] * 2
+    assert [reason_of(each) for each in ask(over, *undone, at=2_000)] == [
+        Reason.PROJECT_REMOVED
+    ] * 2
     granted(over, AmendProject(project=1, restore=True), at=2_000)
     assert [each.again for each in granted(over, *undone, at=2_000)] == [False, False]
     with over.reading() as reader:

@@ -24,7 +24,10 @@ def told_of_tokens(store: Store) -> list[tuple[str | None, int, int | None]]:
     """Comment, number and revocation of each entry about a token."""
     entries = [each for each in contents(store)[5] if each.kind is Kind.TOKEN]
     facts = [json.loads(each.details) for each in entries]
-    return [(each.comment, fact["token"], fact["revoked"]) for each, fact in zip(entries, facts, strict=True)]
+    return [
+        (each.comment, fact["token"], fact["revoked"])
+        for each, fact in zip(entries, facts, strict=True)
+    ]
 
 
 def revocations(store: Store) -> list[int | None]:
@@ -40,7 +43,9 @@ def backup(store: Store, tmp_path: Path) -> Path:
     return tmp_path / "monday.fbk"
 
 
-def test_what_was_revoked_since_stays_revoked_when_books_are_replaced(store: Store, backup: Path) -> None:
+def test_what_was_revoked_since_stays_revoked_when_books_are_replaced(
+    store: Store, backup: Path
+) -> None:
     granted(store, RevokeToken(token=2), token("portal"), at=START + 7)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
     assert revocations(store) == [None, START + 7, START]
@@ -67,7 +72,9 @@ def test_into_an_empty_store_a_backup_brings_what_it_has(store: Store, backup: P
     assert Audit(new).verify().findings == ()
 
 
-def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(store: Store, backup: Path) -> None:
+def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(
+    store: Store, backup: Path
+) -> None:
     """Else a forged row would only have to wait for the next restore."""
     forged = MemoryStore()
     *rows, tokens = contents(store)

@@ -24,7 +24,9 @@ def figures(day: int, cluster: str = "darwin", usage: float = 0.1) -> list[Share
     return [
         ShareFigure(cluster, day, "bio", "", "", at, 40, 0.4, usage, 0.0, None, None),
         ShareFigure(cluster, day, "bio", "Zoë", "", at, 1, 0.5, 0.0, 0.0, None, 1.0),
-        ShareFigure(cluster, day, "bio", "ada", "gpu", at, 2**31 - 1, 1e-300, 7.1e300, 1 / 3, 1e-7, 0.25),
+        ShareFigure(
+            cluster, day, "bio", "ada", "gpu", at, 2**31 - 1, 1e-300, 7.1e300, 1 / 3, 1e-7, 0.25
+        ),
         ShareFigure(cluster, day, "root", "", "", at, None, 1.0, 2.0**70, 1.0, None, None),
     ]
 
@@ -38,7 +40,9 @@ def test_what_is_kept_is_what_is_read_to_the_last_bit(store: Store) -> None:
     assert store.keep_shares(figures(20_000))
     assert kept(store) == figures(20_000)
     with store.reading() as reader:
-        assert sorted(reader.scan_share_figures(), key=lambda each: each.user) == sorted(figures(20_000), key=lambda each: each.user)
+        assert sorted(reader.scan_share_figures(), key=lambda each: each.user) == sorted(
+            figures(20_000), key=lambda each: each.user
+        )
 
 
 def test_once_a_day_and_cluster(store: Store) -> None:
@@ -81,7 +85,12 @@ def test_in_pages(store: Store) -> None:
 def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
     stores = [place.open() for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
-        said = list(threads.map(lambda each: each[1].keep_shares(figures(20_000, usage=float(each[0]))), enumerate(stores)))
+        said = list(
+            threads.map(
+                lambda each: each[1].keep_shares(figures(20_000, usage=float(each[0]))),
+                enumerate(stores),
+            )
+        )
     assert sorted(said) == [0, 0, 0, 4]
     assert kept(stores[0]) == figures(20_000, usage=float(said.index(4)))
 
@@ -101,8 +110,18 @@ def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
     ],
 )
 def test_what_is_asked_for(store: Store, query: ShareQuery, count: int) -> None:
-    everything = [*figures(20_000), *figures(20_001), *figures(20_000, "frontera"), *figures(20_001, "frontera")]
-    for day in (figures(20_001, "frontera"), figures(20_001), figures(20_000, "frontera"), figures(20_000)):
+    everything = [
+        *figures(20_000),
+        *figures(20_001),
+        *figures(20_000, "frontera"),
+        *figures(20_001, "frontera"),
+    ]
+    for day in (
+        figures(20_001, "frontera"),
+        figures(20_001),
+        figures(20_000, "frontera"),
+        figures(20_000),
+    ):
         store.keep_shares(day)
     found = kept(store, query)
     assert len(found) == count

@@ -25,7 +25,10 @@ def test_one_allocation_is_never_overdrawn(place: Place) -> None:
     """HADM's race: jobs of 20 SU-minutes against 30, from everywhere at once."""
     stores = [place.open(), place.open()]
     fill(stores[0])
-    clerks = [one_by_one(stores[each % 2], *(hold(100 * each + number, 30) for number in range(1, 16))) for each in range(4)]
+    clerks = [
+        one_by_one(stores[each % 2], *(hold(100 * each + number, 30) for number in range(1, 16)))
+        for each in range(4)
+    ]
     outcomes = at_once(*clerks)
     assert sum(isinstance(each, Done) for each in outcomes) == 1_000 // 30
     assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {Reason.OVERDRAWN}
@@ -37,8 +40,14 @@ def test_one_allocation_is_never_overdrawn(place: Place) -> None:
 def test_transfers_in_a_circle_neither_lose_units_nor_wait_for_each_other(place: Place) -> None:
     stores = [place.open(), place.open()]
     fill(stores[0])
-    there, back = Transfer(source=1, target=2, amount=SuMinutes(3)), Transfer(source=2, target=1, amount=SuMinutes(2))
-    clerks = [one_by_one(stores[each % 2], *[there, back][:: 1 if each % 2 else -1] * 8) for each in range(4)]
+    there, back = (
+        Transfer(source=1, target=2, amount=SuMinutes(3)),
+        Transfer(source=2, target=1, amount=SuMinutes(2)),
+    )
+    clerks = [
+        one_by_one(stores[each % 2], *[there, back][:: 1 if each % 2 else -1] * 8)
+        for each in range(4)
+    ]
     outcomes = at_once(*clerks)
     assert all(isinstance(each, Done) for each in outcomes)
     physics, chemistry = contents(stores[0])[2]
@@ -58,8 +67,16 @@ def test_the_same_run_from_two_servers_is_held_once(place: Place) -> None:
 
 def test_two_founders_of_one_project_make_one(place: Place) -> None:
     stores = [place.open(), place.open()]
-    outcomes = at_once(*(one_by_one(store, *(project(f"p{number}", number) for number in range(1, 9))) for store in stores))
-    assert sorted(each.again for each in outcomes if isinstance(each, Done)) == [False] * 8 + [True] * 8
+    outcomes = at_once(
+        *(
+            one_by_one(store, *(project(f"p{number}", number) for number in range(1, 9)))
+            for store in stores
+        )
+    )
+    assert (
+        sorted(each.again for each in outcomes if isinstance(each, Done))
+        == [False] * 8 + [True] * 8
+    )
     projects, *_ = contents(stores[0])
     assert sorted(each.gname for each in projects) == [f"p{number}" for number in range(1, 9)]
 
@@ -67,7 +84,9 @@ def test_two_founders_of_one_project_make_one(place: Place) -> None:
 def test_of_two_overlapping_allocations_one_is_opened(place: Place) -> None:
     stores = [place.open(), place.open()]
     granted(stores[0], project("physics", 100))
-    periods = [allocation(1, start=START + 10 * each, end=START + 10 * each + 15) for each in range(8)]
+    periods = [
+        allocation(1, start=START + 10 * each, end=START + 10 * each + 15) for each in range(8)
+    ]
     outcomes = at_once(*(one_by_one(store, *periods) for store in stores))
     opened = sorted(contents(stores[0])[2], key=lambda each: each.start)
     assert sum(isinstance(each, Done) for each in outcomes) == len(opened) >= 4
@@ -78,11 +97,20 @@ def test_of_two_overlapping_allocations_one_is_opened(place: Place) -> None:
 def test_what_a_parent_shares_is_drawn_on_by_one_after_the_other(place: Place) -> None:
     """Two children whose own credit is used up: of what is shared, no unit is drawn twice."""
     stores = [place.open(), place.open()]
-    granted(stores[0], project("college", 100), project("physics", 200, parent=1), project("optics", 300, parent=1))
+    granted(
+        stores[0],
+        project("college", 100),
+        project("physics", 200, parent=1),
+        project("optics", 300, parent=1),
+    )
     granted(stores[0], allocation(1, 100, shared=True), allocation(2, 10), allocation(3, 10))
     lines = [(2 + each % 2, 1) for each in range(4)]
     clerks = [
-        one_by_one(stores[each % 2], *(hold(100 * each + number, 10, line=lines[each]) for number in range(1, 9))) for each in range(4)
+        one_by_one(
+            stores[each % 2],
+            *(hold(100 * each + number, 10, line=lines[each]) for number in range(1, 9)),
+        )
+        for each in range(4)
     ]
     outcomes = at_once(*clerks)
     assert sum(isinstance(each, Done) for each in outcomes) == 12
@@ -128,9 +156,14 @@ def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place:
     store = postgres_place.open()
     fill(store)
     counter = Windows(Bank(store, Policy()))
-    batches = [[Asked(hold(ENOUGH * batch + each, 3), START, 0) for each in range(1, ENOUGH + 1)] for batch in range(6)]
+    batches = [
+        [Asked(hold(ENOUGH * batch + each, 3), START, 0) for each in range(1, ENOUGH + 1)]
+        for batch in range(6)
+    ]
     with closing(counter):
-        outcomes = at_once(*(partial(counter.ask, batch) for batch in (*batches, *reversed(batches))))
+        outcomes = at_once(
+            *(partial(counter.ask, batch) for batch in (*batches, *reversed(batches)))
+        )
     held = {each.entry for each in outcomes if isinstance(each, Done)}
     assert len(held) == 1_000 // 3
     assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {Reason.OVERDRAWN}

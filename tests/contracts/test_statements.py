@@ -39,13 +39,18 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 BATCHES: dict[str, Callable[[range], list[Request]]] = {
-    "hold": lambda numbers: [hold(number, 1, project=number % 2 + 1, owner=number, key=f"h{number}") for number in numbers],
+    "hold": lambda numbers: [
+        hold(number, 1, project=number % 2 + 1, owner=number, key=f"h{number}")
+        for number in numbers
+    ],
     "charge": lambda numbers: [charge(number, 1, key=f"c{number}") for number in numbers],
     "deposit": lambda numbers: [Deposit(allocation=1, amount=SuMinutes(1)) for _ in numbers],
 }
 
 
-def test_a_batch_of_a_hundred_takes_as_many_statements_as_one(seen: Statements, sql_place: Place) -> None:
+def test_a_batch_of_a_hundred_takes_as_many_statements_as_one(
+    seen: Statements, sql_place: Place
+) -> None:
     store = sql_place.open()
     fill(store)
     for kind, batch in BATCHES.items():
@@ -57,10 +62,15 @@ def test_a_batch_of_a_hundred_takes_as_many_statements_as_one(seen: Statements, 
         assert taken(seen) == one <= {"hold": 9, "charge": 9, "deposit": 6}[kind], kind
 
 
-def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(seen: Statements, sql_place: Place) -> None:
+def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
+    seen: Statements, sql_place: Place
+) -> None:
     store = sql_place.open()
     fill(store)
-    holds, charges = [hold(number, 1) for number in range(100)], [charge(number, 1) for number in range(100)]
+    holds, charges = (
+        [hold(number, 1) for number in range(100)],
+        [charge(number, 1) for number in range(100)],
+    )
     first = []
     for batch in (holds, charges):
         granted(store, *batch)
@@ -77,15 +87,35 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(s
         ("allocations", (AllocationQuery(sight=SIGHT, ids=frozenset({1})), PAGE)),
         ("users", (frozenset({1, 2}),)),
         ("drawn", (1, PAGE)),
-        ("debits", (DebitQuery(sight=SIGHT, projects=frozenset({1, 2}), owner=ALICE), DebitPage(5, (1, 2)))),
+        (
+            "debits",
+            (
+                DebitQuery(sight=SIGHT, projects=frozenset({1, 2}), owner=ALICE),
+                DebitPage(5, (1, 2)),
+            ),
+        ),
         ("runs", (RunQuery(sight=SIGHT, projects=frozenset({1})), PAGE)),
-        ("runs", (RunQuery(sight=SIGHT, resource="cpu", category="startup", active_at=START), PAGE)),
+        (
+            "runs",
+            (RunQuery(sight=SIGHT, resource="cpu", category="startup", active_at=START), PAGE),
+        ),
         ("run", (job(1),)),
         ("entries", (EntryQuery(sight=SIGHT), PAGE)),
-        ("refusals", (RefusalQuery(sight=SIGHT, resource="cpu", category="startup", cluster="darwin", job_id=1), PAGE)),
+        (
+            "refusals",
+            (
+                RefusalQuery(
+                    sight=SIGHT, resource="cpu", category="startup", cluster="darwin", job_id=1
+                ),
+                PAGE,
+            ),
+        ),
         ("statement", (1, Instant(0), Instant(START + 1), PAGE)),
         ("before", (1, Instant(START + 1))),
-        ("usage", (UsageQuery(sight=SIGHT, resource="cpu"), UsageBy.MONTH, GroupPage(5, "2026-01"))),
+        (
+            "usage",
+            (UsageQuery(sight=SIGHT, resource="cpu"), UsageBy.MONTH, GroupPage(5, "2026-01")),
+        ),
         ("usage", (UsageQuery(sight=SIGHT), UsageBy.PARTITION, GroupPage(5, "a"))),
         ("members", (1, PAGE)),
         ("memberships", (ALICE,)),
@@ -97,7 +127,9 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(s
         ("token", (b"digest",)),
     ],
 )
-def test_a_question_is_one_statement(seen: Statements, sql_place: Place, question: str, about: tuple[Any, ...]) -> None:
+def test_a_question_is_one_statement(
+    seen: Statements, sql_place: Place, question: str, about: tuple[Any, ...]
+) -> None:
     store = sql_place.open()
     fill(store)
     granted(store, hold(1, 5))

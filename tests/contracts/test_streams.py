@@ -46,10 +46,18 @@ def test_a_stretch_of_books_is_read_alone(store: Store) -> None:
     granted(store, hold(1, 60), hold(2, 30, project=2, owner=BOB))
     with store.reading() as reader:
         for books in (Books(end=1), Books(1, 2), Books(2), Books(1, 1), EVERY_BOOK):
-            assert [each.book for each in reader.scan_entries(books)] == [each.book for each in reader.scan_entries() if each.book in books]
-            assert [each.id for each in reader.scan_allocations(books)] == [book for book in (1, 2) if book in books]
-            assert [each.allocation for each in reader.scan_runs(books)] == [book for book in (1, 2) if book in books]
-            assert [each.allocation for each in reader.scan_users(books)] == [book for book in (1, 2) if book in books]
+            assert [each.book for each in reader.scan_entries(books)] == [
+                each.book for each in reader.scan_entries() if each.book in books
+            ]
+            assert [each.id for each in reader.scan_allocations(books)] == [
+                book for book in (1, 2) if book in books
+            ]
+            assert [each.allocation for each in reader.scan_runs(books)] == [
+                book for book in (1, 2) if book in books
+            ]
+            assert [each.allocation for each in reader.scan_users(books)] == [
+                book for book in (1, 2) if book in books
+            ]
 
 
 def _fill_journal(store: Store) -> None:
@@ -57,6 +65,9 @@ def _fill_journal(store: Store) -> None:
     fill(store)
     granted(store, Deposit(allocation=1, amount=SuMinutes(1), comment="x" * 400))
     (last,) = (entry for entry in contents(store)[5] if entry.comment)
-    copies = [msgspec.structs.replace(last, id=last.id + number, seq=last.seq + number, key=None) for number in range(ENTRIES)]
+    copies = [
+        msgspec.structs.replace(last, id=last.id + number, seq=last.seq + number, key=None)
+        for number in range(ENTRIES)
+    ]
     with store.filling(replace=True) as filling:
         filling.entries(copies)

@@ -39,7 +39,15 @@ def reason(outcomes: list[Outcome]) -> Reason:
 def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> None:
     laptop, phone = issued(store, LAPTOP, PHONE)
     look = Look(store)
-    kept = Token(id=laptop, digest=LAPTOP.digest, uid=ALICE, label="laptop", scopes=("agent:darwin", "read"), created=NOW, expires=LATER)
+    kept = Token(
+        id=laptop,
+        digest=LAPTOP.digest,
+        uid=ALICE,
+        label="laptop",
+        scopes=("agent:darwin", "read"),
+        created=NOW,
+        expires=LATER,
+    )
     assert look.token(LAPTOP.digest) == kept
     assert look.token(b"other") is None
     assert [each.id for each in look.tokens(None)] == [laptop, phone]
@@ -58,11 +66,20 @@ def test_a_token_remembers_by_which_it_was_made(store: Store) -> None:
 
 
 def test_tokens_come_in_pages(store: Store) -> None:
-    numbers = issued(store, *(msgspec.structs.replace(LAPTOP, digest=b"%d" % each, uid=1001 + each % 2) for each in range(6)))
+    numbers = issued(
+        store,
+        *(
+            msgspec.structs.replace(LAPTOP, digest=b"%d" % each, uid=1001 + each % 2)
+            for each in range(6)
+        ),
+    )
     look = Look(store)
     assert [each.id for each in look.tokens(None, Page(4))] == numbers[:4]
     assert [each.id for each in look.tokens(None, Page(4, after=numbers[3]))] == numbers[4:]
-    assert [each.id for each in look.tokens(1001, Page(2, after=numbers[0]))] == [numbers[2], numbers[4]]
+    assert [each.id for each in look.tokens(1001, Page(2, after=numbers[0]))] == [
+        numbers[2],
+        numbers[4],
+    ]
     assert look.tokens(1001, Page(2, after=numbers[4])) == []
 
 
@@ -73,7 +90,9 @@ def test_a_revoked_token_stays_revoked(store: Store) -> None:
     assert Look(store).token(LAPTOP.digest).revoked == NOW
 
 
-def test_there_is_nothing_to_revoke_of_a_token_that_is_unknown_or_expired_or_not_ones_own(store: Store) -> None:
+def test_there_is_nothing_to_revoke_of_a_token_that_is_unknown_or_expired_or_not_ones_own(
+    store: Store,
+) -> None:
     (number,) = issued(store, LAPTOP)
     for wish, at in (
         (RevokeToken(token=number + 1), NOW),
@@ -88,7 +107,9 @@ def test_one_digest_is_one_token(store: Store) -> None:
     (number,) = issued(store, LAPTOP)
     (again,) = granted(store, LAPTOP, at=NOW)
     assert (again.token, again.again) == (number, True)
-    assert reason(ask(store, msgspec.structs.replace(LAPTOP, uid=BOB), at=NOW)) is Reason.TOKEN_TAKEN
+    assert (
+        reason(ask(store, msgspec.structs.replace(LAPTOP, uid=BOB), at=NOW)) is Reason.TOKEN_TAKEN
+    )
     assert len(Look(store).tokens(None)) == 1
 
 
@@ -110,7 +131,9 @@ def test_row_and_entry_are_written_together_or_not_at_all(store: Store) -> None:
         _ = 1 / 0
     assert contents(store) == before
     granted(store, *(each.wish for each in asked), at=NOW)
-    assert [(each.kind, each.owner) for each in contents(store)[5]] == [(Kind.TOKEN, uid) for uid in (ALICE, BOB, ALICE)]
+    assert [(each.kind, each.owner) for each in contents(store)[5]] == [
+        (Kind.TOKEN, uid) for uid in (ALICE, BOB, ALICE)
+    ]
     assert Audit(store).verify().findings == ()
 
 
@@ -119,7 +142,9 @@ def test_of_two_servers_that_revoke_a_token_one_does(place: Place) -> None:
     for number in range(1, 11):
         issued(stores[0], token(f"t{number}"))
         with ThreadPoolExecutor(2) as pool:
-            answers = [pool.submit(ask, store, RevokeToken(token=number), at=NOW) for store in stores]
+            answers = [
+                pool.submit(ask, store, RevokeToken(token=number), at=NOW) for store in stores
+            ]
         assert sorted(isinstance(each.result()[0], Done) for each in answers) == [False, True]
     assert Audit(stores[0]).verify().findings == ()
 
@@ -156,7 +181,12 @@ def test_a_nonce_spent_on_many_servers_at_once_is_spent_on_one(place: Place) -> 
     stores = [place.open(), place.open()]
     with ThreadPoolExecutor(8) as pool:
         for number in range(20):
-            expiring = [pool.submit(stores[each % 2].spend, b"%d" % number, 1001, NOW, Instant(NOW + number)) for each in range(8)]
+            expiring = [
+                pool.submit(
+                    stores[each % 2].spend, b"%d" % number, 1001, NOW, Instant(NOW + number)
+                )
+                for each in range(8)
+            ]
             assert sum(each.result() for each in expiring) == (1 if number else 8)
 
 

@@ -20,7 +20,18 @@ from fairbank.service.bank import Bank
 from fairbank.store.contract import Store, Transaction
 from fairbank.values.time import Instant
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import END, START, allocation, ask, charge, contents, fill, granted, hold, project
+from tests.contracts.centre import (
+    END,
+    START,
+    allocation,
+    ask,
+    charge,
+    contents,
+    fill,
+    granted,
+    hold,
+    project,
+)
 
 
 class Cancelled(Exception):
@@ -48,7 +59,10 @@ def test_a_batch_that_raises_has_changed_nothing(store: Store) -> None:
 
 
 def _batch_that_raises(store: Store) -> None:
-    batch = [Asked(wish, START, 0) for wish in (hold(1, 600), project("biology", 300), allocation(1, 5, resource="gpu"))]
+    batch = [
+        Asked(wish, START, 0)
+        for wish in (hold(1, 600), project("biology", 300), allocation(1, 5, resource="gpu"))
+    ]
     with store.transaction() as transaction:
         work = transaction.load(needs_of(batch))
         assert all(isinstance(judge(work, each, Policy()), Done) for each in batch)
@@ -72,8 +86,15 @@ def test_a_batch_with_a_refusal_for_the_office_takes_one_transaction_too(store: 
     fill(store)
     counted = Counted(store)
     wishes = (hold(1, 600), hold(2, 5, resource="gpu"), hold(3, 600), hold(4, 300))
-    outcomes = Bank(cast("Store", counted), Policy()).ask([Asked(wish, START, 0) for wish in wishes])
-    assert [each.reason if isinstance(each, Refusal) else "ok" for each in outcomes] == ["ok", Reason.NO_ALLOCATION, Reason.OVERDRAWN, "ok"]
+    outcomes = Bank(cast("Store", counted), Policy()).ask(
+        [Asked(wish, START, 0) for wish in wishes]
+    )
+    assert [each.reason if isinstance(each, Refusal) else "ok" for each in outcomes] == [
+        "ok",
+        Reason.NO_ALLOCATION,
+        Reason.OVERDRAWN,
+        "ok",
+    ]
     assert counted.transactions == 1
     assert not Audit(store).verify().findings
     with store.reading() as reader:
@@ -81,12 +102,16 @@ def test_a_batch_with_a_refusal_for_the_office_takes_one_transaction_too(store: 
         assert reader.office().seq == 3  # two projects, one refusal
 
 
-def test_a_batch_with_a_refusal_for_the_office_leaves_no_gap_among_allocations(store: Store) -> None:
+def test_a_batch_with_a_refusal_for_the_office_leaves_no_gap_among_allocations(
+    store: Store,
+) -> None:
     fill(store)
     opened, no = ask(store, allocation(1, 5, resource="gpu"), hold(1, 5, resource="tape"))
     assert isinstance(opened, Done)
     assert isinstance(no, Refusal)
-    assert [each.allocation for each in (opened, *granted(store, allocation(2, 5, resource="gpu")))] == [3, 4]
+    assert [
+        each.allocation for each in (opened, *granted(store, allocation(2, 5, resource="gpu")))
+    ] == [3, 4]
 
 
 def test_a_batch_that_is_not_written_has_changed_nothing(store: Store) -> None:
@@ -100,7 +125,13 @@ def test_a_batch_that_is_not_written_has_changed_nothing(store: Store) -> None:
 
 def test_wishes_of_one_batch_see_each_other(store: Store) -> None:
     fill(store)
-    batch = granted(store, project("biology", 300), allocation(1, 70, resource="gpu"), hold(1, 70, resource="gpu"), charge(1, 5))
+    batch = granted(
+        store,
+        project("biology", 300),
+        allocation(1, 70, resource="gpu"),
+        hold(1, 70, resource="gpu"),
+        charge(1, 5),
+    )
     assert batch[0].project == 3
     with store.reading() as reader:
         (gpu,) = reader.allocations(AllocationQuery(resource="gpu"), Page())
@@ -113,18 +144,35 @@ def test_periods_of_one_fund_do_not_overlap(store: Store) -> None:
         (no,) = ask(store, allocation(1, start=start, end=end))
         assert isinstance(no, Refusal)
         assert (no.reason, no.allocation) == (Reason.OVERLAP, 1)
-    granted(store, allocation(1, start=END, end=END + 1), allocation(1, start=START - 1, end=START), allocation(1, resource="gpu"))
+    granted(
+        store,
+        allocation(1, start=END, end=END + 1),
+        allocation(1, start=START - 1, end=START),
+        allocation(1, resource="gpu"),
+    )
 
 
 def _moved(number: int, start: int, end: int, **more: Any) -> Amend:
-    return Amend(allocation=number, project=1, resource="cpu", start=Instant(END + start), end=Instant(END + end), **more)
+    return Amend(
+        allocation=number,
+        project=1,
+        resource="cpu",
+        start=Instant(END + start),
+        end=Instant(END + end),
+        **more,
+    )
 
 
 PERIODS_TRADED: dict[str, list[Request]] = {
     "the later makes room for the earlier": [_moved(4, 15, 20), _moved(3, 0, 15)],
     "the earlier makes room for the later": [_moved(3, 0, 5), _moved(4, 5, 20)],
     "they change places": [_moved(3, 20, 30), _moved(4, 0, 10), _moved(3, 10, 20)],
-    "and somebody else comes between": [_moved(3, 0, 5), allocation(1, start=END + 5, end=END + 8), _moved(5, 5, 7), _moved(4, 7, 20)],
+    "and somebody else comes between": [
+        _moved(3, 0, 5),
+        allocation(1, start=END + 5, end=END + 8),
+        _moved(5, 5, 7),
+        _moved(4, 7, 20),
+    ],
 }
 
 
@@ -132,22 +180,42 @@ PERIODS_TRADED: dict[str, list[Request]] = {
 def test_allocations_of_one_fund_trade_periods_in_one_batch(store: Store, case: str) -> None:
     """Each step is judged for itself, so each is written for itself: whatever the numbers, none stands in another's way."""
     fill(store)
-    granted(store, allocation(1, start=END, end=END + 10), allocation(1, start=END + 10, end=END + 20))
+    granted(
+        store, allocation(1, start=END, end=END + 10), allocation(1, start=END + 10, end=END + 20)
+    )
     granted(store, *PERIODS_TRADED[case])
     with store.reading() as reader:
-        after = {each.id: (each.start, each.end) for each in reader.allocations(AllocationQuery(), Page())}
-    wanted = {each.allocation: (each.start, each.end) for each in PERIODS_TRADED[case] if isinstance(each, Amend)}  # the last word counts
+        after = {
+            each.id: (each.start, each.end)
+            for each in reader.allocations(AllocationQuery(), Page())
+        }
+    wanted = {
+        each.allocation: (each.start, each.end)
+        for each in PERIODS_TRADED[case]
+        if isinstance(each, Amend)
+    }  # the last word counts
     assert after == after | wanted
     assert Audit(store).verify().findings == ()
 
 
-def test_credit_and_terms_of_one_batch_are_never_below_what_the_database_allows(store: Store) -> None:
+def test_credit_and_terms_of_one_batch_are_never_below_what_the_database_allows(
+    store: Store,
+) -> None:
     """A limit falls once a deposit pays for what was drawn on it, and rises before more is drawn."""
     fill(store)
     limit = Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(500))
     granted(store, limit, hold(1, 1_400))
-    lower, higher = (msgspec.structs.replace(limit, credit_limit=SuMinutes(each)) for each in (0, 900))
-    granted(store, Deposit(allocation=1, amount=SuMinutes(400)), lower, higher, hold(2, 900), Withdraw(allocation=2, amount=SuMinutes(1)))
+    lower, higher = (
+        msgspec.structs.replace(limit, credit_limit=SuMinutes(each)) for each in (0, 900)
+    )
+    granted(
+        store,
+        Deposit(allocation=1, amount=SuMinutes(400)),
+        lower,
+        higher,
+        hold(2, 900),
+        Withdraw(allocation=2, amount=SuMinutes(1)),
+    )
     with store.reading() as reader:
         physics = reader.allocations(AllocationQuery(), Page())[0]
     assert (physics.deposited, physics.credit_limit, physics.held) == (1_400, 900, 2_300)

@@ -26,11 +26,15 @@ from tests.contracts.centre import contents, copied, everything
 from tests.contracts.questions import Question, questions
 from tests.support.postgres import PostgresServer
 
-QUARTER = settings(max_examples=settings().max_examples // 4)  # a transaction on disk takes its time
+QUARTER = settings(
+    max_examples=settings().max_examples // 4
+)  # a transaction on disk takes its time
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres18"])
-def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def twin(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
     """An SQL store that is emptied for every example by a restore of nothing."""
     if request.param == "sqlite":
         path = tmp_path_factory.mktemp("twin") / "books.sqlite"
@@ -64,9 +68,19 @@ batches = st.lists(st.lists(arriving, min_size=1, max_size=6), min_size=1, max_s
 
 def play(store: Store, story: Sequence[Sequence[Asked]]) -> list[Outcome]:
     bank, answers = Bank(store, Policy()), []
-    before = [[wishes.asked_by(0, None, wish) for wish in batch] for batch in (wishes.PROJECTS, wishes.GRANTS)]
+    before = [
+        [wishes.asked_by(0, None, wish) for wish in batch]
+        for batch in (wishes.PROJECTS, wishes.GRANTS)
+    ]
     for at, batch in enumerate([*before, *story]):
-        answers += bank.ask([msgspec.structs.replace(each, wish=_of_its_fund(store, each.wish), at=Instant(10 * at)) for each in batch])
+        answers += bank.ask(
+            [
+                msgspec.structs.replace(
+                    each, wish=_of_its_fund(store, each.wish), at=Instant(10 * at)
+                )
+                for each in batch
+            ]
+        )
     return answers
 
 
@@ -76,12 +90,18 @@ def _of_its_fund(store: Store, wish: Request) -> Request:
         return wish
     with store.reading() as reader:
         found = reader.allocations(AllocationQuery(ids=frozenset({wish.allocation})), Page())
-    return msgspec.structs.replace(wish, project=found[0].project, resource=found[0].resource) if found else wish
+    return (
+        msgspec.structs.replace(wish, project=found[0].project, resource=found[0].resource)
+        if found
+        else wish
+    )
 
 
 @QUARTER
 @given(story=batches)
-def test_the_same_wishes_get_the_same_answers_and_leave_the_same_books(twin: Store, story: list[list[Asked]]) -> None:
+def test_the_same_wishes_get_the_same_answers_and_leave_the_same_books(
+    twin: Store, story: list[list[Asked]]
+) -> None:
     memory = MemoryStore()
     assert _renumbered(play(emptied(twin), story)) == _renumbered(play(memory, story))
     assert _without_numbers(contents(twin)) == _without_numbers(contents(memory))
@@ -116,14 +136,19 @@ def _without_numbers(books: tuple[Sequence[Any], ...]) -> list[Any]:
 
 @QUARTER
 @given(story=batches, asked=st.lists(questions, min_size=10, max_size=30))
-def test_the_same_books_are_read_alike(twin: Store, story: list[list[Asked]], asked: list[Question]) -> None:
+def test_the_same_books_are_read_alike(
+    twin: Store, story: list[list[Asked]], asked: list[Question]
+) -> None:
     memory = MemoryStore()
     play(memory, story)
     copied(memory, twin)
     with memory.reading() as here, twin.reading() as there:
         assert everything(there) == everything(here)
         for question, about in asked:
-            assert _answer(there, question, about) == _answer(here, question, about), (question, about)
+            assert _answer(there, question, about) == _answer(here, question, about), (
+                question,
+                about,
+            )
 
 
 def _answer(reader: Reader, question: str, about: tuple[Any, ...]) -> Any:

@@ -20,7 +20,17 @@ from fairbank.service.bank import Bank
 from fairbank.store.contract import Store
 from tests.contracts.centre import ALICE, BOB, START, charge, contents, granted, hold, job
 from tests.contracts.places import Place
-from tests.contracts.undoing import TEN, amended, by, findings_of, moved, opened, reason_of, refunded, undoing
+from tests.contracts.undoing import (
+    TEN,
+    amended,
+    by,
+    findings_of,
+    moved,
+    opened,
+    reason_of,
+    refunded,
+    undoing,
+)
 
 
 @pytest.mark.parametrize("kind", ["deposit", "withdraw", "transfer"])
@@ -72,15 +82,21 @@ def test_a_refund_is_taken_back_once(store: Store) -> None:
     (second,) = by(store, BOB, undoing(store, number))
     assert isinstance(second, Refusal)
     assert second.reason is Reason.UNDONE
-    assert f"entry {number} was taken back by entry {first.entry}, of user {ALICE}" in sentence(second)
-    granted(store, Refund(run=job(1), amount=TEN))  # another of the same amount is not the one that was taken back
+    assert f"entry {number} was taken back by entry {first.entry}, of user {ALICE}" in sentence(
+        second
+    )
+    granted(
+        store, Refund(run=job(1), amount=TEN)
+    )  # another of the same amount is not the one that was taken back
     assert isinstance(by(store, BOB, undoing(store, number))[0], Refusal)
     granted(store, undoing(store, first.entry))  # the run is given it back once more
     assert reason_of(store, undoing(store, first.entry)) is Reason.UNDONE
     assert findings_of(store) == []
 
 
-def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(sql_place: Place) -> None:
+def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(
+    sql_place: Place,
+) -> None:
     """Its row is by then as it was once before: that the audit forgot it there must not hide what came after."""
     store = sql_place.open()
     opened(store)
@@ -89,12 +105,18 @@ def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(sql_
     assert findings_of(store) == []
     sql_place.run("UPDATE run SET refunded = 10 WHERE job_id = 1")
     (found,) = Audit(store).verify().findings
-    assert found.what == f"the row of run {job(1)} was altered: refunded is 10 SU-minutes, due 0 SU-minutes"
+    assert (
+        found.what
+        == f"the row of run {job(1)} was altered: refunded is 10 SU-minutes, due 0 SU-minutes"
+    )
     sql_place.run("UPDATE run SET refunded = 0 WHERE job_id = 1")
     granted(store, Refund(run=job(1), amount=TEN))
     sql_place.run("UPDATE run SET refunded = 0 WHERE job_id = 1")
     (found,) = Audit(store).verify().findings
-    assert found.what == f"the row of run {job(1)} was altered: refunded is 0 SU-minutes, due 10 SU-minutes"
+    assert (
+        found.what
+        == f"the row of run {job(1)} was altered: refunded is 0 SU-minutes, due 10 SU-minutes"
+    )
 
 
 def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:
@@ -124,11 +146,16 @@ def test_what_follows_a_job_and_what_is_not_there_is_not_undone(store: Store) ->
     held = granted(store, hold(1, 60), charge(1, 40))
     opening = next(each.id for each in contents(store)[5] if each.kind is Kind.OPEN)
     gone = granted(store, Transfer(source=1, target=2, amount=TEN))[0].entry
-    arrived = next(each.id for each in contents(store)[5] if each.kind is Kind.TRANSFER_IN and each.id > gone)
+    arrived = next(
+        each.id for each in contents(store)[5] if each.kind is Kind.TRANSFER_IN and each.id > gone
+    )
     for number in (*(each.entry for each in held), opening, arrived):
         assert reason_of(store, undoing(store, number)) is Reason.NOT_UNDONE
     assert reason_of(store, Undo(entry=999_999, book=1)) is Reason.UNKNOWN_ENTRY
-    assert reason_of(store, msgspec.structs.replace(undoing(store, gone), book=2)) is Reason.UNKNOWN_ENTRY
+    assert (
+        reason_of(store, msgspec.structs.replace(undoing(store, gone), book=2))
+        is Reason.UNKNOWN_ENTRY
+    )
 
 
 @pytest.mark.parametrize("kind", ["deposit", "transfer", "terms", "role", "refund"])
@@ -148,7 +175,9 @@ def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
     assert contents(store) == before
     (done,) = bank.ask([asked])
     assert isinstance(done, Done)
-    written = sorted((each for each in contents(store)[5] if each not in before[5]), key=lambda each: each.id)
+    written = sorted(
+        (each for each in contents(store)[5] if each not in before[5]), key=lambda each: each.id
+    )
     assert [_told(each) for each in written] == [_told(each) for each in work.entries]
     (again, nothing) = bank.foretell(asked)
     assert isinstance(again, Done)

@@ -66,7 +66,11 @@ def test_a_role_is_put_back_while_it_stands(store: Store) -> None:
 
 def test_nobody_undoes_a_role_that_they_could_not_give(store: Store) -> None:
     opened(store)
-    granted(store, SetMember(project=1, uid=BOB, role=Role.COORDINATOR), SetMember(project=1, uid=CAROL, role=Role.PI))
+    granted(
+        store,
+        SetMember(project=1, uid=BOB, role=Role.COORDINATOR),
+        SetMember(project=1, uid=CAROL, role=Role.PI),
+    )
     (slip,) = granted(store, SetMember(project=1, uid=ALICE, role=Role.COORDINATOR))
     assert reason_of(store, undoing(store, slip.entry, by=BOB)) is Reason.ROLE_ABOVE
     granted(store, undoing(store, slip.entry, by=CAROL))
@@ -88,7 +92,9 @@ def roles_of(store: Store) -> dict[int, Role]:
         return {each.project: each.role for each in reader.memberships(ALICE)}
 
 
-def test_a_cap_that_was_taken_back_and_set_anew_is_not_taken_back_with_the_first(store: Store) -> None:
+def test_a_cap_that_was_taken_back_and_set_anew_is_not_taken_back_with_the_first(
+    store: Store,
+) -> None:
     opened(store)
     first = granted(store, capped(600))[0].entry
     granted(store, undoing(store, first))
@@ -136,18 +142,27 @@ def test_the_same_terms_said_anew_stand_against_it(store: Store) -> None:
 
 @pytest.mark.parametrize("swept", [False, True])
 @pytest.mark.parametrize("frozen", [False, True])
-def test_an_end_that_was_put_into_the_past_by_mistake_is_taken_back_whole(store: Store, swept: bool, frozen: bool) -> None:
+def test_an_end_that_was_put_into_the_past_by_mistake_is_taken_back_whole(
+    store: Store, swept: bool, frozen: bool
+) -> None:
     opened(store)
     if frozen:
         amended(store, event=AllocationEvent.FREEZE)
     later = START + 100
-    (slip,) = granted(store, Amend(allocation=1, project=1, resource="cpu", end=Instant(START + 50)), at=later)
+    (slip,) = granted(
+        store, Amend(allocation=1, project=1, resource="cpu", end=Instant(START + 50)), at=later
+    )
     if swept:
-        assert isinstance(ask(store, Expire(allocation=1), at=later)[0], Refusal) == frozen  # a freeze outlives the end
+        assert (
+            isinstance(ask(store, Expire(allocation=1), at=later)[0], Refusal) == frozen
+        )  # a freeze outlives the end
     assert isinstance(ask(store, hold(1, 10, start=later), at=later)[0], Refusal)
     granted(store, undoing(store, slip.entry), at=later)
     row = row_of(store)
-    assert (row.end, row.state) == (END, AllocationState.FROZEN if frozen else AllocationState.ACTIVE)
+    assert (row.end, row.state) == (
+        END,
+        AllocationState.FROZEN if frozen else AllocationState.ACTIVE,
+    )
     assert isinstance(ask(store, hold(1, 10, start=later), at=later)[0], Refusal) == frozen
     assert reason_of(store, undoing(store, slip.entry), at=later) is Reason.UNDONE
     assert findings_of(store) == []

@@ -9,12 +9,32 @@ from fairbank.bank.ledger import Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Amend, Asked, Deposit, Refund, Request, Transfer, Undo, Withdraw, undo_of
+from fairbank.bank.wish import (
+    Amend,
+    Asked,
+    Deposit,
+    Refund,
+    Request,
+    Transfer,
+    Undo,
+    Withdraw,
+    undo_of,
+)
 from fairbank.service.audit import Audit
 from fairbank.service.bank import Bank
 from fairbank.store.contract import Store
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import START, allocation, ask, charge, contents, granted, hold, job, project
+from tests.contracts.centre import (
+    START,
+    allocation,
+    ask,
+    charge,
+    contents,
+    granted,
+    hold,
+    job,
+    project,
+)
 
 TEN = SuMinutes(10)
 
@@ -33,8 +53,17 @@ def undoing(store: Store, number: int, **said: Any) -> Undo:
     """The wish to undo the entry, as a door makes it."""
     with store.reading() as reader:
         (entry,) = reader.entries(EntryQuery(ids=frozenset({number})), Page())
-        run = next((each.run for each in reader.runs(RunQuery(), Page(1_000)) if each.id == entry.run), None)
-        project = next((each.project for each in reader.allocations(AllocationQuery(ids=frozenset({entry.book})), Page())), None)
+        run = next(
+            (each.run for each in reader.runs(RunQuery(), Page(1_000)) if each.id == entry.run),
+            None,
+        )
+        project = next(
+            (
+                each.project
+                for each in reader.allocations(AllocationQuery(ids=frozenset({entry.book})), Page())
+            ),
+            None,
+        )
     return undo_of(entry, run=run, project=project, **said)
 
 

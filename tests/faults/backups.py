@@ -32,7 +32,9 @@ class Taken:
     asked: frozenset[str]
 
 
-async def taken_in_a_storm(server: FairbankServer, backups: int, seed: int, folder: Path, *, thousands: int) -> tuple[list[Taken], Witness]:
+async def taken_in_a_storm(
+    server: FairbankServer, backups: int, seed: int, folder: Path, *, thousands: int
+) -> tuple[list[Taken], Witness]:
     """Backup after backup while clients work, of books that have so many thousand runs already."""
     witness, over = Witness(), asyncio.Event()
     storm = Storm(CLIENTS, 0, seed)
@@ -46,7 +48,9 @@ async def taken_in_a_storm(server: FairbankServer, backups: int, seed: int, fold
         for number in range(backups):
             seen = len(witness.told)
             await until(lambda: len(witness.told) >= seen + 200, "200 more operations")  # noqa: B023 (called at once)
-            before = frozenset(key for key, answer in witness.told.items() if entry_of(answer) is not None)
+            before = frozenset(
+                key for key, answer in witness.told.items() if entry_of(answer) is not None
+            )
             path = folder / f"{number}.fbk"
             done = await asyncio.to_thread(server.command, "backup", "create", str(path))
             assert done.returncode == 0, done.stderr
@@ -74,7 +78,9 @@ def last_sums(path: Path) -> dict[int, list[int]]:
 
 def balances(books: Books) -> dict[int, list[int]]:
     names = ("deposited", "charged", "held", "credit_limit", "overrun")
-    return {row["id"]: [row[name] for name in names] for row in books.rows("SELECT * FROM allocation")}
+    return {
+        row["id"]: [row[name] for name in names] for row in books.rows("SELECT * FROM allocation")
+    }
 
 
 def check_restored(url: str, taken: Taken) -> int:
@@ -91,7 +97,9 @@ def told_by(path: Path) -> dict[int, tuple[str, int]]:
     """What a server should answer of the books in a backup: by allocation, the account and what is available."""
     accounts = {row["id"]: row["account"] for row in rows(path, "project")}
     left = {book: sums[0] + sums[3] - sums[1] - sums[2] for book, sums in last_sums(path).items()}
-    return {row["id"]: (accounts[row["project"]], left[row["id"]]) for row in rows(path, "allocation")}
+    return {
+        row["id"]: (accounts[row["project"]], left[row["id"]]) for row in rows(path, "allocation")
+    }
 
 
 async def works(server: FairbankServer) -> None:
@@ -99,7 +107,8 @@ async def works(server: FairbankServer) -> None:
     wire = Wire(server.socket)
     (last,) = Books(server.store).rows("SELECT max(id) AS id FROM journal")
     facts = {"submitted": int(time.time()), "owner": 7}
-    (await wire.ask("POST", "/alloc/1/deposit", {"amount": 100 * SU, "comment": "after the restore"})).data  # noqa: B018 (must be good)
+    deposit = {"amount": 100 * SU, "comment": "after the restore"}
+    assert (await wire.ask("POST", "/alloc/1/deposit", deposit)).data
     held = await wire.ask("POST", "/job", report("hold", "physics", 99, amount=SU, **facts))
     assert held.data["entry"] > last["id"]
     ended = await wire.ask("POST", "/job", report("complete", "physics", 99, amount=7, **facts))

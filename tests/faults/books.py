@@ -49,7 +49,9 @@ class Books:
 
     def deadlocks(self) -> int:
         """How many deadlocks PostgreSQL ever saw in this database."""
-        (row,) = self.rows("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+        (row,) = self.rows(
+            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        )
         return int(row["deadlocks"])
 
     @contextmanager
@@ -59,7 +61,9 @@ class Books:
 
     @contextmanager
     def _sqlite(self) -> Iterator[Callable[[str, Row], list[Row]]]:
-        connection = sqlite.connect(str(Path(self.url.removeprefix("sqlite:///"))), timeout=30, isolation_level=None)
+        connection = sqlite.connect(
+            str(Path(self.url.removeprefix("sqlite:///"))), timeout=30, isolation_level=None
+        )
 
         def execute(statement: str, values: Row) -> list[Row]:
             cursor = connection.execute(statement, values)

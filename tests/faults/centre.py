@@ -17,7 +17,15 @@ SU = 60
 DAY = 86_400
 
 
-async def found(wire: Wire, name: str, gid: int, *, credit: int, start: str = "2020-01-01", end: str = "2040-01-01") -> int:
+async def found(
+    wire: Wire,
+    name: str,
+    gid: int,
+    *,
+    credit: int,
+    start: str = "2020-01-01",
+    end: str = "2040-01-01",
+) -> int:
     """A project with one allocation. Its number."""
     (await wire.ask("POST", "/project", {"gname": name, "gid": gid})).data  # noqa: B018 (must be good)
     return await granted(wire, name, credit=credit, start=start, end=end)
@@ -25,11 +33,21 @@ async def found(wire: Wire, name: str, gid: int, *, credit: int, start: str = "2
 
 async def granted(wire: Wire, name: str, *, credit: int, start: str, end: str) -> int:
     """One more allocation of a project. Its number."""
-    wanted = {"account": name, "resource": RESOURCE, "category": "faults", "start": start, "end": end, "amount": credit, "comment": "test"}
+    wanted = {
+        "account": name,
+        "resource": RESOURCE,
+        "category": "faults",
+        "start": start,
+        "end": end,
+        "amount": credit,
+        "comment": "test",
+    }
     return int((await wire.ask("POST", "/alloc", wanted)).data["id"])
 
 
-def report(do: str, account: str, job_id: int, *, submitted: int, owner: int, **more: Any) -> dict[str, Any]:
+def report(
+    do: str, account: str, job_id: int, *, submitted: int, owner: int, **more: Any
+) -> dict[str, Any]:
     """What an agent sends of a run."""
     facts = {
         "do": do,
@@ -52,10 +70,20 @@ async def filled(wire: Wire, thousands: int) -> None:
     """A history, so that a backup takes a while: so many thousand runs of a project of their own."""
     await found(wire, "history", 4_001, credit=10**9)
     for each in range(thousands):
-        facts = [{"job_id": each * 1_000 + number + 1, "submitted": int(time.time()), "owner": number % 50} for number in range(1_000)]
+        facts = [
+            {
+                "job_id": each * 1_000 + number + 1,
+                "submitted": int(time.time()),
+                "owner": number % 50,
+            }
+            for number in range(1_000)
+        ]
         for do, amount in (("hold", SU), ("complete", 7)):
             reports = [report(do, "history", amount=amount, **more) for more in facts]
-            assert {row["status"] for row in (await wire.ask("POST", "/job/bulk", {"reports": reports})).data} == {201}
+            assert {
+                row["status"]
+                for row in (await wire.ask("POST", "/job/bulk", {"reports": reports})).data
+            } == {201}
 
 
 @dataclass
@@ -87,7 +115,10 @@ class Client:
             await self._say("complete", amount=rng.randrange(1, SU))
             await self._say("hold", amount=asked)
             return
-        if (await self._say("hold", amount=asked, twice=rng.random() < 0.2)).status not in (200, 201):
+        if (await self._say("hold", amount=asked, twice=rng.random() < 0.2)).status not in (
+            200,
+            201,
+        ):
             return
         for change in range(rng.choice([0, 0, 1, 2])):
             grown = rng.choice([10, 25, 45]) * SU
@@ -98,14 +129,26 @@ class Client:
         if rng.random() < 0.2:
             await self._say("complete", state="NODE_FAIL", amount=0, twice=rng.random() < 0.2)
         else:
-            cost = rng.choices([0, rng.randrange(1, SU), 50 * SU], [3, 16, 1])[0]  # the last is more than any hold
+            cost = rng.choices([0, rng.randrange(1, SU), 50 * SU], [3, 16, 1])[
+                0
+            ]  # the last is more than any hold
             await self._say("complete", amount=cost, twice=rng.random() < 0.2)
         if rng.random() < 0.1:  # a late echo, under a key of its own
             await self._say("adjust", amount=asked, step=9)
 
     async def _say(self, do: str, *, step: int = 0, twice: bool = False, **more: Any) -> Answer:
         """Report; `twice` at the same time, over two connections."""
-        body = report(do, self.account, self.job_id, submitted=self.submitted, owner=1_000 + self.number % 20, **more)
+        body = report(
+            do,
+            self.account,
+            self.job_id,
+            submitted=self.submitted,
+            owner=1_000 + self.number % 20,
+            **more,
+        )
         key = f"{self.job_id}.{do}.{step}"
-        said = [self.witness.hear(wires, self.rng, "/job", body, key) for wires in ([self.wires, self.echoes] if twice else [self.wires])]
+        said = [
+            self.witness.hear(wires, self.rng, "/job", body, key)
+            for wires in ([self.wires, self.echoes] if twice else [self.wires])
+        ]
         return (await asyncio.gather(*said))[0]

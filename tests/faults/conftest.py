@@ -73,7 +73,9 @@ def fresh(postgres18: PostgresServer) -> Iterator[Callable[[], str]]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def serving(request: pytest.FixtureRequest) -> Iterator[FairbankServer]:
     """A running bank, on either store."""
-    with banking(request.getfixturevalue("database") if request.param == "postgresql" else None) as server:
+    with banking(
+        request.getfixturevalue("database") if request.param == "postgresql" else None
+    ) as server:
         yield server
 
 
@@ -81,11 +83,15 @@ def serving(request: pytest.FixtureRequest) -> Iterator[FairbankServer]:
 def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A backup taken while clients were at work: two projects, a few thousand entries."""
     with banking() as server:
-        (taken,), _ = run(taken_in_a_storm(server, 1, 1, tmp_path_factory.mktemp("backup"), thousands=1))
+        (taken,), _ = run(
+            taken_in_a_storm(server, 1, 1, tmp_path_factory.mktemp("backup"), thousands=1)
+        )
     return taken.path
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """All figures, whatever became of the tests."""
     if figures := config.stash.get(_FIGURES, {}):
         terminalreporter.section("figures of the fault campaigns")

@@ -30,12 +30,25 @@ _UNIQUE = {"journal": ("key",), "project": ("gname", "gid", "account"), "token":
 _WORDS = {
     ("journal", "kind"): {"deposit": "withdraw"},
     ("allocation", "state"): {"active": "frozen"},
-    ("run", "state"): {"charged": "released", "released": "charged", "held": "lapsed", "lapsed": "held"},
+    ("run", "state"): {
+        "charged": "released",
+        "released": "charged",
+        "held": "lapsed",
+        "lapsed": "held",
+    },
     ("token", "scopes"): {"read": "read write", "agent:local write": "agent:other write"},
     ("member", "role"): {"pi": "member", "member": "pi"},
 }
-_NUMBERS = frozenset({"id", "book", "seq", "run", "allocation", "project", "parent", "uid", "owner", "gid", "job_id"})
-_FORGED: dict[str, Any] = {"key": "forged", "comment": "forged", "details": "{}", "outcome": "FORGED", "digest": b"forged"}
+_NUMBERS = frozenset(
+    {"id", "book", "seq", "run", "allocation", "project", "parent", "uid", "owner", "gid", "job_id"}
+)
+_FORGED: dict[str, Any] = {
+    "key": "forged",
+    "comment": "forged",
+    "details": "{}",
+    "outcome": "FORGED",
+    "digest": b"forged",
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +74,9 @@ def nonsense(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
     for row in rows:
         for column in row:
             for other in (b"\xff\x00", "nonsense", -1, 2**62, 1.5):
-                if (column != "id" or isinstance(other, int)) and column != "shared":  # whatever is not 0 there is a yes
+                if (
+                    column != "id" or isinstance(other, int)
+                ) and column != "shared":  # whatever is not 0 there is a yes
                     yield _altered(table, row, column, other)
 
 
@@ -81,7 +96,12 @@ def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
         return
     for row in rows:
         copy = row | {KEYS[table][-1]: row[KEYS[table][-1]] + FAR}
-        copy |= {name: other for name in _UNIQUE.get(table, ()) for other in _others(table, name, row[name])[:1] if row[name] is not None}
+        copy |= {
+            name: other
+            for name in _UNIQUE.get(table, ())
+            for other in _others(table, name, row[name])[:1]
+            if row[name] is not None
+        }
         if table == "journal":
             copy["seq"] += FAR
         if table == "run":
@@ -106,7 +126,9 @@ def _others(table: str, column: str, value: Any) -> list[Any]:
         case bool():
             return [not value]
         case int():
-            return [1 - value] if column == "shared" else [value + (FAR if column in _NUMBERS else 1)]
+            return (
+                [1 - value] if column == "shared" else [value + (FAR if column in _NUMBERS else 1)]
+            )
         case str():
             return [f"{value}x"]
         case _:
@@ -133,7 +155,9 @@ def _named(table: str, row: Row) -> str:
 
 def _where(table: str, row: Row) -> tuple[str, Row]:
     """The row by its key."""
-    return " AND ".join(f"{name} = :the_{name}" for name in KEYS[table]), {f"the_{name}": row[name] for name in KEYS[table]}
+    return " AND ".join(f"{name} = :the_{name}" for name in KEYS[table]), {
+        f"the_{name}": row[name] for name in KEYS[table]
+    }
 
 
 def _set(books: Books, table: str, row: Row, column: str, value: Any) -> None:
@@ -163,7 +187,9 @@ def rewrite(books: Books) -> Callable[[], None]:
         poorer = row | {"amount": row["amount"] - 1_000 if row["seq"] == 2 else row["amount"]}
         poorer["deposited"] -= 1_000 if row["seq"] >= 2 else 0
         before = _relinked(books, poorer, before)
-    books.change("UPDATE allocation SET deposited = deposited - 1000, link = :link WHERE id = 1", link=before)
+    books.change(
+        "UPDATE allocation SET deposited = deposited - 1000, link = :link WHERE id = 1", link=before
+    )
     return lambda: _put_back(books, kept)
 
 
@@ -173,7 +199,11 @@ def cut_tail(books: Books) -> Callable[[], None]:
     last, new = books.rows("SELECT * FROM journal WHERE book = 2 ORDER BY seq DESC LIMIT 2")
     assert last["kind"] == "refusal"  # the one kind that moves nothing else
     books.change("DELETE FROM journal WHERE id = :id", id=last["id"])
-    books.change("UPDATE allocation SET seq = :seq, link = :link WHERE id = 2", seq=new["seq"], link=new["link"])
+    books.change(
+        "UPDATE allocation SET seq = :seq, link = :link WHERE id = 2",
+        seq=new["seq"],
+        link=new["link"],
+    )
     return lambda: _put_back(books, kept)
 
 

@@ -43,7 +43,10 @@ class Nemesis:
         """Kill and start again, `times` times; each time go on only when everything answers."""
         for _ in range(times):
             await self._instant()
-            some = self.rng.sample(sorted(self.victims), self.rng.choices([1, 2], [4, 1])[0] if len(self.victims) > 1 else 1)
+            some = self.rng.sample(
+                sorted(self.victims),
+                self.rng.choices([1, 2], [4, 1])[0] if len(self.victims) > 1 else 1,
+            )
             await asyncio.gather(*(asyncio.to_thread(self.victims[name].kill) for name in some))
             self.kills.update(some)
             begun = time.monotonic()
@@ -60,7 +63,9 @@ class Nemesis:
 
     def summary(self) -> str:
         took = sorted(self.recoveries)
-        figures = f"median {took[len(took) // 2]:.2f} s, longest {took[-1]:.2f} s" if took else "none"
+        figures = (
+            f"median {took[len(took) // 2]:.2f} s, longest {took[-1]:.2f} s" if took else "none"
+        )
         return f"{self.kills.total()} kills ({dict(self.kills)}); from the start to the first answer from the books: {figures}"
 
 

@@ -48,8 +48,12 @@ def write_sample(url: str) -> None:
         refunds: list[Done] = []
         for number, wish in enumerate(wishes()):
             if isinstance(wish, Undo):  # numbers have gaps on PostgreSQL
-                wish = msgspec.structs.replace(wish, entry=refunds[0].entry, book=refunds[0].allocation or 0)
-            (outcome,) = bank.ask([Asked(wish, Instant(BEGIN + 400 * number), 0, 1001 if number % 7 == 3 else None)])
+                wish = msgspec.structs.replace(
+                    wish, entry=refunds[0].entry, book=refunds[0].allocation or 0
+                )
+            (outcome,) = bank.ask(
+                [Asked(wish, Instant(BEGIN + 400 * number), 0, 1001 if number % 7 == 3 else None)]
+            )
             assert isinstance(outcome, Done) != (wish.comment == "no"), outcome
             if isinstance(wish, Refund) and isinstance(outcome, Done):
                 refunds.append(outcome)
@@ -81,7 +85,12 @@ def wishes() -> list[Request]:
         *(_hold(number, 1_200 + number) for number in range(1, 6)),
         Adjust(run=_run(1), amount=SuMinutes(1_500), until=Instant(BEGIN + 9 * HOUR), key="adjust"),
         Charge(
-            run=_run(2), amount=SuMinutes(700), ended=Instant(BEGIN + HOUR), outcome="COMPLETED", elapsed_seconds=HOUR, particulars=BUSY
+            run=_run(2),
+            amount=SuMinutes(700),
+            ended=Instant(BEGIN + HOUR),
+            outcome="COMPLETED",
+            elapsed_seconds=HOUR,
+            particulars=BUSY,
         ),
         Release(run=_run(3), ended=Instant(BEGIN + HOUR), outcome="NODE_FAIL", elapsed_seconds=60),
         Refund(run=_run(2), amount=SuMinutes(100), comment="a bad node"),
@@ -96,11 +105,25 @@ def wishes() -> list[Request]:
 
 def _open(project: int, deposit: int) -> Open:
     start, end = Instant(BEGIN - YEAR), Instant(BEGIN + YEAR)
-    return Open(project=project, resource="cpu", category="research", start=start, end=end, deposit=SuMinutes(deposit), comment="committee")
+    return Open(
+        project=project,
+        resource="cpu",
+        category="research",
+        start=start,
+        end=end,
+        deposit=SuMinutes(deposit),
+        comment="committee",
+    )
 
 
 def _token(label: str, *scopes: str) -> IssueToken:
-    return IssueToken(digest=label.encode() * 4, uid=1002, label=label, scopes=scopes, expires=Instant(BEGIN + YEAR))
+    return IssueToken(
+        digest=label.encode() * 4,
+        uid=1002,
+        label=label,
+        scopes=scopes,
+        expires=Instant(BEGIN + YEAR),
+    )
 
 
 def _run(number: int) -> Run:
@@ -119,7 +142,14 @@ def _hold(number: int, amount: int, comment: str | None = None) -> Hold:
         partition="cpu",
         key=f"hold.{number}",
         comment=comment,
-        particulars=Particulars(name=f"relax {number}", qos="normal", nodes=1, cpus=8, tres="cpu=8,mem=16G,node=1", limit_seconds=2 * HOUR),
+        particulars=Particulars(
+            name=f"relax {number}",
+            qos="normal",
+            nodes=1,
+            cpus=8,
+            tres="cpu=8,mem=16G,node=1",
+            limit_seconds=2 * HOUR,
+        ),
     )
 
 

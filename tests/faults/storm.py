@@ -31,32 +31,56 @@ class Storm:
     def credit(self) -> int:
         return self.clients * 5 * SU
 
-    async def blow(self, sockets: Sequence[Path], witness: Witness, tell: Callable[[str], None]) -> None:
+    async def blow(
+        self, sockets: Sequence[Path], witness: Witness, tell: Callable[[str], None]
+    ) -> None:
         """The whole storm."""
         clients = [self.client(number, sockets, witness) for number in range(1, self.clients + 1)]
         staff = await self.open(sockets, witness)
         over = asyncio.Event()
         begun = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
-            watching = [tasks.create_task(watch(each, staff.allocation, witness, over)) for each in sockets]
+            watching = [
+                tasks.create_task(watch(each, staff.allocation, witness, over)) for each in sockets
+            ]
             tasks.create_task(staff.go_on(over))
             async with asyncio.TaskGroup() as living:
                 for client in clients:
                     living.create_task(self._lives(client))
             over.set()
         seconds = time.monotonic() - begun
-        looks, least = (sum(each.result()[0] for each in watching), min(each.result()[1] for each in watching))
-        tell(f"{self.clients} clients, {len(sockets)} servers, {seconds:.1f} s: {witness.summary()}")
-        tell(f"{len(witness.told) / seconds:,.0f} operations/s; {looks:,} looks at the balance, the least was {least} SU-minutes")
+        looks, least = (
+            sum(each.result()[0] for each in watching),
+            min(each.result()[1] for each in watching),
+        )
+        tell(
+            f"{self.clients} clients, {len(sockets)} servers, {seconds:.1f} s: {witness.summary()}"
+        )
+        tell(
+            f"{len(witness.told) / seconds:,.0f} operations/s; {looks:,} looks at the balance, the least was {least} SU-minutes"
+        )
 
     async def open(self, sockets: Sequence[Path], witness: Witness) -> Staff:
         """A project with its allocation, and the staff that looks after it."""
         wires = [Wire(each) for each in sockets]
-        return Staff(await found(wires[0], ACCOUNT, 4_000, credit=self.credit), wires, witness, random.Random(f"{self.seed}:staff"))
+        return Staff(
+            await found(wires[0], ACCOUNT, 4_000, credit=self.credit),
+            wires,
+            witness,
+            random.Random(f"{self.seed}:staff"),
+        )
 
     def client(self, number: int, sockets: Sequence[Path], witness: Witness) -> Client:
         wires, echoes = [Wire(each) for each in sockets], [Wire(each) for each in sockets]
-        return Client(number, ACCOUNT, int(time.time()), wires, echoes, witness, random.Random(f"{self.seed}:{number}"))
+        return Client(
+            number,
+            ACCOUNT,
+            int(time.time()),
+            wires,
+            echoes,
+            witness,
+            random.Random(f"{self.seed}:{number}"),
+        )
 
     async def _lives(self, client: Client) -> None:
         for _ in range(self.runs):
@@ -76,12 +100,18 @@ class Staff:
         number = 0
         while not over.is_set():
             number += 1
-            what, most = self.rng.choice([("deposit", 200 * SU), ("deposit", 200 * SU), ("withdraw", 20 * SU)])
+            what, most = self.rng.choice(
+                [("deposit", 200 * SU), ("deposit", 200 * SU), ("withdraw", 20 * SU)]
+            )
             body = {"amount": self.rng.randrange(1, most), "comment": "storm"}
-            await self.witness.hear(self.wires, self.rng, f"/alloc/{self.allocation}/{what}", body, f"staff.{number}")
+            await self.witness.hear(
+                self.wires, self.rng, f"/alloc/{self.allocation}/{what}", body, f"staff.{number}"
+            )
 
 
-async def watch(socket: Path, allocation: int, witness: Witness, over: asyncio.Event) -> tuple[int, int]:
+async def watch(
+    socket: Path, allocation: int, witness: Witness, over: asyncio.Event
+) -> tuple[int, int]:
     """Look at the balance all the time: never overdrawn, always adding up. How often, and the least that was left."""
     wire, looks, least = Wire(socket), 0, 1 << 60
     while not over.is_set():
@@ -95,7 +125,10 @@ async def watch(socket: Path, allocation: int, witness: Witness, over: asyncio.E
         if answer.status == AWAY:
             continue
         row = answer.data
-        assert row["available"] == row["deposited"] + row["credit_limit"] - row["charged"] - row["held"]
+        assert (
+            row["available"]
+            == row["deposited"] + row["credit_limit"] - row["charged"] - row["held"]
+        )
         assert row["available"] >= 0, f"overdrawn: {row}"
         looks, least = looks + 1, min(least, row["available"])
     return looks, least

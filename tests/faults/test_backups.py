@@ -17,7 +17,14 @@ Tell = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 
-def there_and_back(server: FairbankServer, elsewhere: Callable[[], str], backups: int, seed: int, folder: Path, tell: Tell) -> None:
+def there_and_back(
+    server: FairbankServer,
+    elsewhere: Callable[[], str],
+    backups: int,
+    seed: int,
+    folder: Path,
+    tell: Tell,
+) -> None:
     """Backups of a storm into the other kind of store; that one works; its own backup comes back into a store of the first kind."""
     taken, witness = run(taken_in_a_storm(server, backups, seed, folder, thousands=5 * backups))
     counts = []
@@ -31,7 +38,9 @@ def there_and_back(server: FairbankServer, elsewhere: Callable[[], str], backups
         again = folder / "again.fbk"
         assert restored.command("backup", "create", str(again)).returncode == 0
         assert restored.command("audit", "verify").returncode == 0
-    back = server.command("restore", str(again), "--replace")  # into the store of the server that still runs
+    back = server.command(
+        "restore", str(again), "--replace"
+    )  # into the store of the server that still runs
     assert back.returncode == 0, back.stderr
     assert heads(server.store) == heads(other)
     assert server.command("audit", "verify").returncode == 0

@@ -26,7 +26,12 @@ ORDER = {"journal": "book, seq", "run": "allocation, id"}
 
 def rows(url: str) -> dict[str, list[list[object]]]:
     """Everything that the books say."""
-    found = {table: Books(url).rows(f"SELECT * FROM {table} ORDER BY {ORDER.get(table, ', '.join(KEYS[table]))}") for table in KEYS}
+    found = {
+        table: Books(url).rows(
+            f"SELECT * FROM {table} ORDER BY {ORDER.get(table, ', '.join(KEYS[table]))}"
+        )
+        for table in KEYS
+    }
     return {table: [list(row.values()) for row in lines] for table, lines in found.items()}
 
 
@@ -35,11 +40,15 @@ def flipped(folder: Path, times: int, rng: random.Random) -> Counter[str]:
     sound, url = folder / "sound.sqlite", f"sqlite:///{folder}/rotten.sqlite"
     write_sample(f"sqlite:///{sound}")
     due, content = rows(f"sqlite:///{sound}"), sound.read_bytes()
-    written = [place for place, byte in enumerate(content) if byte]  # most of so small a file is empty
+    written = [
+        place for place, byte in enumerate(content) if byte
+    ]  # most of so small a file is empty
     tally: Counter[str] = Counter()
     for _ in range(times):
         place = rng.choice(written)
-        (folder / "rotten.sqlite").write_bytes(content[:place] + bytes([content[place] ^ 1 << rng.randrange(8)]) + content[place + 1 :])
+        (folder / "rotten.sqlite").write_bytes(
+            content[:place] + bytes([content[place] ^ 1 << rng.randrange(8)]) + content[place + 1 :]
+        )
         try:
             found = "found by the audit" if findings(url) else "not in the books"
         except Trouble as trouble:
@@ -63,7 +72,9 @@ def test_very_many_flipped_bits(tmp_path: Path, rounds: Rounds, seed: int, tell:
 
 
 @pytest.mark.campaign
-def test_the_command_says_so_too_and_its_remedy_helps(backup: Path, rounds: Rounds, seed: int) -> None:
+def test_the_command_says_so_too_and_its_remedy_helps(
+    backup: Path, rounds: Rounds, seed: int
+) -> None:
     """Exit code 8, or 7 where the schema's version is spoilt; never "this should not have happened"."""
     rng = random.Random(seed)
     with made() as bank:

@@ -30,12 +30,20 @@ def damaged(backup: Path, rng: random.Random, times: int) -> Iterator[tuple[str,
     lines = gzip.decompress(packed).splitlines(keepends=True)
     for _ in range(times):
         yield "cut short", packed[: rng.randrange(len(packed))]
-        place = rng.randrange(10, len(packed))  # before: the time and the like, which no reader minds
-        yield f"a bit of byte {place}", packed[:place] + bytes([packed[place] ^ 1 << rng.randrange(8)]) + packed[place + 1 :]
+        place = rng.randrange(
+            10, len(packed)
+        )  # before: the time and the like, which no reader minds
+        yield (
+            f"a bit of byte {place}",
+            packed[:place] + bytes([packed[place] ^ 1 << rng.randrange(8)]) + packed[place + 1 :],
+        )
         row = rng.randrange(1, len(lines) - 1)
         yield f"row {row} lost", repacked([*lines[:row], *lines[row + 1 :]])
         yield f"row {row} doubled", repacked([*lines[:row], lines[row], *lines[row:]])
-        yield f"row {row} altered", repacked([*lines[:row], altered(lines[row], rng), *lines[row + 1 :]])
+        yield (
+            f"row {row} altered",
+            repacked([*lines[:row], altered(lines[row], rng), *lines[row + 1 :]]),
+        )
         yield "rows lost at the end", repacked(lines[:row])
     yield "something behind the end", repacked([*lines, lines[1]])
     yield "nothing at all", b""
@@ -55,7 +63,9 @@ def altered(line: bytes, rng: random.Random) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"])
-def test_a_damaged_backup_changes_nothing(place: str, request: pytest.FixtureRequest, backup: Path, tmp_path: Path, tell: Tell) -> None:
+def test_a_damaged_backup_changes_nothing(
+    place: str, request: pytest.FixtureRequest, backup: Path, tmp_path: Path, tell: Tell
+) -> None:
     with made(request.getfixturevalue("database") if place == "postgresql" else None) as bank:
         write_sample(bank.store)
         before, path, count = heads(bank.store), tmp_path / "damaged.fbk", 0
@@ -72,7 +82,9 @@ def test_a_damaged_backup_changes_nothing(place: str, request: pytest.FixtureReq
 
 
 @pytest.mark.campaign
-def test_very_many_damaged_backups_are_found_out(backup: Path, tmp_path: Path, rounds: Rounds, seed: int, tell: Tell) -> None:
+def test_very_many_damaged_backups_are_found_out(
+    backup: Path, tmp_path: Path, rounds: Rounds, seed: int, tell: Tell
+) -> None:
     url, path, count = f"sqlite:///{tmp_path}/books.sqlite", tmp_path / "damaged.fbk", 0
     restore(url, backup)
     before = heads(url)
@@ -112,7 +124,9 @@ def test_a_restore_that_is_killed_has_changed_everything_or_nothing(
     new = heads(serving.store)
     for _ in range(rounds(40, 3)):
         before = heads(serving.store)
-        kills += killed(serving.begin("restore", str(backup), "--replace"), rng.uniform(longest / 3, longest))
+        kills += killed(
+            serving.begin("restore", str(backup), "--replace"), rng.uniform(longest / 3, longest)
+        )
         assert heads(serving.store) in (before, new)
         assert findings(serving.store) == ()
         run(answers(serving))
@@ -122,7 +136,8 @@ def test_a_restore_that_is_killed_has_changed_everything_or_nothing(
 
 
 async def one_more_deposit(server: FairbankServer) -> None:
-    (await Wire(server.socket).ask("POST", "/alloc/1/deposit", {"amount": 1, "comment": "not the backup any more"})).data  # noqa: B018
+    deposit = {"amount": 1, "comment": "not the backup any more"}
+    assert (await Wire(server.socket).ask("POST", "/alloc/1/deposit", deposit)).data
 
 
 @pytest.mark.campaign
@@ -135,7 +150,9 @@ def test_a_backup_that_is_killed_leaves_the_one_before(
     assert serving.command("backup", "create", str(path)).returncode == 0
     longest = time.monotonic() - begun
     for _ in range(rounds(40, 3)):
-        kills += killed(serving.begin("backup", "create", str(path)), rng.uniform(longest / 3, longest))
+        kills += killed(
+            serving.begin("backup", "create", str(path)), rng.uniform(longest / 3, longest)
+        )
         assert check(path) > 0
     tell(f"{kills} backups of about {longest:.1f} s killed")
 

@@ -23,7 +23,9 @@ CLIENTS = 24
 STANDSTILL_SECONDS = 75  # the database ends a transaction that stands still for half a minute; a machine of the tests is slow
 
 
-async def frozen(one: FairbankServer, two: FairbankServer, times: int, seed: int) -> tuple[Witness, list[float]]:
+async def frozen(
+    one: FairbankServer, two: FairbankServer, times: int, seed: int
+) -> tuple[Witness, list[float]]:
     """Clients of each server; now and then the first stands still until the other's have got on. The seconds that took."""
     witnesses, over, rng = (Witness(), Witness()), asyncio.Event(), random.Random(seed)
     storm = Storm(CLIENTS, 0, seed)
@@ -53,12 +55,16 @@ def more(witness: Witness, answers: int) -> Callable[[], bool]:
 
 @pytest.mark.campaign
 @pytest.mark.usefixtures("at_length")
-def test_a_server_that_stands_still_does_not_stop_the_other(database: str, seed: int, tell: Tell) -> None:
+def test_a_server_that_stands_still_does_not_stop_the_other(
+    database: str, seed: int, tell: Tell
+) -> None:
     """Each standstill may take a minute."""
     with banking_twice(database) as (one, two):
         witness, seconds = run(frozen(one, two, 8, seed))
         figures = check_books(witness, Books(database))
-        tell(f"{len(seconds)} standstills; the other server needed {max(seconds):.1f} s at most for 200 answers; {witness.summary()}")
+        tell(
+            f"{len(seconds)} standstills; the other server needed {max(seconds):.1f} s at most for 200 answers; {witness.summary()}"
+        )
         tell(str(figures))
         assert max(seconds) < STANDSTILL_SECONDS
         assert one.command("audit", "verify").returncode == 0

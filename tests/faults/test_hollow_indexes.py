@@ -58,11 +58,17 @@ def test_the_doctor_tells_them_with_what_helps(bank: FairbankServer) -> None:
 
 def test_no_backup_is_made_of_them(bank: FairbankServer) -> None:
     said = bank.command("backup", "create", str(bank.folder / "a.fbk"))
-    assert (said.returncode, "the books are damaged" in said.stderr, list(bank.folder.glob("*.fbk"))) == (8, True, []), said.stderr
+    assert (
+        said.returncode,
+        "the books are damaged" in said.stderr,
+        list(bank.folder.glob("*.fbk")),
+    ) == (8, True, []), said.stderr
 
 
 @pytest.mark.parametrize("entries_min", [1, 100_000])
-def test_a_key_that_was_used_twice_is_found_though_its_index_has_neither(bank: FairbankServer, entries_min: int) -> None:
+def test_a_key_that_was_used_twice_is_found_though_its_index_has_neither(
+    bank: FairbankServer, entries_min: int
+) -> None:
     """However many processes read the books."""
     with closing(open_store(bank.store)) as store:
         assert not deposit(store, "march").again

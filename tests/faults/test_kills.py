@@ -37,14 +37,19 @@ class Alone:
     def kill(self) -> None:
         if self._server.running:
             with suppress(ProcessLookupError):
-                os.kill(children(self._server.pid)[0] if self._child else self._server.pid, signal.SIGKILL)
+                os.kill(
+                    children(self._server.pid)[0] if self._child else self._server.pid,
+                    signal.SIGKILL,
+                )
         wait_until(lambda: not self._server.running, "both to end")
 
     def start(self) -> None:
         self._server.restart()
 
 
-async def struck(banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell) -> Witness:
+async def struck(
+    banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell
+) -> Witness:
     """Clients at work on `banks` while that many times something is killed. What they were told."""
     witness, over = Witness(), asyncio.Event()
     sockets = [each.socket for each in banks]
@@ -65,7 +70,9 @@ async def struck(banks: Sequence[FairbankServer], victims: dict[str, Victim], ki
     return witness
 
 
-def campaign(banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell) -> None:
+def campaign(
+    banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell
+) -> None:
     """Strike, then read the books: nothing lost, nothing twice, no hold but those of runs that nobody ended."""
     witness = run(struck(banks, victims, kills, seed, tell))
     figures = check_books(witness, Books(banks[0].store))
@@ -75,9 +82,13 @@ def campaign(banks: Sequence[FairbankServer], victims: dict[str, Victim], kills:
 
 
 @pytest.mark.campaign
-def test_two_servers_and_postgresql_are_killed_in_any_order(postgres: PostgresServer, rounds: Rounds, seed: int, tell: Tell) -> None:
+def test_two_servers_and_postgresql_are_killed_in_any_order(
+    postgres: PostgresServer, rounds: Rounds, seed: int, tell: Tell
+) -> None:
     with postgres.fresh_database() as name, banking_twice(postgres.url(name)) as (one, two):
-        campaign([one, two], {"one": one, "two": two, "postgres": postgres}, rounds(100, 8), seed, tell)
+        campaign(
+            [one, two], {"one": one, "two": two, "postgres": postgres}, rounds(100, 8), seed, tell
+        )
 
 
 @pytest.mark.campaign
@@ -92,11 +103,19 @@ def test_a_server_or_its_counter_in_a_process_of_its_own_is_killed(
     database: str, child: bool, rounds: Rounds, seed: int, tell: Tell
 ) -> None:
     with banking(database, server='counter = "process"') as server:
-        campaign([server], {"counter" if child else "server": Alone(server, child=child)}, rounds(20, 4), seed, tell)
+        campaign(
+            [server],
+            {"counter" if child else "server": Alone(server, child=child)},
+            rounds(20, 4),
+            seed,
+            tell,
+        )
 
 
 @pytest.mark.slow
-def test_a_server_and_its_database_survive_a_kill_each(postgres18: PostgresServer, database: str, tell: Tell) -> None:
+def test_a_server_and_its_database_survive_a_kill_each(
+    postgres18: PostgresServer, database: str, tell: Tell
+) -> None:
     with banking(database) as server:
         campaign([server], {"server": server, "postgres": postgres18}, 2, 3, tell)
 

@@ -55,11 +55,22 @@ def life(number: int, submitted: int, restart: int, rng: random.Random) -> Itera
     """A start, perhaps changes of the limit, an end; each under a key, or all without."""
     keyed = rng.random() < 0.7
     owner = 1_000 + number % 7
-    changes = [("adjust", {"amount": rng.randrange(1, 60) * SU, "time_limit": 7_201 + each}) for each in range(rng.choice([0, 1, 2]))]
-    end = {"state": "NODE_FAIL", "amount": 0} if rng.random() < 0.2 else {"amount": rng.choice([rng.randrange(1, SU), 90 * SU])}
-    for place, (do, more) in enumerate([("hold", {"amount": 20 * SU}), *changes, ("complete", end)]):
+    changes = [
+        ("adjust", {"amount": rng.randrange(1, 60) * SU, "time_limit": 7_201 + each})
+        for each in range(rng.choice([0, 1, 2]))
+    ]
+    end = (
+        {"state": "NODE_FAIL", "amount": 0}
+        if rng.random() < 0.2
+        else {"amount": rng.choice([rng.randrange(1, SU), 90 * SU])}
+    )
+    for place, (do, more) in enumerate(
+        [("hold", {"amount": 20 * SU}), *changes, ("complete", end)]
+    ):
         key = {"key": f"{number}.{submitted}.{restart}.{place}"} if keyed else {}
-        yield report(do, "orderly", number, submitted=submitted, owner=owner, restart=restart, **more, **key)
+        yield report(
+            do, "orderly", number, submitted=submitted, owner=owner, restart=restart, **more, **key
+        )
 
 
 def stormy(message: Message) -> Message:
@@ -70,7 +81,12 @@ def stormy(message: Message) -> Message:
 
 def disorder(orderly: Sequence[list[Message]], rng: random.Random) -> list[Message]:
     """All but some starts and changes, each one to five times, in any order."""
-    kept = [stormy(each) for messages in orderly for each in messages if each["do"] == "complete" or rng.random() > 0.15]
+    kept = [
+        stormy(each)
+        for messages in orderly
+        for each in messages
+        if each["do"] == "complete" or rng.random() > 0.15
+    ]
     copies = [each for each in kept for _ in range(rng.choice([1, 1, 2, 3, 5]))]
     rng.shuffle(copies)
     return copies
@@ -78,11 +94,15 @@ def disorder(orderly: Sequence[list[Message]], rng: random.Random) -> list[Messa
 
 async def send(wire: Wire, messages: Sequence[Message]) -> list[Answer]:
     """One at a time, or many at once: the answers, none of them a failure."""
-    path, body = ("/job", messages[0]) if len(messages) == 1 else ("/job/bulk", {"reports": messages})
+    path, body = (
+        ("/job", messages[0]) if len(messages) == 1 else ("/job/bulk", {"reports": messages})
+    )
     answer = await wire.ask("POST", path, body)
     assert answer.status < 500 and answer.status not in (400, 403), answer  # noqa: PT018
     if len(messages) > 1:
-        assert all(each["status"] < 500 and each["status"] not in (400, 403) for each in answer.data), answer
+        assert all(
+            each["status"] < 500 and each["status"] not in (400, 403) for each in answer.data
+        ), answer
     return [answer]
 
 
@@ -102,7 +122,10 @@ async def pour(server: FairbankServer, messages: list[Message], rng: random.Rand
 def final(books: Books, account: str) -> tuple[list[Row], list[Row], list[Row]]:
     """What is left of a project in the end: its balances, its users' sums, its runs."""
     mine = "IN (SELECT a.id FROM allocation a JOIN project p ON p.id = a.project WHERE p.account = :account)"
-    balances = books.rows(f"SELECT start_at, deposited, charged, held FROM allocation WHERE id {mine} ORDER BY start_at", account=account)
+    balances = books.rows(
+        f"SELECT start_at, deposited, charged, held FROM allocation WHERE id {mine} ORDER BY start_at",
+        account=account,
+    )
     users = books.rows(
         "SELECT a.start_at, u.uid, u.charged, u.held FROM user_sum u JOIN allocation a ON a.id = u.allocation "
         f"WHERE a.id {mine} ORDER BY a.start_at, u.uid",
@@ -147,12 +170,16 @@ def campaign(server: FairbankServer, jobs: int, seed: int, tell: Tell) -> None:
         assert final(books, "stormy") == due
     assert heads_of(server.store) == heads != before
     audit = server.command("audit", "verify")
-    tell(f"{len(storm)} messages of {len(due[2])} runs in disorder, and twice again; {audit.stdout.strip()}")
+    tell(
+        f"{len(storm)} messages of {len(due[2])} runs in disorder, and twice again; {audit.stdout.strip()}"
+    )
     assert audit.returncode == 0, audit.stdout
 
 
 @pytest.mark.campaign
-def test_any_order_any_copies_any_losses_on_postgresql(database: str, rounds: Rounds, seed: int, tell: Tell) -> None:
+def test_any_order_any_copies_any_losses_on_postgresql(
+    database: str, rounds: Rounds, seed: int, tell: Tell
+) -> None:
     with banking(database) as server:
         campaign(server, rounds(3_000, 120), seed, tell)
 
@@ -164,7 +191,9 @@ def test_any_order_any_copies_any_losses_on_sqlite(rounds: Rounds, seed: int, te
 
 
 @pytest.mark.slow
-def test_messages_in_disorder_leave_the_books_of_messages_in_order(database: str, tell: Tell) -> None:
+def test_messages_in_disorder_leave_the_books_of_messages_in_order(
+    database: str, tell: Tell
+) -> None:
     with banking(database) as server:
         campaign(server, 30, 1, tell)
 
@@ -180,7 +209,10 @@ async def settle(server: FairbankServer) -> tuple[Answer, Answer, list[Answer], 
     end = report("complete", "physics", 1, amount=5 * SU, key="end", **facts)
     first = await wire.ask("POST", "/job", end)
     failures = await wire.ask("GET", "/failure?account=physics")
-    later = [await wire.ask("POST", "/job", each) for each in (report("hold", "physics", 1, amount=20 * SU, key="start", **facts), end)]
+    later = [
+        await wire.ask("POST", "/job", each)
+        for each in (report("hold", "physics", 1, amount=20 * SU, key="start", **facts), end)
+    ]
     balance = await wire.ask("GET", "/balance")
     return first, failures, later, balance
 
@@ -201,7 +233,12 @@ def test_where_policy_wants_no_late_charges_it_is_refused_kept_and_never_lost() 
         refused, failures, (hold, end), balance = run(settle(server))
         assert (refused.status, refused.body["refusal"]["reason"]) == (404, "NO_HOLD")
         (kept,) = failures.data
-        assert (kept["id"], kept["reason"], kept["job_id"], kept["asked"]) == (refused.body["refusal"]["entry"], "NO_HOLD", 1, 5 * SU)
+        assert (kept["id"], kept["reason"], kept["job_id"], kept["asked"]) == (
+            refused.body["refusal"]["entry"],
+            "NO_HOLD",
+            1,
+            5 * SU,
+        )
         assert (hold.status, end.status) == (201, 201)  # the end had only come too early
         assert [(row["charged"], row["held"]) for row in balance.data] == [(5 * SU, 0)]
         assert server.command("audit", "verify").returncode == 0

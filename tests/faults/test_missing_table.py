@@ -10,11 +10,17 @@ from tests.support.server import made
 
 
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"])
-def test_books_without_a_table_are_told_as_damaged(place: str, request: pytest.FixtureRequest) -> None:
+def test_books_without_a_table_are_told_as_damaged(
+    place: str, request: pytest.FixtureRequest
+) -> None:
     with made(request.getfixturevalue("database") if place == "postgresql" else None) as bank:
         write_sample(bank.store)
         Books(bank.store).rows("DROP TABLE run" if place == "sqlite" else "DROP TABLE run CASCADE")
-        for words in (["audit", "verify"], ["doctor"], ["backup", "create", str(bank.folder / "a.fbk")]):
+        for words in (
+            ["audit", "verify"],
+            ["doctor"],
+            ["backup", "create", str(bank.folder / "a.fbk")],
+        ):
             done = bank.command(*words)
             said = done.stdout + done.stderr
             assert (done.returncode, "try again" in said) == (8, False), said

@@ -21,7 +21,15 @@ Outage = Callable[[], object]
 
 
 def hold(number: int) -> dict[str, object]:
-    return report("hold", "physics", number, amount=SU, submitted=int(time.time()), owner=7, key=f"hold.{number}")
+    return report(
+        "hold",
+        "physics",
+        number,
+        amount=SU,
+        submitted=int(time.time()),
+        owner=7,
+        key=f"hold.{number}",
+    )
 
 
 async def away(wire: Wire, body: dict[str, object]) -> Answer:
@@ -68,8 +76,12 @@ def test_the_database_only_reads(database: str) -> None:
 
 def only_reading(books: Books, word: str) -> None:
     """From the next sessions on."""
-    with psycopg.connect(books.conninfo, autocommit=True, options="-c default_transaction_read_only=off") as connection:
-        connection.execute(f"ALTER DATABASE {name_of(books)} SET default_transaction_read_only = {word}")
+    with psycopg.connect(
+        books.conninfo, autocommit=True, options="-c default_transaction_read_only=off"
+    ) as connection:
+        connection.execute(
+            f"ALTER DATABASE {name_of(books)} SET default_transaction_read_only = {word}"
+        )
     cut_off(books)
 
 
@@ -97,7 +109,9 @@ def name_of(books: Books) -> str:
 
 def cut_off(books: Books) -> None:
     """End all sessions but our own."""
-    books.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+    books.rows(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
 
 
 # --- a lock that somebody holds ---
@@ -115,7 +129,10 @@ async def wait_behind_a_lock(server: FairbankServer, books: Books) -> None:
     wire = Wire(server.socket)
     await found(wire, "physics", 4_000, credit=10 * SU)
     async with asyncio.TaskGroup() as tasks, locked(books):
-        asked = [tasks.create_task(Wire(server.socket).ask("POST", "/job", hold(number))) for number in range(1, 6)]
+        asked = [
+            tasks.create_task(Wire(server.socket).ask("POST", "/job", hold(number)))
+            for number in range(1, 6)
+        ]
         await until(lambda: waiting(books), "the bank to wait for the lock")
         assert (await wire.ask("GET", "/balance")).data[0]["held"] == 0  # readers do not wait
     assert {each.result().status for each in asked} == {201}

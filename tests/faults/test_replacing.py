@@ -27,13 +27,18 @@ NAMES_SECONDS = 10  # service.directory looks again after 5
 
 async def answered(wire: Wire) -> dict[int, tuple[str, int]]:
     """What it does answer."""
-    return {row["id"]: (row["account"], row["available"]) for row in (await wire.ask("GET", "/balance?all=true&limit=1000")).data}
+    return {
+        row["id"]: (row["account"], row["available"])
+        for row in (await wire.ask("GET", "/balance?all=true&limit=1000")).data
+    }
 
 
 async def tells_of(wire: Wire, due: dict[int, tuple[str, int]]) -> None:
     """The figures are the restored ones at once; names may be a few seconds old."""
     found = await answered(wire)
-    assert {number: left for number, (_, left) in found.items()} == {number: left for number, (_, left) in due.items()}
+    assert {number: left for number, (_, left) in found.items()} == {
+        number: left for number, (_, left) in due.items()
+    }
     deadline = time.monotonic() + NAMES_SECONDS
     while await answered(wire) != due:
         assert time.monotonic() < deadline, f"{found} instead of {due}"
@@ -49,7 +54,11 @@ async def other_books(wire: Wire) -> None:
 async def replaced_at_rest(server: FairbankServer, backup: Path) -> None:
     wire = Wire(server.socket)
     await other_books(wire)
-    assert {account for account, _ in (await answered(wire)).values()} == {"chemistry", "physics", "history"}
+    assert {account for account, _ in (await answered(wire)).values()} == {
+        "chemistry",
+        "physics",
+        "history",
+    }
     done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace")
     assert done.returncode == 0, done.stderr
     await tells_of(wire, told_by(backup))

@@ -25,18 +25,24 @@ def commands() -> Iterator[FairbankServer]:
         yield bank
 
 
-def replayed(commands: FairbankServer, trace: Path, urls: list[str], tell: Tell, *options: str) -> None:
+def replayed(
+    commands: FairbankServer, trace: Path, urls: list[str], tell: Tell, *options: str
+) -> None:
     """The same fingerprint on each store, and every invariant held."""
     fingerprints = set()
     for url in urls:
-        done = commands.command("replay", str(trace), "--store", url, "--json", *options, timeout=1_800)
+        done = commands.command(
+            "replay", str(trace), "--store", url, "--json", *options, timeout=1_800
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         told = json.loads(done.stdout)
         summary = told["summary"]
         assert all(check["held"] for check in told["checks"])
         fingerprints.add(summary["fingerprint"])
         kind, refused = url.partition(":")[0], sum(summary["refusals"].values())
-        facts = f"{summary['jobs']:,} jobs, {refused:,} refusals, {summary['operations']:,} operations"
+        facts = (
+            f"{summary['jobs']:,} jobs, {refused:,} refusals, {summary['operations']:,} operations"
+        )
         tell(f"{trace.name} on {kind}: {facts}, fingerprint {summary['fingerprint']}")
     assert len(fingerprints) == 1
 
@@ -51,12 +57,21 @@ def test_the_synthetic_month(tmp_path: Path, urls: list[str], tell: Tell) -> Non
     """As `fairbank replay` does it, but in this very process."""
     month, works = str(tmp_path / "month.swf"), Works()
     works.paper.synthesise(month, seed=1, starts=STARTS)
-    plan: dict[str, Any] = {"cluster": "local", "percent": 90, "periods": 2, "days": None, "payer": None, "record_overruns": False}
+    plan: dict[str, Any] = {
+        "cluster": "local",
+        "percent": 90,
+        "periods": 2,
+        "days": None,
+        "payer": None,
+        "record_overruns": False,
+    }
     done = [works.paper.replay(month, url, progress=None, **plan) for url in urls]
     assert all(check.held for each in done for check in each.checks)
     assert sum(done[0].refusals.values()) > 0
     assert len({each.fingerprint for each in done}) == 1
-    tell(f"{done[0].demand.jobs:,} jobs, {done[0].operations:,} operations, fingerprint {done[0].fingerprint} on {len(urls)} stores")
+    tell(
+        f"{done[0].demand.jobs:,} jobs, {done[0].operations:,} operations, fingerprint {done[0].fingerprint} on {len(urls)} stores"
+    )
 
 
 @pytest.mark.campaign
@@ -64,6 +79,11 @@ def test_the_synthetic_month(tmp_path: Path, urls: list[str], tell: Tell) -> Non
 @pytest.mark.parametrize("periods", [1, 4])
 @pytest.mark.parametrize("name", JOBS)
 def test_a_shared_trace(
-    commands: FairbankServer, recorded: Callable[[str], Path], name: str, periods: int, urls: list[str], tell: Tell
+    commands: FairbankServer,
+    recorded: Callable[[str], Path],
+    name: str,
+    periods: int,
+    urls: list[str],
+    tell: Tell,
 ) -> None:
     replayed(commands, recorded(name), urls, tell, "--periods", str(periods))

@@ -43,7 +43,9 @@ def no_deadlocks(url: str, tell: Tell) -> Iterator[None]:
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("count", [1, 2])
-def test_two_hundred_clients_on_postgresql(postgres: PostgresServer, count: int, rounds: Rounds, seed: int, tell: Tell) -> None:
+def test_two_hundred_clients_on_postgresql(
+    postgres: PostgresServer, count: int, rounds: Rounds, seed: int, tell: Tell
+) -> None:
     storm = Storm(clients=200, runs=rounds(60, 8), seed=seed)
     with postgres.fresh_database() as name, no_deadlocks(postgres.url(name), tell):
         if count == 1:
@@ -61,7 +63,9 @@ def test_two_hundred_clients_on_sqlite(rounds: Rounds, seed: int, tell: Tell) ->
 
 
 @pytest.mark.campaign
-def test_a_bank_with_little_room_sends_clients_away_and_forgets_nothing(database: str, rounds: Rounds, seed: int, tell: Tell) -> None:
+def test_a_bank_with_little_room_sends_clients_away_and_forgets_nothing(
+    database: str, rounds: Rounds, seed: int, tell: Tell
+) -> None:
     with banking(database, server="waiting_max = 20") as server:
         witness = weather(Storm(clients=200, runs=rounds(20, 3), seed=seed), [server], tell)
     assert witness.statuses[AWAY] > 100

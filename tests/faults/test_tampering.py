@@ -16,7 +16,18 @@ from fairbank.store import schema
 from fairbank.store.contract import Store
 from tests.faults.auditing import store_at
 from tests.faults.books import Books, Row
-from tests.faults.forging import KEYS, Forgery, additions, alterations, cut_office, cut_tail, deletions, insert, nonsense, rewrite
+from tests.faults.forging import (
+    KEYS,
+    Forgery,
+    additions,
+    alterations,
+    cut_office,
+    cut_tail,
+    deletions,
+    insert,
+    nonsense,
+    rewrite,
+)
 from tests.faults.sample import write_sample
 from tests.support.postgres import PostgresServer
 from tests.support.server import made
@@ -40,12 +51,16 @@ class Sample:
 
     def some(self, table: str) -> list[Row]:
         """Of the journal an entry of each kind, else every row; on PostgreSQL, which is slower, only two of them."""
-        found = list({row.get("kind", number): row for number, row in enumerate(self.rows(table))}.values())
+        found = list(
+            {row.get("kind", number): row for number, row in enumerate(self.rows(table))}.values()
+        )
         return found if self.books.is_sqlite else found[-2:]
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample]:
+def sample(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sample]:
     """Sample books on either store."""
     with ExitStack() as stack:
         if request.param == "sqlite":
@@ -93,7 +108,14 @@ def test_every_column(sample: Sample, tell: Tell) -> None:
 
 @pytest.mark.slow
 def test_a_row_deleted_and_a_row_added(sample: Sample, tell: Tell) -> None:
-    tried(sample, tell, lambda table: [*deletions(table, sample.some(table)), *additions(table, sample.some(table))])
+    tried(
+        sample,
+        tell,
+        lambda table: [
+            *deletions(table, sample.some(table)),
+            *additions(table, sample.some(table)),
+        ],
+    )
 
 
 @pytest.mark.campaign
@@ -105,7 +127,14 @@ def test_every_column_of_every_row(sample: Sample, tell: Tell) -> None:
 @pytest.mark.campaign
 @pytest.mark.usefixtures("at_length")
 def test_every_row_deleted_and_every_row_copied(sample: Sample, tell: Tell) -> None:
-    tried(sample, tell, lambda table: [*deletions(table, sample.rows(table)), *additions(table, sample.rows(table))])
+    tried(
+        sample,
+        tell,
+        lambda table: [
+            *deletions(table, sample.rows(table)),
+            *additions(table, sample.rows(table)),
+        ],
+    )
 
 
 @pytest.mark.campaign
@@ -114,7 +143,13 @@ def test_what_sqlite_takes_though_no_column_is_made_for_it(sample: Sample, tell:
     """It is found, though not always named: a row that cannot be read has no book."""
     if not sample.books.is_sqlite:
         pytest.skip("PostgreSQL's columns take only what they are made for")
-    tried(sample, tell, lambda table: (replace(each, books=each.books | {None}) for each in nonsense(table, sample.some(table))))
+    tried(
+        sample,
+        tell,
+        lambda table: (
+            replace(each, books=each.books | {None}) for each in nonsense(table, sample.some(table))
+        ),
+    )
 
 
 @pytest.mark.slow
@@ -133,7 +168,12 @@ def test_whole_books_are_emptied(sample: Sample) -> None:
 @pytest.mark.slow
 def test_a_token_made_good_again(sample: Sample) -> None:
     (revoked,) = [row for row in sample.rows("token") if row["revoked_at"] is not None]
-    for change in ("revoked_at = NULL", "revoked_at = revoked_at + 1000000", "expires_at = expires_at + 86400", "scopes = 'read  write'"):
+    for change in (
+        "revoked_at = NULL",
+        "revoked_at = revoked_at + 1000000",
+        "expires_at = expires_at + 86400",
+        "scopes = 'read  write'",
+    ):
         sample.books.change(f"UPDATE token SET {change} WHERE id = :id", id=revoked["id"])
         assert sample.found() == {OFFICE}, change
         sample.books.change("DELETE FROM token WHERE id = :id", id=revoked["id"])
@@ -146,15 +186,23 @@ def test_a_token_made_good_again(sample: Sample) -> None:
 def test_sums_that_belong_to_no_allocation(sample: Sample) -> None:
     """A user's sums moved to an allocation that never was, one below its own."""
     for allocation in (-5, 0):
-        sample.books.change("UPDATE user_sum SET allocation = :new WHERE allocation = 1", new=allocation)
+        sample.books.change(
+            "UPDATE user_sum SET allocation = :new WHERE allocation = 1", new=allocation
+        )
         assert {1, allocation} <= sample.found()
-        sample.books.change("UPDATE user_sum SET allocation = 1 WHERE allocation = :new", new=allocation)
+        sample.books.change(
+            "UPDATE user_sum SET allocation = 1 WHERE allocation = :new", new=allocation
+        )
     assert sample.found() == set()
 
 
 # --- what was written down elsewhere, and the command ---
 
-FORGED = [(cut_tail, 2, "allocation 2"), (rewrite, 1, "allocation 1"), (cut_office, OFFICE, "the office's book")]
+FORGED = [
+    (cut_tail, 2, "allocation 2"),
+    (rewrite, 1, "allocation 1"),
+    (cut_office, OFFICE, "the office's book"),
+]
 
 
 @pytest.mark.slow
@@ -171,7 +219,9 @@ def test_a_perfect_forgery_is_found_by_the_heads_that_were_written_down(sample: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("forge", "book", "name"), FORGED[:2])
-def test_the_command_exits_with_8_and_names_the_book(forge: Callable[[Books], object], book: int, name: str) -> None:
+def test_the_command_exits_with_8_and_names_the_book(
+    forge: Callable[[Books], object], book: int, name: str
+) -> None:
     with made() as bank:
         write_sample(bank.store)
         heads = bank.folder / "monday.heads"

@@ -29,7 +29,14 @@ EACH = 100 * SU
 READERS, MOVERS = 4, 40
 
 
-async def move(mover: int, banks: Sequence[FairbankServer], numbers: list[int], witness: Witness, seed: int, enough: Enough) -> None:
+async def move(
+    mover: int,
+    banks: Sequence[FairbankServer],
+    numbers: list[int],
+    witness: Witness,
+    seed: int,
+    enough: Enough,
+) -> None:
     """Transfers between any two, many of them for more than there is."""
     rng, wires = random.Random(f"{seed}:{mover}"), [Wire(each.socket) for each in banks]
     for step in itertools.count():
@@ -59,13 +66,25 @@ async def look(bank: FairbankServer, over: asyncio.Event, witness: Witness) -> i
     return looks
 
 
-async def bank_test(banks: Sequence[FairbankServer], witness: Witness, seed: int, tell: Tell, enough: Enough, strike: Strike) -> None:
+async def bank_test(
+    banks: Sequence[FairbankServer],
+    witness: Witness,
+    seed: int,
+    tell: Tell,
+    enough: Enough,
+    strike: Strike,
+) -> None:
     """Movers and readers at work until it is enough, and until `strike` has done what it wants to do meanwhile."""
     wire, over = Wire(banks[0].socket), asyncio.Event()
-    numbers = [await found(wire, f"p{each}", 6_000 + each, credit=EACH) for each in range(ALLOCATIONS)]
+    numbers = [
+        await found(wire, f"p{each}", 6_000 + each, credit=EACH) for each in range(ALLOCATIONS)
+    ]
     begun = time.monotonic()
     async with asyncio.TaskGroup() as tasks:
-        looking = [tasks.create_task(look(banks[each % len(banks)], over, witness)) for each in range(READERS)]
+        looking = [
+            tasks.create_task(look(banks[each % len(banks)], over, witness))
+            for each in range(READERS)
+        ]
         async with asyncio.TaskGroup() as moving:
             for mover in range(MOVERS):
                 moving.create_task(move(mover, banks, numbers, witness, seed, enough))
@@ -73,7 +92,9 @@ async def bank_test(banks: Sequence[FairbankServer], witness: Witness, seed: int
         over.set()
     moved = sum(answer.status == 201 for answer in witness.told.values())
     looks = sum(each.result() for each in looking)
-    tell(f"{moved:,} transfers, {looks:,} looks at the total, {time.monotonic() - begun:.1f} s; {witness.summary()}")
+    tell(
+        f"{moved:,} transfers, {looks:,} looks at the total, {time.monotonic() - begun:.1f} s; {witness.summary()}"
+    )
 
 
 def check(banks: Sequence[FairbankServer], witness: Witness) -> None:
@@ -101,7 +122,12 @@ def test_the_total_never_changes_while_servers_and_database_are_killed(
 ) -> None:
     kills, witness, done = rounds(40, 2), Witness(), asyncio.Event()
     with banking_twice(database) as (one, two):
-        nemesis = Nemesis([one, two], {"one": one, "two": two, "postgres": postgres18}, witness, random.Random(seed))
+        nemesis = Nemesis(
+            [one, two],
+            {"one": one, "two": two, "postgres": postgres18},
+            witness,
+            random.Random(seed),
+        )
 
         async def strike() -> None:
             await nemesis.strike(kills)
@@ -113,7 +139,9 @@ def test_the_total_never_changes_while_servers_and_database_are_killed(
 
 
 @pytest.mark.campaign
-def test_the_total_never_changes_on_postgresql(postgres: PostgresServer, rounds: Rounds, seed: int, tell: Tell) -> None:
+def test_the_total_never_changes_on_postgresql(
+    postgres: PostgresServer, rounds: Rounds, seed: int, tell: Tell
+) -> None:
     with postgres.fresh_database() as name, banking_twice(postgres.url(name)) as servers:
         campaign(servers, rounds(500, 60), seed, tell)
 

@@ -33,14 +33,18 @@ class Witness:
     lost: int = 0
     forgetful: bool = False
 
-    async def hear(self, wires: Sequence[Wire], rng: random.Random, path: str, body: dict[str, Any], key: str) -> Answer:
+    async def hear(
+        self, wires: Sequence[Wire], rng: random.Random, path: str, body: dict[str, Any], key: str
+    ) -> Answer:
         """Ask until there is an answer, always under the same key, each time at whichever server chance says."""
         report = path == "/job"  # reports carry their key, everything else has it in a header
         sent = {**body, "key": key} if report else body
         self.asked[key] = body
         while True:
             try:
-                answer = await rng.choice(wires).ask("POST", path, sent, key=None if report else key)
+                answer = await rng.choice(wires).ask(
+                    "POST", path, sent, key=None if report else key
+                )
             except Lost:
                 self.lost += 1
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -62,7 +66,9 @@ class Witness:
         """The answer, which must be the one that was given to this key before."""
         before = self.told.setdefault(key, answer)
         if before is not answer and entry_of(before) is not None and not self.forgetful:
-            assert told(answer) == told(before), f"{key} was answered {before.body}, then {answer.body}"
+            assert told(answer) == told(before), (
+                f"{key} was answered {before.body}, then {answer.body}"
+            )
         return answer
 
     def __or__(self, other: Witness) -> Witness:
@@ -78,7 +84,9 @@ class Witness:
 
     def summary(self) -> str:
         waits = sorted(self.waits)
-        middle, late, longest = (waits[min(len(waits) - 1, len(waits) * part // 100)] * 1_000 for part in (50, 99, 100))
+        middle, late, longest = (
+            waits[min(len(waits) - 1, len(waits) * part // 100)] * 1_000 for part in (50, 99, 100)
+        )
         refused = sum(number for status, number in self.statuses.items() if status in REFUSED)
         return (
             f"{len(self.told):,} operations acknowledged in {len(waits):,} answers ({refused:,} refusals, "
@@ -133,7 +141,9 @@ def _check_answers(witness: Witness, journal: list[dict[str, Any]]) -> None:
         if answer.status in GOOD:
             said = answer.data
             facts = (said["amount"], said["allocation"], said["run"], said["available"])
-            assert facts == (entry["amount"], entry["book"], entry["run"], left_of(entry)), f"{key}: {said} is not {entry}"
+            assert facts == (entry["amount"], entry["book"], entry["run"], left_of(entry)), (
+                f"{key}: {said} is not {entry}"
+            )
         else:
             assert entry["kind"] in NOS, f"{key} was refused: {entry}"
 
@@ -171,10 +181,20 @@ def _check_sums(journal: list[dict[str, Any]], books: Books) -> None:
     for row in books.rows("SELECT * FROM allocation"):
         mine = [sums for (book, _), sums in drawn.items() if book == row["id"]]
         charged, held = (sum(column) for column in zip(*mine, strict=True)) if mine else (0, 0)
-        assert (row["deposited"], row["charged"], row["held"]) == (deposited[row["id"]], charged, held), f"allocation {row['id']}"
-    users = {(row["allocation"], row["uid"]): [row["charged"], row["held"]] for row in books.rows("SELECT * FROM user_sum")}
+        assert (row["deposited"], row["charged"], row["held"]) == (
+            deposited[row["id"]],
+            charged,
+            held,
+        ), f"allocation {row['id']}"
+    users = {
+        (row["allocation"], row["uid"]): [row["charged"], row["held"]]
+        for row in books.rows("SELECT * FROM user_sum")
+    }
     assert users == {pair: sums for pair, sums in drawn.items() if pair in users or sums != [0, 0]}
-    assert {row["id"]: row["held"] for row in books.rows("SELECT id, held FROM run WHERE state = 'held'")} == holds
+    assert {
+        row["id"]: row["held"]
+        for row in books.rows("SELECT id, held FROM run WHERE state = 'held'")
+    } == holds
 
 
 def left_of(entry: dict[str, Any]) -> int:

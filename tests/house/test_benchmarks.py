@@ -66,19 +66,30 @@ def by_the_bank(url: str) -> list[list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("kind", [SqliteLoop, LinkingSqliteLoop])
-def test_the_loops_on_sqlite_write_what_the_bank_writes(tmp_path: Path, kind: type[SqliteLoop]) -> None:
+def test_the_loops_on_sqlite_write_what_the_bank_writes(
+    tmp_path: Path, kind: type[SqliteLoop]
+) -> None:
     file = tmp_path / "loop.sqlite"
-    with books(f"sqlite:///{file}", ALLOCATIONS) as to, closing(kind(file, to.allocations, ledger.FIRST)) as loop:
+    with (
+        books(f"sqlite:///{file}", ALLOCATIONS) as to,
+        closing(kind(file, to.allocations, ledger.FIRST)) as loop,
+    ):
         assert loop.work(PAIRS, BATCH) == 2 * PAIRS
     assert rows(f"sqlite:///{file}") == by_the_bank(f"sqlite:///{tmp_path}/bank.sqlite")
 
 
 def test_the_linking_loop_gives_each_entry_its_own_link(tmp_path: Path) -> None:
     file = tmp_path / "loop.sqlite"
-    with books(f"sqlite:///{file}", ALLOCATIONS) as to, closing(LinkingSqliteLoop(file, to.allocations, ledger.FIRST)) as loop:
+    with (
+        books(f"sqlite:///{file}", ALLOCATIONS) as to,
+        closing(LinkingSqliteLoop(file, to.allocations, ledger.FIRST)) as loop,
+    ):
         loop.work(PAIRS, BATCH)
     with closing(driver.connect(str(file))) as connection:
-        links = [link for (link,) in connection.execute("SELECT link FROM journal WHERE book > 0 ORDER BY id")]
+        links = [
+            link
+            for (link,) in connection.execute("SELECT link FROM journal WHERE book > 0 ORDER BY id")
+        ]
         heads = [link for (link,) in connection.execute("SELECT link FROM allocation")]
     assert len({LINK, *links}) == len(links) + 1
     assert set(heads) == set(links[-ALLOCATIONS:])
@@ -86,7 +97,9 @@ def test_the_linking_loop_gives_each_entry_its_own_link(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [PostgresLoop, PostgresCopyLoop])
-def test_the_loops_on_postgresql_write_what_the_bank_writes(postgres18: PostgresServer, kind: type[PostgresLoop]) -> None:
+def test_the_loops_on_postgresql_write_what_the_bank_writes(
+    postgres18: PostgresServer, kind: type[PostgresLoop]
+) -> None:
     with postgres18.fresh_database() as theirs, postgres18.fresh_database() as ours:
         with (
             books(postgres18.url(theirs), ALLOCATIONS) as to,
@@ -98,13 +111,17 @@ def test_the_loops_on_postgresql_write_what_the_bank_writes(postgres18: Postgres
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("clients", "batch"), [(2, 1), (1, BATCH)])
-def test_pgbench_writes_as_many_rows_as_the_bank(postgres18: PostgresServer, clients: int, batch: int) -> None:
+def test_pgbench_writes_as_many_rows_as_the_bank(
+    postgres18: PostgresServer, clients: int, batch: int
+) -> None:
     installation = wheel_installation()
     assert installation is not None
     if not Pgbench.there(installation):
         pytest.skip("this wheel has no pgbench")
     with postgres18.fresh_database() as name, books(postgres18.url(name), ALLOCATIONS):
-        done = Pgbench(installation, postgres18.conninfo(name), ALLOCATIONS, clients).work(PAIRS, batch)
+        done = Pgbench(installation, postgres18.conninfo(name), ALLOCATIONS, clients).work(
+            PAIRS, batch
+        )
         allocations, users, runs, entries = rows(postgres18.url(name))
     assert (len(runs), len(entries)) == (done // 2, done + 2 * ALLOCATIONS)
     assert sum(row[2] for row in allocations) == sum(row[2] for row in users) == 30 * len(runs)
@@ -117,7 +134,11 @@ def test_the_audit_finds_nothing_in_the_invented_past() -> None:
     store, past = open_store(MEMORY), Past(allocations=4, jobs_each=25)
     fill(store, past, say=lambda _: None)
     verdict = Audit(store).verify()
-    assert (verdict.findings, verdict.entries, verdict.runs) == ((), past.entries + past.allocations, 100)
+    assert (verdict.findings, verdict.entries, verdict.runs) == (
+        (),
+        past.entries + past.allocations,
+        100,
+    )
 
 
 # --- the plain ways ---
@@ -128,7 +149,9 @@ def test_plain_python_ranks_as_fairbank_does_the_tree_that_both_are_measured_on(
     assert (len(tree.rows), tree.shape.levels) == (2_000, fairtree.LEVELS)
     ours, plain = fair_tree(tree, usage), PlainFairTree(tree)
     assert plain.rank([float(used) for used in usage]) == ours.factor.tolist()
-    for node, level, effective in zip(plain.nodes[1:], ours.level[1:], ours.effective_usage[1:], strict=True):
+    for node, level, effective in zip(
+        plain.nodes[1:], ours.level[1:], ours.effective_usage[1:], strict=True
+    ):
         assert (node.level, node.effective_usage) == pytest.approx((float(level), float(effective)))
 
 
@@ -147,7 +170,9 @@ def test_the_crowd_before_a_full_machine_is_the_same_each_time_and_some_of_it_st
 
 
 def test_the_page_is_the_one_that_the_results_draw() -> None:
-    assert PAGE.read_text() == drawn(RESULTS), "make bench draws it; without measuring: python -m benchmarks --draw"
+    assert PAGE.read_text() == drawn(RESULTS), (
+        "make bench draws it; without measuring: python -m benchmarks --draw"
+    )
     assert {name: (FIGURES / name).read_text() for name in figures(RESULTS)} == figures(RESULTS)
 
 
@@ -161,13 +186,17 @@ def test_what_was_measured_in_several_sizes_is_drawn_too() -> None:
     )
     claim = Claim("ticking", MACHINE, [table, Table("Nothing", "More.", ())])
     (name,) = drawings([claim])
-    assert f"![A tick, over all: milliseconds by the number of jobs](figures/{name})" in page([claim], {})
+    assert f"![A tick, over all: milliseconds by the number of jobs](figures/{name})" in page(
+        [claim], {}
+    )
     assert "Milliseconds by the number of jobs: ours" in drawings([claim])[name]
 
 
 def test_every_claim_was_measured_or_said_not_to_be_and_every_remark_is_about_one() -> None:
     said = PAGE.read_text().partition("## Not measured yet")[2]
-    assert [name for name in CLAIMS if (kept(name, RESULTS) is None) != (f"--only {name}" in said)] == []
+    assert [
+        name for name in CLAIMS if (kept(name, RESULTS) is None) != (f"--only {name}" in said)
+    ] == []
     assert set(REMARKS) <= set(CLAIMS)
 
 
@@ -188,23 +217,34 @@ def test_what_is_kept_is_read_back_and_drawn(tmp_path: Path) -> None:
     told = page([claim], {"counting": "It is the fingers."})
     assert "| ours | 2,500 operations/s | 2,000 to 3,000 |" in told
     assert "| ours / theirs | 2.00x | 2.00 to 2.50 | at least 2.00x | kept |" in told
-    assert "| ours itself | 2,500 operations/s | 2,000 to 3,000 | at least 10,000 operations/s | **missed** |" in told
+    assert (
+        "| ours itself | 2,500 operations/s | 2,000 to 3,000 | at least 10,000 operations/s | **missed** |"
+        in told
+    )
     assert "It is the fingers." in told
 
 
 def test_a_schedule_is_known_by_the_lines_of_its_starts(tmp_path: Path) -> None:
     trace = tmp_path / "two.swf"
-    trace.write_text("; MaxProcs: 4\n1 0 -1 60 4 -1 -1 4 60 -1 1 1 1 -1 1 1 -1 -1\n2 10 -1 40 2 -1 -1 2 60 -1 1 1 1 -1 1 1 -1 -1\n")
+    trace.write_text(
+        "; MaxProcs: 4\n1 0 -1 60 4 -1 -1 4 60 -1 1 1 1 -1 1 1 -1 -1\n2 10 -1 40 2 -1 -1 2 60 -1 1 1 1 -1 1 1 -1 -1\n"
+    )
     found = traces.schedule("two", trace, "easy", tmp_path)
     assert (found.jobs, found.mean_wait, found.utilisation) == (2, 25.0, 0.8)
     assert found.starts == sha256(b"1 0\n2 60\n").hexdigest()[:12]
-    told = page([Claim("traces", MACHINE, [Table("Schedules", "Of two jobs.", (), schedules=(found,))])], {})
+    told = page(
+        [Claim("traces", MACHINE, [Table("Schedules", "Of two jobs.", (), schedules=(found,))])], {}
+    )
     assert f"| two | easy | 2 | 25.000 | 1.6250 | 0.80000 | `{found.starts}` |" in told
 
 
-def test_without_recorded_workloads_the_page_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_recorded_workloads_the_page_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(traces, "SHARED", tmp_path)
-    with pytest.raises(Missing, match="there is no trace in .*; FAIRBANK_SHARED says in which folder"):
+    with pytest.raises(
+        Missing, match="there is no trace in .*; FAIRBANK_SHARED says in which folder"
+    ):
         traces.measure(short=True, say=lambda _: None)
 
 

@@ -17,28 +17,43 @@ from fairbank.cli.main import COMMANDS
 from fairbank.rest import statuses
 from fairbank.values.trouble import Trouble
 
-LOADED_FROM_ELSEWHERE = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^>]*>")
+LOADED_FROM_ELSEWHERE = re.compile(
+    r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^>]*>"
+)
 
 
 def test_every_trouble_is_described_with_its_status_and_exit_code(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "troubles.md").read_text()
     rows = re.findall(r"^\| ([a-z]+) \|.*\| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     assert sorted(rows) == sorted(
-        (kind.__name__.lower(), str(statuses.OF_TROUBLE[kind]), str(exits.OF_TROUBLE[kind])) for kind in _kinds(Trouble)
+        (kind.__name__.lower(), str(statuses.OF_TROUBLE[kind]), str(exits.OF_TROUBLE[kind]))
+        for kind in _kinds(Trouble)
     )
 
 
 def test_every_word_of_the_environment_is_described(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "client.md").read_text()
-    sources = [*(checkout / "src/fairbank/cli").glob("*.py"), *(checkout / "src/fairbank/compose").glob("*.py")]
-    read = {name for source in sources for name in re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', source.read_text())}
+    sources = [
+        *(checkout / "src/fairbank/cli").glob("*.py"),
+        *(checkout / "src/fairbank/compose").glob("*.py"),
+    ]
+    read = {
+        name
+        for source in sources
+        for name in re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', source.read_text())
+    }
     assert len(read) > 5
     assert {name for name in read if name not in page} == set()
 
 
 def test_every_command_has_its_manual_page(checkout: Path) -> None:
     folder = checkout / "packaging" / "data" / "share" / "man"
-    names = {"fairbank.1", "fairbank-reasons.7", "sproject.1", *(f"fairbank-{entry.name}.1" for entry in COMMANDS)}
+    names = {
+        "fairbank.1",
+        "fairbank-reasons.7",
+        "sproject.1",
+        *(f"fairbank-{entry.name}.1" for entry in COMMANDS),
+    }
     pages = {page.name: page for page in folder.glob("*/*")}
     assert pages.keys() == names
     for name, page in pages.items():
@@ -46,7 +61,10 @@ def test_every_command_has_its_manual_page(checkout: Path) -> None:
         assert not [line for line in page.read_text().splitlines() if line.startswith("'")]
     if shutil.which("groff"):
         done = subprocess.run(
-            ["groff", "-man", "-Tutf8", "-ww", "-z", *map(str, pages.values())], capture_output=True, text=True, check=False
+            ["groff", "-man", "-Tutf8", "-ww", "-z", *map(str, pages.values())],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert (done.returncode, done.stderr) == (0, "")
 
@@ -63,7 +81,9 @@ def test_every_decision_is_listed(checkout: Path) -> None:
 
 
 def test_the_words_of_the_glossary_are_in_order(checkout: Path) -> None:
-    words = re.findall(r"^\*\*([^*]+)\*\*", (checkout / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    words = re.findall(
+        r"^\*\*([^*]+)\*\*", (checkout / "docs" / "glossary.md").read_text(), re.MULTILINE
+    )
     assert words == sorted(words, key=str.lower)
 
 
@@ -74,7 +94,11 @@ PLACES = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_]+\.[a-z]+)?)`")
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/glossary.md"])
 def test_what_a_page_names_is_there(checkout: Path, page: str) -> None:
     written, _, _ = (checkout / page).read_text().partition("<!-- map")
-    gone = [each for each in PLACES.findall(written) if not any((top / each).exists() for top in (checkout, checkout / "src/fairbank"))]
+    gone = [
+        each
+        for each in PLACES.findall(written)
+        if not any((top / each).exists() for top in (checkout, checkout / "src/fairbank"))
+    ]
     assert gone == []
 
 
@@ -82,13 +106,26 @@ def test_the_plan_has_every_room(checkout: Path) -> None:
     """The plan at the head of ARCHITECTURE.md: a line a room."""
     _, _, plan = (checkout / "ARCHITECTURE.md").read_text().partition("src/fairbank/\n")
     rooms = re.findall(r"^  ([a-z]+)/ ", plan.partition("```")[0], re.MULTILINE)
-    assert sorted(rooms) == sorted(each.name for each in (checkout / "src/fairbank").iterdir() if (each / "__init__.py").exists())
+    assert sorted(rooms) == sorted(
+        each.name
+        for each in (checkout / "src/fairbank").iterdir()
+        if (each / "__init__.py").exists()
+    )
 
 
 @pytest.mark.slow
 def test_the_pages_build_and_load_nothing_from_elsewhere(checkout: Path, tmp_path: Path) -> None:
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--quiet",
+            "--site-dir",
+            str(tmp_path),
+        ],
         cwd=checkout,
         capture_output=True,
         text=True,
@@ -97,8 +134,14 @@ def test_the_pages_build_and_load_nothing_from_elsewhere(checkout: Path, tmp_pat
     assert built.returncode == 0, built.stderr
     pages = list(tmp_path.rglob("*.html"))
     assert len(pages) > 5
-    assert [(page.name, found) for page in pages for found in LOADED_FROM_ELSEWHERE.findall(page.read_text())] == []
-    assert [page.name for page in pages if 'class="mermaid"' in page.read_text()] == []  # the theme would fetch its drawing program
+    assert [
+        (page.name, found)
+        for page in pages
+        for found in LOADED_FROM_ELSEWHERE.findall(page.read_text())
+    ] == []
+    assert [
+        page.name for page in pages if 'class="mermaid"' in page.read_text()
+    ] == []  # the theme would fetch its drawing program
 
 
 def _kinds(kind: type[Trouble]) -> Iterator[type[Trouble]]:

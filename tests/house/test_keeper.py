@@ -45,7 +45,9 @@ def test_the_server_goes_when_the_tests_are_killed(tmp_path: Path, checkout: Pat
         f"print(Kept(Order(**{asdict(_order(folder))!r})).pid, flush=True)\n"
         "sys.stdin.read()"
     )
-    with subprocess.Popen([sys.executable, "-c", program], cwd=checkout, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tests:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=checkout, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as tests:
         assert tests.stdout is not None
         server = int(tests.stdout.readline())
         assert _alive(server)

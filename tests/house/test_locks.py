@@ -8,9 +8,16 @@ import pytest
 
 from tools.locks import DEV, RUNTIME, SETUP, faults, main
 
-PROJECT = {"project": {"dependencies": ["Bank-Lib>=1.2"]}, "dependency-groups": {"dev": ["ruler"], "setup": ["installer==3"]}}
+PROJECT = {
+    "project": {"dependencies": ["Bank-Lib>=1.2"]},
+    "dependency-groups": {"dev": ["ruler"], "setup": ["installer==3"]},
+}
 HASH = " \\\n    --hash=sha256:00\n"
-GOOD = {RUNTIME: f"bank-lib==1.4{HASH}", DEV: f"bank-lib==1.4{HASH}ruler==2{HASH}", SETUP: f"installer==3{HASH}"}
+GOOD = {
+    RUNTIME: f"bank-lib==1.4{HASH}",
+    DEV: f"bank-lib==1.4{HASH}ruler==2{HASH}",
+    SETUP: f"installer==3{HASH}",
+}
 
 
 @pytest.mark.parametrize("lock", [RUNTIME, DEV, SETUP])
@@ -18,7 +25,9 @@ def test_no_place_of_download_stands_in_a_lock(checkout: Path, lock: str) -> Non
     assert "://" not in (checkout / lock).read_text()
 
 
-def test_our_locks_answer_our_project(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_locks_answer_our_project(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(checkout)
     assert (main(), capsys.readouterr().err) == (0, "")
 
@@ -33,10 +42,18 @@ def test_good_locks_raise_no_complaint() -> None:
         (RUNTIME, "", "requirements.lock: does not hold Bank-Lib>=1.2"),
         (RUNTIME, f"bank-lib==1.1{HASH}", "requirements.lock: does not hold Bank-Lib>=1.2"),
         (DEV, f"bank-lib==1.4{HASH}", "requirements-dev.lock: does not hold ruler"),
-        (DEV, f"bank-lib==1.5{HASH}ruler==2{HASH}", "requirements-dev.lock: bank-lib is not the version of requirements.lock"),
+        (
+            DEV,
+            f"bank-lib==1.5{HASH}ruler==2{HASH}",
+            "requirements-dev.lock: bank-lib is not the version of requirements.lock",
+        ),
         (SETUP, f"installer==4{HASH}", "requirements-setup.lock: does not hold installer==3"),
         (SETUP, "installer==3\n", "requirements-setup.lock: installer==3 has no hash"),
-        (SETUP, f"--index-url https://example.org\ninstaller==3{HASH}", "requirements-setup.lock: names a place of download"),
+        (
+            SETUP,
+            f"--index-url https://example.org\ninstaller==3{HASH}",
+            "requirements-setup.lock: names a place of download",
+        ),
     ],
 )
 def test_a_stale_lock_is_told(lock: str, text: str, complaint: str) -> None:

@@ -26,8 +26,12 @@ def test_wrong():
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("chosen", "passes"), [("-k test_slow", True), ("-k 'test_wrong or test_quick'", False)])
-def test_what_was_chosen_is_run_and_decides(checkout: Path, tmp_path: Path, chosen: str, passes: bool) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "passes"), [("-k test_slow", True), ("-k 'test_wrong or test_quick'", False)]
+)
+def test_what_was_chosen_is_run_and_decides(
+    checkout: Path, tmp_path: Path, chosen: str, passes: bool
+) -> None:
     tests = tmp_path / "test_halves.py"
     tests.write_text(TWO_HALVES)
     made = make(checkout, f"TESTS={tests}", f"ARGS={chosen}")
@@ -41,32 +45,52 @@ def test_a_choice_of_no_test_at_all_fails_with_words(checkout: Path, tmp_path: P
     tests = tmp_path / "test_halves.py"
     tests.write_text(TWO_HALVES)
     made = make(checkout, f"TESTS={tests}", "ARGS=-k test_slwo")
-    assert (made.returncode, "No test is chosen by ARGS and TESTS" in made.stdout) == (2, True), made.stdout
+    assert (made.returncode, "No test is chosen by ARGS and TESTS" in made.stdout) == (2, True), (
+        made.stdout
+    )
     assert make(checkout, f"TESTS={tests}", "ARGS=-k test_quick").returncode == 0
 
 
-def test_a_half_that_finds_no_test_has_failed_where_nothing_narrowed_the_choice(checkout: Path) -> None:
+def test_a_half_that_finds_no_test_has_failed_where_nothing_narrowed_the_choice(
+    checkout: Path,
+) -> None:
     told = make(checkout, "--dry-run").stdout
     assert told.count("/pytest ") == 2
     assert "= 5" not in told
 
 
-@pytest.mark.parametrize(("given", "beside"), [((), True), (("TESTS=tests/bank",), False), (("ARGS=-x",), False)], ids=str)
-def test_all_tests_run_side_by_side_and_a_choice_of_them_in_one_process(checkout: Path, given: tuple[str, ...], beside: bool) -> None:
+@pytest.mark.parametrize(
+    ("given", "beside"),
+    [((), True), (("TESTS=tests/bank",), False), (("ARGS=-x",), False)],
+    ids=str,
+)
+def test_all_tests_run_side_by_side_and_a_choice_of_them_in_one_process(
+    checkout: Path, given: tuple[str, ...], beside: bool
+) -> None:
     told = make(checkout, "--dry-run", *given).stdout
     assert told.count("--numprocesses auto") == (2 if beside else 0)
     assert told.count("-p no:xdist") == (0 if beside else 2)
 
 
-def test_another_release_of_slurm_is_played_within_its_room_and_skipped_where_there_can_be_none(checkout: Path) -> None:
-    here, within = (make(checkout, "--dry-run", *given, verb="test-slurm").stdout for given in ((), ("RELEASE=trixie",)))
+def test_another_release_of_slurm_is_played_within_its_room_and_skipped_where_there_can_be_none(
+    checkout: Path,
+) -> None:
+    here, within = (
+        make(checkout, "--dry-run", *given, verb="test-slurm").stdout
+        for given in ((), ("RELEASE=trixie",))
+    )
     assert "lab within trixie" in within
-    assert "|| { [ $? = 69 ] && echo 'Skipped: all tests with the Slurm of Debian trixie.'; }" in within
+    assert (
+        "|| { [ $? = 69 ] && echo 'Skipped: all tests with the Slurm of Debian trixie.'; }"
+        in within
+    )
     assert "within" not in here
     assert "69" not in here
 
 
-def test_a_lab_that_cannot_be_had_is_told_apart_from_one_whose_tests_fail(checkout: Path, tmp_path: Path) -> None:
+def test_a_lab_that_cannot_be_had_is_told_apart_from_one_whose_tests_fail(
+    checkout: Path, tmp_path: Path
+) -> None:
     """Nobody but root may have one: here a python that ends as the lab does, and as pytest does."""
     for code, passes in ((69, True), (1, False)):
         programs = tmp_path / str(code) / "bin"
@@ -78,8 +102,16 @@ def test_a_lab_that_cannot_be_had_is_told_apart_from_one_whose_tests_fail(checko
         assert (made.returncode == 0, skipped) == (passes, passes), made.stdout
 
 
-def make(checkout: Path, *given: str, verb: str = "test", venv: Path = Path(sys.prefix)) -> subprocess.CompletedProcess[str]:
+def make(
+    checkout: Path, *given: str, verb: str = "test", venv: Path = Path(sys.prefix)
+) -> subprocess.CompletedProcess[str]:
     """The verb with this environment as it is: nothing is set up."""
-    around = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "PYTEST"))}
+    around = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MAKE", "MFLAGS", "PYTEST"))
+    }
     command = ["make", "-o", f"{venv}/.dev", verb, f"VENV={venv}", *given]
-    return subprocess.run(command, cwd=checkout, env=around, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=checkout, env=around, capture_output=True, text=True, check=False
+    )

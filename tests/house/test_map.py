@@ -56,7 +56,11 @@ def test_every_way_to_say_it_is_read(build: Build, said: str) -> None:
 
 
 def test_a_name_defined_in_a_package_stands_for_the_package(build: Build) -> None:
-    folder = build(values__units="", bank__ledger="from fairbank.values import WORDS").package / "values" / "__init__.py"
+    folder = (
+        build(values__units="", bank__ledger="from fairbank.values import WORDS").package
+        / "values"
+        / "__init__.py"
+    )
     folder.write_text("WORDS = ()")
     assert arrows(Graph(folder.parent.parent)) == ["bank.ledger > values"]
 
@@ -66,7 +70,9 @@ def test_the_version_may_be_read_anywhere(build: Build) -> None:
 
 
 def test_a_wrong_street_names_file_and_line(build: Build) -> None:
-    graph = build(store__sqlite="", bank__ledger='"""Books."""\n\nfrom fairbank.store import sqlite\n')
+    graph = build(
+        store__sqlite="", bank__ledger='"""Books."""\n\nfrom fairbank.store import sqlite\n'
+    )
     assert list(wrong_streets(graph)) == [
         "fairbank/bank/ledger.py:3: bank may not import store (here store.sqlite); it may import values, cluster"
     ]
@@ -124,7 +130,9 @@ def test_a_room_that_is_not_on_the_map(build: Build) -> None:
 
 
 def test_files_that_import_each_other(build: Build) -> None:
-    (complaint,) = wrong_streets(build(bank__a="from fairbank.bank import b", bank__b="from fairbank.bank.a import x"))
+    (complaint,) = wrong_streets(
+        build(bank__a="from fairbank.bank import b", bank__b="from fairbank.bank.a import x")
+    )
     assert "in a circle" in complaint
     assert "bank.a" in complaint
 
@@ -154,7 +162,9 @@ def test_files_that_import_each_other(build: Build) -> None:
 )
 def test_a_pure_room_does_not_reach_outside(build: Build, said: str) -> None:
     (complaint,) = impurities(build(bank__ledger=said))
-    assert complaint.startswith(f"fairbank/bank/ledger.py:{1 + said.count(chr(10))}: bank is pure and may not")
+    assert complaint.startswith(
+        f"fairbank/bank/ledger.py:{1 + said.count(chr(10))}: bank is pure and may not"
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,13 +209,17 @@ def test_the_prose_around_the_map_stays() -> None:
     assert replace_map(replace_map(page, "new\n"), "new\n") == replace_map(page, "new\n")
 
 
-@pytest.mark.parametrize("page", ["", BEGIN, END, f"{END}\n{BEGIN}", f"{BEGIN}\n{END}\n{BEGIN}\n{END}"])
+@pytest.mark.parametrize(
+    "page", ["", BEGIN, END, f"{END}\n{BEGIN}", f"{BEGIN}\n{END}\n{BEGIN}\n{END}"]
+)
 def test_a_page_without_its_markers_is_not_touched(page: str) -> None:
     with pytest.raises(ValueError, match="once each"):
         replace_map(page, "new")
 
 
-def test_a_stale_map_fails_until_it_is_drawn_again(build: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stale_map_fails_until_it_is_drawn_again(
+    build: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     build(values__units="")
     page = tmp_path / "ARCHITECTURE.md"
     options = ["--package", str(tmp_path / "fairbank"), "--page", str(page)]
@@ -221,7 +235,9 @@ def test_a_stale_map_fails_until_it_is_drawn_again(build: Build, tmp_path: Path,
     assert "bank --> values" in page.read_text()
 
 
-def test_a_wrong_street_fails_even_when_freshly_drawn(build: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_street_fails_even_when_freshly_drawn(
+    build: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     build(values__units="from fairbank.bank import ledger", bank__ledger="")
     assert main(["--package", str(tmp_path / "fairbank"), "--page", str(tmp_path / "page.md")]) == 1
     assert "values may not import bank" in capsys.readouterr().err

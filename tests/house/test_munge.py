@@ -45,7 +45,9 @@ def test_it_comes_back_after_kill_9(munged: Munged) -> None:
     assert munged.decode(munged.encode(b"back")).returncode == 0
 
 
-def test_a_second_daemon_reads_it_only_with_the_same_key(munged: Munged, munge_tools: MungeTools) -> None:
+def test_a_second_daemon_reads_it_only_with_the_same_key(
+    munged: Munged, munge_tools: MungeTools
+) -> None:
     for key, readable in ((munged.key, True), (None, False)):
         with munging(munge_tools, key) as second:
             assert (second.decode(munged.encode(b"shared")).returncode == 0) is readable
@@ -60,4 +62,7 @@ def test_the_daemon_is_not_root_and_its_key_is_its_own(munged: Munged) -> None:
 
 def _metadata(answer: str) -> dict[str, str]:
     """The lines `UID:  0` of unmunge's answer."""
-    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in answer.splitlines())}
+    return {
+        name.strip(): value.strip()
+        for name, _, value in (line.partition(":") for line in answer.splitlines())
+    }

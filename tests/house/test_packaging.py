@@ -24,7 +24,13 @@ from fairbank.slurm.judging.health import SOCKET
 from fairbank.slurm.judging.loading import TABLE
 from fairbank.slurm.site import POLICY_FILE
 
-UNITS = ("fairbank.service", "fairbank-agent.service", "fairbank-reconcile.service", "fairbank-share.service", "fairbank-sync.service")
+UNITS = (
+    "fairbank.service",
+    "fairbank-agent.service",
+    "fairbank-reconcile.service",
+    "fairbank-share.service",
+    "fairbank-sync.service",
+)
 TIMERS = ("fairbank-reconcile.timer", "fairbank-share.timer", "fairbank-sync.timer")
 INSTALLED = "/opt/fairbank/bin/fairbank"
 EXPOSURE_MAX = 1.6
@@ -44,28 +50,60 @@ def unit(checkout: Path, name: str) -> configparser.SectionProxy:
 def test_lua_files_and_units_are_in_the_package(checkout: Path) -> None:
     """As links, since the package can only take what is below its folder: a new file needs a new one."""
     share = checkout / "packaging" / "data" / "share" / "fairbank"
-    wanted = {f"plugins/{file.relative_to(checkout / 'plugins')}": file for file in (checkout / "plugins").rglob("*.lua")}
+    wanted = {
+        f"plugins/{file.relative_to(checkout / 'plugins')}": file
+        for file in (checkout / "plugins").rglob("*.lua")
+    }
     for folder in ("slurm", "systemd"):
-        wanted |= {f"{folder}/{file.name}": file for file in (checkout / "packaging" / folder).iterdir()}
-    assert {str(link.relative_to(share)): link.resolve() for link in share.rglob("*") if not link.is_dir()} == wanted
+        wanted |= {
+            f"{folder}/{file.name}": file for file in (checkout / "packaging" / folder).iterdir()
+        }
+    assert {
+        str(link.relative_to(share)): link.resolve()
+        for link in share.rglob("*")
+        if not link.is_dir()
+    } == wanted
 
 
 @pytest.fixture(scope="module")
 def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package, installed as the guide says, without a network: where the guide says pip, uv does it from its cache."""
     folder = tmp_path_factory.mktemp("site")
-    build = ["build", "--wheel", "--offline", "--no-build-isolation", "--quiet", "--out-dir", str(folder), str(checkout)]
+    build = [
+        "build",
+        "--wheel",
+        "--offline",
+        "--no-build-isolation",
+        "--quiet",
+        "--out-dir",
+        str(folder),
+        str(checkout),
+    ]
     subprocess.run([UV, *build], check=True, capture_output=True, text=True)
     guide = (checkout / "docs" / "howto" / "install-next-to-slurm.md").read_text()
     block = re.search(r"^# python3 -m venv .*?(?=^```)", guide, re.MULTILINE | re.DOTALL)
     assert block is not None
     for line in block[0].splitlines():
-        words = line.removeprefix("# ").replace("/opt/", f"{folder}/opt/").replace("/usr/local/bin", f"{folder}/bin").split()
+        words = (
+            line.removeprefix("# ")
+            .replace("/opt/", f"{folder}/opt/")
+            .replace("/usr/local/bin", f"{folder}/bin")
+            .split()
+        )
         (folder / "bin").mkdir(exist_ok=True)
         if words[0] == "python3":
             words[0] = sys.executable
         elif words[0].endswith("/pip"):
-            words = [UV, "pip", "install", "--offline", "--quiet", "--python", words[0].removesuffix("pip") + "python", *words[2:]]
+            words = [
+                UV,
+                "pip",
+                "install",
+                "--offline",
+                "--quiet",
+                "--python",
+                words[0].removesuffix("pip") + "python",
+                *words[2:],
+            ]
             words = [str(folder / word) if word.endswith(".whl") else word for word in words]
         done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
         if "network was disabled" in done.stderr:
@@ -79,7 +117,9 @@ def test_the_package_as_the_guide_installs_it(installed: Path) -> None:
     environment = {"PATH": f"{installed}/bin:{os.defpath}", "HOME": str(installed)}
 
     def said(*words: str) -> str:
-        return subprocess.run(words, env=environment, capture_output=True, text=True, check=True, cwd=installed).stdout
+        return subprocess.run(
+            words, env=environment, capture_output=True, text=True, check=True, cwd=installed
+        ).stdout
 
     assert said("fairbank", "-V").startswith("fairbank ")
     assert "fairbank.toml" in said("fairbank", "init", str(installed / "etc"))
@@ -111,7 +151,9 @@ def understand(name: str, *words: str) -> None:
         command.parser(prog).read(rest)
 
 
-COMMAND_LINE = re.compile(r"^ *[#$] (?:sudo -u \S+ )?fairbank (.+)$|`fairbank ([^`]+)`", re.MULTILINE)
+COMMAND_LINE = re.compile(
+    r"^ *[#$] (?:sudo -u \S+ )?fairbank (.+)$|`fairbank ([^`]+)`", re.MULTILINE
+)
 
 
 def test_the_guides_commands_are_understood(checkout: Path) -> None:
@@ -144,7 +186,9 @@ def test_the_folders_of_the_units_are_those_of_the_settings(checkout: Path) -> N
     for path in (settings.plugin.socket, settings.control.socket):
         assert Path(path).parent == Path("/run", agent["RuntimeDirectory"])
     assert Path(settings.outbox.path).parent == Path("/var/lib", agent["StateDirectory"])
-    assert Path(POLICY_FILE).parent == Path(unit(checkout, "fairbank-sync.service")["ReadWritePaths"])
+    assert Path(POLICY_FILE).parent == Path(
+        unit(checkout, "fairbank-sync.service")["ReadWritePaths"]
+    )
 
 
 def test_bank_and_agent_share_no_folder_and_meet_without_settings(checkout: Path) -> None:
@@ -161,12 +205,16 @@ def test_bank_and_agent_share_no_folder_and_meet_without_settings(checkout: Path
 def test_a_plugin_looks_where_the_agent_is(checkout: Path, plugin: str, default: str) -> None:
     assert f'"{default}"' in (checkout / "plugins" / plugin / f"{plugin}_fairbank.c").read_text()
     assert f"`{default}`" in (checkout / "plugins" / plugin / "README.md").read_text()
-    assert Path(default).parent == Path("/run", unit(checkout, "fairbank-agent.service")["RuntimeDirectory"])
+    assert Path(default).parent == Path(
+        "/run", unit(checkout, "fairbank-agent.service")["RuntimeDirectory"]
+    )
 
 
 def test_each_timer_has_its_service(checkout: Path) -> None:
     assert all(name.replace(".timer", ".service") in UNITS for name in TIMERS)
-    assert sorted([*UNITS, *TIMERS]) == sorted(file.name for file in (checkout / "packaging" / "systemd").iterdir())
+    assert sorted([*UNITS, *TIMERS]) == sorted(
+        file.name for file in (checkout / "packaging" / "systemd").iterdir()
+    )
     assert unit(checkout, "fairbank-reconcile.timer")["Persistent"] == "yes"
 
 
@@ -175,10 +223,14 @@ def analyze() -> Callable[..., subprocess.CompletedProcess[str]]:
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("there is no systemd-analyze here")
-    return lambda *words: subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    return lambda *words: subprocess.run(
+        [program, *words], capture_output=True, text=True, check=False
+    )
 
 
-def test_systemd_understands_the_units(checkout: Path, tmp_path: Path, analyze: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_systemd_understands_the_units(
+    checkout: Path, tmp_path: Path, analyze: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     """With our own program in the place of the installed one, which it looks for."""
     for file in (checkout / "packaging" / "systemd").iterdir():
         (tmp_path / file.name).write_text(file.read_text().replace(INSTALLED, FAIRBANK))
@@ -188,8 +240,12 @@ def test_systemd_understands_the_units(checkout: Path, tmp_path: Path, analyze: 
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_a_unit_may_do_little(checkout: Path, name: str, analyze: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    done = analyze("security", "--offline=yes", "--no-pager", str(checkout / "packaging" / "systemd" / name))
+def test_a_unit_may_do_little(
+    checkout: Path, name: str, analyze: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    done = analyze(
+        "security", "--offline=yes", "--no-pager", str(checkout / "packaging" / "systemd" / name)
+    )
     found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
     assert found is not None, done.stderr
     assert float(found[1]) <= EXPOSURE_MAX
@@ -201,13 +257,34 @@ def test_a_unit_may_do_little(checkout: Path, name: str, analyze: Callable[..., 
 def test_the_images_recipe_names_what_there_is(checkout: Path) -> None:
     """Read, not built: there is no container engine where the tests run."""
     text = (checkout / "packaging" / "container" / "Containerfile").read_text().replace("\\\n", " ")
-    steps = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
-    assert {word for word, _ in steps} <= {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "STOPSIGNAL", "CMD"}
-    copied = [source for word, rest in steps if word == "COPY" and "--from" not in rest for source in rest.split()[:-1]]
+    steps = [
+        line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")
+    ]
+    assert {word for word, _ in steps} <= {
+        "FROM",
+        "WORKDIR",
+        "COPY",
+        "RUN",
+        "ENV",
+        "USER",
+        "EXPOSE",
+        "STOPSIGNAL",
+        "CMD",
+    }
+    copied = [
+        source
+        for word, rest in steps
+        if word == "COPY" and "--from" not in rest
+        for source in rest.split()[:-1]
+    ]
     assert [source for source in copied if not (checkout / source).exists()] == []
     links = (checkout / "packaging" / "data").rglob("*")
     outside = {str(link.resolve().relative_to(checkout)) for link in links if link.is_symlink()}
-    assert [path for path in outside if not any(path == source or path.startswith(f"{source}/") for source in copied)] == []
+    assert [
+        path
+        for path in outside
+        if not any(path == source or path.startswith(f"{source}/") for source in copied)
+    ] == []
     for _, script in (step for step in steps if step[0] == "RUN"):
         assert subprocess.run(["sh", "-n", "-c", script], check=False).returncode == 0
     assert dict(steps)["USER"] == "fairbank"  # the last of each kind
@@ -216,14 +293,25 @@ def test_the_images_recipe_names_what_there_is(checkout: Path) -> None:
 
 def test_the_compose_file_starts_the_bank_after_its_database(checkout: Path) -> None:
     yaml = pytest.importorskip("yaml")
-    services = yaml.safe_load((checkout / "packaging" / "container" / "compose.yaml").read_text())["services"]
+    services = yaml.safe_load((checkout / "packaging" / "container" / "compose.yaml").read_text())[
+        "services"
+    ]
     bank, database = services["bank"], services["db"]
     assert bank["depends_on"]["db"]["condition"] == "service_healthy"
     assert "healthcheck" in database
-    assert (checkout / "packaging" / "container" / bank["build"]["context"] / bank["build"]["dockerfile"]).is_file()
+    assert (
+        checkout
+        / "packaging"
+        / "container"
+        / bank["build"]["context"]
+        / bank["build"]["dockerfile"]
+    ).is_file()
     assert re.fullmatch(r"docker\.io/library/postgres:\d+", database["image"])
     assert all(port.startswith("127.0.0.1:") for port in bank["ports"])
     assert bank["cap_drop"] == ["ALL"]
     assert not [
-        name for service in (bank, database) for name, said in service["environment"].items() if "PASSWORD" in name and "${" not in said
+        name
+        for service in (bank, database)
+        for name, said in service["environment"].items()
+        if "PASSWORD" in name and "${" not in said
     ]

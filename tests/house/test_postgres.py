@@ -33,7 +33,10 @@ def test_debians_version_too(postgres15: PostgresServer) -> None:
 
 def test_commits_are_durable(postgres_server: PostgresServer) -> None:
     with psycopg.connect(postgres_server.conninfo("postgres")) as connection:
-        settings = [connection.execute(f"SHOW {name}").fetchone() for name in ("fsync", "synchronous_commit", "full_page_writes")]
+        settings = [
+            connection.execute(f"SHOW {name}").fetchone()
+            for name in ("fsync", "synchronous_commit", "full_page_writes")
+        ]
     assert settings == [("on",)] * 3
 
 
@@ -46,7 +49,10 @@ def test_an_exclusion_constraint_over_project_resource_and_time(postgres_url: st
             connection.execute(insert, {"project": 1, "resource": "cpu", "start": 0, "end": 100})
             connection.execute(insert, {"project": 1, "resource": "cpu", "start": 100, "end": 200})
             connection.execute(insert, {"project": 1, "resource": "gpu", "start": 50, "end": 150})
-        with pytest.raises(Exception, match="one_at_a_time") as refused, engine.begin() as connection:
+        with (
+            pytest.raises(Exception, match="one_at_a_time") as refused,
+            engine.begin() as connection,
+        ):
             connection.execute(insert, {"project": 1, "resource": "cpu", "start": 199, "end": 300})
     finally:
         engine.dispose()
@@ -61,18 +67,24 @@ def test_each_test_has_a_database_of_its_own(postgres18: PostgresServer) -> None
             assert connection.execute("SELECT to_regclass('mine')").fetchone() == (None,)
 
 
-def test_a_database_is_dropped_even_with_sessions_open_and_the_server_dead(postgres18: PostgresServer) -> None:
+def test_a_database_is_dropped_even_with_sessions_open_and_the_server_dead(
+    postgres18: PostgresServer,
+) -> None:
     with postgres18.fresh_database() as name:
         forgotten = psycopg.connect(postgres18.conninfo(name))
         postgres18.kill()
     forgotten.close()
     with psycopg.connect(postgres18.conninfo("postgres")) as connection:
-        assert connection.execute("SELECT count(*) FROM pg_database WHERE datname = %s", [name]).fetchone() == (0,)
+        assert connection.execute(
+            "SELECT count(*) FROM pg_database WHERE datname = %s", [name]
+        ).fetchone() == (0,)
 
 
 @pytest.mark.campaign
 @pytest.mark.timeout(600)
-def test_what_was_committed_survives_kill_9(postgres_server: PostgresServer, rounds: Callable[[int, int], int]) -> None:
+def test_what_was_committed_survives_kill_9(
+    postgres_server: PostgresServer, rounds: Callable[[int, int], int]
+) -> None:
     """The ground that the bank's own campaigns stand on: numbers are written one by one, and none that was confirmed may be missing."""
     with postgres_server.fresh_database() as name:
         with psycopg.connect(postgres_server.conninfo(name)) as connection:
@@ -80,7 +92,9 @@ def test_what_was_committed_survives_kill_9(postgres_server: PostgresServer, rou
         confirmed: list[int] = []
         for _ in range(rounds(50, 3)):
             enough = threading.Event()
-            writer = threading.Thread(target=_write_until_killed, args=(postgres_server.conninfo(name), confirmed, enough))
+            writer = threading.Thread(
+                target=_write_until_killed, args=(postgres_server.conninfo(name), confirmed, enough)
+            )
             writer.start()
             assert enough.wait(30)
             postgres_server.kill()
@@ -93,7 +107,9 @@ def test_what_was_committed_survives_kill_9(postgres_server: PostgresServer, rou
 
 def _write_until_killed(conninfo: str, confirmed: list[int], enough: threading.Event) -> None:
     """Commit one number after the other, and say when there are fifty more."""
-    first = (confirmed[-1] if confirmed else 0) + 2  # the last unconfirmed one may have been committed, or not
+    first = (
+        confirmed[-1] if confirmed else 0
+    ) + 2  # the last unconfirmed one may have been committed, or not
     try:
         with psycopg.connect(conninfo, autocommit=True) as connection:
             for number in range(first, first + 1_000_000):

@@ -51,10 +51,22 @@ def test_the_licence_is_the_whole_licence(checkout: Path, project: dict[str, Any
 
 
 def test_make_alone_lists_the_verbs(checkout: Path) -> None:
-    listed = subprocess.run(["make", "--no-print-directory"], cwd=checkout, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["make", "--no-print-directory"], cwd=checkout, capture_output=True, text=True, check=True
+    ).stdout
     assert [
         verb
-        for verb in ("demo", "test", "test-slurm", "check", "bench", "campaign", "map", "docs", "lock")
+        for verb in (
+            "demo",
+            "test",
+            "test-slurm",
+            "check",
+            "bench",
+            "campaign",
+            "map",
+            "docs",
+            "lock",
+        )
         if f"make {verb} " not in listed
     ] == []
 

@@ -11,7 +11,9 @@ from tests.support.sessions import blocks, printed
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("curl") is None, reason="the sessions type curl, which this machine has not"),
+    pytest.mark.skipif(
+        shutil.which("curl") is None, reason="the sessions type curl, which this machine has not"
+    ),
 ]
 
 
@@ -20,7 +22,9 @@ pytestmark = [
     [("README.md", 0, 8), ("docs/howto/simulate.md", 1, 2)],
     ids=["a bank", "on paper"],
 )
-def test_a_session_prints_what_stands_there(checkout: Path, tmp_path: Path, page: str, place: int, commands: int) -> None:
+def test_a_session_prints_what_stands_there(
+    checkout: Path, tmp_path: Path, page: str, place: int, commands: int
+) -> None:
     typed = blocks((checkout / page).read_text())[place]
     assert len(typed) >= commands
     now, expected, errors = printed(typed, tmp_path)

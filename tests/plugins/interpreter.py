@@ -25,7 +25,9 @@ class Lua:
     """An interpreter of this version. Each has a memory of its own, as each slurmctld has."""
 
     def __init__(self, version: str, plugins: Path) -> None:
-        self._runtime = importlib.import_module(f"lupa.{version}").LuaRuntime(unpack_returned_tuples=True)
+        self._runtime = importlib.import_module(f"lupa.{version}").LuaRuntime(
+            unpack_returned_tuples=True
+        )
         self.plugins = plugins
         self.user: list[str] = []
         self.log: list[str] = []
@@ -78,5 +80,7 @@ class Lua:
 
     def _keeper(self, lines: list[str]) -> Any:
         """A function of Slurm's kind, with a format; it formats in Lua, and strictly, as Slurm does."""
-        wrap = self._runtime.eval("function(keep) return function(...) keep(string.format(...)) end end")
+        wrap = self._runtime.eval(
+            "function(keep) return function(...) keep(string.format(...)) end end"
+        )
         return wrap(lines.append)

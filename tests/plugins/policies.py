@@ -13,13 +13,29 @@ from fairbank.values.tres import Adding, parse_weights
 WRITTEN = 1_795_000_000
 
 CPU = Place(Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")), (), 1000, 30, 64, 131_072)
-GPU = Place(Partition("gpu", "gpu", parse_weights("CPU=1.0,Mem=0.09375G,GRES/gpu=12.0")), ("a100",), 1000, 30, 48, 512_000)
-GPU_T4 = Place(Partition("gpu-t4", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")), ("t4",), 1000, 30, 64, 131_072)
+GPU = Place(
+    Partition("gpu", "gpu", parse_weights("CPU=1.0,Mem=0.09375G,GRES/gpu=12.0")),
+    ("a100",),
+    1000,
+    30,
+    48,
+    512_000,
+)
+GPU_T4 = Place(
+    Partition("gpu-t4", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")),
+    ("t4",),
+    1000,
+    30,
+    64,
+    131_072,
+)
 LONG = Place(Partition("long", "cpu", parse_weights("CPU=1.0"), Adding.SUM))
 
 ASTRO = Project("wg_astro", 60_651, "wg_astro", members=(60_601, 60_602))
 BIO = Project("wg_bio", 60_652, "wg_bio", members=(60_602, 60_603))
-CHEM = Project("wg_chem", 60_653, "wg_chem", partition="gpu-t4", reservation="wg_chem", members=(60_604,))
+CHEM = Project(
+    "wg_chem", 60_653, "wg_chem", partition="gpu-t4", reservation="wg_chem", members=(60_604,)
+)
 
 CENTRE = SubmissionPolicy(
     cluster="lab",
@@ -40,14 +56,22 @@ CENTRE = SubmissionPolicy(
 
 _names = st.text("aZ_09.-", max_size=6).map("n{}".format)
 _kinds = st.text("az_09-", max_size=4).map("k{}".format)
-_weights = st.builds(Fraction, st.integers(0, 10**6), st.sampled_from([1, 2, 5, 16, 1000, 1024, 10_240, 1024**2]))
+_weights = st.builds(
+    Fraction, st.integers(0, 10**6), st.sampled_from([1, 2, 5, 16, 1000, 1024, 10_240, 1024**2])
+)
 _sizes = st.integers(0, 10**9)
 _maybe = st.none() | _names
 _tres = st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100", "license/matlab"])
 
 places = st.builds(
     Place,
-    st.builds(Partition, _names, _kinds, st.none() | st.dictionaries(_tres, _weights, min_size=1), st.sampled_from(Adding)),
+    st.builds(
+        Partition,
+        _names,
+        _kinds,
+        st.none() | st.dictionaries(_tres, _weights, min_size=1),
+        st.sampled_from(Adding),
+    ),
     st.lists(_names, max_size=2, unique=True).map(tuple),
     _sizes,
     _sizes,
@@ -62,18 +86,34 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
     there = draw(st.lists(places, max_size=3, unique_by=lambda place: place.partition.name))
     forced = st.sampled_from([None, *(place.partition.name for place in there)])
     members = st.lists(st.integers(0, 2**32 - 2), max_size=3, unique=True).map(tuple)
-    project = st.builds(Project, _names, st.integers(0, 2**32 - 2), _names, _maybe, forced, _maybe, members)
-    projects = draw(st.lists(project, max_size=3, unique_by=(lambda each: each.group, lambda each: each.gid, lambda each: each.account)))
+    project = st.builds(
+        Project, _names, st.integers(0, 2**32 - 2), _names, _maybe, forced, _maybe, members
+    )
+    projects = draw(
+        st.lists(
+            project,
+            max_size=3,
+            unique_by=(lambda each: each.group, lambda each: each.gid, lambda each: each.account),
+        )
+    )
     accounts = [each.account for each in projects]
-    balance = st.builds(Balance, st.sampled_from(accounts or [""]), _kinds, st.integers(-(10**15), 10**15))
-    balances = st.lists(balance, max_size=3 if accounts else 0, unique_by=lambda each: (each.account, each.resource)).map(tuple)
+    balance = st.builds(
+        Balance, st.sampled_from(accounts or [""]), _kinds, st.integers(-(10**15), 10**15)
+    )
+    balances = st.lists(
+        balance, max_size=3 if accounts else 0, unique_by=lambda each: (each.account, each.resource)
+    ).map(tuple)
     return SubmissionPolicy(
         cluster=draw(_names),
         written=draw(st.integers(0, 10**10)),
         projects=tuple(projects),
         places=tuple(there),
         balances=draw(st.none() | balances),
-        qos_factors=draw(st.dictionaries(_names, st.builds(Fraction, st.integers(0, 1000), st.integers(1, 12)), max_size=2)),
+        qos_factors=draw(
+            st.dictionaries(
+                _names, st.builds(Fraction, st.integers(0, 1000), st.integers(1, 12)), max_size=2
+            )
+        ),
         exempt=draw(members),
         qos=draw(_maybe),
         price=draw(st.sampled_from(Answer)),

@@ -13,7 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fairbank.cluster.partition import Partition
-from fairbank.slurm.policy_file import SIZE_MAX, Answer, Balance, Heading, Place, Project, SubmissionPolicy, heading, render
+from fairbank.slurm.policy_file import (
+    SIZE_MAX,
+    Answer,
+    Balance,
+    Heading,
+    Place,
+    Project,
+    SubmissionPolicy,
+    heading,
+    render,
+)
 from fairbank.values.tres import BY_CPU, Adding
 from fairbank.values.trouble import Malformed
 from tests.plugins.interpreter import Lua
@@ -24,11 +34,20 @@ TEXT = render(CENTRE)
 
 def project_of(table: Any) -> Project:
     forced = (table.qos, table.partition, table.reservation)
-    return Project(table.group, int(table.gid), table.account, *forced, members=tuple(map(int, table.members.split())))
+    return Project(
+        table.group,
+        int(table.gid),
+        table.account,
+        *forced,
+        members=tuple(map(int, table.members.split())),
+    )
 
 
 def place_of(table: Any) -> Place:
-    weights = {each.name: Fraction(int(each.number), int(table.denominator)) for each in table.weights.values()}
+    weights = {
+        each.name: Fraction(int(each.number), int(table.denominator))
+        for each in table.weights.values()
+    }
     partition = Partition(table.name, table.resource, weights, Adding(table.adding))
     sizes = (table.memory_per_cpu, table.default_minutes, table.node_cpus, table.node_memory)
     return Place(partition, tuple(table.gpus.values()), *map(int, sizes))
@@ -36,14 +55,20 @@ def place_of(table: Any) -> Place:
 
 def policy_of(table: Any) -> SubmissionPolicy:
     """The value again, from what Lua has read."""
-    balances = tuple(Balance(each.account, resource, int(left)) for each in table.projects.values() for resource, left in each.left.items())
+    balances = tuple(
+        Balance(each.account, resource, int(left))
+        for each in table.projects.values()
+        for resource, left in each.left.items()
+    )
     return SubmissionPolicy(
         cluster=table.cluster,
         written=int(table.written),
         projects=tuple(project_of(each) for each in table.projects.values()),
         places=tuple(place_of(table.places[name]) for name in table.partitions.values()),
         balances=balances if table.balances == "told" else None,
-        qos_factors={name: Fraction(int(number), int(table.scale)) for name, number in table.factors.items()},
+        qos_factors={
+            name: Fraction(int(number), int(table.scale)) for name, number in table.factors.items()
+        },
         exempt=tuple(int(uid) for uid in table.exempt),
         qos=table.qos or None,
         price=Answer(table.price),
@@ -61,19 +86,39 @@ class Plain:
 
     @classmethod
     def of(cls, policy: SubmissionPolicy) -> Plain:
-        projects = tuple(msgspec.structs.replace(each, members=tuple(sorted(each.members))) for each in policy.projects)
+        projects = tuple(
+            msgspec.structs.replace(each, members=tuple(sorted(each.members)))
+            for each in policy.projects
+        )
         places = tuple(
-            msgspec.structs.replace(each, partition=msgspec.structs.replace(each.partition, weights=dict(each.partition.weights or BY_CPU)))
+            msgspec.structs.replace(
+                each,
+                partition=msgspec.structs.replace(
+                    each.partition, weights=dict(each.partition.weights or BY_CPU)
+                ),
+            )
             for each in policy.places
         )
-        balances = None if policy.balances is None else tuple(sorted(policy.balances, key=lambda each: (each.account, each.resource)))
+        balances = (
+            None
+            if policy.balances is None
+            else tuple(sorted(policy.balances, key=lambda each: (each.account, each.resource)))
+        )
         return cls(
-            msgspec.structs.replace(policy, projects=projects, places=places, balances=balances, exempt=tuple(sorted(policy.exempt)))
+            msgspec.structs.replace(
+                policy,
+                projects=projects,
+                places=places,
+                balances=balances,
+                exempt=tuple(sorted(policy.exempt)),
+            )
         )
 
 
 @given(policy=policies())
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_lua_reads_what_python_writes(lua: Lua, policy: SubmissionPolicy) -> None:
     read = lua.module("policy_file").parse(render(policy))
     assert not isinstance(read, tuple), read
@@ -98,10 +143,16 @@ DAMAGES: dict[str, tuple[Callable[[str], str], str]] = {
     "a number with a point": (replaced("stale\t3600", "stale\t36.5"), "wrong field 1"),
     "a number in hexadecimal": (replaced("stale\t3600", "stale\t0x10"), "wrong field 1"),
     "a word unknown": (replaced("price\trefuse", "price\tmaybe"), "wrong field 1"),
-    "a setting missing": (lambda text: text.replace("stale\t3600\n", "exempt\t1\n", 1), "no line stale"),
+    "a setting missing": (
+        lambda text: text.replace("stale\t3600\n", "exempt\t1\n", 1),
+        "no line stale",
+    ),
     "a setting twice": (replaced("exempt\t60699", "stale\t1"), "stands twice"),
     "a partition that is not there": (replaced("gpu\tgpu\ta100", "gpu\tgpx\ta100"), "no partition"),
-    "an account that is not there": (replaced("balance\twg_astro", "balance\twg_astra"), "no account"),
+    "an account that is not there": (
+        replaced("balance\twg_astro", "balance\twg_astra"),
+        "no account",
+    ),
     "a null character": (replaced("lab", "l\0b"), "wrong field 1"),
     "line ends of elsewhere": (lambda text: text.replace("\n", "\r\n"), "does not begin"),
 }
@@ -146,14 +197,29 @@ def test_a_file_too_long_or_not_there_is_refused(lua: Lua, tmp_path: Path) -> No
 
 WRONG: dict[str, SubmissionPolicy] = {
     "cluster": msgspec.structs.replace(CENTRE, cluster="a\tb"),
-    "projects.group": msgspec.structs.replace(CENTRE, projects=(msgspec.structs.replace(ASTRO, group="wg\nastro"),)),
-    "projects.gid": msgspec.structs.replace(CENTRE, projects=(ASTRO, msgspec.structs.replace(ASTRO, group="b", account="b"))),
-    "projects.wg_astro.account": msgspec.structs.replace(CENTRE, projects=(msgspec.structs.replace(ASTRO, account="ä"),)),
-    "projects.wg_astro.partition": msgspec.structs.replace(CENTRE, projects=(msgspec.structs.replace(ASTRO, partition="none"),)),
+    "projects.group": msgspec.structs.replace(
+        CENTRE, projects=(msgspec.structs.replace(ASTRO, group="wg\nastro"),)
+    ),
+    "projects.gid": msgspec.structs.replace(
+        CENTRE, projects=(ASTRO, msgspec.structs.replace(ASTRO, group="b", account="b"))
+    ),
+    "projects.wg_astro.account": msgspec.structs.replace(
+        CENTRE, projects=(msgspec.structs.replace(ASTRO, account="ä"),)
+    ),
+    "projects.wg_astro.partition": msgspec.structs.replace(
+        CENTRE, projects=(msgspec.structs.replace(ASTRO, partition="none"),)
+    ),
     "balances": msgspec.structs.replace(CENTRE, balances=(Balance("nobody", "cpu", 1),)),
-    "places.cpu": msgspec.structs.replace(CENTRE, places=(msgspec.structs.replace(CPU, node_cpus=-1),)),
+    "places.cpu": msgspec.structs.replace(
+        CENTRE, places=(msgspec.structs.replace(CPU, node_cpus=-1),)
+    ),
     "places.cpu.weights": msgspec.structs.replace(
-        CENTRE, places=(msgspec.structs.replace(CPU, partition=Partition("cpu", "cpu", {"cpu": Fraction(1, 3**30)})),)
+        CENTRE,
+        places=(
+            msgspec.structs.replace(
+                CPU, partition=Partition("cpu", "cpu", {"cpu": Fraction(1, 3**30)})
+            ),
+        ),
     ),
     "exempt": msgspec.structs.replace(CENTRE, exempt=(7, 7)),
     "places": msgspec.structs.replace(CENTRE, places=(CPU, CPU)),

@@ -35,10 +35,21 @@ EXAMPLES = [
 
 
 def cluster_of(policy: SubmissionPolicy) -> Cluster:
-    return Cluster("lab", {place.partition.name: place.partition for place in policy.places}, policy.qos_factors)
+    return Cluster(
+        "lab",
+        {place.partition.name: place.partition for place in policy.places},
+        policy.qos_factors,
+    )
 
 
-def asked(lua: Lua, policy: SubmissionPolicy, place: Place, counts: Mapping[str, Fraction], qos: str, minutes: int) -> Any:
+def asked(
+    lua: Lua,
+    policy: SubmissionPolicy,
+    place: Place,
+    counts: Mapping[str, Fraction],
+    qos: str,
+    minutes: int,
+) -> Any:
     """Lua's policy, partition and counts."""
     read = lua.module("policy_file").parse(render(policy))
     held = lua.table(**{name: int(count) for name, count in counts.items()})
@@ -46,40 +57,73 @@ def asked(lua: Lua, policy: SubmissionPolicy, place: Place, counts: Mapping[str,
 
 
 @pytest.mark.parametrize(("place", "counts", "minutes", "qos"), EXAMPLES)
-def test_the_price_is_the_banks(lua: Lua, place: Place, counts: str, minutes: int, qos: str) -> None:
+def test_the_price_is_the_banks(
+    lua: Lua, place: Place, counts: str, minutes: int, qos: str
+) -> None:
     held = parse_counts(counts)
-    truth = bill(JobRequest("lab", place.partition.name, held, minutes * 60, qos), cluster_of(CENTRE)).amount
+    truth = bill(
+        JobRequest("lab", place.partition.name, held, minutes * 60, qos), cluster_of(CENTRE)
+    ).amount
     assert lua.module("price").amount(*asked(lua, CENTRE, place, held, qos, minutes)) == truth
 
 
-_counts = st.dictionaries(st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100"]), st.integers(0, 10**6).map(Fraction))
+_counts = st.dictionaries(
+    st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100"]),
+    st.integers(0, 10**6).map(Fraction),
+)
 
 
 @given(
-    place=places, counts=_counts, minutes=st.integers(1, 20_000), adding=st.sampled_from(Adding), qos=st.sampled_from(["high", "low", "x"])
+    place=places,
+    counts=_counts,
+    minutes=st.integers(1, 20_000),
+    adding=st.sampled_from(Adding),
+    qos=st.sampled_from(["high", "low", "x"]),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_price_is_the_banks(lua: Lua, place: Place, counts: dict[str, Fraction], minutes: int, adding: Adding, qos: str) -> None:
-    place = msgspec.structs.replace(place, partition=msgspec.structs.replace(place.partition, adding=adding))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_any_price_is_the_banks(
+    lua: Lua, place: Place, counts: dict[str, Fraction], minutes: int, adding: Adding, qos: str
+) -> None:
+    place = msgspec.structs.replace(
+        place, partition=msgspec.structs.replace(place.partition, adding=adding)
+    )
     policy = msgspec.structs.replace(CENTRE, projects=(), balances=(), places=(place,))
-    truth = bill(JobRequest("lab", place.partition.name, counts, minutes * 60, qos), cluster_of(policy)).amount
+    truth = bill(
+        JobRequest("lab", place.partition.name, counts, minutes * 60, qos), cluster_of(policy)
+    ).amount
     if truth < 2**53:
         assert lua.module("price").amount(*asked(lua, policy, place, counts, qos, minutes)) == truth
 
 
 @pytest.mark.parametrize(("place", "counts", "minutes", "qos"), EXAMPLES)
-@pytest.mark.parametrize("share", [Fraction(0), Fraction(1, 100), Fraction(1, 3), Fraction(99, 100)])
-def test_what_is_said_to_fit_does_and_no_more_would(lua: Lua, place: Place, counts: str, minutes: int, qos: str, share: Fraction) -> None:
+@pytest.mark.parametrize(
+    "share", [Fraction(0), Fraction(1, 100), Fraction(1, 3), Fraction(99, 100)]
+)
+def test_what_is_said_to_fit_does_and_no_more_would(
+    lua: Lua, place: Place, counts: str, minutes: int, qos: str, share: Fraction
+) -> None:
     price, held = lua.module("price"), parse_counts(counts)
-    whole = bill(JobRequest("lab", place.partition.name, held, minutes * 60, qos), cluster_of(CENTRE))
+    whole = bill(
+        JobRequest("lab", place.partition.name, held, minutes * 60, qos), cluster_of(CENTRE)
+    )
     left = int(whole.amount * share)
     where = asked(lua, CENTRE, place, held, qos, minutes)
-    assert price.longest(*where, left) == min(longest_paid(whole.billing * whole.factor, left) // 60, minutes - 1 or 0)
+    assert price.longest(*where, left) == min(
+        longest_paid(whole.billing * whole.factor, left) // 60, minutes - 1 or 0
+    )
     less = price.smaller(*where, left)
     if less is not None:
         smaller = {**held, **{name: Fraction(int(count)) for name, count in less.items()}}
         assert all(0 < smaller[name] < held[name] for name in dict(less))
-        assert bill(JobRequest("lab", place.partition.name, smaller, minutes * 60, qos), cluster_of(CENTRE)).amount <= left
+        assert (
+            bill(
+                JobRequest("lab", place.partition.name, smaller, minutes * 60, qos),
+                cluster_of(CENTRE),
+            ).amount
+            <= left
+        )
 
 
 @pytest.mark.parametrize("minutes", [0, 1, 25, 59, 60, 90, -90, -25, 3600, 7_200_000, 10**13 + 1])
@@ -89,13 +133,30 @@ def test_amounts_look_as_they_do_elsewhere(lua: Lua, minutes: int, down: bool) -
 
 
 @pytest.mark.parametrize(
-    ("price", "left"), [(46_080, 37_789), (61, 0), (61, 59), (25, 24), (90, -25), (60, 0), (10**12 + 1, 10**12 - 1), (1, 1), (1, 2)]
+    ("price", "left"),
+    [
+        (46_080, 37_789),
+        (61, 0),
+        (61, 59),
+        (25, 24),
+        (90, -25),
+        (60, 0),
+        (10**12 + 1, 10**12 - 1),
+        (1, 1),
+        (1, 2),
+    ],
 )
-def test_what_is_lacking_looks_as_in_the_banks_own_refusals(lua: Lua, price: int, left: int) -> None:
+def test_what_is_lacking_looks_as_in_the_banks_own_refusals(
+    lua: Lua, price: int, left: int
+) -> None:
     assert lua.module("price").show_short(price, left) == show_short(price, left)
 
 
 @given(price=st.integers(0, 10**12), left=st.integers(-(10**12), 10**12))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_lacking_looks_as_in_the_banks_own_refusals(lua: Lua, price: int, left: int) -> None:
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_whatever_is_lacking_looks_as_in_the_banks_own_refusals(
+    lua: Lua, price: int, left: int
+) -> None:
     assert lua.module("price").show_short(price, left) == show_short(price, left)

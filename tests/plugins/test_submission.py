@@ -25,7 +25,9 @@ def site(lua: Lua, checkout: Path, tmp_path: Path) -> Site:
     """A centre's folder with the plug-ins and this policy, written a moment ago."""
 
     def built(policy: SubmissionPolicy) -> Lua:
-        shutil.copytree(checkout / "plugins", tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.c"))
+        shutil.copytree(
+            checkout / "plugins", tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.c")
+        )
         (tmp_path / "fairbank" / "policy").write_text(render(policy))
         lua.start(tmp_path / "job_submit.lua")
         now = lua.table(time=lambda: WRITTEN + 60, getenv=lambda name: None)
@@ -37,7 +39,14 @@ def site(lua: Lua, checkout: Path, tmp_path: Path) -> Site:
 
 def desc(**given: object) -> dict[str, object]:
     """A job as slurmctld hands it over when hardly anything is said."""
-    bare = {"group_id": 60_651, "partition": "cpu", "time_limit": 10, "min_cpus": 1, "num_tasks": NONE, "min_nodes": NONE}
+    bare = {
+        "group_id": 60_651,
+        "partition": "cpu",
+        "time_limit": 10,
+        "min_cpus": 1,
+        "num_tasks": NONE,
+        "min_nodes": NONE,
+    }
     return {**bare, "time_min": NONE, "shared": 65534, "cpus_per_task": 65534, **given}
 
 
@@ -46,9 +55,25 @@ def submit(lua: Lua, uid: int = ALICE, **given: object) -> Said:
 
 
 def modify(lua: Lua, record: Mapping[str, object], uid: int = ALICE, **given: object) -> Said:
-    owned = {**desc(), "user_id": ALICE, "job_id": 7, "account": "wg_astro", "qos": "normal", "time_min": 10, **record}
-    bare = dict.fromkeys(("group_id", "time_limit", "time_min", "min_cpus", "min_nodes", "num_tasks"), NONE)
-    return lua.call("slurm_job_modify", lua.table(**owned), None, uid, job={**bare, "cpus_per_task": 65534, "shared": 65534, **given})
+    owned = {
+        **desc(),
+        "user_id": ALICE,
+        "job_id": 7,
+        "account": "wg_astro",
+        "qos": "normal",
+        "time_min": 10,
+        **record,
+    }
+    bare = dict.fromkeys(
+        ("group_id", "time_limit", "time_min", "min_cpus", "min_nodes", "num_tasks"), NONE
+    )
+    return lua.call(
+        "slurm_job_modify",
+        lua.table(**owned),
+        None,
+        uid,
+        job={**bare, "cpus_per_task": 65534, "shared": 65534, **given},
+    )
 
 
 def test_a_plain_job_is_made_complete(site: Site) -> None:
@@ -82,7 +107,9 @@ def test_all_mistakes_are_told_at_once(site: Site) -> None:
     assert len(said.user) == 3
 
 
-def test_without_a_policy_jobs_are_admitted_and_the_log_says_so_once(site: Site, tmp_path: Path) -> None:
+def test_without_a_policy_jobs_are_admitted_and_the_log_says_so_once(
+    site: Site, tmp_path: Path
+) -> None:
     lua = site(CENTRE)
     (tmp_path / "fairbank" / "policy").unlink()
     first, second = submit(lua, account="anything"), submit(lua)
@@ -94,7 +121,9 @@ def test_without_a_policy_jobs_are_admitted_and_the_log_says_so_once(site: Site,
 def test_a_site_may_refuse_while_there_is_no_policy(site: Site, tmp_path: Path) -> None:
     lua = site(CENTRE)
     plugin = tmp_path / "job_submit.lua"
-    plugin.write_text(plugin.read_text().replace('WHEN_UNREADABLE = "admit"', 'WHEN_UNREADABLE = "refuse"'))
+    plugin.write_text(
+        plugin.read_text().replace('WHEN_UNREADABLE = "admit"', 'WHEN_UNREADABLE = "refuse"')
+    )
     (tmp_path / "fairbank" / "policy").write_text("nonsense\n")
     lua.start(plugin)
     said = submit(lua)
@@ -111,7 +140,9 @@ def test_a_damaged_policy_leaves_the_one_before_in_force(site: Site, tmp_path: P
     said = submit(lua, account="wg_bio")
     assert said.code == 2045
     assert "stays in force" in said.log[0]
-    path.write_text(render(msgspec.structs.replace(CENTRE, written=WRITTEN + 2, unlisted=Answer.IGNORE)))
+    path.write_text(
+        render(msgspec.structs.replace(CENTRE, written=WRITTEN + 2, unlisted=Answer.IGNORE))
+    )
     assert submit(lua, group_id=1).code == SUCCESS
 
 
@@ -124,10 +155,17 @@ def test_an_old_policy_checks_no_price_and_says_so(site: Site) -> None:
 
 
 def test_balances_that_are_not_told_check_no_price(site: Site) -> None:
-    assert submit(site(msgspec.structs.replace(CENTRE, balances=None)), min_cpus=64, time_limit=6000).code == SUCCESS
+    assert (
+        submit(
+            site(msgspec.structs.replace(CENTRE, balances=None)), min_cpus=64, time_limit=6000
+        ).code
+        == SUCCESS
+    )
 
 
-def test_rules_that_are_missing_or_broken_never_stop_the_controller(site: Site, tmp_path: Path) -> None:
+def test_rules_that_are_missing_or_broken_never_stop_the_controller(
+    site: Site, tmp_path: Path
+) -> None:
     lua = site(CENTRE)
     (tmp_path / "fairbank" / "rules.lua").write_text("this is no Lua")
     lua.start(tmp_path / "job_submit.lua")
@@ -139,7 +177,13 @@ def test_rules_that_are_missing_or_broken_never_stop_the_controller(site: Site, 
 
 def test_a_job_of_unforeseen_kind_is_no_error_of_lua(site: Site) -> None:
     lua = site(CENTRE)
-    for strange in ({"group_id": None}, {"partition": ""}, {"tres_per_job": ":::,,gpu"}, {"time_limit": 0}, {"min_cpus": 1.5}):
+    for strange in (
+        {"group_id": None},
+        {"partition": ""},
+        {"tres_per_job": ":::,,gpu"},
+        {"time_limit": 0},
+        {"min_cpus": 1.5},
+    ):
         assert submit(lua, **strange).code in (SUCCESS, 2045, 2000, 2072, 2050)
 
 
@@ -165,14 +209,20 @@ def test_changes_obey_the_same_rules(site: Site, change: dict[str, Any], code: i
     assert modify(site(CENTRE), {}, **change).code == code
 
 
-@pytest.mark.parametrize(("how", "code", "lines"), [(Answer.REFUSE, 2050, 3), (Answer.WARN, SUCCESS, 3), (Answer.IGNORE, SUCCESS, 0)])
+@pytest.mark.parametrize(
+    ("how", "code", "lines"),
+    [(Answer.REFUSE, 2050, 3), (Answer.WARN, SUCCESS, 3), (Answer.IGNORE, SUCCESS, 0)],
+)
 def test_a_change_that_makes_a_job_too_dear(site: Site, how: Answer, code: int, lines: int) -> None:
     """Owners are warned of a change that is taken, too, where the price only warns, as it usually does."""
     lua = site(msgspec.structs.replace(CENTRE, price=how))
     said = modify(lua, {}, time_limit=6000)
     assert (said.code, len(said.user)) == (code, lines)
     if lines:
-        assert said.user[0] == "this job may cost 100 SU; wg_astro has 12.50 SU of cpu, short by 87.50 SU"
+        assert (
+            said.user[0]
+            == "this job may cost 100 SU; wg_astro has 12.50 SU of cpu, short by 87.50 SU"
+        )
     assert modify(lua, {}, name="renamed").user == []
 
 
@@ -190,8 +240,20 @@ def test_nobody_writes_lines_into_the_log(site: Site) -> None:
 
 def command(lua: Lua, **options: object) -> Said:
     """sbatch of alice, as cli_filter sees it."""
-    bare = {"type": "sbatch", "uid": str(ALICE), "gid": "60651", "nodes": "1-0", "ntasks": "1", "time": "00:10:00", "partition": "cpu"}
-    return lua.call("slurm_cli_pre_submit", 0, job={**bare, **{name.replace("_", "-"): value for name, value in options.items()}})
+    bare = {
+        "type": "sbatch",
+        "uid": str(ALICE),
+        "gid": "60651",
+        "nodes": "1-0",
+        "ntasks": "1",
+        "time": "00:10:00",
+        "partition": "cpu",
+    }
+    return lua.call(
+        "slurm_cli_pre_submit",
+        0,
+        job={**bare, **{name.replace("_", "-"): value for name, value in options.items()}},
+    )
 
 
 def test_the_commands_say_the_same(site: Site, tmp_path: Path) -> None:
@@ -203,13 +265,17 @@ def test_the_commands_say_the_same(site: Site, tmp_path: Path) -> None:
     assert (plain.job["account"], plain.job["qos"]) == ("wg_astro", "normal")
     assert command(lua, account="wg_bio").code != SUCCESS
     assert "12 CPUs" in command(lua, ntasks="32", mem="1G", time="01:00:00").log[2]
-    assert "12 CPUs" in command(lua, nodes="2", ntasks_per_node="16", mem="1G", time="01:00:00").log[2]
+    assert (
+        "12 CPUs" in command(lua, nodes="2", ntasks_per_node="16", mem="1G", time="01:00:00").log[2]
+    )
     assert command(lua, type="srun", jobid="17", account="wg_bio").code == SUCCESS
     assert "--gpus=4" in command(lua, partition="gpu", nodes="2", gres="gres:gpu:2").log[0]
     assert "no time limit" in command(lua, partition="long", time="2982616-04:14:00").log[0]
 
 
-def test_an_option_that_newer_commands_tell_as_nobodys_was_not_given(site: Site, tmp_path: Path) -> None:
+def test_an_option_that_newer_commands_tell_as_nobodys_was_not_given(
+    site: Site, tmp_path: Path
+) -> None:
     """sbatch of 24.11 tells uid and gid 99 then; those of the command itself count, as 22.05 tells them."""
     lua = site(CENTRE)
     lua.run_as(ALICE, 60_651)
@@ -219,7 +285,9 @@ def test_an_option_that_newer_commands_tell_as_nobodys_was_not_given(site: Site,
     lua = site(CENTRE)
     lua.run_as(ALICE, 100)
     lua.start(tmp_path / "cli_filter.lua")
-    assert "your current group (number 100) is no project" in command(lua, uid="99", gid="99").log[0]
+    assert (
+        "your current group (number 100) is no project" in command(lua, uid="99", gid="99").log[0]
+    )
 
 
 def test_the_commands_do_without_a_policy(site: Site, tmp_path: Path) -> None:
@@ -229,20 +297,41 @@ def test_the_commands_do_without_a_policy(site: Site, tmp_path: Path) -> None:
     plugin = tmp_path / "cli_filter.lua"
     lua.start(plugin)
     assert command(lua, account="wg_bio").code == SUCCESS
-    plugin.write_text(plugin.read_text().replace('WHEN_UNREADABLE = "admit"', 'WHEN_UNREADABLE = "refuse"'))
+    plugin.write_text(
+        plugin.read_text().replace('WHEN_UNREADABLE = "admit"', 'WHEN_UNREADABLE = "refuse"')
+    )
     lua.start(plugin)
     assert "try again later" in command(lua).log[-1]
 
 
 def test_what_staff_changed_does_not_bind_the_owner(site: Site) -> None:
-    assert modify(site(CENTRE), {"qos": "high", "account": "wg_bio", "partition": "elsewhere"}, name="renamed").code == SUCCESS
+    assert (
+        modify(
+            site(CENTRE),
+            {"qos": "high", "account": "wg_bio", "partition": "elsewhere"},
+            name="renamed",
+        ).code
+        == SUCCESS
+    )
 
 
 @pytest.mark.parametrize(
-    ("change", "code"), [({"partition": "cpu"}, 2000), ({"reservation": "other"}, 2052), ({"name": "renamed"}, SUCCESS)]
+    ("change", "code"),
+    [
+        ({"partition": "cpu"}, 2000),
+        ({"reservation": "other"}, 2052),
+        ({"name": "renamed"}, SUCCESS),
+    ],
 )
-def test_jobs_of_a_short_term_allocation_stay_where_they_are(site: Site, change: dict[str, Any], code: int) -> None:
-    record = {"group_id": 60_653, "account": "wg_chem", "partition": "gpu-t4", "resv_name": "wg_chem"}
+def test_jobs_of_a_short_term_allocation_stay_where_they_are(
+    site: Site, change: dict[str, Any], code: int
+) -> None:
+    record = {
+        "group_id": 60_653,
+        "account": "wg_chem",
+        "partition": "gpu-t4",
+        "resv_name": "wg_chem",
+    }
     assert modify(site(CENTRE), record, **change).code == code
 
 
@@ -267,30 +356,55 @@ def test_who_looks_after_the_cluster_changes_what_they_like(site: Site, uid: int
         assert modify(lua, {}, uid=uid, **change).code == SUCCESS
 
 
-@pytest.mark.parametrize(("change", "code"), [({"qos": "high"}, 2066), ({"time_limit": 6000}, 2050), ({"partition": "cpu,gpu"}, 2000)])
-def test_who_changes_anothers_job_goes_round_no_rule(site: Site, change: dict[str, Any], code: int) -> None:
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [({"qos": "high"}, 2066), ({"time_limit": 6000}, 2050), ({"partition": "cpu,gpu"}, 2000)],
+)
+def test_who_changes_anothers_job_goes_round_no_rule(
+    site: Site, change: dict[str, Any], code: int
+) -> None:
     """A coordinator of the account may, by Slurm; Lua cannot tell one from an operator."""
     said = modify(site(CENTRE), {}, uid=BOB, **change)
     assert said.code == code
-    assert said.user[-1] == "who looks after the cluster changes it as root, or is named by uid among `exempt` in slurm.toml"
+    assert (
+        said.user[-1]
+        == "who looks after the cluster changes it as root, or is named by uid among `exempt` in slurm.toml"
+    )
     assert f"for uid {BOB}" in said.log[0]
-    assert not any("exempt" in line for line in modify(site(CENTRE), {}, **change).user)  # no word of it to owners
+    assert not any(
+        "exempt" in line for line in modify(site(CENTRE), {}, **change).user
+    )  # no word of it to owners
 
 
 @pytest.mark.parametrize("partition", ["cpu,gpu", "elsewhere", ""])
 def test_an_emergency_waits_for_no_rule(site: Site, partition: str) -> None:
     """What is not changed is not judged, whoever asks: scontrol hold, release, top, a shorter limit, another of the partitions."""
     lua = site(CENTRE)
-    odd = {"partition": partition, "qos": "high", "account": "wg_bio", "time_limit": 6000, "time_min": 6000}
+    odd = {
+        "partition": partition,
+        "qos": "high",
+        "account": "wg_bio",
+        "time_limit": 6000,
+        "time_min": 6000,
+    }
     for change in ({"priority": 0}, {"nice": 100}, {"time_limit": 5}, {"comment": "x"}):
         for uid in (ALICE, BOB):
             assert modify(lua, odd, uid=uid, **change).code == SUCCESS
     assert modify(lua, {}, uid=BOB, partition="long").code == SUCCESS
 
 
-@pytest.mark.parametrize(("how", "code", "lines"), [(Answer.REFUSE, 2050, 4), (Answer.WARN, SUCCESS, 4), (Answer.IGNORE, SUCCESS, 0)])
+@pytest.mark.parametrize(
+    ("how", "code", "lines"),
+    [(Answer.REFUSE, 2050, 4), (Answer.WARN, SUCCESS, 4), (Answer.IGNORE, SUCCESS, 0)],
+)
 def test_a_job_that_is_too_dear(site: Site, how: Answer, code: int, lines: int) -> None:
-    said = submit(site(msgspec.structs.replace(CENTRE, price=how)), BOB, min_cpus=32, min_mem_per_node=1024, time_limit=60)
+    said = submit(
+        site(msgspec.structs.replace(CENTRE, price=how)),
+        BOB,
+        min_cpus=32,
+        min_mem_per_node=1024,
+        time_limit=60,
+    )
     assert said.code == code
     assert len(said.user) == lines
     if lines:
@@ -303,5 +417,12 @@ def test_a_job_that_is_too_dear(site: Site, how: Answer, code: int, lines: int) 
 
 
 def test_what_is_short_is_what_the_shown_figures_differ_by(site: Site) -> None:
-    said = submit(site(msgspec.structs.replace(CENTRE, balances=(Balance("wg_astro", "cpu", 751),))), BOB, min_cpus=32, time_limit=60)
-    assert said.user[0] == "this job may cost 32 SU; wg_astro has 12.51 SU of cpu, short by 19.49 SU"
+    said = submit(
+        site(msgspec.structs.replace(CENTRE, balances=(Balance("wg_astro", "cpu", 751),))),
+        BOB,
+        min_cpus=32,
+        time_limit=60,
+    )
+    assert (
+        said.user[0] == "this job may cost 32 SU; wg_astro has 12.51 SU of cpu, short by 19.49 SU"
+    )

@@ -39,7 +39,9 @@ def job(
     alloc[0, CPU], alloc[0, BILLING] = cpus, math.trunc(units)
     numbers = [np.array([each], np.int64) for each in (who, qos, partition_qos, start, end, limit)]
     who_, qos_, other, began, ended, minutes = numbers
-    return Jobs(who_, qos_, other, np.array([factor]), began, ended, minutes, np.array([units]), alloc)
+    return Jobs(
+        who_, qos_, other, np.array([factor]), began, ended, minutes, np.array([units]), alloc
+    )
 
 
 def together(*jobs: Jobs) -> Jobs:

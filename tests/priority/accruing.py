@@ -51,8 +51,16 @@ def accrue_jobs(
     first_of_qos: bool = False,
 ) -> list[tuple[int, int]]:
     """Since when each begins to age, and with how many tasks."""
-    parents = {ROOT: ""} | {job.account: ROOT for job in jobs} | {job.chain()[0]: job.account for job in jobs}
-    names, users, accounts = list(parents), sorted({job.user for job in jobs}), sorted({job.account for job in jobs})
+    parents = (
+        {ROOT: ""}
+        | {job.account: ROOT for job in jobs}
+        | {job.chain()[0]: job.account for job in jobs}
+    )
+    names, users, accounts = (
+        list(parents),
+        sorted({job.user for job in jobs}),
+        sorted({job.account for job in jobs}),
+    )
 
     def column(given: list[int]) -> np.typing.NDArray[np.int64]:
         return np.array(given, dtype=np.int64)
@@ -75,7 +83,9 @@ def accrue_jobs(
             tasks=column([job.tasks for job in jobs]),
         ),
         AccrualLimits(
-            parent=column([names.index(parents[name]) if parents[name] else NONE for name in names]),
+            parent=column(
+                [names.index(parents[name]) if parents[name] else NONE for name in names]
+            ),
             group=told(associations, names, "group"),
             each=told(associations, names, "each"),
             qos_group=told(qoses, by_qos, "group"),
@@ -100,14 +110,27 @@ class Queue:
         flags: frozenset[Flag] = frozenset(),
         limits_enforced: bool = True,
     ) -> None:
-        self._associations, self._qoses, self._flags, self._enforced = associations or {}, qoses or {}, flags, limits_enforced
+        self._associations, self._qoses, self._flags, self._enforced = (
+            associations or {},
+            qoses or {},
+            flags,
+            limits_enforced,
+        )
         self.jobs: dict[str, Job] = {}
 
     def comes(
-        self, *names: str, at: int = 0, user: str = "ada", account: str = "physics", qos: str | None = "normal", tasks: int = 1
+        self,
+        *names: str,
+        at: int = 0,
+        user: str = "ada",
+        account: str = "physics",
+        qos: str | None = "normal",
+        tasks: int = 1,
     ) -> None:
         for name in names:
-            self.jobs[name] = Job(user=user, account=account, submitted_at=at, eligible_at=at, qos=qos, tasks=tasks)
+            self.jobs[name] = Job(
+                user=user, account=account, submitted_at=at, eligible_at=at, qos=qos, tasks=tasks
+            )
 
     def starts(self, *names: str) -> None:
         for name in names:
@@ -115,7 +138,14 @@ class Queue:
 
     def passes(self, now: int) -> None:
         queue = list(self.jobs.items())
-        found = accrue_jobs([job for _, job in queue], self._associations, self._qoses, now=now, flags=self._flags, enforced=self._enforced)
+        found = accrue_jobs(
+            [job for _, job in queue],
+            self._associations,
+            self._qoses,
+            now=now,
+            flags=self._flags,
+            enforced=self._enforced,
+        )
         for (name, job), (at, tasks) in zip(queue, found, strict=True):
             if at and tasks < job.tasks:
                 self.jobs[f"{name} split"] = replace(job, accrued_at=at, tasks=tasks)
@@ -124,13 +154,17 @@ class Queue:
                 self.jobs[name] = replace(job, accrued_at=at)
 
     def ages(self, now: int) -> dict[str, int]:
-        return {name: now - job.accrued_at if job.accrued_at else 0 for name, job in self.jobs.items()}
+        return {
+            name: now - job.accrued_at if job.accrued_at else 0 for name, job in self.jobs.items()
+        }
 
 
 # --- the twin ---
 
 
-def by_hand(jobs: Sequence[Job], associations: Limits, qoses: Limits, now: int, *, first_of_qos: bool) -> list[tuple[int, int]]:
+def by_hand(
+    jobs: Sequence[Job], associations: Limits, qoses: Limits, now: int, *, first_of_qos: bool
+) -> list[tuple[int, int]]:
     """The same, one job after the other, as section 4.2 of the facts tells it."""
     ageing: dict[object, int] = {}
 
@@ -145,7 +179,10 @@ def by_hand(jobs: Sequence[Job], associations: Limits, qoses: Limits, now: int, 
     for job in jobs:
         at, tasks = NOT_YET, 0
         if job.ready and not job.accrued_at and 0 < job.eligible_at <= now:
-            places = [limit - ageing.get(scope, 0) for scope, limit in _concerning(job, associations, qoses, first_of_qos)]
+            places = [
+                limit - ageing.get(scope, 0)
+                for scope, limit in _concerning(job, associations, qoses, first_of_qos)
+            ]
             tasks = max(min([*places, job.tasks]), 0)
             at = (now if places else job.eligible_at) if tasks else NOT_YET
             count(job, tasks)
@@ -154,10 +191,16 @@ def by_hand(jobs: Sequence[Job], associations: Limits, qoses: Limits, now: int, 
 
 
 def _of_qos(job: Job) -> tuple[object, object, object]:
-    return ("qos", job.qos), ("qos", job.qos, "account", job.account), ("qos", job.qos, "user", job.user)
+    return (
+        ("qos", job.qos),
+        ("qos", job.qos, "account", job.account),
+        ("qos", job.qos, "user", job.user),
+    )
 
 
-def _concerning(job: Job, associations: Limits, qoses: Limits, first_of_qos: bool) -> Sequence[tuple[object, int]]:
+def _concerning(
+    job: Job, associations: Limits, qoses: Limits, first_of_qos: bool
+) -> Sequence[tuple[object, int]]:
     of_qos = qoses.get(job.qos or "", Limit())
     amounts = zip(_of_qos(job), (of_qos.group, of_qos.per_account, of_qos.per_user), strict=True)
     by_qos = [(scope, limit) for scope, limit in amounts if limit is not None]

@@ -17,7 +17,12 @@ def tres(kind: Kind, **more: int) -> Limits:
     return Limits(tres={kind: {name.replace("_", "/"): limit for name, limit in more.items()}})
 
 
-def chain(user: Limits = Limits(), account: Limits = Limits(), used: Used = Used(), of_account: Used = Used()) -> tuple[Link, ...]:  # noqa: B008
+def chain(
+    user: Limits = Limits(),
+    account: Limits = Limits(),
+    used: Used = Used(),
+    of_account: Used = Used(),
+) -> tuple[Link, ...]:
     return (
         Link(name=USER, limits=user, used=used),
         Link(name=ACCOUNT, limits=account, used=of_account),
@@ -26,7 +31,11 @@ def chain(user: Limits = Limits(), account: Limits = Limits(), used: Used = Used
 
 
 def asking(counts: Counts | None = None, **more: Any) -> Asking:
-    told: dict[str, Any] = {"counts": counts or {"cpu": 10, "node": 1}, "chain": chain(), "limit_minutes": 30}
+    told: dict[str, Any] = {
+        "counts": counts or {"cpu": 10, "node": 1},
+        "chain": chain(),
+        "limit_minutes": 30,
+    }
     return Asking(**(told | more))
 
 

@@ -92,7 +92,14 @@ class Centre:
         self.usage = started(self.usage, running, PAYERS, self.rules)
         self._tick(begin + HOUR // 2, running)
         self.now = end
-        self.usage = ended(self.usage, job(USERS[user], begin, end, cpus=su), PAYERS, self.rules, last=self.last, now=end)
+        self.usage = ended(
+            self.usage,
+            job(USERS[user], begin, end, cpus=su),
+            PAYERS,
+            self.rules,
+            last=self.last,
+            now=end,
+        )
         for deed in (f"now {end}", f"charge {number} {su}"):
             self.bank.play(deed)
 
@@ -111,7 +118,10 @@ class Centre:
         used = Used(seconds={"cpu": float(self.usage.associations.tres[row, CPU])})
         limits = Limits(tres={Kind.GRP_TRES_MINS: {"cpu": GRANTS[project] * 60}})
         chain = (Link(name="user"), Link(name=project, limits=limits, used=used), Link(name="root"))
-        hold = holding(Asking(counts={"cpu": su, "node": 1}, chain=chain, limit_minutes=60), Enforced(safe=True))
+        hold = holding(
+            Asking(counts={"cpu": su, "node": 1}, chain=chain, limit_minutes=60),
+            Enforced(safe=True),
+        )
         return hold.reason if hold else "ok"
 
     def books(self) -> list[bytes]:

@@ -12,13 +12,22 @@ from fairbank.values.time import DAY
 NOW = 1_700_000_000
 WEEK = 7 * DAY
 MEMORY = 655_360
-WEIGHTS = Weights(age=1_000, fairshare=10_000, job_size=500, partition=1_000, qos=2_000, tres={"cpu": 1_000.0, "mem": 2_000.0})
+WEIGHTS = Weights(
+    age=1_000,
+    fairshare=10_000,
+    job_size=500,
+    partition=1_000,
+    qos=2_000,
+    tres={"cpu": 1_000.0, "mem": 2_000.0},
+)
 
 
 def cluster(**more: Any) -> Scale:
     """Ten nodes, 160 CPUs; partitions of factor 1 and 2, QOS of priority 5 and 10."""
     told: dict[str, Any] = {"totals": {"cpu": [160, 160], "mem": [MEMORY, MEMORY]}}
-    return scale(nodes=10, cpus=160, partition_factors=[1, 2], qos_priorities=[5, 10], **(told | more))
+    return scale(
+        nodes=10, cpus=160, partition_factors=[1, 2], qos_priorities=[5, 10], **(told | more)
+    )
 
 
 def one(to: Scale, **columns: Any) -> Pending:

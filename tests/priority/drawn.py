@@ -39,4 +39,6 @@ def draw(picture: str) -> Drawn:
 
 def drawn(rows: list[Association], own: list[float]) -> Drawn:
     tree = planted(rows)
-    return Drawn(tree, own, summed(tree, own), {row.user or row.account: at for at, row in enumerate(rows)})
+    return Drawn(
+        tree, own, summed(tree, own), {row.user or row.account: at for at, row in enumerate(rows)}
+    )

@@ -16,7 +16,12 @@ wild_usage = st.one_of(st.sampled_from([0.0, 5e-324, 1e-300, 1e300, 1.7e308]), s
 
 
 @st.composite
-def trees(draw: st.DrawFn, shares: st.SearchStrategy[int] = shares, used: st.SearchStrategy[float] = used, most: int = 14) -> Drawn:
+def trees(
+    draw: st.DrawFn,
+    shares: st.SearchStrategy[int] = shares,
+    used: st.SearchStrategy[float] = used,
+    most: int = 14,
+) -> Drawn:
     """A small tree with its usage. What is below what follows from small numbers, so that equal levels are common."""
     rows, own, accounts = [Association("root")], [0.0], ["root"]
     for number in range(draw(st.integers(0, most))):

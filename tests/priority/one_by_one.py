@@ -73,7 +73,9 @@ def charge(work: Work, last: int, now: int, half_life: int, *, over: bool) -> No
     since, until = max(last, work.start), work.start + work.limit * 60
     run = max(0, now - since)
     left = run * math.pow(1 - 0.693 / half_life if half_life else 1.0, run)
-    back = int((0 if since >= until else until - since if over else min(run, until - since)) * work.factor)
+    back = int(
+        (0 if since >= until else until - since if over else min(run, until - since)) * work.factor
+    )
     for owner in work.owners():
         time = float(run) if owner.keeps else left
         owner.raw = owner.raw + Long(time * work.billable * work.factor)

@@ -37,7 +37,9 @@ class Visit:
         siblings = [row for row, above in enumerate(self.above) if above == self.above[at]]
         if self.tree.shares[at] == ON_PARENT:
             return Fraction(FOREVER if self.tree.is_user[at] else NOTHING)
-        all_shares = sum(int(self.tree.shares[row]) for row in siblings if self.tree.shares[row] != ON_PARENT)
+        all_shares = sum(
+            int(self.tree.shares[row]) for row in siblings if self.tree.shares[row] != ON_PARENT
+        )
         if not self.tree.shares[at]:
             return Fraction(0)
         if not self.usage[at]:

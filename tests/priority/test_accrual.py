@@ -70,7 +70,14 @@ def test_limits_of_a_qos(limits: Limit, ageing: list[str]) -> None:
         ({"root": Limit(group=3)}, ["a1", "a2", "e1"]),
         ({"eve@physics": Limit(group=1), "physics": Limit(group=1)}, ["a1", "e1"]),
     ],
-    ids=["a user's own", "its group limit first", "the account's group", "not handed up", "root's", "the first on the way up"],
+    ids=[
+        "a user's own",
+        "its group limit first",
+        "the account's group",
+        "not handed up",
+        "root's",
+        "the first on the way up",
+    ],
 )
 def test_limits_of_associations(associations: dict[str, Limit], ageing: list[str]) -> None:
     queue = Queue(associations=associations)
@@ -138,7 +145,12 @@ jobs = st.builds(
 )
 number = st.one_of(st.none(), st.integers(0, 5))
 limits = st.builds(Limit, group=number, each=number, per_account=number, per_user=number)
-associations = st.dictionaries(st.sampled_from(["ada@physics", "eve@physics", "eve@chemistry", "physics", "chemistry", "root"]), limits)
+associations = st.dictionaries(
+    st.sampled_from(
+        ["ada@physics", "eve@physics", "eve@chemistry", "physics", "chemistry", "root"]
+    ),
+    limits,
+)
 
 
 @given(
@@ -149,7 +161,11 @@ associations = st.dictionaries(st.sampled_from(["ada@physics", "eve@physics", "e
     st.booleans(),
 )
 def test_whole_columns_give_what_one_job_after_the_other_does(
-    queue: list[Job], of_associations: dict[str, Limit], qoses: dict[str, Limit], now: int, first: bool
+    queue: list[Job],
+    of_associations: dict[str, Limit],
+    qoses: dict[str, Limit],
+    now: int,
+    first: bool,
 ) -> None:
     found = accrue_jobs(queue, of_associations, qoses, now=now, first_of_qos=first)
     assert found == by_hand(queue, of_associations, qoses, now, first_of_qos=first)

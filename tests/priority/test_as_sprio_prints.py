@@ -23,7 +23,9 @@ def rows(rule: str) -> list[PriorityRow]:
     said = standings(rule)
     factors = factors_of(said, shares_anew.computed(said, Rule(fair_tree=rule == "fair-tree")))
     given = [row for row in priorities_then(rule) if row.direct is not None]
-    return in_order([*computed(priorities_then(rule), grounds(rule), factors), *given], weights_then(rule))
+    return in_order(
+        [*computed(priorities_then(rule), grounds(rule), factors), *given], weights_then(rule)
+    )
 
 
 QUESTIONS = [
@@ -31,7 +33,19 @@ QUESTIONS = [
     for rule in RULES
     for name in asked(rule, "sprio")
     if (rule, name) != ("classic", "format-left")
-    and name in ("default", "long", "norm", "norm-long", "format-left", "by-priority", "by-fair-share", "by-size", "by-tres", "no-header")
+    and name
+    in (
+        "default",
+        "long",
+        "norm",
+        "norm-long",
+        "format-left",
+        "by-priority",
+        "by-fair-share",
+        "by-size",
+        "by-tres",
+        "no-header",
+    )
 ]
 
 
@@ -41,7 +55,11 @@ def test_computed_and_printed_as_slurm_printed_it(rule: str, name: str) -> None:
     weights = weights_then(rule)
     given = dict(pairwise(words))
     wanted = given.get("-o")
-    form = parse_format(wanted) if wanted else usual_format(weights, long="-l" in words, norm="-n" in words)
+    form = (
+        parse_format(wanted)
+        if wanted
+        else usual_format(weights, long="-l" in words, norm="-n" in words)
+    )
     ordered = in_order(rows(rule), weights, given.get("-S", "i"))
     made = lines(ordered, weights, form, header="-h" not in words)
     assert "".join(f"{line}\n" for line in made) == printed(rule, f"sprio-{name}")

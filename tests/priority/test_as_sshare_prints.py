@@ -39,9 +39,14 @@ def printed(row: ShareRow, field: Field) -> str:
 
 
 def test_there_are_trees_of_every_rule() -> None:
-    rules = {(rule.fair_tree, rule.dampening, rule.depth_oblivious) for rule in (told(setup).rule for setup in SETUPS)}
+    rules = {
+        (rule.fair_tree, rule.dampening, rule.depth_oblivious)
+        for rule in (told(setup).rule for setup in SETUPS)
+    }
     assert rules == {(True, 1, False), (False, 1, False), (False, 3, False), (False, 1, True)}
-    assert sum(len(told(setup).rows) for setup in SETUPS) * len(parse_fields(FIGURES)) > 1_000, "figures that are compared"
+    assert sum(len(told(setup).rows) for setup in SETUPS) * len(parse_fields(FIGURES)) > 1_000, (
+        "figures that are compared"
+    )
 
 
 @pytest.mark.parametrize("setup", SETUPS)
@@ -69,7 +74,9 @@ def test_one_wrong_figure_is_found(figure: str) -> None:
     assert f"of {rows[at].user} in {rows[at].account}: Slurm says" in line
 
 
-@pytest.mark.parametrize("rule", [Rule(fair_tree=True, half_life=604_800), Rule(fair_tree=False, half_life=604_800)])
+@pytest.mark.parametrize(
+    "rule", [Rule(fair_tree=True, half_life=604_800), Rule(fair_tree=False, half_life=604_800)]
+)
 def test_what_deleted_users_had_stays_with_their_account(rule: Rule) -> None:
     rows = [
         ShareRow("root", usage=1_001),

@@ -123,12 +123,24 @@ def test_what_the_bank_does_is_nothing_to_fair_share(deed: str) -> None:
     assert np.array_equal(there.usage.associations.raw, without.usage.associations.raw)
 
 
-runs = st.lists(st.tuples(st.sampled_from([("alice", "physics"), ("carol", "chem")]), st.integers(1, 40), st.integers(0, 9)), max_size=6)
+runs = st.lists(
+    st.tuples(
+        st.sampled_from([("alice", "physics"), ("carol", "chem")]),
+        st.integers(1, 40),
+        st.integers(0, 9),
+    ),
+    max_size=6,
+)
 
 
 @given(runs, st.sampled_from([WEEK, fading(DAY), NEVER]))
-def test_whatever_is_run_each_counts_for_itself(runs: list[tuple[tuple[str, str], int, int]], decay: Decay) -> None:
-    story = "".join(f"{who} runs {number} {where} {su}\n{weeks} weeks pass\n" for number, ((who, where), su, weeks) in enumerate(runs, 1))
+def test_whatever_is_run_each_counts_for_itself(
+    runs: list[tuple[tuple[str, str], int, int]], decay: Decay
+) -> None:
+    story = "".join(
+        f"{who} runs {number} {where} {su}\n{weeks} weeks pass\n"
+        for number, ((who, where), su, weeks) in enumerate(runs, 1)
+    )
     there = Centre(decay, {"physics": 300, "chem": 300}).tell(story)
     assert there.books() == Centre(WEEK, {"physics": 300, "chem": 300}).tell(story).books()
     richer = Centre(decay, {"physics": 900, "chem": 250}).tell(story)

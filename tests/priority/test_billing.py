@@ -50,12 +50,20 @@ def billed(weights: str | None, adding: Adding, *jobs: str) -> Doubles:
         (REQUEUE, "cpu=4,mem=16G", 4.0, 2.0, 2.0),
     ],
 )
-def test_the_figures_of_v11(weights: str, job: str, by_sum: float, by_max: float, by_max_gres: float) -> None:
-    assert [billed(weights, adding, job)[0] for adding in (SUM, MAX, MAX_GRES)] == [by_sum, by_max, by_max_gres]
+def test_the_figures_of_v11(
+    weights: str, job: str, by_sum: float, by_max: float, by_max_gres: float
+) -> None:
+    assert [billed(weights, adding, job)[0] for adding in (SUM, MAX, MAX_GRES)] == [
+        by_sum,
+        by_max,
+        by_max_gres,
+    ]
 
 
 def test_what_is_shown_and_limited_is_cut_off() -> None:
-    units = np.concatenate([billed(V11, SUM, "cpu=1,mem=8G,license/a=1"), billed(V11, MAX, "cpu=1,mem=8G,license/a=1")])
+    units = np.concatenate(
+        [billed(V11, SUM, "cpu=1,mem=8G,license/a=1"), billed(V11, MAX, "cpu=1,mem=8G,license/a=1")]
+    )
     assert whole(units).tolist() == [4, 3]
     assert whole(billed(DARWIN_GPU, MAX, "cpu=20,mem=10G,gpu=1")).tolist() == [1]
 
@@ -71,7 +79,10 @@ def test_each_partition_has_its_own_weights() -> None:
 
 
 def test_a_burst_buffer_and_a_license_are_added_under_every_rule() -> None:
-    assert [billed("bb/cray=1G,CPU=1,license/a=1", adding, "cpu=1,bb/cray=2G,license/a=3")[0] for adding in Adding] == [6.0, 6.0, 6.0]
+    assert [
+        billed("bb/cray=1G,CPU=1,license/a=1", adding, "cpu=1,bb/cray=2G,license/a=3")[0]
+        for adding in Adding
+    ] == [6.0, 6.0, 6.0]
 
 
 def test_neither_billing_nor_what_is_not_used_up_is_billed() -> None:
@@ -85,26 +96,44 @@ def test_the_ledgers_count_neither_energy_nor_what_is_not_used_up_and_billing_wh
     job = counts("cpu=2,mem=1G,energy=900,billing=50")
     job[0, NAMES.index("license/a")] = NO_CONSUME
     held = allocated(job, np.array([2.75]), NAMES)
-    assert dict(zip(NAMES, held[0].tolist(), strict=True)) == dict.fromkeys(NAMES, 0) | {"cpu": 2, "mem": 1024, "billing": 2}
+    assert dict(zip(NAMES, held[0].tolist(), strict=True)) == dict.fromkeys(NAMES, 0) | {
+        "cpu": 2,
+        "mem": 1024,
+        "billing": 2,
+    }
     assert job[0, NAMES.index("energy")] == 900
 
 
 def test_weights_are_summed_in_the_order_of_slurms_ids() -> None:
     # 0.1 + 0.2 + 0.3 is 0.6000000000000001 in doubles, 0.3 + 0.2 + 0.1 is 0.6
-    assert billed("mem=0.2,node=0.3,cpu=0.1", SUM, "cpu=1,mem=1M,node=1")[0] == 0.1 + 0.2 + 0.3 != 0.3 + 0.2 + 0.1
+    assert (
+        billed("mem=0.2,node=0.3,cpu=0.1", SUM, "cpu=1,mem=1M,node=1")[0]
+        == 0.1 + 0.2 + 0.3
+        != 0.3 + 0.2 + 0.1
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "suffixed"), [("Mem=0.3G", 0.3 / 1024), ("Mem=0.7T", 0.7 / 1048576), ("CPU=0.3K", 0.3 / 1024), ("Mem=0.3K", 0.3)]
+    ("text", "suffixed"),
+    [
+        ("Mem=0.3G", 0.3 / 1024),
+        ("Mem=0.7T", 0.7 / 1048576),
+        ("CPU=0.3K", 0.3 / 1024),
+        ("Mem=0.3K", 0.3),
+    ],
 )
-def test_a_weight_with_a_suffix_is_the_double_that_slurm_divides(text: str, suffixed: float) -> None:
+def test_a_weight_with_a_suffix_is_the_double_that_slurm_divides(
+    text: str, suffixed: float
+) -> None:
     assert prices(NAMES, [parse_weights(text)], SUM).weights.max() == suffixed
 
 
 # --- bad input ---
 
 
-@pytest.mark.parametrize("text", ["CPU=nan", "CPU=inf", "CPU=-1", "CPU=1e400", "CPU=1,Disk=2", "CPU"])
+@pytest.mark.parametrize(
+    "text", ["CPU=nan", "CPU=inf", "CPU=-1", "CPU=1e400", "CPU=1,Disk=2", "CPU"]
+)
 def test_a_weight_that_is_no_number_spoils_the_string(text: str) -> None:
     with pytest.raises(Malformed) as refused:
         parse_weights(text, field="TRESBillingWeights")
@@ -139,16 +168,31 @@ weighing = st.fractions(0, 1000, max_denominator=10_000)
 
 @st.composite
 def jobs_and_weights(draw: st.DrawFn) -> tuple[list[list[int]], dict[str, Fraction]]:
-    jobs = draw(st.lists(st.lists(amounts, min_size=len(NAMES), max_size=len(NAMES)), min_size=1, max_size=5))
+    jobs = draw(
+        st.lists(
+            st.lists(amounts, min_size=len(NAMES), max_size=len(NAMES)), min_size=1, max_size=5
+        )
+    )
     return jobs, draw(st.dictionaries(st.sampled_from(NAMES), weighing, min_size=1))
 
 
 @settings(max_examples=40)
 @given(jobs_and_weights(), st.sampled_from(Adding))
-def test_the_bank_and_slurm_bill_alike_but_for_rounding(drawn: tuple[list[list[int]], dict[str, Fraction]], adding: Adding) -> None:
+def test_the_bank_and_slurm_bill_alike_but_for_rounding(
+    drawn: tuple[list[list[int]], dict[str, Fraction]], adding: Adding
+) -> None:
     jobs, weights = drawn
-    ours = billable(np.array(jobs, np.uint64), np.zeros(len(jobs), np.int64), prices(NAMES, [weights], adding))
-    exact = [float(billing({name: Fraction(n) for name, n in zip(NAMES, job, strict=True)}, weights, adding)) for job in jobs]
+    ours = billable(
+        np.array(jobs, np.uint64), np.zeros(len(jobs), np.int64), prices(NAMES, [weights], adding)
+    )
+    exact = [
+        float(
+            billing(
+                {name: Fraction(n) for name, n in zip(NAMES, job, strict=True)}, weights, adding
+            )
+        )
+        for job in jobs
+    ]
     assert ours.tolist() == pytest.approx(exact, rel=1e-12)
 
 
@@ -161,7 +205,9 @@ def test_more_never_bills_less_and_each_rule_at_most_what_the_one_before_does(
     held, nowhere = np.array(jobs, np.uint64), np.zeros(len(jobs), np.int64)
     more = held.copy()
     more[:, place] += np.uint64(1)
-    each = [billable(held, nowhere, prices(NAMES, [weights], adding)) for adding in (SUM, MAX_GRES, MAX)]
+    each = [
+        billable(held, nowhere, prices(NAMES, [weights], adding)) for adding in (SUM, MAX_GRES, MAX)
+    ]
     assert (each[0] * (1 + 1e-12) >= each[1]).all()
     assert (each[1] * (1 + 1e-12) >= each[2]).all()
     for adding, before in zip((SUM, MAX_GRES, MAX), each, strict=True):
@@ -171,4 +217,6 @@ def test_more_never_bills_less_and_each_rule_at_most_what_the_one_before_does(
 def test_the_largest_counts_and_weights_stay_finite() -> None:
     held = np.full((1, len(NAMES)), 2**64 - 3, np.uint64)
     everything = {name: Fraction(10**15) for name in NAMES}
-    assert np.isfinite(billable(held, np.zeros(1, np.int64), prices(NAMES, [everything], SUM))).all()
+    assert np.isfinite(
+        billable(held, np.zeros(1, np.int64), prices(NAMES, [everything], SUM))
+    ).all()

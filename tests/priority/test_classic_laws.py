@@ -28,11 +28,21 @@ def of(there: Drawn, *, depth_oblivious: bool = False) -> Standings:
 @either_way
 @given(there=trees(), chance=st.randoms(use_true_random=False))
 def test_other_names_change_nothing(there: Drawn, chance: Random, depth_oblivious: bool) -> None:
-    names = {name: f"x{number}" for number, name in enumerate(sorted(there.at, key=lambda _: chance.random()))}
+    names = {
+        name: f"x{number}"
+        for number, name in enumerate(sorted(there.at, key=lambda _: chance.random()))
+    }
     renamed = [
-        row._replace(account=names[row.account], user=names.get(row.user, ""), parent=names.get(row.parent, "")) for row in there.tree.rows
+        row._replace(
+            account=names[row.account],
+            user=names.get(row.user, ""),
+            parent=names.get(row.parent, ""),
+        )
+        for row in there.tree.rows
     ]
-    again, found = (of(each, depth_oblivious=depth_oblivious) for each in (drawn(renamed, there.own), there))
+    again, found = (
+        of(each, depth_oblivious=depth_oblivious) for each in (drawn(renamed, there.own), there)
+    )
     assert again.factor.tolist() == found.factor.tolist()
 
 
@@ -65,7 +75,9 @@ def test_the_shares_of_an_account_are_divided_and_none_is_lost(there: Drawn) -> 
     divided = np.zeros(len(there.tree.rows))
     rows = np.flatnonzero((shape.above >= 0) & ~there.tree.stands_on_parent)
     np.add.at(divided, shape.above[rows], found.norm_shares[rows])
-    assert divided[shape.shares_below > 0] == pytest.approx(found.norm_shares[shape.shares_below > 0])
+    assert divided[shape.shares_below > 0] == pytest.approx(
+        found.norm_shares[shape.shares_below > 0]
+    )
 
 
 @given(trees(), st.data())
@@ -73,13 +85,22 @@ def test_who_uses_more_gets_no_better_factor(there: Drawn, data: st.DataObject) 
     users = np.flatnonzero(there.tree.is_user).tolist()
     assume(users)
     user = data.draw(st.sampled_from(users))
-    more = [used + (data.draw(st.integers(1, 10**6)) if at == user else 0) for at, used in enumerate(there.own)]
-    assert of(drawn(list(there.tree.rows), more)).factor[user] <= of(there).factor[user] * (1 + 1e-12)
+    more = [
+        used + (data.draw(st.integers(1, 10**6)) if at == user else 0)
+        for at, used in enumerate(there.own)
+    ]
+    assert of(drawn(list(there.tree.rows), more)).factor[user] <= of(there).factor[user] * (
+        1 + 1e-12
+    )
 
 
 @given(trees(), st.data())
 def test_who_has_more_shares_gets_no_worse_factor(there: Drawn, data: st.DataObject) -> None:
-    users = [at for at in np.flatnonzero(there.tree.is_user).tolist() if there.tree.rows[at].shares != ON_PARENT]
+    users = [
+        at
+        for at in np.flatnonzero(there.tree.is_user).tolist()
+        if there.tree.rows[at].shares != ON_PARENT
+    ]
     assume(users)
     user = data.draw(st.sampled_from(users))
     more = list(there.tree.rows)
@@ -107,7 +128,9 @@ def test_dampening_draws_every_factor_towards_one(there: Drawn, dampening: int) 
 
 
 def test_who_uses_its_share_has_a_half_at_any_depth_which_plain_classic_does_not_give() -> None:
-    there = draw("a 60\n    one 1 30\n    two 1 30\nb 40\n    c 1\n        three 3 30\n        four 1 10")
+    there = draw(
+        "a 60\n    one 1 30\n    two 1 30\nb 40\n    c 1\n        three 3 30\n        four 1 10"
+    )
     assert of(there, depth_oblivious=True).factor[1:].tolist() == pytest.approx([0.5] * 7)
     charged_for_its_sibling = 0.3 + (0.6 - 0.3) / 2
     assert of(there).factor[there.at["one"]] == pytest.approx(2 ** -(charged_for_its_sibling / 0.3))
@@ -115,8 +138,13 @@ def test_who_uses_its_share_has_a_half_at_any_depth_which_plain_classic_does_not
 
 def test_an_account_in_between_makes_no_difference() -> None:
     flat = draw("a 60\n    one 3 30\n    two 1 5\nb 40\n    four 1 90")
-    deep = draw("a 60\n    between 9\n        further 1\n            one 3 30\n            two 1 5\nb 40\n    four 1 90")
-    found = [of(there, depth_oblivious=True).factor[[there.at["one"], there.at["two"]]].tolist() for there in (flat, deep)]
+    deep = draw(
+        "a 60\n    between 9\n        further 1\n            one 3 30\n            two 1 5\nb 40\n    four 1 90"
+    )
+    found = [
+        of(there, depth_oblivious=True).factor[[there.at["one"], there.at["two"]]].tolist()
+        for there in (flat, deep)
+    ]
     assert found[0] == pytest.approx(found[1])
 
 
@@ -127,7 +155,9 @@ def test_depth_oblivious_by_hand() -> None:
     assert math.log(account_off) * math.log(row_off) > 0
     found = of(there, depth_oblivious=True).factor
     assert found[there.at["two"]] == pytest.approx(2 ** -(account_off * row_off))
-    one_off = (0.3 / 0.45) / (0.35 / 0.6)  # further off than the account, the other way: pulled back
+    one_off = (0.3 / 0.45) / (
+        0.35 / 0.6
+    )  # further off than the account, the other way: pulled back
     pulled = one_off ** (1 / (1 + (5 * math.log(account_off)) ** 2))
     assert found[there.at["one"]] == pytest.approx(2 ** -(account_off * pulled))
 
@@ -137,4 +167,7 @@ def test_a_dampening_out_of_range_is_refused(dampening: int) -> None:
     there = draw("one 1 1")
     with pytest.raises(Malformed, match="no dampening factor") as no:
         classic(there.tree, there.usage, dampening=dampening)
-    assert (no.value.field, no.value.remedy) == ("FairShareDampeningFactor", "a whole number from 1 to 65535")
+    assert (no.value.field, no.value.remedy) == (
+        "FairShareDampeningFactor",
+        "a whole number from 1 to 65535",
+    )

@@ -13,7 +13,10 @@ from tests.priority.trees import V1, V2, V7, V8
 def printed(there: Drawn, found: Standings, names: str) -> list[str]:
     """Name, NormShares, NormUsage, EffectvUsage, FairShare."""
     columns = (found.norm_shares, found.norm_usage, found.effective_usage, found.factor)
-    return [" ".join([name, *(f"{float(column[there.at[name]]):.6f}" for column in columns)]) for name in names.split()]
+    return [
+        " ".join([name, *(f"{float(column[there.at[name]]):.6f}" for column in columns)])
+        for name in names.split()
+    ]
 
 
 def test_v1_is_what_slurms_own_test_expects() -> None:
@@ -35,13 +38,17 @@ def test_v1_accounts() -> None:
     assert [
         f"{each:.6f}" for each in found.effective_usage[rows]
     ] == "0.450000 0.387500 0.300000 0.250000 0.250000 0.145833 0.300000".split()
-    assert [f"{each:.2f}" for each in found.norm_shares[rows]] == "0.40 0.30 0.10 0.60 0.25 0.35 0.00".split()
+    assert [
+        f"{each:.2f}" for each in found.norm_shares[rows]
+    ] == "0.40 0.30 0.10 0.60 0.25 0.35 0.00".split()
     assert (found.norm_shares[0], found.effective_usage[0]) == (1, 1)
 
 
 def test_v2_is_what_slurms_own_test_expects_of_shares_that_are_the_parents() -> None:
     there = draw(V2)
-    assert printed(there, classic(there.tree, there.usage), "U1 U2 U3 U4 U5 U6 R1 R2 R3 T1 T2 T3") == [
+    assert printed(
+        there, classic(there.tree, there.usage), "U1 U2 U3 U4 U5 U6 R1 R2 R3 T1 T2 T3"
+    ) == [
         "U1 0.200000 0.095238 0.184524 0.527550",
         "U2 0.033333 0.119048 0.130952 0.065672",
         "U3 0.033333 0.000000 0.071429 0.226431",
@@ -69,14 +76,21 @@ def test_v7_with_and_without_dampening(dampening: int, expected: str) -> None:
     found = classic(there.tree, there.usage, dampening=dampening)
     users = "alice bob carol dave erin".split()
     assert " ".join(f"{found.factor[there.at[user]]:.6f}" for user in users) == expected
-    assert [f"{found.norm_shares[there.at[user]]:.2f}" for user in users] == "0.15 0.45 0.40 0.40 0.00".split()
-    assert [f"{found.effective_usage[there.at[user]]:.3f}" for user in users] == "0.325 0.325 0.600 0.600 0.000".split()
+    assert [
+        f"{found.norm_shares[there.at[user]]:.2f}" for user in users
+    ] == "0.15 0.45 0.40 0.40 0.00".split()
+    assert [
+        f"{found.effective_usage[there.at[user]]:.3f}" for user in users
+    ] == "0.325 0.325 0.600 0.600 0.000".split()
 
 
 def test_v8_all_of_a_lab_have_the_labs_figures() -> None:
     there = draw(V8)
     found = classic(there.tree, there.usage)
-    figures = {name: f"{found.norm_shares[at]:.6f} {found.effective_usage[at]:.6f} {found.factor[at]:.6f}" for name, at in there.at.items()}
+    figures = {
+        name: f"{found.norm_shares[at]:.6f} {found.effective_usage[at]:.6f} {found.factor[at]:.6f}"
+        for name, at in there.at.items()
+    }
     assert {figures[name] for name in ("lab1", "u1", "u2")} == {"0.244000 0.400000 0.321002"}
     assert {figures[name] for name in ("lab2", "u3")} == {"0.500000 0.100000 0.870551"}
     assert {figures[name] for name in ("lab3", "u4", "u5")} == {"0.256000 0.500000 0.258256"}
@@ -85,4 +99,6 @@ def test_v8_all_of_a_lab_have_the_labs_figures() -> None:
 def test_the_row_that_harvard_publishes() -> None:
     """Shares of 0.001363 and usage of 0.000572 give 0.747599 from these rounded figures (seed 004 prints 0.747627)."""
     there = draw("lab 1363\n    user parent 572\nothers 998637\n    all 1 999428")
-    assert printed(there, classic(there.tree, there.usage), "user") == ["user 0.001363 0.000572 0.000572 0.747599"]
+    assert printed(there, classic(there.tree, there.usage), "user") == [
+        "user 0.001363 0.000572 0.000572 0.747599"
+    ]

@@ -10,7 +10,14 @@ import pytest
 
 from benchmarks.priority import plain, plain_rows, plain_scale
 from fairbank.priority.multifactor import composing
-from fairbank.priority.multifactor.composing import Pairs, pair_priorities, priorities, settled, shown, weighted
+from fairbank.priority.multifactor.composing import (
+    Pairs,
+    pair_priorities,
+    priorities,
+    settled,
+    shown,
+    weighted,
+)
 from fairbank.priority.multifactor.pending import pending, scale
 from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
 from fairbank.values.slurm_numbers import NICE_MAX
@@ -24,10 +31,23 @@ from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, pri
 def test_each_raw_flag_concerns_its_own_factor_alone(flag: Flag | None) -> None:
     to = cluster(association_max=100, totals={"cpu": [160, 160]})
     job = one(to, association=50, partition=0, qos=0, tres={"cpu": 16})
-    settings = Settings(weights=Weights(association=1, partition=1, qos=1, tres={"cpu": 1.0}), flags=frozenset({flag} if flag else ()))
+    settings = Settings(
+        weights=Weights(association=1, partition=1, qos=1, tres={"cpu": 1.0}),
+        flags=frozenset({flag} if flag else ()),
+    )
     terms = weighted(job, to, settings, NOW)
-    raw = {Flag.NO_NORMAL_ASSOC: 50, Flag.NO_NORMAL_PART: 1, Flag.NO_NORMAL_QOS: 5, Flag.NO_NORMAL_TRES: 16}
-    normal = {Flag.NO_NORMAL_ASSOC: 0.5, Flag.NO_NORMAL_PART: 0.5, Flag.NO_NORMAL_QOS: 0.5, Flag.NO_NORMAL_TRES: 0.1}
+    raw = {
+        Flag.NO_NORMAL_ASSOC: 50,
+        Flag.NO_NORMAL_PART: 1,
+        Flag.NO_NORMAL_QOS: 5,
+        Flag.NO_NORMAL_TRES: 16,
+    }
+    normal = {
+        Flag.NO_NORMAL_ASSOC: 0.5,
+        Flag.NO_NORMAL_PART: 0.5,
+        Flag.NO_NORMAL_QOS: 0.5,
+        Flag.NO_NORMAL_TRES: 0.1,
+    }
     expected = {name: raw[name] if name is flag else value for name, value in normal.items()}
     found = (terms.association, terms.partition, terms.qos, terms.tres[0])
     names = (Flag.NO_NORMAL_ASSOC, Flag.NO_NORMAL_PART, Flag.NO_NORMAL_QOS, Flag.NO_NORMAL_TRES)
@@ -35,15 +55,31 @@ def test_each_raw_flag_concerns_its_own_factor_alone(flag: Flag | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("site", "nice", "expected"), [(0, 0, 1), (0, 1, 1), (5, 0, 5), (5, 4, 1), (0, -3, 3), (NICE_MAX, -NICE_MAX, 2 * NICE_MAX)]
+    ("site", "nice", "expected"),
+    [(0, 0, 1), (0, 1, 1), (5, 0, 5), (5, 4, 1), (0, -3, 3), (NICE_MAX, -NICE_MAX, 2 * NICE_MAX)],
 )
-def test_site_is_added_and_nice_taken_away_and_one_is_the_lowest(site: int, nice: int, expected: int) -> None:
+def test_site_is_added_and_nice_taken_away_and_one_is_the_lowest(
+    site: int, nice: int, expected: int
+) -> None:
     assert priority(one(cluster(), site=site, nice=nice), Settings()) == expected
 
 
 def test_what_lies_behind_the_point_is_dropped() -> None:
-    sums = np.array([-1e300, 0.0, 0.999, 1.0, 1.999, 4294967294.99, 4294967295.0, 4294967295.5, 1e300, np.inf])
-    assert list(composing.cut(sums)) == [1, 1, 1, 1, 1, 4294967294, 4294967295, 4294967295, 4294967295, 4294967295]
+    sums = np.array(
+        [-1e300, 0.0, 0.999, 1.0, 1.999, 4294967294.99, 4294967295.0, 4294967295.5, 1e300, np.inf]
+    )
+    assert list(composing.cut(sums)) == [
+        1,
+        1,
+        1,
+        1,
+        1,
+        4294967294,
+        4294967295,
+        4294967295,
+        4294967295,
+        4294967295,
+    ]
 
 
 def test_terms_are_added_from_left_to_right() -> None:
@@ -94,24 +130,36 @@ def test_a_job_in_two_partitions_has_a_priority_in_each() -> None:
     jobs = pending(to, 2, qos=[0, 1], tres={"cpu": 8})
     pairs = Pairs(*(np.array(column) for column in ([0, 0, 1], [0, 1, 1], [0, 0, 1])))
     settings = Settings(weights=Weights(partition=100, qos=10, tres={"cpu": 1_000.0}))
-    assert list(pair_priorities(jobs, pairs, to, settings, NOW)) == [50 + 5 + 50, 100 + 5 + 500, 100 + 10 + 500]
+    assert list(pair_priorities(jobs, pairs, to, settings, NOW)) == [
+        50 + 5 + 50,
+        100 + 5 + 500,
+        100 + 10 + 500,
+    ]
 
 
 def test_in_a_pair_a_qos_of_no_priority_counts_as_the_jobs_own() -> None:
     to = scale(nodes=1, cpus=1, qos_priorities=[0, 5, 10])
     jobs = pending(to, 1, qos=2)
     pairs = Pairs(*(np.array(column) for column in ([0, 0, 0], [0, 0, 0], [0, 1, 2])))
-    assert list(pair_priorities(jobs, pairs, to, Settings(weights=Weights(qos=100)), NOW)) == [100, 50, 100]
+    assert list(pair_priorities(jobs, pairs, to, Settings(weights=Weights(qos=100)), NOW)) == [
+        100,
+        50,
+        100,
+    ]
 
 
 # --- from one reckoning to the next ---
 
 
 def test_who_is_held_or_was_set_by_hand_stays_so() -> None:
-    computed, before = (np.array(row, dtype=np.uint32) for row in ([10, 10, 10, 10], [0, 99, 7, 99]))
+    computed, before = (
+        np.array(row, dtype=np.uint32) for row in ([10, 10, 10, 10], [0, 99, 7, 99])
+    )
     by_hand = np.array([False, True, False, False])
     assert list(settled(computed, before, by_hand, Settings())) == [0, 99, 10, 10]
-    assert list(settled(computed, before, by_hand, Settings(flags=frozenset({Flag.INCR_ONLY})))) == [0, 99, 10, 99]
+    assert list(
+        settled(computed, before, by_hand, Settings(flags=frozenset({Flag.INCR_ONLY})))
+    ) == [0, 99, 10, 99]
 
 
 # --- bad input ---

@@ -32,7 +32,9 @@ def test_slurms_factor_is_not_a_power_of_two(days: int, a_second: float, a_tick:
     assert (decay.a_second, decay.remaining(300)) == (a_second, a_tick)
 
 
-@pytest.mark.parametrize(("days", "half"), [(1, 0.5000722058782807), (7, 0.5000733971527376), (14, 0.5000734964252441)])
+@pytest.mark.parametrize(
+    ("days", "half"), [(1, 0.5000722058782807), (7, 0.5000733971527376), (14, 0.5000734964252441)]
+)
 def test_after_one_half_life_a_little_more_than_half_is_left(days: int, half: float) -> None:
     assert fading(days * DAY).remaining(days * DAY) == half
 
@@ -45,7 +47,9 @@ def test_new_usage_fades_by_its_whole_own_length() -> None:
 def test_the_power_is_the_c_librarys_for_every_length() -> None:
     seconds = np.arange(0.0, 5_000.0, 0.5)
     decay = fading(3 * DAY)
-    assert decay.faded(seconds).tolist() == [each * math.pow(decay.a_second, each) for each in seconds.tolist()]
+    assert decay.faded(seconds).tolist() == [
+        each * math.pow(decay.a_second, each) for each in seconds.tolist()
+    ]
 
 
 def test_no_jobs_no_powers() -> None:
@@ -68,7 +72,15 @@ def test_more_time_leaves_less(minutes: int, seconds: int, more: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("7-0", 7 * DAY), ("14-00:00:00", 14 * DAY), ("0", 0), ("00:00:00", 0), ("0:30", 60), ("90", 5400)]
+    ("text", "seconds"),
+    [
+        ("7-0", 7 * DAY),
+        ("14-00:00:00", 14 * DAY),
+        ("0", 0),
+        ("00:00:00", 0),
+        ("0:30", 60),
+        ("90", 5400),
+    ],
 )
 def test_a_half_life_is_written_as_slurm_writes_times(text: str, seconds: int) -> None:
     assert parse_half_life(text) == seconds
@@ -136,8 +148,13 @@ def test_the_newest_boundary_since_the_last_reset(period: Reset, now: str, bound
 
 def test_days_and_weeks_are_so_many_seconds_when_the_clock_changes_and_months_are_not() -> None:
     before = at("2026-03-28T12:00")  # the clock goes forward in the night to the 29th
-    assert said(last_reset(Reset.DAILY, before, at("2026-03-30T12:00"), BERLIN)) == "2026-03-30T01:00"
-    assert said(last_reset(Reset.MONTHLY, before, at("2026-04-02T12:00"), BERLIN)) == "2026-04-01T00:00"
+    assert (
+        said(last_reset(Reset.DAILY, before, at("2026-03-30T12:00"), BERLIN)) == "2026-03-30T01:00"
+    )
+    assert (
+        said(last_reset(Reset.MONTHLY, before, at("2026-04-02T12:00"), BERLIN))
+        == "2026-04-01T00:00"
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,8 +186,12 @@ def test_where_no_reset_will_come() -> None:
 
 def test_a_week_that_begins_on_a_sunday_is_a_whole_one() -> None:
     sunday = at("2026-03-08T12:00")
-    assert said(last_reset(Reset.WEEKLY, sunday, at("2026-03-14T23:59"), BERLIN)) == "2026-03-08T12:00"
-    assert said(last_reset(Reset.WEEKLY, sunday, at("2026-03-15T00:00"), BERLIN)) == "2026-03-15T00:00"
+    assert (
+        said(last_reset(Reset.WEEKLY, sunday, at("2026-03-14T23:59"), BERLIN)) == "2026-03-08T12:00"
+    )
+    assert (
+        said(last_reset(Reset.WEEKLY, sunday, at("2026-03-15T00:00"), BERLIN)) == "2026-03-15T00:00"
+    )
 
 
 def test_now_is_now_and_a_clock_that_went_back_resets_nothing() -> None:

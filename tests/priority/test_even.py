@@ -18,12 +18,19 @@ amounts = st.one_of(st.integers(0, 5).map(float), st.floats(1.0, 1e220), neighbo
 
 
 def by_the_tree(used: Sequence[float]) -> list[float]:
-    tree = planted([Association("root"), *(Association("root", user=f"u{number}") for number in range(len(used)))])
+    tree = planted(
+        [
+            Association("root"),
+            *(Association("root", user=f"u{number}") for number in range(len(used))),
+        ]
+    )
     factors: list[float] = fair_tree(tree, [sum(used), *used]).factor.tolist()
     return factors[1:]
 
 
-@pytest.mark.skipif(not AS_ON_X86_64, reason="ties here are those of another processor's long double")
+@pytest.mark.skipif(
+    not AS_ON_X86_64, reason="ties here are those of another processor's long double"
+)
 @given(st.lists(amounts, min_size=1, max_size=20))
 def test_counting_gives_what_the_tree_gives(used: list[float]) -> None:
     even = Even(used)

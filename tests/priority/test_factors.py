@@ -16,7 +16,14 @@ from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, one, priority, v
 
 def test_the_components_of_the_vector() -> None:
     terms = weighted(vector(), cluster(), Settings(weights=WEIGHTS), NOW)
-    assert [float(column[0]) for column in terms[:6]] == [500.0, 0.0, 4084.7886331027494, 37.50000000000001, 500.0, 1000.0]
+    assert [float(column[0]) for column in terms[:6]] == [
+        500.0,
+        0.0,
+        4084.7886331027494,
+        37.50000000000001,
+        500.0,
+        1000.0,
+    ]
     assert [float(column[0]) for column in terms.tres] == [50.0, 100.0]
     assert (terms.site[0], terms.nice[0]) == (50, 100)
 
@@ -32,7 +39,14 @@ def test_the_priority_of_the_vector_is_cut_and_not_rounded() -> None:
 def test_normalised_factors_are_made_from_the_terms_as_sprio_does() -> None:
     settings = Settings(weights=WEIGHTS)
     terms = normalised(weighted(vector(), cluster(), settings, NOW), cluster(), settings)
-    assert [f"{column[0]:.7f}" for column in terms[:6]] == ["0.5000000", "0.0000000", "0.4084789", "0.0750000", "0.5000000", "0.5000000"]
+    assert [f"{column[0]:.7f}" for column in terms[:6]] == [
+        "0.5000000",
+        "0.0000000",
+        "0.4084789",
+        "0.0750000",
+        "0.5000000",
+        "0.5000000",
+    ]
 
 
 def test_harvards_half_age() -> None:
@@ -45,7 +59,15 @@ def test_harvards_half_age() -> None:
 
 @pytest.mark.parametrize(
     ("accrued_at", "expected"),
-    [(0, 0.0), (NOW, 0.0), (NOW + 60, 0.0), (NOW - 1, 1 / WEEK), (NOW - WEEK + 1, (WEEK - 1) / WEEK), (NOW - WEEK, 1.0), (1, 1.0)],
+    [
+        (0, 0.0),
+        (NOW, 0.0),
+        (NOW + 60, 0.0),
+        (NOW - 1, 1 / WEEK),
+        (NOW - WEEK + 1, (WEEK - 1) / WEEK),
+        (NOW - WEEK, 1.0),
+        (1, 1.0),
+    ],
     ids=["not yet", "now", "clock went back", "a second", "nearly", "whole", "since 1970"],
 )
 def test_age_grows_to_one_and_stays(accrued_at: int, expected: float) -> None:
@@ -61,23 +83,43 @@ def test_where_no_age_is_too_small_every_age_counts_in_full() -> None:
 
 @pytest.mark.parametrize(
     ("nodes", "cpus", "large", "small"),
-    [(1, 1, 0.053125, 0.946875), (10, 160, 1.0, 0.0), (2, 16, 0.15, 0.85), (1, 8, 0.07500000000000001, 0.925), (5, 0, 0.5, 0.5)],
+    [
+        (1, 1, 0.053125, 0.946875),
+        (10, 160, 1.0, 0.0),
+        (2, 16, 0.15, 0.85),
+        (1, 8, 0.07500000000000001, 0.925),
+        (5, 0, 0.5, 0.5),
+    ],
 )
-def test_job_size_is_the_mean_of_nodes_and_cpus(nodes: int, cpus: int, large: float, small: float) -> None:
+def test_job_size_is_the_mean_of_nodes_and_cpus(
+    nodes: int, cpus: int, large: float, small: float
+) -> None:
     job = one(cluster(), nodes=nodes, cpus=cpus)
     assert factors.job_size(job, cluster(), Settings())[0] == pytest.approx(large, abs=1e-16)
-    assert factors.job_size(job, cluster(), Settings(favour_small=True))[0] == pytest.approx(small, abs=2e-16)
+    assert factors.job_size(job, cluster(), Settings(favour_small=True))[0] == pytest.approx(
+        small, abs=2e-16
+    )
 
 
 @pytest.mark.parametrize(
     ("nodes", "cpus", "minutes", "expected"),
-    [(1, 1, 60, 0.0016666667), (10, 160, 60, 0.0166666667), (2, 16, 60, 0.0033333333), (10, 160, 1, 1.0), (10, 160, 2**32 - 1, 0.0)],
+    [
+        (1, 1, 60, 0.0016666667),
+        (10, 160, 60, 0.0166666667),
+        (2, 16, 60, 0.0033333333),
+        (10, 160, 1, 1.0),
+        (10, 160, 2**32 - 1, 0.0),
+    ],
 )
 def test_job_size_relative_to_time(nodes: int, cpus: int, minutes: int, expected: float) -> None:
     job = one(cluster(), nodes=nodes, cpus=cpus, limit_minutes=minutes)
     flags = frozenset({Flag.SMALL_RELATIVE_TO_TIME})
-    assert factors.job_size(job, cluster(), Settings(flags=flags))[0] == pytest.approx(expected, abs=1e-9)
-    assert factors.job_size(job, cluster(), Settings(flags=flags, favour_small=True))[0] == pytest.approx(1 - expected, abs=1e-9)
+    assert factors.job_size(job, cluster(), Settings(flags=flags))[0] == pytest.approx(
+        expected, abs=1e-9
+    )
+    assert factors.job_size(job, cluster(), Settings(flags=flags, favour_small=True))[
+        0
+    ] == pytest.approx(1 - expected, abs=1e-9)
 
 
 def test_a_job_larger_than_the_cluster_counts_as_the_whole_cluster() -> None:
@@ -100,7 +142,11 @@ def test_in_a_cluster_of_nothing_no_job_has_a_size() -> None:
 
 def test_association_beside_the_highest() -> None:
     to = cluster(association_max=200)
-    job, plain, raw = one(to, association=50), Settings(weights=Weights(association=8)), frozenset({Flag.NO_NORMAL_ASSOC})
+    job, plain, raw = (
+        one(to, association=50),
+        Settings(weights=Weights(association=8)),
+        frozenset({Flag.NO_NORMAL_ASSOC}),
+    )
     assert priority(job, plain, to) == 2
     assert priority(job, Settings(weights=Weights(association=8), flags=raw), to) == 400
     assert priority(one(cluster()), plain) == composing.LOWEST
@@ -125,16 +171,22 @@ def test_qos_of_priority_nought_add_nothing_to_divide_by() -> None:
 
 def test_slurms_own_expectations_without_normalising() -> None:
     """Facts, V18: weights of 1, association priority 100, job factors 10 and 20, QOS 200, a job of one CPU."""
-    to = scale(nodes=1, cpus=4, partition_factors=[10, 20], qos_priorities=[200], association_max=100, totals={"cpu": [4, 4]})
+    to = scale(
+        nodes=1,
+        cpus=4,
+        partition_factors=[10, 20],
+        qos_priorities=[200],
+        association_max=100,
+        totals={"cpu": [4, 4]},
+    )
     job = pending(to, 2, association=100, partition=[0, 1], qos=0, tres={"cpu": 1})
-    settings = Settings(weights=Weights(association=1, partition=1, qos=1, tres={"cpu": 1.0}), flags=RAW)
+    settings = Settings(
+        weights=Weights(association=1, partition=1, qos=1, tres={"cpu": 1.0}), flags=RAW
+    )
     terms = weighted(job, to, settings, NOW)
-    assert [list(column) for column in (terms.association, terms.partition, terms.qos, terms.tres[0])] == [
-        [100, 100],
-        [10, 20],
-        [200, 200],
-        [1, 1],
-    ]
+    assert [
+        list(column) for column in (terms.association, terms.partition, terms.qos, terms.tres[0])
+    ] == [[100, 100], [10, 20], [200, 200], [1, 1]]
     assert list(priorities(job, to, settings, NOW)) == [311, 321]
 
 

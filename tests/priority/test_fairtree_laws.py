@@ -20,7 +20,9 @@ from tests.priority.drawn import Drawn, draw, drawn
 from tests.priority.growing import trees, wild_shares, wild_usage
 from tests.priority.recursion import Visit, to_64_bits
 
-as_on_x86_64 = pytest.mark.skipif(not AS_ON_X86_64, reason="ties here are those of another processor's long double")
+as_on_x86_64 = pytest.mark.skipif(
+    not AS_ON_X86_64, reason="ties here are those of another processor's long double"
+)
 
 
 def ranked(there: Drawn) -> Ranking:
@@ -32,7 +34,9 @@ def peopled(there: Drawn) -> Drawn:
     that somebody better: a quirk of Slurm's that no law of better and worse outlives."""
     rows, shape = there.tree.rows, there.tree.shape
     empty = [int(shape.row[place]) for place in np.flatnonzero(shape.users == 0)]
-    more = [Association(rows[at].account, f"only{at}") for at in empty if rows[at].shares != ON_PARENT]
+    more = [
+        Association(rows[at].account, f"only{at}") for at in empty if rows[at].shares != ON_PARENT
+    ]
     return drawn([*rows, *more], [*there.own, *[0.0] * len(more)])
 
 
@@ -41,7 +45,9 @@ def peopled(there: Drawn) -> Drawn:
 def test_every_rank_is_that_of_the_recursion(there: Drawn) -> None:
     rank = ranked(there).rank
     users = np.flatnonzero(there.tree.is_user).tolist()
-    assert {at: int(rank[at]) for at in users} == Visit(there.tree, [int(used) for used in there.usage]).ranks
+    assert {at: int(rank[at]) for at in users} == Visit(
+        there.tree, [int(used) for used in there.usage]
+    ).ranks
 
 
 @as_on_x86_64
@@ -53,9 +59,17 @@ def test_long_doubles_are_rounded_as_the_recursion_rounds(above: int, below: int
 
 @given(trees(), st.randoms(use_true_random=False))
 def test_other_names_change_nothing(there: Drawn, chance: Random) -> None:
-    names = {name: f"x{number}" for number, name in enumerate(sorted(there.at, key=lambda _: chance.random()))}
+    names = {
+        name: f"x{number}"
+        for number, name in enumerate(sorted(there.at, key=lambda _: chance.random()))
+    }
     renamed = [
-        row._replace(account=names[row.account], user=names.get(row.user, ""), parent=names.get(row.parent, "")) for row in there.tree.rows
+        row._replace(
+            account=names[row.account],
+            user=names.get(row.user, ""),
+            parent=names.get(row.parent, ""),
+        )
+        for row in there.tree.rows
     ]
     assert ranked(drawn(renamed, there.own)).rank.tolist() == ranked(there).rank.tolist()
 
@@ -73,7 +87,9 @@ def test_another_order_changes_nothing_but_ties(there: Drawn, data: st.DataObjec
 
 
 @given(trees().map(peopled))
-def test_all_below_the_better_of_two_siblings_are_ahead_of_all_below_the_other(there: Drawn) -> None:
+def test_all_below_the_better_of_two_siblings_are_ahead_of_all_below_the_other(
+    there: Drawn,
+) -> None:
     found, above = ranked(there), there.tree.shape.above
     below: dict[int, list[int]] = {at: [] for at in range(len(above))}
     for user in np.flatnonzero(there.tree.is_user):
@@ -82,7 +98,10 @@ def test_all_below_the_better_of_two_siblings_are_ahead_of_all_below_the_other(t
             below[at].append(int(found.rank[user]))
             at = int(above[at])
     for one, other in (
-        (one, other) for one in below for other in below if above[one] == above[other] and found.level[one] > found.level[other]
+        (one, other)
+        for one in below
+        for other in below
+        if above[one] == above[other] and found.level[one] > found.level[other]
     ):
         if below[one] and below[other]:
             assert min(below[one]) > max(below[other])
@@ -103,7 +122,10 @@ def test_who_uses_more_gets_no_better_rank(there: Drawn, data: st.DataObject) ->
     users = np.flatnonzero(there.tree.is_user).tolist()
     assume(users)
     user = data.draw(st.sampled_from(users))
-    more = [used + (data.draw(st.integers(1, 10**6)) if at == user else 0) for at, used in enumerate(there.own)]
+    more = [
+        used + (data.draw(st.integers(1, 10**6)) if at == user else 0)
+        for at, used in enumerate(there.own)
+    ]
     assert ranked(drawn(list(there.tree.rows), more)).rank[user] <= ranked(there).rank[user]
 
 
@@ -117,12 +139,19 @@ def test_who_ties_with_an_account_of_nobody_gets_the_rank_of_whoever_was_before_
 def test_who_has_more_shares_gets_no_worse_rank(there: Drawn, data: st.DataObject) -> None:
     """Nor does anybody below an account that has more."""
     rows = there.tree.rows
-    may_have_more = [at for at, row in enumerate(rows) if at != there.tree.root and row.shares != ON_PARENT]
+    may_have_more = [
+        at for at, row in enumerate(rows) if at != there.tree.root and row.shares != ON_PARENT
+    ]
     assume(may_have_more)
     chosen = data.draw(st.sampled_from(may_have_more))
-    more = [row._replace(shares=row.shares + data.draw(st.integers(1, 10**6))) if at == chosen else row for at, row in enumerate(rows)]
+    more = [
+        row._replace(shares=row.shares + data.draw(st.integers(1, 10**6))) if at == chosen else row
+        for at, row in enumerate(rows)
+    ]
     before, after = ranked(there).rank, ranked(drawn(more, there.own)).rank
-    concerned = [at for at in np.flatnonzero(there.tree.is_user).tolist() if chosen in line(there, at)]
+    concerned = [
+        at for at in np.flatnonzero(there.tree.is_user).tolist() if chosen in line(there, at)
+    ]
     assert all(after[at] >= before[at] for at in concerned)
 
 
@@ -135,14 +164,24 @@ def line(there: Drawn, at: int) -> list[int]:
 
 
 @given(trees(), st.data())
-def test_another_order_within_ties_gives_each_level_the_same_places(there: Drawn, data: st.DataObject) -> None:
+def test_another_order_within_ties_gives_each_level_the_same_places(
+    there: Drawn, data: st.DataObject
+) -> None:
     """Who ties may change places with whom it ties; which users of an account are ahead of which is the same."""
     order = data.draw(st.permutations(range(len(there.tree.rows))))
-    found, moved = ranked(there), ranked(drawn([there.tree.rows[at] for at in order], [there.own[at] for at in order]))
+    found, moved = (
+        ranked(there),
+        ranked(drawn([there.tree.rows[at] for at in order], [there.own[at] for at in order])),
+    )
     back = np.argsort(order)
     for one, other in itertools.combinations(np.flatnonzero(there.tree.is_user).tolist(), 2):
-        if there.tree.shape.above[one] == there.tree.shape.above[other] and found.level[one] != found.level[other]:
-            assert np.sign(found.rank[one] - found.rank[other]) == np.sign(moved.rank[back[one]] - moved.rank[back[other]])
+        if (
+            there.tree.shape.above[one] == there.tree.shape.above[other]
+            and found.level[one] != found.level[other]
+        ):
+            assert np.sign(found.rank[one] - found.rank[other]) == np.sign(
+                moved.rank[back[one]] - moved.rank[back[other]]
+            )
 
 
 @as_on_x86_64

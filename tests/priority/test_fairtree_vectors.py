@@ -13,14 +13,18 @@ from fairbank.priority.standing import NO_LEVEL
 from tests.priority.drawn import draw
 from tests.priority.trees import V3, V4, V5, V6, V7, V8, V9
 
-as_on_x86_64 = pytest.mark.skipif(not AS_ON_X86_64, reason="ties here are those of another processor's long double")
+as_on_x86_64 = pytest.mark.skipif(
+    not AS_ON_X86_64, reason="ties here are those of another processor's long double"
+)
 
 
 def factors(picture: str) -> dict[str, str]:
     """What sshare prints of each user."""
     there = draw(picture)
     found = fair_tree(there.tree, there.usage)
-    return {row.user: f"{found.factor[at]:.6f}" for at, row in enumerate(there.tree.rows) if row.user}
+    return {
+        row.user: f"{found.factor[at]:.6f}" for at, row in enumerate(there.tree.rows) if row.user
+    }
 
 
 # NormShares | RawUsage | NormUsage | EffectvUsage | FairShare | LevelFS, as Slurm prints them
@@ -84,7 +88,13 @@ def test_v3_is_what_slurms_own_test_expects_in_every_column() -> None:
 def test_v3_the_root_has_all_the_usage_and_no_shares() -> None:
     there = draw(V3)
     found = fair_tree(there.tree, there.usage)
-    assert (found.norm_shares[0], found.usage[0], found.effective_usage[0], found.level[0], found.rank[0]) == (0, 240, 1, NO_LEVEL, 0)
+    assert (
+        found.norm_shares[0],
+        found.usage[0],
+        found.effective_usage[0],
+        found.level[0],
+        found.rank[0],
+    ) == (0, 240, 1, NO_LEVEL, 0)
 
 
 @as_on_x86_64
@@ -101,7 +111,11 @@ def test_v3_the_root_has_all_the_usage_and_no_shares() -> None:
     ],
 )
 def test_v3b_two_users_tie_where_the_processor_says_so(
-    all_shares: int, shares: tuple[int, int], used: tuple[int, int], used_in_all: int, better: int | None
+    all_shares: int,
+    shares: tuple[int, int],
+    used: tuple[int, int],
+    used_in_all: int,
+    better: int | None,
 ) -> None:
     """Each pair has equal levels on paper."""
     there = draw(f"""
@@ -120,21 +134,36 @@ def test_v4_accounts_that_tie_are_not_ranked_together() -> None:
 
 
 def test_v5_the_best_of_the_second_gets_the_last_rank_of_the_first() -> None:
-    assert factors(V5) == {"a1": "0.500000", "a2": "0.666667", "b1": "0.500000", "b2": "0.166667", "c1": "1.000000", "c2": "1.000000"}
+    assert factors(V5) == {
+        "a1": "0.500000",
+        "a2": "0.666667",
+        "b1": "0.500000",
+        "b2": "0.166667",
+        "c1": "1.000000",
+        "c2": "1.000000",
+    }
 
 
 def test_v6_without_usage_shares_decide() -> None:
     assert factors(V6) == {"u1": "1.000000", "u2": "0.666667", "u3": "0.333333"}
     there = draw(V6)
     level = fair_tree(there.tree, there.usage).level
-    assert [float(level[there.at[name]]) for name in ("u1", "u2", "u3", "b")] == [math.inf, 0, math.inf, 0]
+    assert [float(level[there.at[name]]) for name in ("u1", "u2", "u3", "b")] == [
+        math.inf,
+        0,
+        math.inf,
+        0,
+    ]
 
 
 def test_v7_in_every_column() -> None:
     there = draw(V7)
     found = fair_tree(there.tree, there.usage)
     printed = {
-        name: " ".join(f"{float(column[at]):.6f}" for column in (found.norm_shares, found.effective_usage, found.level, found.factor))
+        name: " ".join(
+            f"{float(column[at]):.6f}"
+            for column in (found.norm_shares, found.effective_usage, found.level, found.factor)
+        )
         for name, at in there.at.items()
     }
     printed.pop("root")
@@ -151,10 +180,20 @@ def test_v7_in_every_column() -> None:
 
 
 def test_v8_users_on_the_shares_of_their_lab_tie() -> None:
-    assert factors(V8) == {"u1": "0.800000", "u2": "0.800000", "u3": "1.000000", "u4": "0.400000", "u5": "0.400000"}
+    assert factors(V8) == {
+        "u1": "0.800000",
+        "u2": "0.800000",
+        "u3": "1.000000",
+        "u4": "0.400000",
+        "u5": "0.400000",
+    }
     there = draw(V8)
     found = fair_tree(there.tree, there.usage)
-    assert [f"{float(found.level[there.at[lab]]):.3f}" for lab in ("lab1", "lab2", "lab3")] == ["0.610", "5.000", "0.512"]
+    assert [f"{float(found.level[there.at[lab]]):.3f}" for lab in ("lab1", "lab2", "lab3")] == [
+        "0.610",
+        "5.000",
+        "0.512",
+    ]
     assert [float(found.effective_usage[there.at[user]]) for user in ("u1", "u2")] == [0.25, 0.75]
 
 
@@ -163,7 +202,8 @@ def test_v9_an_account_on_its_parents_shares_gives_its_users_to_the_parent() -> 
     found = fair_tree(there.tree, there.usage)
     assert {
         name: " ".join(
-            f"{float(column[there.at[name]]):.6f}" for column in (found.norm_shares, found.effective_usage, found.level, found.factor)
+            f"{float(column[there.at[name]]):.6f}"
+            for column in (found.norm_shares, found.effective_usage, found.level, found.factor)
         )
         for name in ("s1", "s2", "e1", "r1")
     } == {
@@ -173,4 +213,8 @@ def test_v9_an_account_on_its_parents_shares_gives_its_users_to_the_parent() -> 
         "r1": "1.000000 1.000000 1.000000 0.250000",
     }
     sub = there.at["eng_sub"]
-    assert (found.norm_shares[sub], found.effective_usage[sub], found.level[sub]) == (0.5, np.longdouble(0.5), NO_LEVEL)
+    assert (found.norm_shares[sub], found.effective_usage[sub], found.level[sub]) == (
+        0.5,
+        np.longdouble(0.5),
+        NO_LEVEL,
+    )

@@ -30,7 +30,9 @@ def test_at_the_soonest_the_others_take_it_over_at_the_latest_they_go_on() -> No
     assert found.soonest is not None
     assert found.latest is not None
     assert 80 * WEEK.a_second**found.soonest == pytest.approx(50)  # of 100, as before
-    assert 80 * WEEK.a_second**found.latest == pytest.approx(20)  # as much as the others go on using
+    assert 80 * WEEK.a_second**found.latest == pytest.approx(
+        20
+    )  # as much as the others go on using
     assert found.latest == pytest.approx(14 * DAY, rel=0.001)
 
 
@@ -43,8 +45,12 @@ def test_who_need_not_pause() -> None:
     "who",
     [
         Standpoint(usage=10, others=90, share=0.0),
-        Standpoint(usage=10, others=0, share=0.5),  # whoever is alone has all of it, however little that is
-        Standpoint(usage=10, others=90, share=0.2, charged=40),  # others of its account keep it there
+        Standpoint(
+            usage=10, others=0, share=0.5
+        ),  # whoever is alone has all of it, however little that is
+        Standpoint(
+            usage=10, others=90, share=0.2, charged=40
+        ),  # others of its account keep it there
     ],
 )
 def test_for_whom_a_pause_is_never_enough(who: Standpoint) -> None:
@@ -56,8 +62,14 @@ def test_a_reset_lets_everybody_back_who_has_a_share() -> None:
     assert back_after(HALF, never, reset_in=3 * DAY) == (3 * DAY, 3 * DAY)
     unhindered = back_after(HALF, WEEK)
     assert unhindered.soonest is not None
-    assert back_after(HALF, WEEK, reset_in=int(unhindered.soonest) + 1) == (unhindered.soonest, int(unhindered.soonest) + 1)
-    assert back_after(Standpoint(usage=10, others=90, share=0.0), WEEK, reset_in=DAY) == (None, None)
+    assert back_after(HALF, WEEK, reset_in=int(unhindered.soonest) + 1) == (
+        unhindered.soonest,
+        int(unhindered.soonest) + 1,
+    )
+    assert back_after(Standpoint(usage=10, others=90, share=0.0), WEEK, reset_in=DAY) == (
+        None,
+        None,
+    )
     assert back_after(Standpoint(usage=1, others=99, share=0.5), WEEK, reset_in=DAY) == (0, 0)
 
 
@@ -65,7 +77,9 @@ def test_usage_that_never_fades_never_lets_anybody_back() -> None:
     assert back_after(HALF, fading(0, Reset.NONE)) == (None, None)
 
 
-def paused(there: Drawn, row: int, seconds: float, decay: Decay, *, taken_over: bool) -> list[float]:
+def paused(
+    there: Drawn, row: int, seconds: float, decay: Decay, *, taken_over: bool
+) -> list[float]:
     """What each used itself when this user has paused for so long."""
     left = decay.a_second**seconds
     mine, others = there.own[row], sum(there.own) - there.own[row]
@@ -74,7 +88,9 @@ def paused(there: Drawn, row: int, seconds: float, decay: Decay, *, taken_over: 
 
 
 @given(trees(), st.sampled_from([0.25, 0.5, 0.6]), st.sampled_from([1, 3]), st.booleans())
-def test_the_classic_factor_is_where_it_was_foretold(there: Drawn, factor: float, dampening: int, taken_over: bool) -> None:
+def test_the_classic_factor_is_where_it_was_foretold(
+    there: Drawn, factor: float, dampening: int, taken_over: bool
+) -> None:
     users = np.flatnonzero(there.tree.is_user & (there.usage > 0))
     assume(len(users))
     now, together = classic(there.tree, there.usage, dampening=dampening), float(there.usage[0])
@@ -82,12 +98,16 @@ def test_the_classic_factor_is_where_it_was_foretold(there: Drawn, factor: float
     for row in users.tolist():
         used = float(there.usage[row])
         charged = min(max(float(now.effective_usage[row]) * together - used, 0.0), together - used)
-        who = Standpoint(usage=used, others=together - used, share=float(now.norm_shares[row]), charged=charged)
+        who = Standpoint(
+            usage=used, others=together - used, share=float(now.norm_shares[row]), charged=charged
+        )
         seconds = back_after(who, WEEK, level=1 / (-math.log2(factor) * dampening))[not taken_over]
         if seconds is None or not 0 < seconds < 300 * DAY:
             continue
         later = summed(there.tree, paused(there, row, seconds, WEEK, taken_over=taken_over))
-        assert classic(there.tree, later, dampening=dampening).factor[row] == pytest.approx(factor, rel=1e-6)
+        assert classic(there.tree, later, dampening=dampening).factor[row] == pytest.approx(
+            factor, rel=1e-6
+        )
         foretold += 1
     assume(foretold)
 
@@ -114,8 +134,14 @@ def test_the_level_under_fair_tree_is_where_it_was_foretold(taken_over: bool) ->
     st.floats(0, 1),
     st.sampled_from([0.01, 0.5, 1.0, 3.0]),
 )
-def test_sooner_is_never_later_and_nothing_is_negative(usage: float, others: float, share: float, part: float, level: float) -> None:
-    found = back_after(Standpoint(usage=usage, others=others, share=share, charged=others * part), WEEK, level=level)
+def test_sooner_is_never_later_and_nothing_is_negative(
+    usage: float, others: float, share: float, part: float, level: float
+) -> None:
+    found = back_after(
+        Standpoint(usage=usage, others=others, share=share, charged=others * part),
+        WEEK,
+        level=level,
+    )
     assert (found.soonest is None) == (found.latest is None) or found.soonest is not None
     if found.soonest is not None and found.latest is not None:
         assert 0 <= found.soonest <= found.latest * (1 + 1e-9) + 1e-6
@@ -157,4 +183,6 @@ def test_v1_by_hand() -> None:
     assert found.soonest is not None
     # 25 x + 2.5 = 0.05 (25 x + 75), and 25 x + 2.5 w = 5 where w = (100 - 25 x) / 75
     assert WEEK.a_second**found.latest == pytest.approx((0.05 * 75 - 2.5) / (25 * 0.95))
-    assert WEEK.a_second**found.soonest == pytest.approx((5 - 2.5 * 100 / 75) / (25 - 2.5 * 25 / 75))
+    assert WEEK.a_second**found.soonest == pytest.approx(
+        (5 - 2.5 * 100 / 75) / (25 - 2.5 * 25 / 75)
+    )

@@ -16,7 +16,12 @@ from fairbank.values.trouble import Malformed
 @pytest.fixture
 def page(checkout: Path) -> str:
     """The file that the documentation shows."""
-    return (checkout / "docs" / "howto" / "compose-shares.md").read_text().split("```toml\n")[1].split("```")[0]
+    return (
+        (checkout / "docs" / "howto" / "compose-shares.md")
+        .read_text()
+        .split("```toml\n")[1]
+        .split("```")[0]
+    )
 
 
 def test_shares_are_those_of_the_seed(page: str) -> None:
@@ -50,19 +55,26 @@ def told(**changes: str) -> Centre:
 
 
 def partitions(*kinds: str) -> str:
-    return "\n".join(f'[[partitions]]\nname = "p{place}"\n{kind}' for place, kind in enumerate(kinds))
+    return "\n".join(
+        f'[[partitions]]\nname = "p{place}"\n{kind}' for place, kind in enumerate(kinds)
+    )
 
 
 OLD = '\n[[nodes]]\nnames = "o1"\nchip = "old"\ncores = 8\nmemory_mib = 4096'
 
 
 def test_numbers_are_the_decimals_that_are_written() -> None:
-    found = told(chips="[chips]\nnew = 0.3\nold = 0.1", nodes=f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}')
+    found = told(
+        chips="[chips]\nnew = 0.3\nold = 0.1",
+        nodes=f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}',
+    )
     assert found.held.nodes["o1"].core == Fraction(1, 3)
 
 
 def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
-    found = told(partitions=partitions('nodes = "n[1-2]"\nlab = "a"', 'nodes = "n[2-3]"\nlab = "a"'))
+    found = told(
+        partitions=partitions('nodes = "n[1-2]"\nlab = "a"', 'nodes = "n[2-3]"\nlab = "a"')
+    )
     assert shares(found.held)["a"].lab == 3 * 8
 
 
@@ -76,20 +88,64 @@ def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
         ({"chips": "[chips]\nnew = nan"}, "chips.new", "NaN is out of range"),
         ({"chips": "[chips]\nnew = inf"}, "chips.new", "Infinity is out of range"),
         ({"chips": "[chips]\nnew = -1"}, "chips.new", "-1 is out of range"),
-        ({"chips": "[chips]\nnew = 0"}, "chips.new", "0 is out of range: peak FLOPs are more than 0; a number of more than 0"),
-        ({"partitions": partitions('nodes = "n1"\nhalf_of = 3')}, "partitions[0].half_of", "expected a text, got"),
+        (
+            {"chips": "[chips]\nnew = 0"},
+            "chips.new",
+            "0 is out of range: peak FLOPs are more than 0; a number of more than 0",
+        ),
+        (
+            {"partitions": partitions('nodes = "n1"\nhalf_of = 3')},
+            "partitions[0].half_of",
+            "expected a text, got",
+        ),
         ({"chips": "[chips]\nold = 1"}, "reference", "no chip 'new'"),
-        ({"nodes": '[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 0\nmemory_mib = 1'}, "nodes[0].cores", "a whole number >= 1"),
-        ({"nodes": '[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8.5\nmemory_mib = 1'}, "nodes[0].cores", "a whole number"),
-        ({"nodes": '[[nodes]]\nnames = "n[1-"\nchip = "new"\ncores = 8\nmemory_mib = 1'}, "nodes[0].names", "never closed"),
-        ({"nodes": '[[nodes]]\nnames = "n1,n1"\nchip = "new"\ncores = 8\nmemory_mib = 1'}, "nodes[0].names", "node n1 is there twice"),
-        ({"nodes": '[[nodes]]\nname = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 1'}, "nodes[0].name", "there are: names, chip"),
+        (
+            {"nodes": '[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 0\nmemory_mib = 1'},
+            "nodes[0].cores",
+            "a whole number >= 1",
+        ),
+        (
+            {"nodes": '[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8.5\nmemory_mib = 1'},
+            "nodes[0].cores",
+            "a whole number",
+        ),
+        (
+            {"nodes": '[[nodes]]\nnames = "n[1-"\nchip = "new"\ncores = 8\nmemory_mib = 1'},
+            "nodes[0].names",
+            "never closed",
+        ),
+        (
+            {"nodes": '[[nodes]]\nnames = "n1,n1"\nchip = "new"\ncores = 8\nmemory_mib = 1'},
+            "nodes[0].names",
+            "node n1 is there twice",
+        ),
+        (
+            {"nodes": '[[nodes]]\nname = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 1'},
+            "nodes[0].name",
+            "there are: names, chip",
+        ),
         ({"partitions": partitions('nodes = "n9"')}, "partitions[0].nodes", "no node 'n9'"),
         ({"partitions": partitions('nodes = ""')}, "partitions[0].nodes", "without nodes"),
-        ({"partitions": partitions('nodes = "n1"\nhalf_of = "n9"')}, "partitions[0].half_of", "no node 'n9'"),
-        ({"partitions": partitions('nodes = "n1"\nlab = "a"\nhalf_of = "n1"')}, "partitions[0]", "two kinds at once"),
-        ({"partitions": partitions('nodes = "n1"\ncommunal = { a = nan }')}, "partitions[0].communal.a", "NaN is out of range"),
-        ({"partitions": partitions('nodes = "n1"').replace("p0", "")}, "partitions[0].name", "length >= 1"),
+        (
+            {"partitions": partitions('nodes = "n1"\nhalf_of = "n9"')},
+            "partitions[0].half_of",
+            "no node 'n9'",
+        ),
+        (
+            {"partitions": partitions('nodes = "n1"\nlab = "a"\nhalf_of = "n1"')},
+            "partitions[0]",
+            "two kinds at once",
+        ),
+        (
+            {"partitions": partitions('nodes = "n1"\ncommunal = { a = nan }')},
+            "partitions[0].communal.a",
+            "NaN is out of range",
+        ),
+        (
+            {"partitions": partitions('nodes = "n1"').replace("p0", "")},
+            "partitions[0].name",
+            "length >= 1",
+        ),
         (
             {"partitions": partitions('nodes = "n1"', 'nodes = "n2"').replace("p1", "p0")},
             "partitions[1].name",
@@ -97,7 +153,9 @@ def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_named_with_its_place_and_a_remedy(changes: dict[str, str], field: str, says: str) -> None:
+def test_what_cannot_be_is_named_with_its_place_and_a_remedy(
+    changes: dict[str, str], field: str, says: str
+) -> None:
     with pytest.raises(Malformed) as wrong:
         told(**changes)
     assert wrong.value.field == field
@@ -107,7 +165,9 @@ def test_what_cannot_be_is_named_with_its_place_and_a_remedy(changes: dict[str, 
 
 def test_a_partition_whose_nodes_are_worth_different_things_has_no_price() -> None:
     nodes = f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}'
-    with pytest.raises(Malformed, match="a core or a GiB of o1 costs something else than of n1") as wrong:
+    with pytest.raises(
+        Malformed, match="a core or a GiB of o1 costs something else than of n1"
+    ) as wrong:
         told(nodes=nodes, partitions=partitions('nodes = "n1,o1"'))
     assert wrong.value.field == "partitions[0].nodes"
     half = told(nodes=nodes, partitions=partitions('nodes = "n1,o1"\nhalf_of = "n1"'))

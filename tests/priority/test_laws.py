@@ -34,7 +34,9 @@ weights = st.builds(
     qos=weight,
     tres=st.fixed_dictionaries({"cpu": tres_weight, "gres/gpu": tres_weight}),
 )
-normal = st.frozensets(st.sampled_from([Flag.SMALL_RELATIVE_TO_TIME, Flag.INCR_ONLY, Flag.CALCULATE_RUNNING]))
+normal = st.frozensets(
+    st.sampled_from([Flag.SMALL_RELATIVE_TO_TIME, Flag.INCR_ONLY, Flag.CALCULATE_RUNNING])
+)
 
 
 def some_settings(flags: st.SearchStrategy[frozenset[Flag]]) -> st.SearchStrategy[Settings]:
@@ -65,8 +67,17 @@ def cases(draw: st.DrawFn, *, fitting: bool = False) -> Case:
     nodes, cpus, highest = (draw(st.integers(1, U32_MAX)) for _ in range(3))
     factors = draw(st.lists(st.integers(0, 65_535), min_size=1, max_size=3))
     qoses = draw(st.lists(u32, max_size=3))
-    totals = {name: [draw(st.integers(0, U64_MAX)) for _ in factors] for name in ("cpu", "gres/gpu")}
-    to = scale(nodes=nodes, cpus=cpus, partition_factors=factors, qos_priorities=qoses, association_max=highest, totals=totals)
+    totals = {
+        name: [draw(st.integers(0, U64_MAX)) for _ in factors] for name in ("cpu", "gres/gpu")
+    }
+    to = scale(
+        nodes=nodes,
+        cpus=cpus,
+        partition_factors=factors,
+        qos_priorities=qoses,
+        association_max=highest,
+        totals=totals,
+    )
     partition = draw(st.integers(0, len(factors) - 1))
     return Case(
         to,
@@ -81,22 +92,40 @@ def cases(draw: st.DrawFn, *, fitting: bool = False) -> Case:
             "site": draw(nice),
             "partition": partition,
             "qos": draw(st.integers(-1, len(qoses) - 1)),
-            "tres": {name: draw(st.integers(0, totals[name][partition] if fitting else U64_MAX)) for name in totals},
+            "tres": {
+                name: draw(st.integers(0, totals[name][partition] if fitting else U64_MAX))
+                for name in totals
+            },
         },
     )
 
 
 @given(cases(fitting=True), some_settings(normal))
 def test_every_normalised_factor_is_from_nought_to_one(case: Case, settings: Settings) -> None:
-    one = Weights(age=1, association=1, fairshare=1, job_size=1, partition=1, qos=1, tres={"cpu": 1.0, "gres/gpu": 1.0})
-    told = Settings(weights=one, flags=settings.flags, max_age_seconds=settings.max_age_seconds, favour_small=settings.favour_small)
+    one = Weights(
+        age=1,
+        association=1,
+        fairshare=1,
+        job_size=1,
+        partition=1,
+        qos=1,
+        tres={"cpu": 1.0, "gres/gpu": 1.0},
+    )
+    told = Settings(
+        weights=one,
+        flags=settings.flags,
+        max_age_seconds=settings.max_age_seconds,
+        favour_small=settings.favour_small,
+    )
     terms = normalised(weighted(pending(case.to, 1, **case.job), case.to, told, NOW), case.to, told)
     for column in (*terms[:6], *terms.tres):
         assert 0.0 <= column[0] <= 1.0
 
 
 @given(cases(), some_settings(st.frozensets(st.sampled_from(list(Flag)))))
-def test_a_priority_is_a_whole_number_of_32_bits_and_never_nought(case: Case, settings: Settings) -> None:
+def test_a_priority_is_a_whole_number_of_32_bits_and_never_nought(
+    case: Case, settings: Settings
+) -> None:
     assert LOWEST <= case.priority(settings) <= U32_MAX
 
 
@@ -109,13 +138,26 @@ FULL = scale(
     totals={"cpu": [U64_MAX], "mem": [U64_MAX]},
 )
 """A cluster whose every figure is as large as its type."""
-MOST = {"accrued_at": 1, "association": U32_MAX, "fairshare": 1.0, "nodes": U32_MAX, "cpus": U32_MAX, "qos": 0, "tres": {"cpu": U64_MAX}}
+MOST = {
+    "accrued_at": 1,
+    "association": U32_MAX,
+    "fairshare": 1.0,
+    "nodes": U32_MAX,
+    "cpus": U32_MAX,
+    "qos": 0,
+    "tres": {"cpu": U64_MAX},
+}
 FACTORS = ("age", "association", "fairshare", "job_size", "partition", "qos")
 
 
 @pytest.mark.parametrize("several", [1, 2, 6])
-@pytest.mark.parametrize(("site", "given"), [(0, 0), (0, 1), (1, 0), (NICE_MAX, -NICE_MAX), (-NICE_MAX, NICE_MAX), (NICE_MAX, NICE_MAX)])
-def test_at_the_ends_of_the_types_the_sum_is_that_of_whole_numbers(several: int, site: int, given: int) -> None:
+@pytest.mark.parametrize(
+    ("site", "given"),
+    [(0, 0), (0, 1), (1, 0), (NICE_MAX, -NICE_MAX), (-NICE_MAX, NICE_MAX), (NICE_MAX, NICE_MAX)],
+)
+def test_at_the_ends_of_the_types_the_sum_is_that_of_whole_numbers(
+    several: int, site: int, given: int
+) -> None:
     """Python's know no end: what wraps around, or is cut before all is added, would come out otherwise."""
     for first in range(len(FACTORS)):
         chosen = (*FACTORS, *FACTORS)[first : first + several]
@@ -127,37 +169,65 @@ def test_at_the_ends_of_the_types_the_sum_is_that_of_whole_numbers(several: int,
 def test_a_weight_as_large_as_a_double_makes_the_highest_priority() -> None:
     heavy = Weights(tres={"cpu": LARGEST, "mem": LARGEST})
     for flags in (RAW, frozenset[Flag]()):
-        assert Case(FULL, MOST).priority(Settings(weights=heavy, flags=flags), site=-NICE_MAX, nice=NICE_MAX) == U32_MAX
+        assert (
+            Case(FULL, MOST).priority(
+                Settings(weights=heavy, flags=flags), site=-NICE_MAX, nice=NICE_MAX
+            )
+            == U32_MAX
+        )
     assert Case(FULL, {}).priority(Settings(weights=heavy), site=-NICE_MAX, nice=NICE_MAX) == LOWEST
 
 
 @given(cases(), some_settings(normal), st.data())
-def test_more_of_what_raises_a_priority_never_lowers_it(case: Case, settings: Settings, data: st.DataObject) -> None:
+def test_more_of_what_raises_a_priority_never_lowers_it(
+    case: Case, settings: Settings, data: st.DataObject
+) -> None:
     before = case.priority(settings)
-    column, most = data.draw(st.sampled_from([("fairshare", 1.0), ("association", int(case.to.association_max)), ("site", NICE_MAX)]))
+    column, most = data.draw(
+        st.sampled_from(
+            [("fairshare", 1.0), ("association", int(case.to.association_max)), ("site", NICE_MAX)]
+        )
+    )
     low = case.job[column]
-    higher = data.draw(st.floats(low, most) if column == "fairshare" else st.integers(low, int(most)))
+    higher = data.draw(
+        st.floats(low, most) if column == "fairshare" else st.integers(low, int(most))
+    )
     raised: dict[str, Any] = {column: higher}
     assert case.priority(settings, **raised) >= before
     assert case.priority(settings, now=data.draw(st.integers(NOW, 2 * NOW))) >= before
-    assert case.priority(settings, nice=data.draw(st.integers(case.job["nice"], NICE_MAX))) <= before
+    assert (
+        case.priority(settings, nice=data.draw(st.integers(case.job["nice"], NICE_MAX))) <= before
+    )
     counts = case.job["tres"]
-    assert case.priority(settings, tres=counts | {"cpu": data.draw(st.integers(counts["cpu"], U64_MAX))}) >= before
+    assert (
+        case.priority(
+            settings, tres=counts | {"cpu": data.draw(st.integers(counts["cpu"], U64_MAX))}
+        )
+        >= before
+    )
 
 
 @given(cases(fitting=True), some_settings(normal), st.data())
-def test_larger_jobs_gain_unless_small_ones_are_favoured(case: Case, settings: Settings, data: st.DataObject) -> None:
+def test_larger_jobs_gain_unless_small_ones_are_favoured(
+    case: Case, settings: Settings, data: st.DataObject
+) -> None:
     before = case.priority(settings)
     larger = {
         "nodes": data.draw(st.integers(case.job["nodes"], case.to.nodes)),
-        "cpus": data.draw(st.integers(max(case.job["cpus"], 1), case.to.cpus)) if case.job["cpus"] else 0,
+        "cpus": data.draw(st.integers(max(case.job["cpus"], 1), case.to.cpus))
+        if case.job["cpus"]
+        else 0,
     }
     after = case.priority(settings, **larger)
     assert after <= before if settings.favour_small else after >= before
 
 
-@given(cases(), some_settings(normal), st.lists(st.floats(0, 1), min_size=1, max_size=8), st.randoms())
-def test_the_order_of_a_queue_changes_no_priority(case: Case, settings: Settings, shares: list[float], random: Random) -> None:
+@given(
+    cases(), some_settings(normal), st.lists(st.floats(0, 1), min_size=1, max_size=8), st.randoms()
+)
+def test_the_order_of_a_queue_changes_no_priority(
+    case: Case, settings: Settings, shares: list[float], random: Random
+) -> None:
     order = list(range(len(shares)))
     random.shuffle(order)
 

@@ -14,7 +14,19 @@ from fairbank.priority.limits.standing import Asking, Limits, Link, Qos, Used
 from fairbank.priority.limits.walk import Enforced
 from fairbank.values.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.values.trouble import Malformed
-from tests.priority.asking import ACCOUNT, BUDGET, HALF, LIMITS, ROOT, SAFE, USER, asking, chain, reason, tres
+from tests.priority.asking import (
+    ACCOUNT,
+    BUDGET,
+    HALF,
+    LIMITS,
+    ROOT,
+    SAFE,
+    USER,
+    asking,
+    chain,
+    reason,
+    tres,
+)
 
 # --- V13: GrpTRESMins=cpu=1000, 500 minutes used, 200 running ---
 
@@ -23,8 +35,13 @@ def charged(minutes: int, **more: Any) -> Asking:
     return asking(limit_minutes=minutes, chain=chain(account=BUDGET, of_account=HALF), **more)
 
 
-@pytest.mark.parametrize(("minutes", "expected"), [(30, None), (31, "AssocGrpCPUMinutesLimit"), (101, "AssocGrpCPUMinutesLimit")])
-def test_safe_starts_only_what_can_end_within_the_budget(minutes: int, expected: str | None) -> None:
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [(30, None), (31, "AssocGrpCPUMinutesLimit"), (101, "AssocGrpCPUMinutesLimit")],
+)
+def test_safe_starts_only_what_can_end_within_the_budget(
+    minutes: int, expected: str | None
+) -> None:
     assert reason(charged(minutes), SAFE) == expected
     assert reason(charged(minutes), LIMITS) is None
 
@@ -34,10 +51,15 @@ def test_what_is_compared_is_told() -> None:
     assert held is not None
     assert (held.owner, held.name, held.tres) == (ASSOC, ACCOUNT, "cpu")
     assert (held.limit, held.used, held.running, held.asked) == (1_000, 500, 200, 310)
-    assert str(held) == "association physics allows 1000 of cpu (GrpTRESMins), 500 used and 200 running; this job asks for 310"
+    assert (
+        str(held)
+        == "association physics allows 1000 of cpu (GrpTRESMins), 500 used and 200 running; this job asks for 310"
+    )
 
 
-@pytest.mark.parametrize(("seconds", "held"), [(59_999.0, False), (60_000.0, True), (75_000.0, True)])
+@pytest.mark.parametrize(
+    ("seconds", "held"), [(59_999.0, False), (60_000.0, True), (75_000.0, True)]
+)
 def test_a_budget_that_is_used_up_holds_with_or_without_safe(seconds: float, held: bool) -> None:
     used = Used(seconds={"cpu": seconds})
     job = asking(chain=chain(account=BUDGET, of_account=used))
@@ -58,9 +80,12 @@ def test_no_time_limit_at_all_never_starts_under_safe() -> None:
 
 
 @pytest.mark.parametrize(
-    ("default", "longest", "held"), [(30, 60, False), (None, 30, False), (None, 31, True), (None, UNLIMITED_MINUTES, True)]
+    ("default", "longest", "held"),
+    [(30, 60, False), (None, 30, False), (None, 31, True), (None, UNLIMITED_MINUTES, True)],
 )
-def test_a_job_without_a_limit_is_taken_for_as_long_as_its_partition_lets_it(default: int | None, longest: int, held: bool) -> None:
+def test_a_job_without_a_limit_is_taken_for_as_long_as_its_partition_lets_it(
+    default: int | None, longest: int, held: bool
+) -> None:
     job = asking(
         limit_minutes=None,
         partition_default_minutes=default,
@@ -72,9 +97,18 @@ def test_a_job_without_a_limit_is_taken_for_as_long_as_its_partition_lets_it(def
 
 @pytest.mark.parametrize(
     ("factor", "as_charged", "held"),
-    [(2.0, False, False), (2.0, True, True), (1.04, True, True), (1.03, True, False), (0.0, False, False), (-1.0, True, False)],
+    [
+        (2.0, False, False),
+        (2.0, True, True),
+        (1.04, True, True),
+        (1.03, True, False),
+        (0.0, False, False),
+        (-1.0, True, False),
+    ],
 )
-def test_usage_factor_counts_in_limits_only_where_the_qos_says_so(factor: float, as_charged: bool, held: bool) -> None:
+def test_usage_factor_counts_in_limits_only_where_the_qos_says_so(
+    factor: float, as_charged: bool, held: bool
+) -> None:
     job = charged(30, qos=Qos(name="normal", usage_factor=factor, usage_factor_safe=as_charged))
     assert (reason(job, SAFE) is not None) is held
 
@@ -87,7 +121,11 @@ def test_what_is_not_charged_finds_nothing_used() -> None:
 
 # --- the other limits on TRES, each at its edge ---
 
-RUNNING = Used(counts={"cpu": 90, "node": 3, "mem": 100}, run_seconds={"cpu": 42_059}, nodes=frozenset({"n1", "n2", "n3"}))
+RUNNING = Used(
+    counts={"cpu": 90, "node": 3, "mem": 100},
+    run_seconds={"cpu": 42_059},
+    nodes=frozenset({"n1", "n2", "n3"}),
+)
 
 
 @pytest.mark.parametrize(
@@ -111,13 +149,19 @@ RUNNING = Used(counts={"cpu": 90, "node": 3, "mem": 100}, run_seconds={"cpu": 42
 def test_limits_of_an_association(limits: Limits, expected: str | None) -> None:
     counts = {"cpu": 10, "node": 2, "energy": 7}
     assert reason(asking(counts, chain=chain(user=limits, used=RUNNING)), LIMITS) == expected
-    assert reason(asking(counts, chain=chain(user=limits, used=RUNNING), overridden=frozenset({"cpu"})), LIMITS) == (
-        expected if Kind.GRP_TRES_RUN_MINS in limits.tres else None
-    )
+    assert reason(
+        asking(counts, chain=chain(user=limits, used=RUNNING), overridden=frozenset({"cpu"})),
+        LIMITS,
+    ) == (expected if Kind.GRP_TRES_RUN_MINS in limits.tres else None)
 
 
 def test_only_group_limits_of_accounts_concern_a_job() -> None:
-    own = Limits(tres={kind: {"cpu": 0} for kind in (Kind.MAX_TRES, Kind.MAX_TRES_MINS, Kind.MAX_TRES_PER_NODE)}, jobs={Kind.MAX_JOBS: 0})
+    own = Limits(
+        tres={
+            kind: {"cpu": 0} for kind in (Kind.MAX_TRES, Kind.MAX_TRES_MINS, Kind.MAX_TRES_PER_NODE)
+        },
+        jobs={Kind.MAX_JOBS: 0},
+    )
     assert reason(asking(chain=chain(account=own))) is None
 
 
@@ -133,10 +177,17 @@ def test_only_group_limits_of_accounts_concern_a_job() -> None:
         (tres(Kind.MAX_TRES_PER_ACCOUNT, cpu=99), Used(), RUNNING, "MaxCpuPerAccount"),
         (tres(Kind.MAX_TRES_RUN_MINS_PER_USER, cpu=999), RUNNING, Used(), "MaxCpuRunMinsPerUser"),
         (tres(Kind.MAX_TRES_RUN_MINS_PER_ACCOUNT, cpu=1_000), Used(), RUNNING, None),
-        (tres(Kind.MAX_TRES_RUN_MINS_PER_ACCOUNT, cpu=999), Used(), RUNNING, "MaxCpuRunMinsPerAccount"),
+        (
+            tres(Kind.MAX_TRES_RUN_MINS_PER_ACCOUNT, cpu=999),
+            Used(),
+            RUNNING,
+            "MaxCpuRunMinsPerAccount",
+        ),
     ],
 )
-def test_limits_that_only_a_qos_has(limits: Limits, of_user: Used, of_account: Used, expected: str | None) -> None:
+def test_limits_that_only_a_qos_has(
+    limits: Limits, of_user: Used, of_account: Used, expected: str | None
+) -> None:
     qos = Qos(name="normal", limits=limits, of_user=of_user, of_account=of_account)
     assert reason(asking(qos=qos)) == expected
 
@@ -146,14 +197,28 @@ def test_limits_that_only_a_qos_has(limits: Limits, of_user: Used, of_account: U
     [({"n1", "n2"}, None), ({"n3", "n4"}, None), ({"n4", "n5"}, "AssocGrpNodeLimit")],
     ids=["all used already", "one new", "two new"],
 )
-def test_a_node_on_which_the_group_runs_already_counts_once(nodes: set[str], expected: str | None) -> None:
+def test_a_node_on_which_the_group_runs_already_counts_once(
+    nodes: set[str], expected: str | None
+) -> None:
     limits = tres(Kind.GRP_TRES, node=4)
-    assert reason(asking({"cpu": 1, "node": 2}, nodes=frozenset(nodes), chain=chain(user=limits, used=RUNNING))) == expected
+    assert (
+        reason(
+            asking(
+                {"cpu": 1, "node": 2},
+                nodes=frozenset(nodes),
+                chain=chain(user=limits, used=RUNNING),
+            )
+        )
+        == expected
+    )
 
 
 def test_slurms_own_tres_are_looked_at_first() -> None:
     limits = Limits(tres={Kind.MAX_TRES: {"gres/gpu": 0, "node": 0, "mem": 0}})
-    assert reason(asking({"gres/gpu": 1, "node": 1, "mem": 1}, chain=chain(user=limits))) == "AssocMaxMemPerJob"
+    assert (
+        reason(asking({"gres/gpu": 1, "node": 1, "mem": 1}, chain=chain(user=limits)))
+        == "AssocMaxMemPerJob"
+    )
 
 
 # --- bad input ---
@@ -166,7 +231,10 @@ def test_what_is_no_amount_is_named(bad: float) -> None:
     assert told.value.field == "seconds[mem]"
     with pytest.raises(Malformed) as told:
         tres(Kind.GRP_TRES, cpu=-1)
-    assert (told.value.field, told.value.remedy) == ("GrpTRES[cpu]", "a number from 0 up; leave out what is not limited")
+    assert (told.value.field, told.value.remedy) == (
+        "GrpTRES[cpu]",
+        "a number from 0 up; leave out what is not limited",
+    )
     with pytest.raises(Malformed) as told:
         Limits(wall={Kind.GRP_WALL: -1})
     assert told.value.field == "limit[GrpWall]"
@@ -178,12 +246,21 @@ amounts = st.integers(0, 2_000)
 
 
 @given(amounts, amounts, amounts, st.integers(1, 50), st.integers(1, 100), st.booleans())
-def test_a_wider_limit_and_less_use_never_hold_more(limit: int, used: int, running: int, cpus: int, minutes: int, safe: bool) -> None:
+def test_a_wider_limit_and_less_use_never_hold_more(
+    limit: int, used: int, running: int, cpus: int, minutes: int, safe: bool
+) -> None:
     def held(limit: int, used: int, cpus: int) -> bool:
         taken = Used(seconds={"cpu": used * 60.0}, run_seconds={"cpu": running * 60})
         links = chain(account=tres(Kind.GRP_TRES_MINS, cpu=limit), of_account=taken)
-        return holding(asking({"cpu": cpus}, limit_minutes=minutes, chain=links), Enforced(safe=safe)) is not None
+        return (
+            holding(asking({"cpu": cpus}, limit_minutes=minutes, chain=links), Enforced(safe=safe))
+            is not None
+        )
 
     before = held(limit, used, cpus)
-    assert before or not (held(limit + 1, used, cpus) or held(limit, max(used - 1, 0), cpus) or held(limit, used, cpus - 1))
+    assert before or not (
+        held(limit + 1, used, cpus)
+        or held(limit, max(used - 1, 0), cpus)
+        or held(limit, used, cpus - 1)
+    )
     assert not safe or before == (used >= limit or cpus * minutes + running > limit - used)

@@ -10,7 +10,18 @@ from fairbank.priority.limits.reasons import QOS, Kind
 from fairbank.priority.limits.standing import Limits, Link, Qos, Used
 from fairbank.priority.limits.walk import Enforced
 from fairbank.values.slurm_numbers import UNLIMITED_MINUTES
-from tests.priority.asking import ACCOUNT, BUDGET, LIMITS, ROOT, SAFE, USER, asking, chain, reason, tres
+from tests.priority.asking import (
+    ACCOUNT,
+    BUDGET,
+    LIMITS,
+    ROOT,
+    SAFE,
+    USER,
+    asking,
+    chain,
+    reason,
+    tres,
+)
 
 # --- jobs and wall time ---
 
@@ -26,7 +37,10 @@ from tests.priority.asking import ACCOUNT, BUDGET, LIMITS, ROOT, SAFE, USER, ask
 def test_jobs_of_associations(kind: Kind, where: str, expected: str) -> None:
     limits, busy = Limits(jobs={kind: 5}), {"used": Used(jobs=5), "of_account": Used(jobs=5)}
     assert reason(asking(chain=chain(**{where: limits}, **busy))) == expected  # type: ignore[arg-type]
-    assert reason(asking(chain=chain(**{where: limits}, used=Used(jobs=4), of_account=Used(jobs=4)))) is None
+    assert (
+        reason(asking(chain=chain(**{where: limits}, used=Used(jobs=4), of_account=Used(jobs=4))))
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +54,9 @@ def test_jobs_of_associations(kind: Kind, where: str, expected: str) -> None:
 def test_jobs_of_a_qos(kind: Kind, expected: str) -> None:
     def qos(jobs: int) -> Qos:
         busy = Used(jobs=jobs)
-        return Qos(name="normal", limits=Limits(jobs={kind: 5}), used=busy, of_user=busy, of_account=busy)
+        return Qos(
+            name="normal", limits=Limits(jobs={kind: 5}), used=busy, of_user=busy, of_account=busy
+        )
 
     assert reason(asking(qos=qos(4))) is None
     assert reason(asking(qos=qos(5))) == expected
@@ -50,7 +66,9 @@ def test_jobs_of_a_qos(kind: Kind, expected: str) -> None:
 def test_where_a_qos_counts_jobs_the_association_does_not(kind: Kind) -> None:
     links = chain(user=Limits(jobs={Kind.MAX_JOBS: 1}), used=Used(jobs=1))
     assert reason(asking(chain=links)) == "AssocMaxJobsLimit"
-    assert reason(asking(chain=links, qos=Qos(name="normal", limits=Limits(jobs={kind: 9})))) is None
+    assert (
+        reason(asking(chain=links, qos=Qos(name="normal", limits=Limits(jobs={kind: 9})))) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +85,9 @@ def test_where_a_qos_counts_jobs_the_association_does_not(kind: Kind) -> None:
         (0.0, None, SAFE, None),
     ],
 )
-def test_wall_time_of_a_group(used_seconds: float, minutes: int | None, enforced: Enforced, expected: str | None) -> None:
+def test_wall_time_of_a_group(
+    used_seconds: float, minutes: int | None, enforced: Enforced, expected: str | None
+) -> None:
     limits, used = Limits(wall={Kind.GRP_WALL: 100}), Used(wall_seconds=used_seconds)
     by_association = asking(limit_minutes=minutes, chain=chain(account=limits, of_account=used))
     by_qos = asking(limit_minutes=minutes, qos=Qos(name="normal", limits=limits, used=used))
@@ -80,16 +100,32 @@ def test_wall_time_of_a_job() -> None:
     limits = Limits(wall={Kind.MAX_WALL: 30})
     assert reason(asking(limit_minutes=30, chain=chain(user=limits))) is None
     assert reason(asking(limit_minutes=None, chain=chain(user=limits))) is None
-    assert reason(asking(limit_minutes=31, chain=chain(user=limits))) == "AssocMaxWallDurationPerJobLimit"
+    assert (
+        reason(asking(limit_minutes=31, chain=chain(user=limits)))
+        == "AssocMaxWallDurationPerJobLimit"
+    )
     assert reason(asking(limit_minutes=31, chain=chain(account=limits))) is None
-    assert reason(asking(limit_minutes=31, qos=Qos(name="normal", limits=limits))) == "QOSMaxWallDurationPerJobLimit"
+    assert (
+        reason(asking(limit_minutes=31, qos=Qos(name="normal", limits=limits)))
+        == "QOSMaxWallDurationPerJobLimit"
+    )
 
 
 def test_an_administrator_sets_limits_on_time_aside() -> None:
     limits = Limits(wall={Kind.MAX_WALL: 1, Kind.GRP_WALL: 1})
     job = asking(chain=chain(user=limits), qos=Qos(name="normal", limits=limits))
     assert reason(job) == "QOSMaxWallDurationPerJobLimit"
-    assert reason(asking(chain=chain(user=limits), qos=Qos(name="normal", limits=limits), time_overridden=True), SAFE) is None
+    assert (
+        reason(
+            asking(
+                chain=chain(user=limits),
+                qos=Qos(name="normal", limits=limits),
+                time_overridden=True,
+            ),
+            SAFE,
+        )
+        is None
+    )
 
 
 # --- who goes before whom ---
@@ -104,10 +140,14 @@ def test_a_limit_of_the_qos_takes_the_place_of_the_associations_tres_by_tres() -
 
 
 @pytest.mark.parametrize("over_partition", [False, True])
-def test_the_qos_of_the_partition_goes_first_unless_the_jobs_own_goes_over_it(over_partition: bool) -> None:
+def test_the_qos_of_the_partition_goes_first_unless_the_jobs_own_goes_over_it(
+    over_partition: bool,
+) -> None:
     narrow = Qos(name="normal", limits=tres(Kind.MAX_TRES, cpu=1), over_partition=over_partition)
     wide = Qos(name="of the partition", limits=tres(Kind.MAX_TRES, cpu=100))
-    assert reason(asking(qos=narrow, partition_qos=wide)) == ("QOSMaxCpuPerJobLimit" if over_partition else None)
+    assert reason(asking(qos=narrow, partition_qos=wide)) == (
+        "QOSMaxCpuPerJobLimit" if over_partition else None
+    )
 
 
 def test_a_qos_that_is_also_the_partitions_is_looked_at_once() -> None:
@@ -118,11 +158,22 @@ def test_a_qos_that_is_also_the_partitions_is_looked_at_once() -> None:
 
 
 def test_a_limit_factor_stretches_the_limits_of_associations_on_tres_alone() -> None:
-    limits = Limits(tres={Kind.GRP_TRES: {"cpu": 5}, Kind.MAX_TRES: {"cpu": 5}, Kind.MAX_TRES_MINS: {"cpu": 299}})
+    limits = Limits(
+        tres={
+            Kind.GRP_TRES: {"cpu": 5},
+            Kind.MAX_TRES: {"cpu": 5},
+            Kind.MAX_TRES_MINS: {"cpu": 299},
+        }
+    )
     assert reason(asking(chain=chain(user=limits))) == "AssocGrpCpuLimit"
     stretched = Qos(name="normal", limit_factor=2.0)
-    assert reason(asking(chain=chain(user=limits), qos=stretched)) == "AssocMaxCpuMinutesPerJobLimit"
-    assert reason(asking(chain=chain(user=limits), qos=Qos(name="normal", limit_factor=0.0))) == "AssocGrpCpuLimit"
+    assert (
+        reason(asking(chain=chain(user=limits), qos=stretched)) == "AssocMaxCpuMinutesPerJobLimit"
+    )
+    assert (
+        reason(asking(chain=chain(user=limits), qos=Qos(name="normal", limit_factor=0.0)))
+        == "AssocGrpCpuLimit"
+    )
 
 
 def test_jobs_and_wall_time_are_looked_at_before_nodes_are() -> None:
@@ -131,7 +182,11 @@ def test_jobs_and_wall_time_are_looked_at_before_nodes_are() -> None:
     first, then = before_nodes(job, LIMITS), after_nodes(job, LIMITS)
     assert first is not None
     assert then is not None
-    assert (first.reason, then.reason, reason(job)) == ("AssocMaxJobsLimit", "AssocMaxCpuPerJobLimit", "AssocMaxJobsLimit")
+    assert (first.reason, then.reason, reason(job)) == (
+        "AssocMaxJobsLimit",
+        "AssocMaxCpuPerJobLimit",
+        "AssocMaxJobsLimit",
+    )
 
 
 def test_nothing_holds_where_limits_are_not_enforced() -> None:
@@ -164,7 +219,14 @@ def test_when_the_budget_is_used_up_running_jobs_end_unless_safe() -> None:
     assert (held.name, held.limit, held.used) == (ACCOUNT, 1_000, 1_000)
     assert ending(asking(chain=links), 5, SAFE) is None
     assert ending(asking({"node": 1}, chain=links), 5, LIMITS) is None
-    assert ending(asking(chain=chain(account=BUDGET, of_account=Used(seconds={"cpu": 59_999.0}))), 5, LIMITS) is None
+    assert (
+        ending(
+            asking(chain=chain(account=BUDGET, of_account=Used(seconds={"cpu": 59_999.0}))),
+            5,
+            LIMITS,
+        )
+        is None
+    )
 
 
 def test_root_ends_nothing_though_it_holds() -> None:
@@ -177,14 +239,18 @@ def test_root_ends_nothing_though_it_holds() -> None:
 def test_a_job_past_its_own_minutes_ends(minutes: int, ends: bool) -> None:
     job = asking(chain=chain(user=tres(Kind.MAX_TRES_MINS, cpu=300)))
     assert (ending(job, minutes, LIMITS) is not None) is ends
-    assert ending(asking(chain=chain(account=tres(Kind.MAX_TRES_MINS, cpu=300))), 60, LIMITS) is None
+    assert (
+        ending(asking(chain=chain(account=tres(Kind.MAX_TRES_MINS, cpu=300))), 60, LIMITS) is None
+    )
 
 
 def test_wall_time_that_is_used_up_ends_jobs_and_a_qos_goes_first() -> None:
     spent, limits = Used(wall_seconds=6_000.0), Limits(wall={Kind.GRP_WALL: 100})
     assert ending(asking(chain=chain(account=limits, of_account=spent)), 1, LIMITS) is not None
     wide = Qos(name="normal", limits=Limits(wall={Kind.GRP_WALL: 1_000}))
-    assert ending(asking(chain=chain(account=limits, of_account=spent), qos=wide), 1, LIMITS) is None
+    assert (
+        ending(asking(chain=chain(account=limits, of_account=spent), qos=wide), 1, LIMITS) is None
+    )
     held = ending(asking(qos=Qos(name="normal", limits=limits, used=spent)), 1, LIMITS)
     assert held is not None
     assert held.owner == QOS

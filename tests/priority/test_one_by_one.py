@@ -39,11 +39,26 @@ def lives(draw: st.DrawFn) -> Life:
     qos = st.integers(-1, len(keeps) - 1)
     count = st.integers(0, 10_000)
     factor, billable = st.sampled_from([1.0, 0.0, 0.1, 2.5]), st.floats(0, 1_000)
-    one = st.tuples(st.integers(0, rows - 1), qos, qos, factor, st.integers(1, 30), billable, st.lists(count, min_size=TRES, max_size=TRES))
+    one = st.tuples(
+        st.integers(0, rows - 1),
+        qos,
+        qos,
+        factor,
+        st.integers(1, 30),
+        billable,
+        st.lists(count, min_size=TRES, max_size=TRES),
+    )
     steps = draw(st.lists(st.integers(1, 1_000), min_size=1, max_size=5))
     jobs = draw(st.lists(one, min_size=1, max_size=6))
     ticks = [NOON + sum(steps[: number + 1]) for number in range(len(steps))]
-    return Life(parent, keeps, jobs, ticks, draw(st.integers(0, len(jobs))), draw(st.sampled_from([0, 60, DAY, 7 * DAY])))
+    return Life(
+        parent,
+        keeps,
+        jobs,
+        ticks,
+        draw(st.integers(0, len(jobs))),
+        draw(st.sampled_from([0, 60, DAY, 7 * DAY])),
+    )
 
 
 @settings(max_examples=60)
@@ -54,13 +69,29 @@ def test_to_the_last_bit(life: Life) -> None:
         owner.parent = owners[above] if above >= 0 else None
     qos = [Owner(TRES, keeps=keeps) for keeps in life.keeps]
     works = [
-        Work(owners[who], qos[own] if own >= 0 else None, qos[other] if other >= 0 else None, factor, NOON, limit, units, alloc)
+        Work(
+            owners[who],
+            qos[own] if own >= 0 else None,
+            qos[other] if other >= 0 else None,
+            factor,
+            NOON,
+            limit,
+            units,
+            alloc,
+        )
         for who, own, other, factor, limit, units, alloc in life.jobs
     ]
-    who, own, other, factor, limit, units, alloc = (np.array(column) for column in zip(*life.jobs, strict=True))
+    who, own, other, factor, limit, units, alloc = (
+        np.array(column) for column in zip(*life.jobs, strict=True)
+    )
     start = np.full(len(works), NOON)
-    jobs = Jobs(who, own, other, factor, start, np.zeros_like(start), limit, units, alloc.astype(np.uint64))
-    payers, rules = Payers(np.array(life.parent), np.array(life.keeps, bool)), Rules(fading(life.half_life, Reset.NONE))
+    jobs = Jobs(
+        who, own, other, factor, start, np.zeros_like(start), limit, units, alloc.astype(np.uint64)
+    )
+    payers, rules = (
+        Payers(np.array(life.parent), np.array(life.keeps, bool)),
+        Rules(fading(life.half_life, Reset.NONE)),
+    )
 
     for work in works:
         begin(work)

@@ -14,7 +14,9 @@ def test_lists_fade_as_tables_do() -> None:
     books = usage.tick(unused(payers, usage.TRES), jobs, payers)
     faded = usage.tick(books, jobs.only(np.zeros(5, bool)), payers).associations
     before = books.associations
-    tres, raw, wall = usage.plainly(before.tres.astype(float).tolist(), before.raw.tolist(), before.wall.tolist())
+    tres, raw, wall = usage.plainly(
+        before.tres.astype(float).tolist(), before.raw.tolist(), before.wall.tolist()
+    )
     assert before.raw[0] > 0
     assert raw == pytest.approx(faded.raw.astype(float).tolist())
     assert wall == pytest.approx(faded.wall.tolist())

@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fairbank.priority.multifactor.composing import Pairs, Terms, pair_priorities, priorities, shown, weighted
+from fairbank.priority.multifactor.composing import (
+    Pairs,
+    Terms,
+    pair_priorities,
+    priorities,
+    shown,
+    weighted,
+)
 from fairbank.priority.multifactor.pending import NO_QOS, Pending, pending, scale
 from fairbank.priority.multifactor.settings import Settings, Weights
 from tests.priority.cluster import NOW
@@ -19,7 +26,11 @@ CLUSTER = scale(
     partition_factors=[1, 1, 1, 10],
     qos_priorities=[0, 100],
     association_max=100,
-    totals={"cpu": [384, 96, 128, 128], "mem": [786_432, 1_024_000, 262_144, 262_144], "gres/gpu": [0, 8, 8, 0]},
+    totals={
+        "cpu": [384, 96, 128, 128],
+        "mem": [786_432, 1_024_000, 262_144, 262_144],
+        "gres/gpu": [0, 8, 8, 0],
+    },
 )
 SETTINGS = Settings(
     weights=Weights(
@@ -64,7 +75,11 @@ class Job(NamedTuple):
             partition=self.partition,
             qos=self.qos,
             # Of a job that takes nodes whole, its size counts their CPUs, and its TRES those that it asked for.
-            tres={"cpu": 6 if self.nodes == 6 else self.cpus, "mem": self.memory, "gres/gpu": self.gpus},
+            tres={
+                "cpu": 6 if self.nodes == 6 else self.cpus,
+                "mem": self.memory,
+                "gres/gpu": self.gpus,
+            },
         )
 
 
@@ -72,7 +87,9 @@ class Job(NamedTuple):
 RECORDED = {
     Job(1, 8, 8_000, 4, association=40, nice=100): "33631 0 0 200 33333 57 100 0 100 cpu=21,mem=20",
     Job(1, 40, 3_072, 2): "16961 0 0 0 16667 83 100 0 0 cpu=104,mem=8",
-    Job(2, 2, 2_000, 3, partition=GPU, gpus=8, association=100, qos=HIGH): "29726 0 0 500 25000 102 100 1000 0 cpu=21,mem=4,gres/gpu=3000",
+    Job(
+        2, 2, 2_000, 3, partition=GPU, gpus=8, association=100, qos=HIGH
+    ): "29726 0 0 500 25000 102 100 1000 0 cpu=21,mem=4,gres/gpu=3000",
     Job(1, 1, 1_000, 11, age=34): "91822 0 0 0 91667 51 100 0 0 cpu=3,mem=3",
     Job(1, 1, 131_072, 7, partition=LONG): "60392 0 0 0 58333 51 1000 0 0 cpu=8,mem=1000",
     Job(1, 1, 1_000, 6, site=-5_000): "45156 -5000 0 0 50000 51 100 0 0 cpu=3,mem=3",
@@ -81,7 +98,9 @@ RECORDED = {
 }
 
 
-@pytest.mark.parametrize(("job", "row"), RECORDED.items(), ids=[row.partition(" ")[0] for row in RECORDED.values()])
+@pytest.mark.parametrize(
+    ("job", "row"), RECORDED.items(), ids=[row.partition(" ")[0] for row in RECORDED.values()]
+)
 def test_each_cell_of_sprio(job: Job, row: str) -> None:
     columns = job.columns()
     assert cells(weighted(columns, CLUSTER, SETTINGS, NOW)) == row
@@ -98,6 +117,19 @@ def test_a_job_in_two_partitions() -> None:
 
 def cells(terms: Terms) -> str:
     """As sprio prints them, widths aside."""
-    plain = (terms.site, terms.age, terms.association, terms.fairshare, terms.job_size, terms.partition, terms.qos, terms.nice)
-    tres = ",".join(f"{name}={column[0]:.0f}" for name, column in zip(CLUSTER.tres, terms.tres, strict=True) if column[0])
+    plain = (
+        terms.site,
+        terms.age,
+        terms.association,
+        terms.fairshare,
+        terms.job_size,
+        terms.partition,
+        terms.qos,
+        terms.nice,
+    )
+    tres = ",".join(
+        f"{name}={column[0]:.0f}"
+        for name, column in zip(CLUSTER.tres, terms.tres, strict=True)
+        if column[0]
+    )
     return " ".join([f"{int(shown(terms)[0])}", *(f"{column[0]:.0f}" for column in plain), tres])

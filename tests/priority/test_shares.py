@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.shares import Communal, Holdings, Node, Pool, Share, core_tres, node_weights, raw_shares, requeue_weights, shares
+from fairbank.priority.shares import (
+    Communal,
+    Holdings,
+    Node,
+    Pool,
+    Share,
+    core_tres,
+    node_weights,
+    raw_shares,
+    requeue_weights,
+    shares,
+)
 from fairbank.values.slurm_numbers import SHARES_MAX
 from fairbank.values.tres import parse_weights
 from fairbank.values.trouble import Malformed
@@ -18,11 +29,16 @@ ONE = Fraction(1)
 BROADWELL = Node("b1", 32, ONE, 128 * GIB)
 ABU_DHABI = Node("a1", 64, Fraction(1, 4), 256 * GIB)
 SKYLAKE = Node("s1", 40, Fraction(6, 5), 192 * GIB)
-NODES = {node.name: node for node in (BROADWELL, ABU_DHABI, SKYLAKE, Node("b2", 32, ONE, 128 * GIB))}
+NODES = {
+    node.name: node for node in (BROADWELL, ABU_DHABI, SKYLAKE, Node("b2", 32, ONE, 128 * GIB))
+}
 
 
 def holdings(
-    *, public: tuple[Pool, ...] = (), labs: dict[str, tuple[str, ...]] | None = None, communal: tuple[Communal, ...] = ()
+    *,
+    public: tuple[Pool, ...] = (),
+    labs: dict[str, tuple[str, ...]] | None = None,
+    communal: tuple[Communal, ...] = (),
 ) -> Holdings:
     return Holdings(NODES, ("lab1", "lab2", "lab3"), public, labs or {}, communal)
 
@@ -40,12 +56,19 @@ def holdings(
         ("Intel Skylake", "19.92", "1.2"),
     ],
 )
-def test_a_core_charges_by_its_peak_beside_a_broadwells(chip: str, gigaflops: str, tres: str) -> None:
+def test_a_core_charges_by_its_peak_beside_a_broadwells(
+    chip: str, gigaflops: str, tres: str
+) -> None:
     assert core_tres(Fraction(gigaflops), Fraction("16.6")) == Fraction(tres), chip
 
 
 @pytest.mark.parametrize(
-    ("node", "written"), [(BROADWELL, "CPU=1.0,Mem=0.25G"), (ABU_DHABI, "CPU=0.25,Mem=0.0625G"), (SKYLAKE, "CPU=1.2,Mem=0.25G")]
+    ("node", "written"),
+    [
+        (BROADWELL, "CPU=1.0,Mem=0.25G"),
+        (ABU_DHABI, "CPU=0.25,Mem=0.0625G"),
+        (SKYLAKE, "CPU=1.2,Mem=0.25G"),
+    ],
 )
 def test_all_memory_of_a_node_costs_as_much_as_all_its_cores(node: Node, written: str) -> None:
     weights = node_weights(node)
@@ -57,7 +80,9 @@ def test_requeue_partitions_charge_half() -> None:
     assert requeue_weights(node_weights(BROADWELL)) == parse_weights("CPU=0.5,Mem=0.125G")
 
 
-@pytest.mark.parametrize("node", [Node("n", 0, ONE, GIB), Node("n", 1, ONE, 0), Node("n", 1, Fraction(-1), GIB)])
+@pytest.mark.parametrize(
+    "node", [Node("n", 0, ONE, GIB), Node("n", 1, ONE, 0), Node("n", 1, Fraction(-1), GIB)]
+)
 def test_a_node_without_cores_or_memory_is_named(node: Node) -> None:
     with pytest.raises(Malformed, match="node n has no cores or no memory"):
         node_weights(node)
@@ -65,7 +90,9 @@ def test_a_node_without_cores_or_memory_is_named(node: Node) -> None:
         shares(Holdings({"n": node}, ("lab1",), labs={"lab1": ("n",)}))
 
 
-@pytest.mark.parametrize(("peak", "reference"), [(Fraction(0), ONE), (ONE, Fraction(0)), (Fraction(-1), Fraction(-1))])
+@pytest.mark.parametrize(
+    ("peak", "reference"), [(Fraction(0), ONE), (ONE, Fraction(0)), (Fraction(-1), Fraction(-1))]
+)
 def test_peaks_are_more_than_0(peak: Fraction, reference: Fraction) -> None:
     with pytest.raises(Malformed, match="peak FLOPs"):
         core_tres(peak, reference)
@@ -77,7 +104,10 @@ def test_peaks_are_more_than_0(peak: Fraction, reference: Fraction) -> None:
 def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
     found = shares(
         holdings(
-            public=(Pool("shared", ("a1",)), Pool("serial_requeue", ("a1", "b1", "b2", "s1"), requeues=True)),
+            public=(
+                Pool("shared", ("a1",)),
+                Pool("serial_requeue", ("a1", "b1", "b2", "s1"), requeues=True),
+            ),
             labs={"lab1": ("b1",)},
             communal=(Communal("school", ("s1",), {"lab1": ONE, "lab3": Fraction(3)}),),
         )
@@ -88,7 +118,10 @@ def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
         "lab2": Share(gratis),
         "lab3": Share(gratis, Fraction(0), Fraction(36)),
     }
-    assert sum(share.total for share in found.values()) == ABU_DHABI.tres + BROADWELL.tres + SKYLAKE.tres
+    assert (
+        sum(share.total for share in found.values())
+        == ABU_DHABI.tres + BROADWELL.tres + SKYLAKE.tres
+    )
     assert raw_shares(found) == {"lab1": 49, "lab2": 5, "lab3": 41}
 
 
@@ -98,7 +131,9 @@ def test_a_node_in_two_public_partitions_counts_once() -> None:
 
 
 def test_labs_divide_what_they_bought_at_their_discretion() -> None:
-    bought = Communal("dept", ("b1",), {"lab1": Fraction(1, 2), "lab2": Fraction(3, 2), "lab3": Fraction(0)})
+    bought = Communal(
+        "dept", ("b1",), {"lab1": Fraction(1, 2), "lab2": Fraction(3, 2), "lab3": Fraction(0)}
+    )
     assert [share.communal for share in shares(holdings(communal=(bought,))).values()] == [8, 24, 0]
 
 
@@ -110,9 +145,17 @@ def test_labs_divide_what_they_bought_at_their_discretion() -> None:
         (holdings(public=(Pool("shared", ("b9",)),)), "no node 'b9'", "public"),
         (holdings(labs={"lab9": ("b1",)}), "no account 'lab9'", "labs"),
         (holdings(labs={"lab1": ("b1", "b1")}), "node b1 is named twice", "labs.lab1"),
-        (holdings(communal=(Communal("dept", ("b1",), {"lab9": ONE}),)), "no account 'lab9'", "communal.dept"),
+        (
+            holdings(communal=(Communal("dept", ("b1",), {"lab9": ONE}),)),
+            "no account 'lab9'",
+            "communal.dept",
+        ),
         (holdings(communal=(Communal("dept", ("b1",), {}),)), "the parts of dept", "communal.dept"),
-        (holdings(communal=(Communal("dept", ("b1",), {"lab1": Fraction(2), "lab2": -ONE}),)), "the parts of dept", "communal.dept"),
+        (
+            holdings(communal=(Communal("dept", ("b1",), {"lab1": Fraction(2), "lab2": -ONE}),)),
+            "the parts of dept",
+            "communal.dept",
+        ),
     ],
 )
 def test_what_cannot_be_shared_is_named(held: Holdings, said: str, field: str) -> None:
@@ -129,7 +172,14 @@ def test_more_shares_than_slurm_counts_are_refused() -> None:
 
 
 def test_a_small_share_is_not_rounded_away_and_equal_labs_stay_equal() -> None:
-    found = raw_shares({"a": Share(Fraction(1, 5)), "b": Share(), "c": Share(Fraction(5, 2)), "d": Share(lab=Fraction(5, 2))})
+    found = raw_shares(
+        {
+            "a": Share(Fraction(1, 5)),
+            "b": Share(),
+            "c": Share(Fraction(5, 2)),
+            "d": Share(lab=Fraction(5, 2)),
+        }
+    )
     assert found == {"a": 1, "b": 0, "c": 3, "d": 3}
 
 
@@ -137,7 +187,9 @@ cores = st.fractions(0, 10_000, max_denominator=1_000)
 
 
 @given(cores, cores)
-def test_whole_shares_are_within_one_of_the_exact_and_keep_their_order(one: Fraction, other: Fraction) -> None:
+def test_whole_shares_are_within_one_of_the_exact_and_keep_their_order(
+    one: Fraction, other: Fraction
+) -> None:
     whole = raw_shares({"one": Share(one), "other": Share(lab=other)})
     assert abs(whole["one"] - one) < 1
     assert (whole["one"] <= whole["other"]) if one <= other else (whole["one"] >= whole["other"])

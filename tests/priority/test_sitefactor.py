@@ -10,7 +10,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.priority.sitefactor import LINEAR, Power, Rule, Sigmoid, credit_factor, expiry_factor, in_slurm, power, scaled, sigmoid
+from fairbank.priority.sitefactor import (
+    LINEAR,
+    Power,
+    Rule,
+    Sigmoid,
+    credit_factor,
+    expiry_factor,
+    in_slurm,
+    power,
+    scaled,
+    sigmoid,
+)
 from fairbank.values.slurm_numbers import NICE_MAX
 from fairbank.values.trouble import Malformed
 
@@ -18,7 +29,11 @@ LAST_BITS = 1e-13  # of what a formula in doubles may differ by
 
 parts = st.floats(0, 1)
 exponents = st.floats(0.01, 100)
-steepnesses = st.floats(-1e9, 1e9) | st.floats(0, 100) | st.sampled_from([0.0, 5e-324, 1e-300, 1e-18, 1e-10, 1e308])
+steepnesses = (
+    st.floats(-1e9, 1e9)
+    | st.floats(0, 100)
+    | st.sampled_from([0.0, 5e-324, 1e-300, 1e-18, 1e-10, 1e308])
+)
 midpoints = parts | st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1.0, -1e308, 1e308])
 curves = st.builds(Power, exponents) | st.builds(Sigmoid, steepnesses, midpoints)
 rules = st.builds(Rule, curves, curves)
@@ -26,12 +41,18 @@ rules = st.builds(Rule, curves, curves)
 # ---------------------------------------------------------------- the two fractions
 
 
-@pytest.mark.parametrize(("deposited", "used", "factor"), [(100, 5, 0.95), (100, 95, 0.05), (100, 100, 0), (100, 130, 0), (0, 0, 0)])
+@pytest.mark.parametrize(
+    ("deposited", "used", "factor"),
+    [(100, 5, 0.95), (100, 95, 0.05), (100, 100, 0), (100, 130, 0), (0, 0, 0)],
+)
 def test_how_much_credit_is_left(deposited: int, used: int, factor: float) -> None:
     assert credit_factor(deposited, used) == factor
 
 
-@pytest.mark.parametrize(("left", "longest", "factor"), [(10, 100, 0.9), (100, 100, 0), (0, 100, 1), (-5, 100, 1), (0, 0, 0)])
+@pytest.mark.parametrize(
+    ("left", "longest", "factor"),
+    [(10, 100, 0.9), (100, 100, 0), (0, 100, 1), (-5, 100, 1), (0, 0, 0)],
+)
 def test_how_close_the_end_is(left: int, longest: int, factor: float) -> None:
     assert expiry_factor(left, longest) == factor
 
@@ -43,8 +64,14 @@ def test_many_allocations_are_asked_at_once() -> None:
 
 
 @given(deposited=st.integers(0, 2**63 - 1), used=st.integers(-(2**63), 2**63 - 1))
-def test_a_fraction_is_from_0_to_1_at_the_ends_of_what_is_counted(deposited: int, used: int) -> None:
-    exact = min(max(1 - Fraction(used, deposited), Fraction(0)), Fraction(1)) if deposited else Fraction(0)
+def test_a_fraction_is_from_0_to_1_at_the_ends_of_what_is_counted(
+    deposited: int, used: int
+) -> None:
+    exact = (
+        min(max(1 - Fraction(used, deposited), Fraction(0)), Fraction(1))
+        if deposited
+        else Fraction(0)
+    )
     assert 0 <= float(credit_factor(deposited, used)) <= 1
     assert float(credit_factor(deposited, used)) == pytest.approx(float(exact), abs=1e-15)
 
@@ -61,13 +88,21 @@ def test_the_power_rule_as_the_seed_tells_it() -> None:
 
 @given(credit=st.floats(1e-9, 1), expiry=st.floats(1e-9, 1), exponent=exponents)
 def test_one_exponent_is_the_same_for_both(credit: float, expiry: float, exponent: float) -> None:
-    assert Rule(Power(exponent), Power(exponent)).of(credit, expiry) == pytest.approx((credit * expiry) ** exponent, rel=1e-11, abs=1e-300)
+    assert Rule(Power(exponent), Power(exponent)).of(credit, expiry) == pytest.approx(
+        (credit * expiry) ** exponent, rel=1e-11, abs=1e-300
+    )
 
 
 @given(fraction=parts, steepness=st.floats(0.1, 100), midpoint=parts)
-def test_the_sigmoid_is_the_formula_of_the_seed(fraction: float, steepness: float, midpoint: float) -> None:
+def test_the_sigmoid_is_the_formula_of_the_seed(
+    fraction: float, steepness: float, midpoint: float
+) -> None:
     x, l, x0 = fraction, steepness, midpoint  # noqa: E741
-    seed = math.expm1(l * x) * (math.exp(l) + math.exp(l * x0)) / (math.expm1(l) * (math.exp(l * x) + math.exp(l * x0)))
+    seed = (
+        math.expm1(l * x)
+        * (math.exp(l) + math.exp(l * x0))
+        / (math.expm1(l) * (math.exp(l * x) + math.exp(l * x0)))
+    )
     assert float(sigmoid(x, l, x0)) == pytest.approx(seed, rel=1e-11)
 
 
@@ -80,7 +115,9 @@ def test_a_sigmoid_leads_from_0_to_1(steepness: float, midpoint: float) -> None:
 
 @given(curve=curves, one=parts, other=parts)
 @example(curve=Sigmoid(1e308, 0.5), one=0.5, other=0.5)
-def test_a_curve_rises_and_stays_from_0_to_1(curve: Power | Sigmoid, one: float, other: float) -> None:
+def test_a_curve_rises_and_stays_from_0_to_1(
+    curve: Power | Sigmoid, one: float, other: float
+) -> None:
     low, high = curve.of([min(one, other), max(one, other)]).tolist()
     assert 0 <= low <= high + LAST_BITS
     assert high <= 1
@@ -98,17 +135,29 @@ def test_a_curve_rises_all_the_way(curve: Power | Sigmoid) -> None:
 def test_a_sigmoid_without_steepness_is_the_straight_line(fraction: float, midpoint: float) -> None:
     assert sigmoid(fraction, 0, midpoint) == fraction
     assert sigmoid(fraction, 1e-9, midpoint) == pytest.approx(fraction, abs=1e-8)
-    assert sigmoid(fraction, 1, 0.5) == pytest.approx(fraction, abs=0.01), "the seed: l = 1 approximates a line of unit slope"
+    assert sigmoid(fraction, 1, 0.5) == pytest.approx(fraction, abs=0.01), (
+        "the seed: l = 1 approximates a line of unit slope"
+    )
 
 
 @given(fraction=parts, steepness=st.floats(0, 1e9), midpoint=midpoints)
-def test_a_negative_steepness_is_the_same_curve(fraction: float, steepness: float, midpoint: float) -> None:
+def test_a_negative_steepness_is_the_same_curve(
+    fraction: float, steepness: float, midpoint: float
+) -> None:
     assert sigmoid(fraction, -steepness, midpoint) == sigmoid(fraction, steepness, midpoint)
 
 
 @pytest.mark.parametrize("steepness", [1e5, 1e9, 1e300])
 def test_a_steep_sigmoid_is_a_step_at_its_midpoint(steepness: float) -> None:
-    assert sigmoid([0.0, 0.2, 0.299, 0.3, 0.301, 0.9, 1.0], steepness, 0.3).round(6).tolist() == [0, 0, 0, 0.5, 1, 1, 1]
+    assert sigmoid([0.0, 0.2, 0.299, 0.3, 0.301, 0.9, 1.0], steepness, 0.3).round(6).tolist() == [
+        0,
+        0,
+        0,
+        0.5,
+        1,
+        1,
+        1,
+    ]
 
 
 def test_figure_6_asks_for_credit_only_near_the_end() -> None:
@@ -142,7 +191,9 @@ def test_what_is_no_number_is_refused(number: float) -> None:
 
 
 @given(rule=rules, credit=parts, expiry=parts, more=parts)
-def test_more_credit_and_a_closer_end_never_lower_the_factor(rule: Rule, credit: float, expiry: float, more: float) -> None:
+def test_more_credit_and_a_closer_end_never_lower_the_factor(
+    rule: Rule, credit: float, expiry: float, more: float
+) -> None:
     factor = float(rule.of(credit, expiry))
     assert 0 <= factor <= 1
     assert rule.of(max(credit, more), expiry) >= factor - LAST_BITS
@@ -150,7 +201,9 @@ def test_more_credit_and_a_closer_end_never_lower_the_factor(rule: Rule, credit:
 
 
 @given(rule=rules, fraction=parts)
-def test_nothing_left_is_worth_nothing_and_all_of_both_is_worth_all(rule: Rule, fraction: float) -> None:
+def test_nothing_left_is_worth_nothing_and_all_of_both_is_worth_all(
+    rule: Rule, fraction: float
+) -> None:
     assert rule.of(0.0, fraction) == 0
     assert rule.of(fraction, 0.0) == 0
     assert rule.of(1.0, 1.0) == 1
@@ -167,15 +220,31 @@ def test_equal_curves_weigh_both_alike(curve: Power | Sigmoid, one: float, other
 credits, days = st.integers(0, 9_999), st.integers(0, 999)
 
 
-@given(deposited=credits.filter(bool), used=credits, longest=days.filter(bool), left=days, weight=st.integers(0, 10**6))
+@given(
+    deposited=credits.filter(bool),
+    used=credits,
+    longest=days.filter(bool),
+    left=days,
+    weight=st.integers(0, 10**6),
+)
 @example(deposited=100, used=5, longest=10, left=3, weight=1_000)  # 664.9999999999999 in doubles
-def test_the_linear_rule_is_exact(deposited: int, used: int, longest: int, left: int, weight: int) -> None:
-    exact = Fraction(max(deposited - used, 0), deposited) * Fraction(max(longest - left, 0), longest) * weight
-    assert scaled(LINEAR.of(credit_factor(deposited, used), expiry_factor(left, longest)), weight) == int(exact)
+def test_the_linear_rule_is_exact(
+    deposited: int, used: int, longest: int, left: int, weight: int
+) -> None:
+    exact = (
+        Fraction(max(deposited - used, 0), deposited)
+        * Fraction(max(longest - left, 0), longest)
+        * weight
+    )
+    assert scaled(
+        LINEAR.of(credit_factor(deposited, used), expiry_factor(left, longest)), weight
+    ) == int(exact)
 
 
 @given(factor=parts, more=parts, weight=st.integers(0, NICE_MAX))
-def test_a_value_is_from_0_to_the_weight_and_in_the_order_of_the_factors(factor: float, more: float, weight: int) -> None:
+def test_a_value_is_from_0_to_the_weight_and_in_the_order_of_the_factors(
+    factor: float, more: float, weight: int
+) -> None:
     low, high = scaled([min(factor, more), max(factor, more)], weight).tolist()
     assert 0 <= low <= high <= weight
     assert scaled([0.0, 1.0], weight).tolist() == [0, weight]
@@ -193,4 +262,9 @@ def test_a_weight_that_slurm_does_not_take_is_refused(weight: int) -> None:
 
 
 def test_slurm_keeps_values_above_its_middle() -> None:
-    assert in_slurm([0, 1_000, -1, NICE_MAX + 5]).tolist() == [2**31, 2**31 + 1_000, 2**31 - 1, 2**31 + NICE_MAX]
+    assert in_slurm([0, 1_000, -1, NICE_MAX + 5]).tolist() == [
+        2**31,
+        2**31 + 1_000,
+        2**31 - 1,
+        2**31 + NICE_MAX,
+    ]

@@ -34,7 +34,11 @@ def refused(job: Asking, tasks: int = 1, enforced: Enforced = LIMITS) -> str | N
 )
 def test_a_qos_takes_so_many_and_no_more(kind: Kind, expected: str) -> None:
     busy = Used(submitted=4)
-    job = asking(qos=Qos(name="normal", limits=Limits(jobs={kind: 6}), used=busy, of_user=busy, of_account=busy))
+    job = asking(
+        qos=Qos(
+            name="normal", limits=Limits(jobs={kind: 6}), used=busy, of_user=busy, of_account=busy
+        )
+    )
     assert (refused(job, 2), refused(job, 3)) == (None, expected)
     assert holding(job, LIMITS) is None
     assert refused(job, 3, Enforced(limits=False)) is None
@@ -51,7 +55,9 @@ def test_a_qos_takes_so_many_and_no_more(kind: Kind, expected: str) -> None:
 )
 def test_so_do_associations(kind: Kind, where: str, expected: str | None) -> None:
     limits, busy = {where: Limits(jobs={kind: 5})}, Used(submitted=5)
-    links = chain(limits.get("user", Limits()), limits.get("account", Limits()), used=busy, of_account=busy)
+    links = chain(
+        limits.get("user", Limits()), limits.get("account", Limits()), used=busy, of_account=busy
+    )
     assert refused(asking(chain=links, qos=LENIENT)) == expected
 
 
@@ -77,13 +83,18 @@ NEVER = [
 
 
 @pytest.mark.parametrize(("limits", "expected"), NEVER, ids=[expected for _, expected in NEVER])
-def test_what_can_never_start_is_refused_where_the_qos_denies_it(limits: Limits, expected: str) -> None:
+def test_what_can_never_start_is_refused_where_the_qos_denies_it(
+    limits: Limits, expected: str
+) -> None:
     by_association = chain(user=limits)
     assert refused(asking(chain=by_association, qos=LENIENT)) is None
     assert refused(asking(chain=by_association, qos=STRICT)) == f"Assoc{expected}"
     assert refused(asking(chain=by_association)) == f"Assoc{expected}"
     assert refused(asking(qos=Qos(name="normal", limits=limits))) is None
-    assert refused(asking(qos=Qos(name="normal", limits=limits, deny_on_limit=True))) == f"QOS{expected}"
+    assert (
+        refused(asking(qos=Qos(name="normal", limits=limits, deny_on_limit=True)))
+        == f"QOS{expected}"
+    )
     assert refused(asking({"cpu": 9, "node": 1}, limit_minutes=29, chain=by_association)) is None
 
 
@@ -102,13 +113,22 @@ def test_so_are_limits_that_only_a_qos_has(limits: Limits, expected: str) -> Non
 
 def test_what_others_use_refuses_nobody() -> None:
     busy = Used(counts={"cpu": 10}, seconds={"cpu": 6e9}, run_seconds={"cpu": 6_000_000})
-    limits = Limits(tres={kind: {"cpu": 300} for kind in (Kind.GRP_TRES, Kind.GRP_TRES_MINS, Kind.GRP_TRES_RUN_MINS)})
+    limits = Limits(
+        tres={
+            kind: {"cpu": 300}
+            for kind in (Kind.GRP_TRES, Kind.GRP_TRES_MINS, Kind.GRP_TRES_RUN_MINS)
+        }
+    )
     assert refused(asking(chain=chain(user=limits, used=busy))) is None
 
 
 @pytest.mark.parametrize("more", [{"limit_minutes": None}, {"time_overridden": True}])
 def test_limits_on_time_refuse_only_a_time_limit_of_the_jobs_own(more: dict[str, Any]) -> None:
-    links = chain(user=Limits(tres={Kind.MAX_TRES_MINS: {"cpu": 1}}, wall={Kind.MAX_WALL: 1, Kind.GRP_WALL: 1}))
+    links = chain(
+        user=Limits(
+            tres={Kind.MAX_TRES_MINS: {"cpu": 1}}, wall={Kind.MAX_WALL: 1, Kind.GRP_WALL: 1}
+        )
+    )
     assert refused(asking(chain=links)) is not None
     assert refused(asking(chain=links, **more)) is None
 
@@ -116,4 +136,6 @@ def test_limits_on_time_refuse_only_a_time_limit_of_the_jobs_own(more: dict[str,
 def test_the_qos_of_the_partition_denies_too() -> None:
     links = chain(user=tres(Kind.MAX_TRES, cpu=1))
     denying = Qos(name="of the partition", deny_on_limit=True)
-    assert refused(asking(chain=links, qos=LENIENT, partition_qos=denying)) == "AssocMaxCpuPerJobLimit"
+    assert (
+        refused(asking(chain=links, qos=LENIENT, partition_qos=denying)) == "AssocMaxCpuPerJobLimit"
+    )

@@ -59,29 +59,37 @@ def test_four_cpus_for_three_ticks_and_then_three_idle_ones() -> None:
     books, running, seen = empty(), job(ALICE, NOON, cpus=4), []
     for number in range(1, 7):
         now = NOON + 300 * number
-        books = ticked(books, running if number <= 3 else NOBODY, PAYERS, WEEK, last=now - 300, now=now)
+        books = ticked(
+            books, running if number <= 3 else NOBODY, PAYERS, WEEK, last=now - 300, now=now
+        )
         seen.append(raw(books, ALICE))
     assert seen[:3] == [1199.5875706540696, 2398.7628537105134, 3597.525990868918]
-    assert seen[5] == pytest.approx(3593.817952352436, rel=2e-16)  # V10 took doubles all the way; Slurm's ledger is a long double
+    assert seen[5] == pytest.approx(
+        3593.817952352436, rel=2e-16
+    )  # V10 took doubles all the way; Slurm's ledger is a long double
 
 
 def test_a_short_job_is_charged_once_at_its_end() -> None:
-    books = ended(empty(), job(ALICE, NOON + 50, NOON + 150, cpus=8), PAYERS, WEEK, last=NOON, now=NOON + 150)
+    books = ended(
+        empty(), job(ALICE, NOON + 50, NOON + 150, cpus=8), PAYERS, WEEK, last=NOON, now=NOON + 150
+    )
     assert raw(books, ALICE) == 799.908338532358
 
 
 def test_an_idle_half_life_leaves_half_of_it() -> None:
     books = ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + 300)
-    assert raw(ticked(books, NOBODY, PAYERS, WEEK, last=NOON, now=NOON + 7 * DAY), ALICE) == pytest.approx(
-        300 * 0.5000733971527376, rel=1e-15
-    )
+    assert raw(
+        ticked(books, NOBODY, PAYERS, WEEK, last=NOON, now=NOON + 7 * DAY), ALICE
+    ) == pytest.approx(300 * 0.5000733971527376, rel=1e-15)
 
 
 def test_with_half_life_0_nothing_is_ever_lost() -> None:
     books, running = empty(), job(ALICE, NOON, cpus=4)
     for number in range(1, 7):
         now = NOON + 300 * number
-        books = ticked(books, running if number <= 3 else NOBODY, PAYERS, NEVER, last=now - 300, now=now)
+        books = ticked(
+            books, running if number <= 3 else NOBODY, PAYERS, NEVER, last=now - 300, now=now
+        )
     assert raw(books, ALICE) == 3600
 
 
@@ -95,14 +103,27 @@ def test_one_cpu_for_ever_comes_to_the_steady_state_of_ticks() -> None:
 
 
 def test_an_association_and_every_one_above_it_is_charged() -> None:
-    running = together(job(BOB, NOON, cpus=2), job(ALICE, NOON), job(CAROL, NOON, cpus=4), job(-1, NOON, cpus=9))
+    running = together(
+        job(BOB, NOON, cpus=2), job(ALICE, NOON), job(CAROL, NOON, cpus=4), job(-1, NOON, cpus=9)
+    )
     books = ticked(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
-    assert [raw(books, who) for who in (BOB, OPTICS, ALICE, PHYSICS, CAROL, CHEM, ROOT)] == [20, 20, 10, 30, 40, 40, 70]
+    assert [raw(books, who) for who in (BOB, OPTICS, ALICE, PHYSICS, CAROL, CHEM, ROOT)] == [
+        20,
+        20,
+        10,
+        30,
+        40,
+        40,
+        70,
+    ]
     assert books.associations.wall.tolist() == [30, 20, 10, 10, 10, 10, 10]
 
 
 def test_the_qos_and_the_partitions_other_qos_are_charged_by_the_jobs_own_factor() -> None:
-    running = together(job(ALICE, NOON, qos=NORMAL, partition_qos=STANDBY, factor=0.5), job(ALICE, NOON, qos=NORMAL, partition_qos=NORMAL))
+    running = together(
+        job(ALICE, NOON, qos=NORMAL, partition_qos=STANDBY, factor=0.5),
+        job(ALICE, NOON, qos=NORMAL, partition_qos=NORMAL),
+    )
     books = ticked(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
     assert books.qos.raw.tolist() == [15, 5, 0]
     assert raw(books, ALICE) == 15
@@ -123,7 +144,11 @@ def test_a_qos_with_no_decay_gets_the_plain_seconds_and_keeps_them() -> None:
 def test_v13_a_factor_of_2_charges_twice() -> None:
     running = job(ALICE, NOON, NOON + 600, cpus=10, qos=NORMAL, factor=2.0)
     books = ended(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 600)
-    assert (raw(books, ALICE), float(books.associations.tres[ALICE, CPU]), float(books.qos.raw[NORMAL])) == (12000, 12000, 12000)
+    assert (
+        raw(books, ALICE),
+        float(books.associations.tres[ALICE, CPU]),
+        float(books.qos.raw[NORMAL]),
+    ) == (12000, 12000, 12000)
 
 
 def test_a_factor_of_0_charges_nothing() -> None:
@@ -135,7 +160,9 @@ def test_a_factor_of_0_charges_nothing() -> None:
 
 
 def test_raw_usage_takes_the_fraction_that_the_billing_tres_loses() -> None:
-    books = ticked(empty(), job(ALICE, NOON, cpus=20, billable=1.25), PAYERS, NEVER, last=NOON, now=NOON + 100)
+    books = ticked(
+        empty(), job(ALICE, NOON, cpus=20, billable=1.25), PAYERS, NEVER, last=NOON, now=NOON + 100
+    )
     assert raw(books, ALICE) == 125
     assert [float(books.associations.tres[ALICE, each]) for each in (CPU, BILLING)] == [2000, 100]
     assert minutes(books.associations.tres)[ALICE, [CPU, BILLING]].tolist() == [33, 1]
@@ -159,15 +186,31 @@ def test_while_a_job_runs_within_its_limit_usage_and_the_rest_are_one_sum() -> N
     assert run_minutes(books, ROOT) == 60
     for now in (NOON + 300, NOON + 600, NOON + 900):
         books = ticked(books, running, PAYERS, NEVER, last=now - 300, now=now)
-        assert [raw(books, who) + int(books.associations.run_seconds[who, CPU]) for who in (BOB, OPTICS, PHYSICS, ROOT)] == [3600] * 4
+        assert [
+            raw(books, who) + int(books.associations.run_seconds[who, CPU])
+            for who in (BOB, OPTICS, PHYSICS, ROOT)
+        ] == [3600] * 4
 
 
 def test_at_the_end_the_rest_is_given_back() -> None:
     running = together(job(BOB, NOON, cpus=3, limit=20), job(ALICE, NOON, limit=20))
-    books = ticked(started(empty(), running, PAYERS, NEVER), running, PAYERS, NEVER, last=NOON, now=NOON + 300)
-    books = ended(books, job(BOB, NOON, NOON + 360, cpus=3, limit=20), PAYERS, NEVER, last=NOON + 300, now=NOON + 360)
+    books = ticked(
+        started(empty(), running, PAYERS, NEVER), running, PAYERS, NEVER, last=NOON, now=NOON + 300
+    )
+    books = ended(
+        books,
+        job(BOB, NOON, NOON + 360, cpus=3, limit=20),
+        PAYERS,
+        NEVER,
+        last=NOON + 300,
+        now=NOON + 360,
+    )
     assert raw(books, BOB) == 3 * 360
-    assert (run_minutes(books, BOB), run_minutes(books, ALICE), run_minutes(books, ROOT)) == (0, 15, 15)
+    assert (run_minutes(books, BOB), run_minutes(books, ALICE), run_minutes(books, ROOT)) == (
+        0,
+        15,
+        15,
+    )
 
 
 def test_a_job_over_its_limit_gives_nothing_more_back_and_is_charged_to_its_end() -> None:
@@ -177,9 +220,17 @@ def test_a_job_over_its_limit_gives_nothing_more_back_and_is_charged_to_its_end(
     seen = []
     for now in (NOON + 50, NOON + 100, NOON + 150):
         books = ticked(books, together(running, other), PAYERS, NEVER, last=now - 50, now=now)
-        seen.append((raw(books, ALICE), int(books.associations.run_seconds[ALICE, CPU]), int(books.associations.run_seconds[ROOT, CPU])))
+        seen.append(
+            (
+                raw(books, ALICE),
+                int(books.associations.run_seconds[ALICE, CPU]),
+                int(books.associations.run_seconds[ROOT, CPU]),
+            )
+        )
     assert seen == [(50, 10, 10 + 3550), (100, 0, 3500), (150, 0, 3450)]
-    books = ended(books, job(ALICE, NOON, NOON + 170, limit=1), PAYERS, NEVER, last=NOON + 150, now=NOON + 170)
+    books = ended(
+        books, job(ALICE, NOON, NOON + 170, limit=1), PAYERS, NEVER, last=NOON + 150, now=NOON + 170
+    )
     assert (raw(books, ALICE), int(books.associations.run_seconds[ROOT, CPU])) == (170, 3450)
 
 
@@ -201,9 +252,16 @@ def test_a_job_without_a_limit_sets_aside_all_the_minutes_slurm_counts() -> None
 
 def test_more_run_seconds_than_are_counted_name_the_row_and_the_remedy() -> None:
     with pytest.raises(Malformed, match=f"row {ALICE} would hold") as refused:
-        started(empty(), together(job(ALICE, NOON), job(ALICE, NOON, cpus=2**32, limit=UNLIMITED_MINUTES)), PAYERS, WEEK)
+        started(
+            empty(),
+            together(job(ALICE, NOON), job(ALICE, NOON, cpus=2**32, limit=UNLIMITED_MINUTES)),
+            PAYERS,
+            WEEK,
+        )
     assert refused.value.field == "time limit"
-    many = together(*[job(BOB, NOON, cpus=2**24, limit=UNLIMITED_MINUTES)] * 5)  # their sum in 64 bits would look small
+    many = together(
+        *[job(BOB, NOON, cpus=2**24, limit=UNLIMITED_MINUTES)] * 5
+    )  # their sum in 64 bits would look small
     with pytest.raises(Malformed, match=f"row {ROOT} would hold"):
         started(empty(), many, PAYERS, WEEK)
 
@@ -226,11 +284,18 @@ def test_a_second_tick_at_once_changes_nothing() -> None:
 def test_a_first_tick_charges_jobs_from_their_start() -> None:
     books = ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=0, now=NOON + 900)
     assert raw(books, ALICE) == 900
-    assert raw(ticked(books, NOBODY, PAYERS, WEEK, last=0, now=NOON + DAY), ALICE) == 900  # nobody knows how long it is to fade
+    assert (
+        raw(ticked(books, NOBODY, PAYERS, WEEK, last=0, now=NOON + DAY), ALICE) == 900
+    )  # nobody knows how long it is to fade
 
 
 def test_a_job_has_run_to_now_or_to_its_end() -> None:
-    jobs = together(job(ALICE, NOON), job(ALICE, NOON, NOON + 50), job(ALICE, NOON, NOON + 150), job(ALICE, NOON + 200))
+    jobs = together(
+        job(ALICE, NOON),
+        job(ALICE, NOON, NOON + 50),
+        job(ALICE, NOON, NOON + 150),
+        job(ALICE, NOON + 200),
+    )
     assert seconds_run(jobs, NOON + 10, NOON + 100).tolist() == [90, 40, 90, 0]
 
 

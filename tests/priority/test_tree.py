@@ -29,10 +29,26 @@ def refused(*rows: Association) -> Malformed:
     [
         ([], "no account is without a parent", "parent"),
         ([Association("chem", "dave")], "no account is without a parent", "parent"),
-        ([ROOT, Association("other")], "row 2 (account other): row 1 (account root) has no parent either", "parent"),
-        ([ROOT, Association("chem", parent="sciences")], "row 2 (account chem): there is no account sciences", "parent"),
-        ([ROOT, Association("chem", "dave")], "row 2 (account chem, user dave): there is no account chem", "account"),
-        ([ROOT, Association("", "dave")], "row 2 (account , user dave): there is no account", "account"),
+        (
+            [ROOT, Association("other")],
+            "row 2 (account other): row 1 (account root) has no parent either",
+            "parent",
+        ),
+        (
+            [ROOT, Association("chem", parent="sciences")],
+            "row 2 (account chem): there is no account sciences",
+            "parent",
+        ),
+        (
+            [ROOT, Association("chem", "dave")],
+            "row 2 (account chem, user dave): there is no account chem",
+            "account",
+        ),
+        (
+            [ROOT, Association("", "dave")],
+            "row 2 (account , user dave): there is no account",
+            "account",
+        ),
         (
             [ROOT, Association("root", partition="gpu", parent="root")],
             "row 2 (account root, partition gpu): an account is in no partition",
@@ -44,7 +60,12 @@ def refused(*rows: Association) -> Malformed:
             "parent",
         ),
         (
-            [ROOT, Association("root", "dave", "gpu"), Association("root", "dave"), Association("root", "dave", "gpu", shares=3)],
+            [
+                ROOT,
+                Association("root", "dave", "gpu"),
+                Association("root", "dave"),
+                Association("root", "dave", "gpu", shares=3),
+            ],
             "row 4 (account root, user dave, partition gpu): row 2 is the same association",
             "account",
         ),
@@ -53,14 +74,36 @@ def refused(*rows: Association) -> Malformed:
             "row 3 (account chem): row 2 is the same association",
             "account",
         ),
-        ([ROOT, Association("root", "dave", shares=-1)], "row 2 (account root, user dave): -1 are no shares", "shares"),
-        ([ROOT, Association("root", "dave", shares=ON_PARENT + 1)], "row 2 (account root, user dave): 2147483648 are no shares", "shares"),
-        ([ROOT, Association("root", "dave", shares=10**30)], f"row 2 (account root, user dave): {10**30} are no shares", "shares"),
-        ([ROOT, Association("root", "dave", shares=math.nan)], "row 2 (account root, user dave): nan are no shares", "shares"),  # type: ignore[arg-type]
-        ([ROOT, Association("root", "dave", shares=0.5)], "row 2 (account root, user dave): 0.5 are no shares", "shares"),  # type: ignore[arg-type]
+        (
+            [ROOT, Association("root", "dave", shares=-1)],
+            "row 2 (account root, user dave): -1 are no shares",
+            "shares",
+        ),
+        (
+            [ROOT, Association("root", "dave", shares=ON_PARENT + 1)],
+            "row 2 (account root, user dave): 2147483648 are no shares",
+            "shares",
+        ),
+        (
+            [ROOT, Association("root", "dave", shares=10**30)],
+            f"row 2 (account root, user dave): {10**30} are no shares",
+            "shares",
+        ),
+        (
+            [ROOT, Association("root", "dave", shares=math.nan)],  # type: ignore[arg-type]
+            "row 2 (account root, user dave): nan are no shares",
+            "shares",
+        ),
+        (
+            [ROOT, Association("root", "dave", shares=0.5)],  # type: ignore[arg-type]
+            "row 2 (account root, user dave): 0.5 are no shares",
+            "shares",
+        ),
     ],
 )
-def test_a_row_that_fits_nowhere_is_named(rows: list[Association], message: str, field: str) -> None:
+def test_a_row_that_fits_nowhere_is_named(
+    rows: list[Association], message: str, field: str
+) -> None:
     no = refused(*rows)
     assert (no.message, no.field) == (message, field)
 
@@ -74,27 +117,53 @@ def test_accounts_in_a_circle_are_shown() -> None:
         Association("c", parent="a"),
     ]
     assert refused(*rows).message == "row 3 (account a): it is above itself: a -> b -> c -> a"
-    assert refused(ROOT, Association("self", parent="self")).message == "row 2 (account self): it is above itself: self -> self"
+    assert (
+        refused(ROOT, Association("self", parent="self")).message
+        == "row 2 (account self): it is above itself: self -> self"
+    )
 
 
 def test_shares_may_be_so_many_that_slurm_can_still_add_them() -> None:
     siblings = [Association("root", name, shares=SHARES_MAX) for name in ("one", "two")]
-    tree = planted([ROOT, *siblings, Association("root", "three", shares=LEVEL_SHARES_MAX - 2 * SHARES_MAX)])
+    tree = planted(
+        [ROOT, *siblings, Association("root", "three", shares=LEVEL_SHARES_MAX - 2 * SHARES_MAX)]
+    )
     assert tree.shape.shares_below[0] == LEVEL_SHARES_MAX
-    no = refused(ROOT, *siblings, Association("root", "three", shares=LEVEL_SHARES_MAX - 2 * SHARES_MAX + 1))
-    assert (no.message, no.field) == ("row 1 (account root): those below it have 4294967296 shares together", "shares")
+    no = refused(
+        ROOT, *siblings, Association("root", "three", shares=LEVEL_SHARES_MAX - 2 * SHARES_MAX + 1)
+    )
+    assert (no.message, no.field) == (
+        "row 1 (account root): those below it have 4294967296 shares together",
+        "shares",
+    )
 
 
 def test_a_tree_is_as_deep_as_may_be_and_no_deeper() -> None:
-    line = [ROOT, *(Association(f"a{level}", parent=f"a{level - 1}" if level > 1 else "root") for level in range(1, DEPTH_MAX))]
+    line = [
+        ROOT,
+        *(
+            Association(f"a{level}", parent=f"a{level - 1}" if level > 1 else "root")
+            for level in range(1, DEPTH_MAX)
+        ),
+    ]
     tree = planted([*line, Association(line[-1].account, "deep")])
     assert fair_tree(tree, np.ones(len(tree.rows))).factor[-1] == 1
     rows = [*line, Association("last", parent=line[-1].account), Association("last", "deep")]
-    assert refused(*rows).message == f"row {len(rows)} (account last, user deep): {DEPTH_MAX + 1} levels below the root"
+    assert (
+        refused(*rows).message
+        == f"row {len(rows)} (account last, user deep): {DEPTH_MAX + 1} levels below the root"
+    )
 
 
 def test_rows_come_in_any_order() -> None:
-    tree = planted([Association("chem", "dave"), Association("chem", parent="sciences"), Association("sciences", parent="root"), ROOT])
+    tree = planted(
+        [
+            Association("chem", "dave"),
+            Association("chem", parent="sciences"),
+            Association("sciences", parent="root"),
+            ROOT,
+        ]
+    )
     assert tree.parent.tolist() == [1, 2, 3, -1]
     assert (tree.root, tree.is_user.tolist()) == (3, [True, False, False, False])
 
@@ -106,38 +175,73 @@ def test_the_root_alone_is_a_tree() -> None:
 
 def test_one_user_may_be_there_in_several_partitions() -> None:
     assert (
-        len(planted([ROOT, Association("root", "dave"), Association("root", "dave", "gpu"), Association("root", "dave", "cpu")]).rows) == 4
+        len(
+            planted(
+                [
+                    ROOT,
+                    Association("root", "dave"),
+                    Association("root", "dave", "gpu"),
+                    Association("root", "dave", "cpu"),
+                ]
+            ).rows
+        )
+        == 4
     )
 
 
 # --- usage ---
 
 CHEM = planted(
-    [ROOT, Association("chem", parent="root"), Association("chem", "dave"), Association("chem", "erin"), Association("root", "zoe")]
+    [
+        ROOT,
+        Association("chem", parent="root"),
+        Association("chem", "dave"),
+        Association("chem", "erin"),
+        Association("root", "zoe"),
+    ]
 )
 
 
 def test_usage_is_summed_up_the_real_parents() -> None:
     assert summed(CHEM, [0, 0, 10, 20, 5]).tolist() == [35, 30, 10, 20, 5]
-    assert summed(CHEM, [0, 7, 10, 20, 5]).tolist() == [42, 37, 10, 20, 5]  # 7 by users that are gone
+    assert summed(CHEM, [0, 7, 10, 20, 5]).tolist() == [
+        42,
+        37,
+        10,
+        20,
+        5,
+    ]  # 7 by users that are gone
 
 
 @pytest.mark.skipif(not AS_ON_X86_64, reason="sums are those of another processor's long double")
 def test_usage_is_summed_row_by_row() -> None:
     """Sums of long doubles depend on the order: one and one are lost beside 2**64 one by one, but not together."""
     deep = planted(
-        [ROOT, Association("root", "first"), Association("a", parent="root"), Association("a", "second"), Association("root", "third")]
+        [
+            ROOT,
+            Association("root", "first"),
+            Association("a", parent="root"),
+            Association("a", "second"),
+            Association("root", "third"),
+        ]
     )
     one, large = np.longdouble(1), np.longdouble(2) ** 64
     assert summed(deep, np.array([0, one, 0, large, one]))[0] == (one + large) + one
-    assert summed(deep, np.array([0, one, 0, one, large]))[0] == (one + one) + large != (one + large) + one
+    assert (
+        summed(deep, np.array([0, one, 0, one, large]))[0]
+        == (one + one) + large
+        != (one + large) + one
+    )
 
 
 @pytest.mark.parametrize(("used", "told"), [(math.nan, "nan"), (math.inf, "inf"), (-1.0, "-1.0")])
 def test_what_is_no_usage_is_named(used: float, told: str) -> None:
     with pytest.raises(Malformed) as no:
         usage_of(CHEM, [0, 0, 1, used, 0])
-    assert (no.value.message, no.value.field) == (f"row 4 (account chem, user erin): {told} is no usage", "usage")
+    assert (no.value.message, no.value.field) == (
+        f"row 4 (account chem, user erin): {told} is no usage",
+        "usage",
+    )
 
 
 def test_each_row_has_its_usage() -> None:

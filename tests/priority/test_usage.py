@@ -8,15 +8,40 @@ import pytest
 from fairbank.priority.decay import Decay
 from fairbank.priority.lineage import DEPTH_MAX
 from fairbank.priority.ticks import Rules, started, ticked, unused
-from fairbank.priority.usage import Usage, copied, decayed, lines, minutes, nothing_used, rebuilt, reset, set_aside
+from fairbank.priority.usage import (
+    Usage,
+    copied,
+    decayed,
+    lines,
+    minutes,
+    nothing_used,
+    rebuilt,
+    reset,
+    set_aside,
+)
 from fairbank.values.trouble import Malformed
-from tests.priority.accounts import ALICE, BOB, CAROL, CHEM, NAMES, OPTICS, PARENT, PAYERS, PHYSICS, ROOT, job, together
+from tests.priority.accounts import (
+    ALICE,
+    BOB,
+    CAROL,
+    CHEM,
+    NAMES,
+    OPTICS,
+    PARENT,
+    PAYERS,
+    PHYSICS,
+    ROOT,
+    job,
+    together,
+)
 
 NOON = 1_000_000_000
 
 
 def used() -> Usage:
-    jobs = together(job(BOB, NOON, cpus=3), job(ALICE, NOON, cpus=7), job(CAROL, NOON), job(BOB, NOON))
+    jobs = together(
+        job(BOB, NOON, cpus=3), job(ALICE, NOON, cpus=7), job(CAROL, NOON), job(BOB, NOON)
+    )
     rules = Rules(Decay())
     books = started(unused(PAYERS, len(NAMES)), jobs, PAYERS, rules)
     return ticked(books, jobs, PAYERS, rules, last=NOON, now=NOON + 123).associations
@@ -47,7 +72,9 @@ def test_parents_may_come_later() -> None:
 def test_a_line_as_deep_as_a_tree_may_be_is_charged_up_to_its_root() -> None:
     parent = np.arange(-1, DEPTH_MAX)
     assert len(lines(np.array([DEPTH_MAX]), parent).row) == DEPTH_MAX + 1
-    with pytest.raises(Malformed, match=f"row {DEPTH_MAX + 1}: {DEPTH_MAX} parents above it and no root"):
+    with pytest.raises(
+        Malformed, match=f"row {DEPTH_MAX + 1}: {DEPTH_MAX} parents above it and no root"
+    ):
         lines(np.array([DEPTH_MAX + 1]), np.arange(-1, DEPTH_MAX + 1))
 
 
@@ -62,7 +89,11 @@ def test_a_reset_leaves_only_what_running_jobs_may_use() -> None:
     before = used()
     after = reset(before)
     assert not any(figure.any() for figure in (after.raw, after.tres, after.wall))
-    assert after.run_seconds.tolist() == before.run_seconds.tolist() != reset(nothing_used(7, len(NAMES))).run_seconds.tolist()
+    assert (
+        after.run_seconds.tolist()
+        == before.run_seconds.tolist()
+        != reset(nothing_used(7, len(NAMES))).run_seconds.tolist()
+    )
 
 
 def test_usage_fades_as_a_long_double() -> None:
@@ -70,7 +101,10 @@ def test_usage_fades_as_a_long_double() -> None:
     usage.raw[:] = np.longdouble(1) / 3
     once = decayed(usage, 0.9996563088783914)
     assert once.raw[0] == np.longdouble(1) / 3 * np.longdouble(0.9996563088783914)
-    assert decayed(usage, 0.5, np.array([True, False])).raw.tolist() == [usage.raw[0], usage.raw[0] / 2]
+    assert decayed(usage, 0.5, np.array([True, False])).raw.tolist() == [
+        usage.raw[0],
+        usage.raw[0] / 2,
+    ]
     assert decayed(usage, 1.0).raw.tolist() == usage.raw.tolist()
 
 
@@ -93,7 +127,12 @@ def test_what_users_deleted_from_an_account_had_used_stays_with_it() -> None:
 
 
 def test_minutes_are_cut_off() -> None:
-    assert minutes(np.array([0, 59, 60, 2**64 - 1], np.uint64)).tolist() == [0, 0, 1, (2**64 - 1) // 60]
+    assert minutes(np.array([0, 59, 60, 2**64 - 1], np.uint64)).tolist() == [
+        0,
+        0,
+        1,
+        (2**64 - 1) // 60,
+    ]
     assert minutes(np.array([59.99, 30059.0, 60.0], np.longdouble)).tolist() == [0, 500, 1]
     assert minutes(np.array([1e300], np.longdouble))[0] >= 2**63
 

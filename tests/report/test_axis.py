@@ -30,7 +30,13 @@ def test_ticks_are_round_and_reach_the_highest_value(high: float, ticks: list[st
 
 @pytest.mark.parametrize(
     ("seconds", "name", "last"),
-    [(70, "minutes", "1"), (3 * HOUR, "hours", "3"), (3 * DAY, "hours", "70"), (10 * DAY, "days", "10"), (333 * DAY, "days", "300")],
+    [
+        (70, "minutes", "1"),
+        (3 * HOUR, "hours", "3"),
+        (3 * DAY, "hours", "70"),
+        (10 * DAY, "days", "10"),
+        (333 * DAY, "days", "300"),
+    ],
 )
 def test_time_is_told_in_the_unit_that_suits_it(seconds: float, name: str, last: str) -> None:
     axis = time(seconds, "since then")
@@ -40,7 +46,10 @@ def test_time_is_told_in_the_unit_that_suits_it(seconds: float, name: str, last:
     assert axis.high == seconds
 
 
-@pytest.mark.parametrize(("longest", "last"), [(0, "1 min"), (59, "1 min"), (HOUR, "1 h"), (2 * DAY, "4 days"), (10**9, "1,000 days")])
+@pytest.mark.parametrize(
+    ("longest", "last"),
+    [(0, "1 min"), (59, "1 min"), (HOUR, "1 h"), (2 * DAY, "4 days"), (10**9, "1,000 days")],
+)
 def test_lengths_of_time_have_names(longest: float, last: str) -> None:
     axis = lengths("wait", longest)
     assert told(axis)[-1] == last
@@ -58,7 +67,11 @@ def test_a_bent_axis_gives_room_to_the_short_ones() -> None:
 
 @pytest.mark.parametrize(
     ("high", "ticks"),
-    [(0, ["0", "1", "10"]), (11, ["0", "1", "10", "100"]), (16_099, ["0", "10", "100", "1,000", "10,000", "100,000"])],
+    [
+        (0, ["0", "1", "10"]),
+        (11, ["0", "1", "10", "100"]),
+        (16_099, ["0", "10", "100", "1,000", "10,000", "100,000"]),
+    ],
 )
 def test_numbers_of_things_go_by_powers_of_ten(high: float, ticks: list[str]) -> None:
     assert told(numbers("jobs", high)) == ticks

@@ -38,7 +38,9 @@ def test_a_plain_text_prints_on_one_line(said: str) -> None:
     assert plain(said).isprintable()
 
 
-@pytest.mark.parametrize(("said", "columns"), [("", 0), ("cpu", 3), ("化学", 4), ("ﾊﾝｶｸ", 4), ("e\u0301", 1), ("🧪", 2)])
+@pytest.mark.parametrize(
+    ("said", "columns"), [("", 0), ("cpu", 3), ("化学", 4), ("ﾊﾝｶｸ", 4), ("e\u0301", 1), ("🧪", 2)]
+)
 def test_width_is_what_a_terminal_takes(said: str, columns: int) -> None:
     assert width(said) == columns
 
@@ -82,7 +84,9 @@ def test_a_csv_line_reads_back_as_one_row(said: list[str]) -> None:
     cells = [plain(each) for each in said]
     line = ",".join(for_spreadsheet(each) for each in cells)
     (read,) = list(csv.reader(io.StringIO(line + "\n"))) or [[""]]
-    assert [each.removeprefix("'") for each in (read or [""])] == [each.removeprefix("'") for each in cells]
+    assert [each.removeprefix("'") for each in (read or [""])] == [
+        each.removeprefix("'") for each in cells
+    ]
     assert not any(each[:1] in "=@\t\r" for each in read if each)
 
 

@@ -10,7 +10,16 @@ from fairbank.report.confidence import interval, quantile
 
 
 @pytest.mark.parametrize(
-    ("freedom", "known"), [(1, 12.706), (9, 2.262), (30, 2.042), (31, 2.0395), (40, 2.0211), (100, 1.9840), (999, 1.9623)]
+    ("freedom", "known"),
+    [
+        (1, 12.706),
+        (9, 2.262),
+        (30, 2.042),
+        (31, 2.0395),
+        (40, 2.0211),
+        (100, 1.9840),
+        (999, 1.9623),
+    ],
 )
 def test_quantiles_are_those_of_the_tables(freedom: int, known: float) -> None:
     assert quantile(freedom) == pytest.approx(known, abs=6e-4)

@@ -14,14 +14,25 @@ PEAK = [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
 
 # No corner has exactly the level that is asked for.
 grids = st.integers(2, 6).flatmap(
-    lambda wide: st.lists(st.lists(st.sampled_from([-3.0, -1.0, 0.0, 1.0, 2.0]), min_size=wide, max_size=wide), min_size=2, max_size=6)
+    lambda wide: st.lists(
+        st.lists(st.sampled_from([-3.0, -1.0, 0.0, 1.0, 2.0]), min_size=wide, max_size=wide),
+        min_size=2,
+        max_size=6,
+    )
 )
 LEVEL = 0.5
 
 
 def area(outlines: list[list[Position]]) -> float:
     """What they enclose; an outline that runs the other way takes away."""
-    return abs(sum(a[0] * b[1] - b[0] * a[1] for line in outlines for a, b in zip(line, line[1:] + line[:1], strict=True)) / 2)
+    return abs(
+        sum(
+            a[0] * b[1] - b[0] * a[1]
+            for line in outlines
+            for a, b in zip(line, line[1:] + line[:1], strict=True)
+        )
+        / 2
+    )
 
 
 def test_a_slope_is_crossed_by_one_straight_line_from_border_to_border() -> None:
@@ -45,8 +56,13 @@ def test_where_all_is_below_or_above_there_is_no_line() -> None:
 
 def test_two_peaks_that_meet_at_a_corner_are_joined_where_the_middle_is_high() -> None:
     low, high = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.4], [0.4, 1.0]]
-    assert sorted(sorted(line) for line in lines(low, 0.6)) == [[(0, 0.4), (0.4, 0)], [(0.6, 1), (1, 0.6)]]
-    joined = sorted(sorted((round(x, 3), round(y, 3)) for x, y in line) for line in lines(high, 0.6))
+    assert sorted(sorted(line) for line in lines(low, 0.6)) == [
+        [(0, 0.4), (0.4, 0)],
+        [(0.6, 1), (1, 0.6)],
+    ]
+    joined = sorted(
+        sorted((round(x, 3), round(y, 3)) for x, y in line) for line in lines(high, 0.6)
+    )
     assert joined == [[(0, 0.667), (0.333, 1)], [(0.667, 0), (1, 0.333)]]
 
 
@@ -58,13 +74,19 @@ def test_a_region_ends_at_the_border() -> None:
 
 
 @given(grid=grids)
-def test_every_line_runs_where_the_grid_has_its_value_and_ends_only_at_the_border(grid: list[list[float]]) -> None:
+def test_every_line_runs_where_the_grid_has_its_value_and_ends_only_at_the_border(
+    grid: list[list[float]],
+) -> None:
     right, bottom = len(grid[0]) - 1, len(grid) - 1
     for line in lines(grid, LEVEL):
         for x, y in line:
             column, row = int(x), int(y)
-            after = grid[row][min(column + 1, right)] if x % 1 else grid[min(row + 1, bottom)][column]
-            assert grid[row][column] + (after - grid[row][column]) * (x % 1 or y % 1) == pytest.approx(LEVEL)
+            after = (
+                grid[row][min(column + 1, right)] if x % 1 else grid[min(row + 1, bottom)][column]
+            )
+            assert grid[row][column] + (after - grid[row][column]) * (
+                x % 1 or y % 1
+            ) == pytest.approx(LEVEL)
         if line[0] != line[-1]:
             assert all(x in (0, right) or y in (0, bottom) for x, y in (line[0], line[-1]))
 
@@ -72,6 +94,14 @@ def test_every_line_runs_where_the_grid_has_its_value_and_ends_only_at_the_borde
 @given(grid=grids)
 def test_every_crossed_side_is_passed_once(grid: list[list[float]]) -> None:
     across = sum((a < LEVEL) != (b < LEVEL) for row in grid for a, b in pairwise(row))
-    down = sum((a < LEVEL) != (b < LEVEL) for one, two in pairwise(grid) for a, b in zip(one, two, strict=True))
-    passed = [point for line in lines(grid, LEVEL) for point in (line[:-1] if line[0] == line[-1] else line)]
+    down = sum(
+        (a < LEVEL) != (b < LEVEL)
+        for one, two in pairwise(grid)
+        for a, b in zip(one, two, strict=True)
+    )
+    passed = [
+        point
+        for line in lines(grid, LEVEL)
+        for point in (line[:-1] if line[0] == line[-1] else line)
+    ]
     assert len(passed) == len(set(passed)) == across + down

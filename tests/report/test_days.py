@@ -21,14 +21,18 @@ def texts(root: ElementTree.Element) -> list[str]:
     return [each.text or "" for each in root.iter(f"{SVG}text")]
 
 
-@pytest.mark.parametrize(("value", "place"), [(1, 0.5), (8, 1), (0.125, 0), (1e9, 1), (0, 0), (2, 4 / 6)])
+@pytest.mark.parametrize(
+    ("value", "place"), [(1, 0.5), (8, 1), (0.125, 0), (1e9, 1), (0, 0), (2, 4 / 6)]
+)
 def test_each_doubling_of_a_level_takes_the_same_room(value: float, place: float) -> None:
     assert LEVEL.place(value) == pytest.approx(place)
 
 
 def test_the_first_day_is_on_the_left_the_last_on_the_right() -> None:
     root = drawn(Curve("<bio>", [(20_000, 0.5), (20_001, 1.0), (20_002, 0.25)]))
-    lines = [each.get("d", "") for each in root.iter(f"{SVG}path") if each.get("stroke-width") == "2"]
+    lines = [
+        each.get("d", "") for each in root.iter(f"{SVG}path") if each.get("stroke-width") == "2"
+    ]
     line = next(each for each in lines if each.count("L") == 2)
     found = [(float(x), float(y)) for x, y in re.findall(r"([-\d.]+),([-\d.]+)", line)]
     assert [x for x, _ in found] == [LEFT, LEFT + WIDE / 2, LEFT + WIDE]
@@ -49,7 +53,9 @@ def test_days_are_named_once() -> None:
 
 
 def test_long_names_are_cut_where_the_picture_ends() -> None:
-    told = texts(drawn(Curve("somebody_with_a_long_name in quantum_and_statistics", [(20_000, 0.5)])))
+    told = texts(
+        drawn(Curve("somebody_with_a_long_name in quantum_and_statistics", [(20_000, 0.5)]))
+    )
     assert "somebody_with_a_long_na\u2026" in told
 
 

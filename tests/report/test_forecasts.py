@@ -65,7 +65,13 @@ def test_what_is_taken_for_granted() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0.0, "a minute"), (60, "1 minute"), (5_400, "1.5 hours"), (13.6 * DAY, "14 days"), (1_234 * DAY, "1234 days")],
+    [
+        (0.0, "a minute"),
+        (60, "1 minute"),
+        (5_400, "1.5 hours"),
+        (13.6 * DAY, "14 days"),
+        (1_234 * DAY, "1234 days"),
+    ],
 )
 def test_lengths_of_time(seconds: float, shown: str) -> None:
     assert span(seconds) == shown

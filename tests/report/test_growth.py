@@ -19,11 +19,17 @@ def texts(picture: Picture) -> list[str]:
 
 
 def test_what_is_linear_is_straight() -> None:
-    (curve,) = (mark for mark in drawn(LINEAR).marks if isinstance(mark, Path) and len(mark.lines[0]) == 3)
+    (curve,) = (
+        mark for mark in drawn(LINEAR).marks if isinstance(mark, Path) and len(mark.lines[0]) == 3
+    )
     (first, second, last) = curve.lines[0]
     assert (first[0], last[0]) == pytest.approx((LEFT, LEFT + WIDE))
-    assert (second[1] - first[1]) / (second[0] - first[0]) == pytest.approx((last[1] - first[1]) / (last[0] - first[0]))
-    assert first[1] == pytest.approx(TOP + HIGH * (1 - 0.30103 / 4), abs=0.01), "0.2 is three tenths of the way from 0.1 to 1"
+    assert (second[1] - first[1]) / (second[0] - first[0]) == pytest.approx(
+        (last[1] - first[1]) / (last[0] - first[0])
+    )
+    assert first[1] == pytest.approx(TOP + HIGH * (1 - 0.30103 / 4), abs=0.01), (
+        "0.2 is three tenths of the way from 0.1 to 1"
+    )
 
 
 def test_what_was_measured_is_a_dot() -> None:
@@ -31,7 +37,19 @@ def test_what_was_measured_is_a_dot() -> None:
 
 
 def test_the_powers_of_ten_are_named() -> None:
-    assert {"1,000", "10,000", "100,000", "1,000,000", "0.1", "1", "10", "100", "jobs", "ms", "linear"} <= set(texts(drawn(LINEAR)))
+    assert {
+        "1,000",
+        "10,000",
+        "100,000",
+        "1,000,000",
+        "0.1",
+        "1",
+        "10",
+        "100",
+        "jobs",
+        "ms",
+        "linear",
+    } <= set(texts(drawn(LINEAR)))
 
 
 def test_curves_of_one_size_have_room_too() -> None:

@@ -10,11 +10,16 @@ from fairbank.report.columns import Look
 from fairbank.report.pace import Course, Outlook, about, outlook, say
 from fairbank.values.time import DAY, parse_instant
 
-JULY, NEXT_JULY, NOW = (parse_instant(said) for said in ("2026-07-01T04:00Z", "2027-07-01T04:00Z", "2026-11-21T12:30:12Z"))
+JULY, NEXT_JULY, NOW = (
+    parse_instant(said)
+    for said in ("2026-07-01T04:00Z", "2027-07-01T04:00Z", "2026-11-21T12:30:12Z")
+)
 LOOK = Look(separators=True)
 
 
-def seen(granted: int, used: int, now: int = NOW, start: int = JULY, end: int = NEXT_JULY) -> Outlook:
+def seen(
+    granted: int, used: int, now: int = NOW, start: int = JULY, end: int = NEXT_JULY
+) -> Outlook:
     """In SU, as people tell it."""
     return outlook(granted * 60, used * 60, start, end, now)
 
@@ -45,11 +50,16 @@ def test_much_that_will_expire_is_told_in_the_second_half() -> None:
     assert seen(12_000, 310, now=JULY + 100 * DAY).course is Course.LASTS
     assert seen(12_000, 310, now=JULY + 300 * DAY).course is Course.UNUSED
     assert say(seen(12_000, 310, now=JULY + 300 * DAY), LOOK) == "! 11,600 will expire unused"
-    assert say(seen(12_000, 310, now=JULY + 300 * DAY), LOOK._replace(short=True)) == "! 11,600 lost"
+    assert (
+        say(seen(12_000, 310, now=JULY + 300 * DAY), LOOK._replace(short=True)) == "! 11,600 lost"
+    )
     assert seen(12_000, 9_000, now=JULY + 300 * DAY).course is Course.LASTS
 
 
-@pytest.mark.parametrize(("minutes", "told"), [(59, "0.98"), (599, "9.98"), (660, "11"), (60 * 7_729, "7,720"), (60 * 99_999, "99,900")])
+@pytest.mark.parametrize(
+    ("minutes", "told"),
+    [(59, "0.98"), (599, "9.98"), (660, "11"), (60 * 7_729, "7,720"), (60 * 99_999, "99,900")],
+)
 def test_an_estimate_has_three_digits(minutes: int, told: str) -> None:
     assert about(minutes, LOOK) == told
 
@@ -59,7 +69,9 @@ instants = st.integers(0, 4_000_000_000)
 
 
 @given(amounts, amounts, instants, instants, instants)
-def test_every_allocation_has_an_outlook_that_can_be_told(granted: int, used: int, start: int, end: int, now: int) -> None:
+def test_every_allocation_has_an_outlook_that_can_be_told(
+    granted: int, used: int, start: int, end: int, now: int
+) -> None:
     found = outlook(granted, used, min(start, end), max(start, end) + 1, now)
     assert say(found, LOOK)
     assert say(found, LOOK._replace(short=True))
@@ -82,8 +94,12 @@ def test_who_uses_more_runs_out_no_later(granted: int, used: int, past: int) -> 
 
 def test_what_is_held_will_be_used_so_no_more_is_left_over_than_is_available() -> None:
     now = JULY + 300 * DAY
-    assert outlook(12_000, 0, JULY, NEXT_JULY, now, held=261) == Outlook(Course.UNUSED, left_over=11_739)
-    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=60) == outlook(12_000, 310, JULY, NEXT_JULY, now)  # its pace takes more
+    assert outlook(12_000, 0, JULY, NEXT_JULY, now, held=261) == Outlook(
+        Course.UNUSED, left_over=11_739
+    )
+    assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=60) == outlook(
+        12_000, 310, JULY, NEXT_JULY, now
+    )  # its pace takes more
     assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=8_689).course is Course.UNUSED
     assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=8_690).course is Course.LASTS
     assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_690).left_over == 0
@@ -95,5 +111,9 @@ def test_a_credit_limit_can_be_drawn_on_but_is_never_lost() -> None:
     assert outlook(30, 29, JULY, NEXT_JULY, now, limit=50) == Outlook(Course.LASTS, left_over=0)
     assert outlook(30, 29, JULY, NEXT_JULY, now).course is Course.RUNS_OUT
     assert outlook(0, 0, JULY, NEXT_JULY, now, limit=50) == Outlook(Course.LASTS, left_over=0)
-    assert outlook(30, 20, JULY, NEXT_JULY, NEXT_JULY, limit=50) == Outlook(Course.ENDED, left_over=10)
-    assert outlook(30, 45, JULY, NEXT_JULY, NEXT_JULY, limit=50) == Outlook(Course.ENDED, left_over=0)
+    assert outlook(30, 20, JULY, NEXT_JULY, NEXT_JULY, limit=50) == Outlook(
+        Course.ENDED, left_over=10
+    )
+    assert outlook(30, 45, JULY, NEXT_JULY, NEXT_JULY, limit=50) == Outlook(
+        Course.ENDED, left_over=0
+    )

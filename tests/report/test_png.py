@@ -30,16 +30,26 @@ def read(file: bytes) -> Read:
     at, chunks = 8, list[tuple[bytes, bytes]]()
     while at < len(file):
         (length,) = unpack(">I", file[at : at + 4])
-        kind, data, check = file[at + 4 : at + 8], file[at + 8 : at + 8 + length], file[at + 8 + length : at + 12 + length]
+        kind, data, check = (
+            file[at + 4 : at + 8],
+            file[at + 8 : at + 8 + length],
+            file[at + 8 + length : at + 12 + length],
+        )
         assert unpack(">I", check) == (zlib.crc32(kind + data),)
         chunks.append((kind, data))
         at += 12 + length
     assert [kind for kind, _ in chunks] == [b"IHDR", b"iTXt", b"iTXt", b"IDAT", b"IEND"]
     wide, high, *format_ = unpack(">IIBBBBB", chunks[0][1])
-    assert format_ == [8, 2, 0, 0, 0], "eight bits of each of three colours, neither filtered nor interlaced"
+    assert format_ == [8, 2, 0, 0, 0], (
+        "eight bits of each of three colours, neither filtered nor interlaced"
+    )
     rows = np.frombuffer(zlib.decompress(chunks[3][1]), np.uint8).reshape(high, wide * 3 + 1)
     assert not rows[:, 0].any()
-    texts = {data.split(b"\0")[0].decode(): data.split(b"\0", 5)[5].decode() for kind, data in chunks if kind == b"iTXt"}
+    texts = {
+        data.split(b"\0")[0].decode(): data.split(b"\0", 5)[5].decode()
+        for kind, data in chunks
+        if kind == b"iTXt"
+    }
     return Read(texts, rows[:, 1:].reshape(high, wide, 3))
 
 
@@ -71,7 +81,9 @@ def test_edges_between_pixels_are_covered_in_part() -> None:
 
 
 def test_a_group_moves_its_marks_and_larger_files_have_more_pixels() -> None:
-    found = drawn(Group((1, 2), [Group((1, 1), [Box((0, 0), 4, 5, fill="#000000", stroke=None)])]), scale=2)
+    found = drawn(
+        Group((1, 2), [Group((1, 1), [Box((0, 0), 4, 5, fill="#000000", stroke=None)])]), scale=2
+    )
     assert found.shape == (20, 40, 3)
     assert (found[6:16, 4:12] == BLACK).all()
     assert ink(found) == pytest.approx(80)
@@ -87,12 +99,17 @@ def test_strokes_and_gaps_come_in_turn() -> None:
     found = drawn(line((0, 5), (20, 5), colour="#000000", width=2, dash=(4, 2)))
     assert [bool(cell) for cell in found[4, :, 0] == 0] == [column % 6 < 4 for column in range(20)]
     bent = drawn(line((0, 5), (6, 5), (6, 9), colour="#000000", width=2, dash=(7, 2)))
-    assert ink(bent) < ink(drawn(line((0, 5), (6, 5), (6, 9), colour="#000000", width=2))), "a stroke goes on around a corner"
+    assert ink(bent) < ink(drawn(line((0, 5), (6, 5), (6, 9), colour="#000000", width=2))), (
+        "a stroke goes on around a corner"
+    )
     assert (bent[8, 6] == BLACK).all() or (bent[8, 6] != WHITE).any()
 
 
 def test_an_area_has_holes_where_rings_overlap() -> None:
-    outer, inner = [(2.0, 1.0), (12.0, 1.0), (12.0, 9.0), (2.0, 9.0)], [(5.0, 3.0), (8.0, 3.0), (8.0, 6.0), (5.0, 6.0)]
+    outer, inner = (
+        [(2.0, 1.0), (12.0, 1.0), (12.0, 9.0), (2.0, 9.0)],
+        [(5.0, 3.0), (8.0, 3.0), (8.0, 6.0), (5.0, 6.0)],
+    )
     found = drawn(Path([outer, inner], fill="#000000"))
     assert (found[4, 6] == WHITE).all()
     assert ink(found) == pytest.approx(80 - 9)
@@ -109,7 +126,10 @@ def test_what_lies_outside_is_not_painted() -> None:
 
 
 def test_colours_cover_each_other_in_order() -> None:
-    found = drawn(Box((0, 0), 9, 9, fill="#0072b2", stroke=None), Box((2, 2), 3, 3, fill="#d55e00", stroke=None))
+    found = drawn(
+        Box((0, 0), 9, 9, fill="#0072b2", stroke=None),
+        Box((2, 2), 3, 3, fill="#d55e00", stroke=None),
+    )
     assert (found[1, 1].tolist(), found[3, 3].tolist()) == ([0x00, 0x72, 0xB2], [0xD5, 0x5E, 0x00])
 
 
@@ -119,7 +139,10 @@ def test_colours_cover_each_other_in_order() -> None:
 def reach(text: Text) -> tuple[Point, Point]:
     """The left upper and the right lower corner of what the pen touches."""
     points = [point for way in strokes(text) for point in way]
-    return (min(x for x, _ in points), min(y for _, y in points)), (max(x for x, _ in points), max(y for _, y in points))
+    return (min(x for x, _ in points), min(y for _, y in points)), (
+        max(x for x, _ in points),
+        max(y for _, y in points),
+    )
 
 
 def test_a_text_stands_on_its_line_and_begins_or_ends_where_it_is_said() -> None:
@@ -139,7 +162,9 @@ def test_a_text_may_be_read_from_below() -> None:
 
 
 def test_every_letter_of_a_keyboard_is_there_and_others_are_boxes() -> None:
-    shapes = {each: tuple(map(tuple, strokes(Text(each, (0, 0))))) for each in map(chr, range(33, 127))}
+    shapes = {
+        each: tuple(map(tuple, strokes(Text(each, (0, 0))))) for each in map(chr, range(33, 127))
+    }
     assert len(set(shapes.values())) == len(shapes), "no two look alike"
     assert strokes(Text("\u4e2d", (0, 0))) == strokes(Text("\u03a9", (0, 0)))
     assert strokes(Text("Jos\u00e9", (0, 0))) == strokes(Text("Jose", (0, 0)))
@@ -147,7 +172,10 @@ def test_every_letter_of_a_keyboard_is_there_and_others_are_boxes() -> None:
 
 def test_a_gap_around_letters_hides_what_is_beneath() -> None:
     beneath = Box((0, 0), 20, 10, fill="#000000", stroke=None)
-    plain, hidden = (drawn(beneath, Text("I", (10, 9), colour="#000000", edge=edge, size=9)) for edge in (None, "#ffffff"))
+    plain, hidden = (
+        drawn(beneath, Text("I", (10, 9), colour="#000000", edge=edge, size=9))
+        for edge in (None, "#ffffff")
+    )
     assert ink(hidden) < ink(plain) - 20
 
 
@@ -155,6 +183,9 @@ def test_areas_of_many_rings_are_never_negative_nor_more_than_all() -> None:
     chance = np.random.default_rng(5)
     for _ in range(20):
         cover = np.zeros((12, 17))
-        fill(cover, [[(float(x), float(y)) for x, y in chance.uniform(-5, 22, (6, 2))] for _ in range(3)])
+        fill(
+            cover,
+            [[(float(x), float(y)) for x, y in chance.uniform(-5, 22, (6, 2))] for _ in range(3)],
+        )
         assert cover.min() >= 0
         assert cover.max() <= 1 + 1e-12

@@ -21,9 +21,17 @@ from fairbank.values.trouble import Malformed
 from tests.support.standing import asked, printed, priorities_then, weights_then
 
 RULES = ("fair-tree", "classic")
-NOTHING = ("no-jobs", "by-nice")  # sprio says in words that there is no job, or that it cannot sort by its own S
+NOTHING = (
+    "no-jobs",
+    "by-nice",
+)  # sprio says in words that there is no job, or that it cannot sort by its own S
 FINER = ("classic", "by-fair-share")  # factors differ there in digits that sprio does not print
-QUESTIONS = [(rule, name) for rule in RULES for name in asked(rule, "sprio") if name not in NOTHING and (rule, name) != FINER]
+QUESTIONS = [
+    (rule, name)
+    for rule in RULES
+    for name in asked(rule, "sprio")
+    if name not in NOTHING and (rule, name) != FINER
+]
 
 
 @pytest.mark.parametrize(("rule", "name"), QUESTIONS)
@@ -32,7 +40,11 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
     weights = weights_then(rule)
     given = dict(pairwise(words))
     wanted = given.get("-o")
-    format_ = parse_format(wanted) if wanted else usual_format(weights, long="-l" in words, norm="-n" in words, users="-u" in words)
+    format_ = (
+        parse_format(wanted)
+        if wanted
+        else usual_format(weights, long="-l" in words, norm="-n" in words, users="-u" in words)
+    )
     if "-w" in words:
         made = lines_of_weights(weights, format_)
     else:
@@ -42,12 +54,19 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
             users=given["-u"].split(",") if "-u" in words else None,
             partitions=given["-p"].split(",") if "-p" in words else None,
         )
-        made = lines(in_order(rows, weights, given.get("-S", "i")), weights, format_, header="-h" not in words)
+        made = lines(
+            in_order(rows, weights, given.get("-S", "i")),
+            weights,
+            format_,
+            header="-h" not in words,
+        )
     assert "".join(f"{line}\n" for line in made) == printed(rule, f"sprio-{name}")
 
 
 # vector V12: a job of 8 CPUs and 32 GiB that has waited for half of PriorityMaxAge
-WEIGHTS = Weights(1000, 0, 10000, 500, 1000, 2000, {"cpu": 1000.0, "mem": 2000.0}, "cpu=1000,mem=2000")
+WEIGHTS = Weights(
+    1000, 0, 10000, 500, 1000, 2000, {"cpu": 1000.0, "mem": 2000.0}, "cpu=1000,mem=2000"
+)
 JOB = PriorityRow(
     job=1,
     partition_name="cpu",
@@ -72,17 +91,30 @@ def test_columns_are_rounded_and_their_sum_is_cut_off() -> None:
 
 def test_factors_by_themselves() -> None:
     (line,) = lines([JOB], WEIGHTS, parse_format("%a|%b|%f|%j|%p|%q|%t|%16y"), header=False)
-    assert line == "0.5000000|0.0000000|0.4084789|0.0750000|0.5000000|0.5000000|cpu=0.05,mem=0.05|0.00000144873947"
+    assert (
+        line
+        == "0.5000000|0.0000000|0.4084789|0.0750000|0.5000000|0.5000000|cpu=0.05,mem=0.05|0.00000144873947"
+    )
 
 
 def test_half_is_rounded_to_the_even_number() -> None:
-    (line,) = lines([PriorityRow(1, "p", age=0.5, job_size=1.5, qos=2.5)], WEIGHTS, parse_format("%A %J %Q"), header=False)
+    (line,) = lines(
+        [PriorityRow(1, "p", age=0.5, job_size=1.5, qos=2.5)],
+        WEIGHTS,
+        parse_format("%A %J %Q"),
+        header=False,
+    )
     assert line == "0 2 2"
 
 
-@pytest.mark.parametrize(("age", "nice", "shown"), [(0.0, 0, "1"), (50.0, 100, "1"), (5.0, -2147483645, "2147483650"), (1.5, 0, "1")])
+@pytest.mark.parametrize(
+    ("age", "nice", "shown"),
+    [(0.0, 0, "1"), (50.0, 100, "1"), (5.0, -2147483645, "2147483650"), (1.5, 0, "1")],
+)
 def test_a_job_that_is_not_held_has_at_least_1(age: float, nice: int, shown: str) -> None:
-    assert lines([PriorityRow(1, "p", age=age, nice=nice)], WEIGHTS, parse_format("%Y"), header=False) == [shown]
+    assert lines(
+        [PriorityRow(1, "p", age=age, nice=nice)], WEIGHTS, parse_format("%Y"), header=False
+    ) == [shown]
 
 
 def test_the_long_form_of_newer_slurms_has_account_and_qos() -> None:
@@ -101,7 +133,9 @@ def test_the_long_form_of_newer_slurms_has_account_and_qos() -> None:
         "          JOBID PARTITION     USER  ACCOUNT PRIORITY   AGE        ASSOC      FAIRSHARE  JOBSIZE    PARTITION  QOSNAME    QOS"
         "        TRES                "
     )
-    assert lines([row], WEIGHTS, usual_format(WEIGHTS, users=True))[0].startswith("          JOBID PARTITION     USER   PRIORITY")
+    assert lines([row], WEIGHTS, usual_format(WEIGHTS, users=True))[0].startswith(
+        "          JOBID PARTITION     USER   PRIORITY"
+    )
 
 
 def test_only_factors_that_count_are_shown_unless_all_are_asked_for() -> None:
@@ -110,12 +144,18 @@ def test_only_factors_that_count_are_shown_unless_all_are_asked_for() -> None:
 
 
 def test_every_letter_sorts_up_and_down() -> None:
-    rows = [JOB, JOB._replace(job=2, age=1.0, partition_name="a", tres={}), JOB._replace(job=3, nice=-5, user="z")]
+    rows = [
+        JOB,
+        JOB._replace(job=2, age=1.0, partition_name="a", tres={}),
+        JOB._replace(job=3, nice=-5, user="z"),
+    ]
     for letter in FIELDS:
         up = in_order(rows, WEIGHTS, letter)
         keys = [FIELDS[letter].key(row, WEIGHTS) for row in up]
         assert keys == sorted(keys)
-        assert [FIELDS[letter].key(row, WEIGHTS) for row in in_order(rows, WEIGHTS, f"-{letter}")] == keys[::-1]
+        assert [
+            FIELDS[letter].key(row, WEIGHTS) for row in in_order(rows, WEIGHTS, f"-{letter}")
+        ] == keys[::-1]
         assert in_order(rows, WEIGHTS, f"+{letter}") == up
 
 

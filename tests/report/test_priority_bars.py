@@ -5,11 +5,36 @@ from __future__ import annotations
 from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.priority_bars import as_data, best, explained, nameless, parts, queues, undated
 
-WEIGHTS = Weights(age=10_000, fair_share=100_000, job_size=1000, qos=2000, tres={"cpu": 1000.0}, tres_text="cpu=1000")
-MINE = PriorityRow(
-    812345, "idle", "ayla", "chem_qmc", age=1200.0, fair_share=41_200.4, job_size=31.0, tres={"cpu": 250.0, "mem": 0.0}, nice=100
+WEIGHTS = Weights(
+    age=10_000,
+    fair_share=100_000,
+    job_size=1000,
+    qos=2000,
+    tres={"cpu": 1000.0},
+    tres_text="cpu=1000",
 )
-THEIRS = PriorityRow(812300, "idle", "jorge", "bio", age=1100.0, fair_share=42_000.0, job_size=31.0, qos=500.0, site=-20)
+MINE = PriorityRow(
+    812345,
+    "idle",
+    "ayla",
+    "chem_qmc",
+    age=1200.0,
+    fair_share=41_200.4,
+    job_size=31.0,
+    tres={"cpu": 250.0, "mem": 0.0},
+    nice=100,
+)
+THEIRS = PriorityRow(
+    812300,
+    "idle",
+    "jorge",
+    "bio",
+    age=1100.0,
+    fair_share=42_000.0,
+    job_size=31.0,
+    qos=500.0,
+    site=-20,
+)
 GIVEN = PriorityRow(812350, "idle", "root", direct=99_999)
 ELSEWHERE = PriorityRow(812000, "gpu", "ayla", fair_share=99_000.0)
 QUEUE = queues([ELSEWHERE, MINE, THEIRS, GIVEN])["idle"]
@@ -35,7 +60,10 @@ def test_a_given_priority_has_no_factors() -> None:
         "  An administrator gave it this priority; no factor counts.",
         "Nobody is ahead of it there.",
     ]
-    assert explained(THEIRS, QUEUE, WEIGHTS)[-1] == "Just ahead: job 812350 of root with 99,999, which an administrator gave it."
+    assert (
+        explained(THEIRS, QUEUE, WEIGHTS)[-1]
+        == "Just ahead: job 812350 of root with 99,999, which an administrator gave it."
+    )
     assert parts(GIVEN, WEIGHTS) == []
 
 
@@ -47,23 +75,32 @@ def test_who_is_given_less_than_another_earned() -> None:
 def test_of_equals_the_lower_number_goes_first() -> None:
     first, second = MINE, MINE._replace(job=812346)
     assert queues([second, ELSEWHERE, first]) == {"gpu": [ELSEWHERE], "idle": [first, second]}
-    assert explained(second, [first, second], WEIGHTS)[-1].endswith("with 42,581: the same, and the lower number goes first.")
+    assert explained(second, [first, second], WEIGHTS)[-1].endswith(
+        "with 42,581: the same, and the lower number goes first."
+    )
 
 
 def test_of_equals_the_one_that_was_submitted_first_goes_first() -> None:
     """A requeued job keeps its number, and goes behind those that came while it ran."""
     requeued, later = MINE._replace(submitted=2_000), MINE._replace(job=812346, submitted=1_000)
     assert queues([requeued, later])["idle"] == [later, requeued]
-    assert explained(requeued, [later, requeued], WEIGHTS)[-1].endswith("with 42,581: the same, and it was submitted earlier.")
+    assert explained(requeued, [later, requeued], WEIGHTS)[-1].endswith(
+        "with 42,581: the same, and it was submitted earlier."
+    )
 
 
 def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
     dear = MINE._replace(qos=2000.0, qos_name="dear")
     rows = [MINE, dear, THEIRS, ELSEWHERE, MINE._replace(partition_name="gpu")]
     assert queues(rows)["idle"] == [dear, THEIRS], "each once, where its best QOS puts it"
-    assert [row.qos_name for row in best(rows) if row.job == MINE.job] == ["dear", ""], "once in each partition"
+    assert [row.qos_name for row in best(rows) if row.job == MINE.job] == ["dear", ""], (
+        "once in each partition"
+    )
     told = explained(dear, queues(rows)["idle"], WEIGHTS)
-    assert (told[1], told[-1]) == ("priority 44,581, 1st of 2 that wait in idle", "Nobody is ahead of it there.")
+    assert (told[1], told[-1]) == (
+        "priority 44,581, 1st of 2 that wait in idle",
+        "Nobody is ahead of it there.",
+    )
 
 
 def test_who_runs_is_nobodys_neighbour_in_the_queue() -> None:
@@ -72,23 +109,39 @@ def test_who_runs_is_nobodys_neighbour_in_the_queue() -> None:
     assert there == {"idle": [GIVEN, MINE]}
     told = explained(runs, there["idle"], WEIGHTS)
     assert (told[1], told[-1]) == ("priority 43,611, and it runs", "  site factor           -20")
-    assert undated([runs]) == nameless([runs._replace(account="")]) == [], "squeue was asked for those that wait"
+    assert undated([runs]) == nameless([runs._replace(account="")]) == [], (
+        "squeue was asked for those that wait"
+    )
 
 
 def test_the_least_priority_is_told() -> None:
     row = MINE._replace(nice=2**31 - 3)
-    assert "  All together is less than 1, the least that a job has." in explained(row, [row], WEIGHTS)
+    assert "  All together is less than 1, the least that a job has." in explained(
+        row, [row], WEIGHTS
+    )
 
 
 def test_places_are_counted_as_people_do() -> None:
     rows = [PriorityRow(number, "p", age=float(200 - number)) for number in range(1, 124)]
-    told = {rows[at].job: explained(rows[at], rows, WEIGHTS)[1].split(", ")[1] for at in (0, 1, 2, 3, 10, 11, 12, 20, 100, 110, 121, 122)}
-    assert [place.split(" of ")[0] for place in told.values()] == ("1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split())
+    told = {
+        rows[at].job: explained(rows[at], rows, WEIGHTS)[1].split(", ")[1]
+        for at in (0, 1, 2, 3, 10, 11, 12, 20, 100, 110, 121, 122)
+    }
+    assert [place.split(" of ")[0] for place in told.values()] == (
+        "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split()
+    )
 
 
 def test_for_programs() -> None:
     mine, given = as_data([MINE, GIVEN])
     assert mine["priority"] == 42581
-    one_by_one = {"age": 1200.0, "association": 0.0, "fair_share": 41_200.4, "job_size": 31.0, "partition": 0.0, "qos": 0.0}
+    one_by_one = {
+        "age": 1200.0,
+        "association": 0.0,
+        "fair_share": 41_200.4,
+        "job_size": 31.0,
+        "partition": 0.0,
+        "qos": 0.0,
+    }
     assert mine["factors"] == {**one_by_one, "tres": {"cpu": 250.0, "mem": 0.0}}
     assert (given["given"], given["factors"], given["priority"]) == (True, None, 99_999)

@@ -12,9 +12,15 @@ def row(job: int, user: str = "ada") -> JobRow:
 
 
 def test_each_policy_has_a_line_for_each_job_and_the_heads_stand_once() -> None:
-    lines = "".join(schedules_csv([("easy", [row(1), row(2)]), ("fcfs", [row(1)]), ("none", [])])).splitlines()
+    lines = "".join(
+        schedules_csv([("easy", [row(1), row(2)]), ("fcfs", [row(1)]), ("none", [])])
+    ).splitlines()
     assert lines[0].split(",") == list(HEADS)
-    assert lines[1:] == ["easy,1,ada,bio,10,15,20,4,5", "easy,2,ada,bio,10,15,20,4,5", "fcfs,1,ada,bio,10,15,20,4,5"]
+    assert lines[1:] == [
+        "easy,1,ada,bio,10,15,20,4,5",
+        "easy,2,ada,bio,10,15,20,4,5",
+        "fcfs,1,ada,bio,10,15,20,4,5",
+    ]
 
 
 def test_no_name_is_a_formula_or_leaves_its_cell() -> None:
@@ -26,4 +32,6 @@ def test_no_name_is_a_formula_or_leaves_its_cell() -> None:
 def test_many_jobs_come_in_portions_and_none_is_lost() -> None:
     portions = list(schedules_csv([("easy", (row(number) for number in range(2 * LINES + 1)))]))
     assert [portion.count("\n") for portion in portions] == [1, LINES, LINES, 1]
-    assert [line.split(",")[1] for line in "".join(portions).splitlines()[1:]] == [str(number) for number in range(2 * LINES + 1)]
+    assert [line.split(",")[1] for line in "".join(portions).splitlines()[1:]] == [
+        str(number) for number in range(2 * LINES + 1)
+    ]

@@ -15,16 +15,37 @@ from fairbank.report.tables import table
 from fairbank.values.slurm_numbers import ON_PARENT
 
 DAY = 86_400
-FAIR_TREE, CLASSIC = Rule(fair_tree=True, half_life=14 * DAY), Rule(fair_tree=False, half_life=14 * DAY)
+FAIR_TREE, CLASSIC = (
+    Rule(fair_tree=True, half_life=14 * DAY),
+    Rule(fair_tree=False, half_life=14 * DAY),
+)
 
 ROWS = [
     ShareRow("root", effective=1.0, usage=1000),
     ShareRow("bio", parent="root", shares=40, norm_shares=0.4, effective=0.18, level=0.4 / 0.18),
     ShareRow("chem", parent="root", shares=40, norm_shares=0.4, effective=0.52, level=0.4 / 0.52),
     ShareRow("chem_qmc", parent="chem", shares=20, norm_shares=0.5, effective=0.7, level=0.5 / 0.7),
-    ShareRow("chem_qmc", "ayla", shares=1, norm_shares=0.333, effective=0.588, factor=0.25, level=0.333 / 0.588),
-    ShareRow("chem_qmc", "jorge", shares=1, norm_shares=0.333, effective=0.33, factor=0.5, level=0.333 / 0.33),
-    ShareRow("chem_qmc", "minh", "gpu", shares=ON_PARENT, norm_shares=0.5, effective=0.1, factor=0.75),
+    ShareRow(
+        "chem_qmc",
+        "ayla",
+        shares=1,
+        norm_shares=0.333,
+        effective=0.588,
+        factor=0.25,
+        level=0.333 / 0.588,
+    ),
+    ShareRow(
+        "chem_qmc",
+        "jorge",
+        shares=1,
+        norm_shares=0.333,
+        effective=0.33,
+        factor=0.5,
+        level=0.333 / 0.33,
+    ),
+    ShareRow(
+        "chem_qmc", "minh", "gpu", shares=ON_PARENT, norm_shares=0.5, effective=0.1, factor=0.75
+    ),
     ShareRow("new", parent="root", shares=20, norm_shares=0.2, effective=0.0, level=math.inf),
     ShareRow("old", parent="root", shares=0, norm_shares=0.0, effective=0.3, level=0.0),
 ]
@@ -65,23 +86,34 @@ def test_what_moves_it() -> None:
     ]
     assert what_moves_it(ROWS, FAIR_TREE, BACKS, ["bio"])[-1] == "Usage halves every 14 days."
     assert "At level 1 the factor is 0.500, without usage 1." in what_moves_it(ROWS, CLASSIC)
-    assert "At level 1 the factor is 0.871, without usage 1." in what_moves_it(ROWS, CLASSIC._replace(dampening=5))
-    assert what_moves_it(ROWS, Rule(fair_tree=True, half_life=0))[-1].startswith("Usage does not fade here")
+    assert "At level 1 the factor is 0.871, without usage 1." in what_moves_it(
+        ROWS, CLASSIC._replace(dampening=5)
+    )
+    assert what_moves_it(ROWS, Rule(fair_tree=True, half_life=0))[-1].startswith(
+        "Usage does not fade here"
+    )
 
 
 def test_a_reset_moves_it_too() -> None:
     said = what_moves_it(ROWS, Rule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
-    assert "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest." in said
+    assert (
+        "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest."
+        in said
+    )
 
 
 def test_under_the_classic_rule_who_is_above_half_the_factor_is_not_over() -> None:
     mild = [back._replace(level=0.5) for back in BACKS]
     assert any("is back at factor 0.5 in" in each for each in what_moves_it(ROWS, CLASSIC, mild))
-    assert not any("is back at" in each for each in what_moves_it(ROWS, CLASSIC._replace(dampening=5), mild))
+    assert not any(
+        "is back at" in each for each in what_moves_it(ROWS, CLASSIC._replace(dampening=5), mild)
+    )
 
 
 def test_the_classic_rule_has_levels_too() -> None:
-    assert level_of(ShareRow("a", shares=1, norm_shares=0.4, effective=0.52, level=0.0), CLASSIC) == pytest.approx(0.769, abs=0.001)
+    assert level_of(
+        ShareRow("a", shares=1, norm_shares=0.4, effective=0.52, level=0.0), CLASSIC
+    ) == pytest.approx(0.769, abs=0.001)
     assert level_of(ShareRow("a", shares=1, norm_shares=0.4, effective=0.0), CLASSIC) == math.inf
     assert level_of(ShareRow("a", shares=0, effective=0.1), CLASSIC) == 0.0
     assert level_of(ShareRow("root", effective=1.0), CLASSIC) is None

@@ -7,7 +7,16 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.shares import FIELDS, Ending, ShareRow, chosen, in_order, lines, parse_fields, usual_fields
+from fairbank.report.shares import (
+    FIELDS,
+    Ending,
+    ShareRow,
+    chosen,
+    in_order,
+    lines,
+    parse_fields,
+    usual_fields,
+)
 from fairbank.values.slurm_numbers import ON_PARENT
 from fairbank.values.trouble import Malformed
 from tests.support.standing import asked, printed, standings
@@ -17,7 +26,11 @@ QUESTIONS = [
     (rule, name)
     for rule in RULES
     for name in asked(rule, "sshare")
-    if name not in ("everything", "unknown-field")  # the first is what the rows are read from; of the second there is only an error
+    if name
+    not in (
+        "everything",
+        "unknown-field",
+    )  # the first is what the rows are read from; of the second there is only an error
 ]
 
 
@@ -26,7 +39,13 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
     who, words = asked(rule, "sshare")[name]
     given = dict(pairwise(words))
     wanted = given.get("-o")
-    fields = parse_fields(wanted) if wanted else usual_fields(long="-l" in words, partitions="-m" in words, fair_tree=rule == "fair-tree")
+    fields = (
+        parse_fields(wanted)
+        if wanted
+        else usual_fields(
+            long="-l" in words, partitions="-m" in words, fair_tree=rule == "fair-tree"
+        )
+    )
     rows = chosen(
         standings(rule),
         users=None if "-a" in words else given["-u"].split(",") if "-u" in words else [who],
@@ -34,7 +53,9 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
         users_only="-U" in words,
     )
     ending = Ending.BAR if "-p" in words else Ending.BETWEEN if "-P" in words else Ending.PADDED
-    made = "".join(f"{line}\n" for line in lines(rows, fields, ending, header=not {"-n", "-h"} & set(words)))
+    made = "".join(
+        f"{line}\n" for line in lines(rows, fields, ending, header=not {"-n", "-h"} & set(words))
+    )
     assert made == printed(rule, f"sshare-{name}")
 
 
@@ -64,12 +85,34 @@ def test_the_text_of_two_departments_and_a_parent() -> None:
     ]
 
 
-def _account(name: str, shares: int, norm: float, usage: float, effective: float, level: float) -> list[ShareRow]:
-    return [ShareRow(name, parent="root", shares=shares, norm_shares=norm, usage=usage, effective=effective, level=level)]
+def _account(
+    name: str, shares: int, norm: float, usage: float, effective: float, level: float
+) -> list[ShareRow]:
+    return [
+        ShareRow(
+            name,
+            parent="root",
+            shares=shares,
+            norm_shares=norm,
+            usage=usage,
+            effective=effective,
+            level=level,
+        )
+    ]
 
 
-def _user(name: str, account: str, shares: int, norm: float, usage: float, effective: float, factor: float) -> ShareRow:
-    return ShareRow(account, name, shares=shares, norm_shares=norm, usage=usage, effective=effective, factor=factor)
+def _user(
+    name: str, account: str, shares: int, norm: float, usage: float, effective: float, factor: float
+) -> ShareRow:
+    return ShareRow(
+        account,
+        name,
+        shares=shares,
+        norm_shares=norm,
+        usage=usage,
+        effective=effective,
+        factor=factor,
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,13 +127,19 @@ def _user(name: str, account: str, shares: int, norm: float, usage: float, effec
         (1e-9, "levelfs", "  0.000000"),
     ],
 )
-def test_a_figure_that_is_too_wide_is_written_with_an_exponent(level: float | None, column: str, shown: str) -> None:
+def test_a_figure_that_is_too_wide_is_written_with_an_exponent(
+    level: float | None, column: str, shown: str
+) -> None:
     (made,) = lines([ShareRow("a", level=level)], parse_fields(column), header=False)
     assert made == f"{shown} "
 
 
 def test_usage_is_cut_off_and_whole_numbers_are_never_cut_short() -> None:
-    (made,) = lines([ShareRow("a", usage=123456789012.9, number=7)], parse_fields("rawusage%3,id%3"), header=False)
+    (made,) = lines(
+        [ShareRow("a", usage=123456789012.9, number=7)],
+        parse_fields("rawusage%3,id%3"),
+        header=False,
+    )
     assert made == "123456789012   7 "
 
 
@@ -123,7 +172,9 @@ def test_a_name_cut_short_means_the_first_column_of_the_alphabet() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", ["nonsense", "account%", "account%x", "%5", "account user", "account%99999"])
+@pytest.mark.parametrize(
+    "wrong", ["nonsense", "account%", "account%x", "%5", "account user", "account%99999"]
+)
 def test_a_column_that_there_is_not_is_told_with_those_that_there_are(wrong: str) -> None:
     with pytest.raises(Malformed) as told:
         parse_fields(wrong)

@@ -10,7 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.report.cells import width
-from fairbank.report.columns import Column, Look, Row, Summand, day, duration, left, moment, percent, su, text, with_minutes
+from fairbank.report.columns import (
+    Column,
+    Look,
+    Row,
+    Summand,
+    day,
+    duration,
+    left,
+    moment,
+    percent,
+    su,
+    text,
+    with_minutes,
+)
 from fairbank.report.tables import choose, csv, separated, table
 from fairbank.values.trouble import Malformed
 
@@ -26,8 +39,21 @@ EAST = timezone(timedelta(hours=-5))
 LOOK = Look(zone=EAST)
 
 
-def row(account: str = "chem_qmc", granted: int = 6_000_000, available: int = 90, note: str = "", number: int = 1) -> Row:
-    return {"account": account, "granted": granted, "available": available, "end": "2027-07-01T05:00:00Z", "note": note, "id": number}
+def row(
+    account: str = "chem_qmc",
+    granted: int = 6_000_000,
+    available: int = 90,
+    note: str = "",
+    number: int = 1,
+) -> Row:
+    return {
+        "account": account,
+        "granted": granted,
+        "available": available,
+        "end": "2027-07-01T05:00:00Z",
+        "note": note,
+        "id": number,
+    }
 
 
 def test_a_table() -> None:
@@ -41,17 +67,27 @@ def test_a_table() -> None:
 
 
 def test_heads_may_be_left_out() -> None:
-    assert table(COLUMNS, [row()], LOOK, heads=False).lines == ["chem_qmc  100000  1.50  2027-07-01"]
+    assert table(COLUMNS, [row()], LOOK, heads=False).lines == [
+        "chem_qmc  100000  1.50  2027-07-01"
+    ]
 
 
 def test_it_moves_closer_before_it_drops_and_drops_the_highest_first() -> None:
     rows = [row(note="x" * 5)]
-    assert table(COLUMNS, rows, LOOK, 47).lines[0] == "PROJECT   GRANTED  AVAILABLE  EXPIRES     NOTE"
+    assert (
+        table(COLUMNS, rows, LOOK, 47).lines[0] == "PROJECT   GRANTED  AVAILABLE  EXPIRES     NOTE"
+    )
     assert table(COLUMNS, rows, LOOK, 46).lines[0] == "PROJECT  GRANTED AVAILABLE EXPIRES    NOTE"
     narrower = table(COLUMNS, rows, LOOK, 40)
-    assert (narrower.lines[0], narrower.dropped) == ("PROJECT   GRANTED  AVAILABLE  EXPIRES", ["NOTE"])
+    assert (narrower.lines[0], narrower.dropped) == (
+        "PROJECT   GRANTED  AVAILABLE  EXPIRES",
+        ["NOTE"],
+    )
     narrowest = table(COLUMNS, rows, LOOK, 20)
-    assert (narrowest.lines[0], narrowest.dropped) == ("PROJECT   AVAILABLE", ["GRANTED", "EXPIRES", "NOTE"])
+    assert (narrowest.lines[0], narrowest.dropped) == (
+        "PROJECT   AVAILABLE",
+        ["GRANTED", "EXPIRES", "NOTE"],
+    )
 
 
 def test_a_column_that_may_be_cut_is_cut_before_one_goes() -> None:
@@ -85,7 +121,9 @@ def test_wide_characters_keep_the_columns_straight() -> None:
         ([-6_061, 45], True, ["-101", "0"]),
     ],
 )
-def test_amounts_below_each_other_have_the_same_decimals(minutes: list[int], short: bool, told: list[str]) -> None:
+def test_amounts_below_each_other_have_the_same_decimals(
+    minutes: list[int], short: bool, told: list[str]
+) -> None:
     column = Column("USED", su("used"), right=True, brief=True)
     assert column.cells([{"used": each} for each in minutes], Look(short=short)) == told
 
@@ -94,7 +132,13 @@ def test_amounts_below_each_other_have_the_same_decimals(minutes: list[int], sho
     ("granted", "used", "held", "short", "told"),
     [
         ([1_535], [0], [0], True, [["25.58"], ["0"], ["0"], ["25.58"]]),
-        ([1_535, 6_000], [0, 25], [0, 0], True, [["26", "100"], ["0", "0"], ["0", "0"], ["25", "99"]]),
+        (
+            [1_535, 6_000],
+            [0, 25],
+            [0, 0],
+            True,
+            [["26", "100"], ["0", "0"], ["0", "0"], ["25", "99"]],
+        ),
         ([25], [10], [10], False, [["0.41"], ["0.16"], ["0.17"], ["0.08"]]),
     ],
 )
@@ -102,18 +146,28 @@ def test_the_amounts_of_an_allocation_add_up(
     granted: list[int], used: list[int], held: list[int], short: bool, told: list[list[str]]
 ) -> None:
     """All have decimals or none has, by the largest. Cut off they would lack what used and held lost; whole, each is the nearest."""
-    columns = [Column(name, Summand(name), right=True, brief=True) for name in ("granted", "used", "held", "available")]
-    rows = [{"deposited": g, "charged": u, "held": h, "available": g - u - h} for g, u, h in zip(granted, used, held, strict=True)]
+    columns = [
+        Column(name, Summand(name), right=True, brief=True)
+        for name in ("granted", "used", "held", "available")
+    ]
+    rows = [
+        {"deposited": g, "charged": u, "held": h, "available": g - u - h}
+        for g, u, h in zip(granted, used, held, strict=True)
+    ]
     assert [column.cells(rows, Look(short=short)) for column in columns] == told
 
 
 def test_only_a_brief_column_loses_what_is_less_than_one() -> None:
-    assert Column("USED", su("used"), right=True).cells([{"used": 6_061}], Look(short=True)) == ["101.01"]
+    assert Column("USED", su("used"), right=True).cells([{"used": 6_061}], Look(short=True)) == [
+        "101.01"
+    ]
 
 
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
 def test_what_is_left_is_never_shown_as_more_than_it_is(minutes: list[int], short: bool) -> None:
-    cells = Column("LEFT", left("left"), right=True, brief=True).cells([{"left": each} for each in minutes], Look(short=short))
+    cells = Column("LEFT", left("left"), right=True, brief=True).cells(
+        [{"left": each} for each in minutes], Look(short=short)
+    )
     assert len({len(each.partition(".")[2]) for each in cells}) == 1
     for each, cell in zip(minutes, cells, strict=True):
         assert Fraction(each, 60) - 1 < Fraction(cell) <= Fraction(each, 60)
@@ -149,12 +203,21 @@ def test_what_is_asked_for_by_name_stays_whatever_the_room() -> None:
 
 
 def test_plus_adds_to_the_usual_columns() -> None:
-    assert [column.head for column in choose(COLUMNS, "+ALLOC")] == ["PROJECT", "GRANTED", "AVAILABLE", "EXPIRES", "NOTE", "ALLOC"]
+    assert [column.head for column in choose(COLUMNS, "+ALLOC")] == [
+        "PROJECT",
+        "GRANTED",
+        "AVAILABLE",
+        "EXPIRES",
+        "NOTE",
+        "ALLOC",
+    ]
     assert [column.head for column in choose(COLUMNS, "alloc")] == ["ALLOC"]
     assert [column.head for column in choose(COLUMNS, None)] == [column.head for column in COLUMNS]
 
 
-@pytest.mark.parametrize(("said", "wide"), [("USED%", None), ("used", None), ("USED%%9", 9), ("USED%9", 9)])
+@pytest.mark.parametrize(
+    ("said", "wide"), [("USED%", None), ("used", None), ("USED%%9", 9), ("USED%9", 9)]
+)
 def test_a_head_may_end_with_what_comes_before_a_width(said: str, wide: int | None) -> None:
     (column,) = choose([Column("USED%", text("used"))], said)
     assert (column.head, column.wide) == ("USED%", wide)
@@ -165,7 +228,9 @@ def test_a_width_cuts() -> None:
     assert line == "che+"
 
 
-@pytest.mark.parametrize("wanted", ["NOPE", "PROJECT%", "PROJECT%x", "PROJECT%0", "+NOPE", "PROJECT%99999", "\x1b[31m"])
+@pytest.mark.parametrize(
+    "wanted", ["NOPE", "PROJECT%", "PROJECT%x", "PROJECT%0", "+NOPE", "PROJECT%99999", "\x1b[31m"]
+)
 def test_a_wrong_column_is_told_with_those_there_are(wanted: str) -> None:
     with pytest.raises(Malformed) as told:
         choose(COLUMNS, wanted)
@@ -180,17 +245,26 @@ def test_lines_for_a_script_have_always_the_same_columns() -> None:
         "PROJECT|GRANTED|AVAILABLE|EXPIRES|NOTE",
         "chem_qmc|100000|1.50|2027-07-01|a\\x7cb\\x1b",
     ]
-    assert separated(COLUMNS, [row(note="a;b")], LOOK, ";", heads=False) == ["chem_qmc;100000;1.50;2027-07-01;a\\x3bb"]
+    assert separated(COLUMNS, [row(note="a;b")], LOOK, ";", heads=False) == [
+        "chem_qmc;100000;1.50;2027-07-01;a\\x3bb"
+    ]
 
 
 def test_lines_for_a_spreadsheet_hold_no_formula() -> None:
     lines = csv(COLUMNS, [row("=cmd()", available=-90, note='say "no", please\n')], LOOK)
-    assert lines == ["PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE", '\'=cmd(),100000,-1.50,2027-07-01,"say ""no"", please\\n"']
+    assert lines == [
+        "PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE",
+        '\'=cmd(),100000,-1.50,2027-07-01,"say ""no"", please\\n"',
+    ]
 
 
 def test_programs_are_told_each_amount_to_the_minute() -> None:
     """25 minutes are 0.41666... SU, and three times 0.41 are not 1.25."""
-    lines = csv(with_minutes(COLUMNS), [row(granted=25, available=-25), row(granted=3_564_500)], LOOK._replace(exact=True))
+    lines = csv(
+        with_minutes(COLUMNS),
+        [row(granted=25, available=-25), row(granted=3_564_500)],
+        LOOK._replace(exact=True),
+    )
     assert lines == [
         "PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE,GRANTED-MINUTES,AVAILABLE-MINUTES",
         "chem_qmc,0.41,-0.41,2027-07-01,,25,-25",
@@ -204,7 +278,10 @@ def test_times_are_shown_in_the_readers_zone() -> None:
     some = {"at": "2026-11-21T02:14:00Z", "ran": 90_061, "share": 36, "none": None}
     assert Column("X", moment("at")).cell(some, LOOK) == "2026-11-20 21:14:00"
     assert Column("X", moment("at")).cell(some, LOOK._replace(short=True)) == "11-20 21:14"
-    assert Column("X", moment("at")).cell(some, LOOK._replace(exact=True)) == "2026-11-20T21:14:00-05:00"
+    assert (
+        Column("X", moment("at")).cell(some, LOOK._replace(exact=True))
+        == "2026-11-20T21:14:00-05:00"
+    )
     assert Column("X", day("at")).cell(some, LOOK) == "2026-11-20"
     assert Column("X", duration("ran")).cell(some, LOOK) == "1-01:01:01"
     assert Column("X", percent("share")).cell(some, LOOK) == "36%"

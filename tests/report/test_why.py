@@ -36,7 +36,10 @@ class Advice(NamedTuple):
 class Why(NamedTuple):
     code: str = "Priority"
     headline: str = "Job 7 waits behind job 6 (Priority)."
-    checks: tuple[Check, ...] = (Check("its turn", False, "ahead is job 6"), Check("credit", True, "enough"))
+    checks: tuple[Check, ...] = (
+        Check("its turn", False, "ahead is job 6"),
+        Check("credit", True, "enough"),
+    )
     position: int | None = 2
     waiting: int = 3
     expected: int | None = None
@@ -68,23 +71,41 @@ def test_a_start_is_told_as_far_as_it_is_known() -> None:
     def start(**known: Any) -> str:
         return told(JOB._replace(why=Why(**known)))[7]
 
-    assert start(expected=60) == "Start     1970-01-01 00:01:00 if everybody uses the whole time limit and nobody comes before it"
+    assert (
+        start(expected=60)
+        == "Start     1970-01-01 00:01:00 if everybody uses the whole time limit and nobody comes before it"
+    )
     both = Likely(60, 120, 100, 100)
-    assert start(likely=both) == "Start     likely from 1970-01-01 00:01:00 to 1970-01-01 00:02:00 (8 of 10 of 100 rehearsals)"
+    assert (
+        start(likely=both)
+        == "Start     likely from 1970-01-01 00:01:00 to 1970-01-01 00:02:00 (8 of 10 of 100 rehearsals)"
+    )
     assert "to a time that nobody can tell" in start(likely=both._replace(latest=None))
 
 
 def test_a_job_without_a_place_and_one_behind_many() -> None:
-    assert "Queue     it has no place in it: something else than room holds it back" in told(JOB._replace(why=Why(position=None)))
-    assert told(JOB._replace(why=Why(position=1), ahead=[]))[6] == "Queue     1st of 3; nobody is ahead"
-    many = told(JOB._replace(why=Why(position=23, waiting=111), ahead=list(map(str, range(1, 23)))))[6]
+    assert "Queue     it has no place in it: something else than room holds it back" in told(
+        JOB._replace(why=Why(position=None))
+    )
+    assert (
+        told(JOB._replace(why=Why(position=1), ahead=[]))[6]
+        == "Queue     1st of 3; nobody is ahead"
+    )
+    many = told(
+        JOB._replace(why=Why(position=23, waiting=111), ahead=list(map(str, range(1, 23))))
+    )[6]
     assert many == "Queue     23rd of 111; ahead: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 12 more"
-    places = [told(JOB._replace(why=Why(position=place)))[6].split()[1] for place in (3, 4, 11, 12, 13, 21, 101, 111)]
+    places = [
+        told(JOB._replace(why=Why(position=place)))[6].split()[1]
+        for place in (3, 4, 11, 12, 13, 21, 101, 111)
+    ]
     assert places == ["3rd", "4th", "11th", "12th", "13th", "21st", "101st", "111th"]
 
 
 def test_what_came_of_it() -> None:
-    assert told(JOB._replace(why=Why(advice=Advice(Suggestion("-n 4", 100_000))), started=3_600))[-2:] == [
+    assert told(JOB._replace(why=Why(advice=Advice(Suggestion("-n 4", 100_000))), started=3_600))[
+        -2:
+    ] == [
         "Sooner    with -n 4 it would start by 1970-01-02 03:46:40, as things stand",
         "In fact   under this policy it started at 1970-01-01 01:00:00, after 01:00:00",
     ]
@@ -92,8 +113,14 @@ def test_what_came_of_it() -> None:
 
 def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
     found = told(JOB._replace(why=Why(advice=Advice(None, ("-p cpu,gpu", "any shorter -t")))))
-    assert found[-1] == "Sooner    nothing that was tried would start it sooner: -p cpu,gpu; any shorter -t"
-    assert told(JOB._replace(why=Why(advice=Advice(None))))[-1] == "Sooner    there is nothing to try that might start it sooner"
+    assert (
+        found[-1]
+        == "Sooner    nothing that was tried would start it sooner: -p cpu,gpu; any shorter -t"
+    )
+    assert (
+        told(JOB._replace(why=Why(advice=Advice(None))))[-1]
+        == "Sooner    there is nothing to try that might start it sooner"
+    )
 
 
 def test_the_time_zone_of_all_its_times_is_told_once() -> None:
@@ -114,7 +141,11 @@ def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
 
 
 def test_programs_are_told_all() -> None:
-    why = Why(expected=60, likely=Likely(60, None, 50, 20), advice=Advice(Suggestion("-t 00:10:00", 0), ("-n 4", "any shorter -t")))
+    why = Why(
+        expected=60,
+        likely=Likely(60, None, 50, 20),
+        advice=Advice(Suggestion("-t 00:10:00", 0), ("-n 4", "any shorter -t")),
+    )
     found = as_data(JOB._replace(why=why, started=3_600, reason="Resources", told=120))
     assert (found["job"], found["ahead"], found["slurm_reason"], found["slurm_expects"]) == (
         "7",
@@ -122,16 +153,31 @@ def test_programs_are_told_all() -> None:
         "Resources",
         "1970-01-01T00:02:00Z",
     )
-    assert found["likely"] == {"earliest": "1970-01-01T00:01:00Z", "latest": None, "rehearsals": 50, "started": 20}
+    assert found["likely"] == {
+        "earliest": "1970-01-01T00:01:00Z",
+        "latest": None,
+        "rehearsals": 50,
+        "started": 20,
+    }
     assert found["suggestion"] == {"option": "-t 00:10:00", "start": "1970-01-01T00:00:00Z"}
     assert found["tried"] == ["-n 4", "any shorter -t"]
-    assert (found["expected"], found["started"], found["user"]) == ("1970-01-01T00:01:00Z", "1970-01-01T01:00:00Z", "ann")
-    assert (as_data(JOB)["likely"], as_data(JOB)["suggestion"], as_data(JOB)["tried"]) == (None, None, None)
+    assert (found["expected"], found["started"], found["user"]) == (
+        "1970-01-01T00:01:00Z",
+        "1970-01-01T01:00:00Z",
+        "ann",
+    )
+    assert (as_data(JOB)["likely"], as_data(JOB)["suggestion"], as_data(JOB)["tried"]) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_what_slurm_says_otherwise_stands_beside_it() -> None:
     said = told(JOB._replace(why=Why(expected=60), reason="Resources", told=120), 200)[7]
-    assert said.endswith("nobody comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is Resources")
+    assert said.endswith(
+        "nobody comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is Resources"
+    )
     assert "slurmctld's reason" not in told(JOB._replace(reason="Priority"))[7]
 
 

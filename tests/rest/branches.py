@@ -48,11 +48,18 @@ class SqliteNonces:
     def __init__(self, path: str) -> None:
         self._path = path
         with closing(sqlite3.connect(path, timeout=30)) as db:
-            db.execute("CREATE TABLE IF NOT EXISTS spent (uid INTEGER, nonce TEXT, expires_at INTEGER, PRIMARY KEY (uid, nonce))")
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS spent (uid INTEGER, nonce TEXT, expires_at INTEGER, PRIMARY KEY (uid, nonce))"
+            )
 
     def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
         with closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as db:
-            return db.execute("INSERT OR IGNORE INTO spent VALUES (?, ?, ?)", (uid, nonce, expires_at)).rowcount == 1
+            return (
+                db.execute(
+                    "INSERT OR IGNORE INTO spent VALUES (?, ?, ?)", (uid, nonce, expires_at)
+                ).rowcount
+                == 1
+            )
 
 
 def speak(munged: Munged, *, only_uid: int | None = None) -> Munge:
@@ -61,7 +68,9 @@ def speak(munged: Munged, *, only_uid: int | None = None) -> Munge:
 
 def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) -> None:
     """A server that answers every signed request with the uid of who asks."""
-    bank = MungeDoor(Munge(socket=munge_socket, library=library), SqliteNonces(nonce_file), SystemClock())
+    bank = MungeDoor(
+        Munge(socket=munge_socket, library=library), SqliteNonces(nonce_file), SystemClock()
+    )
 
     def admit(scope: Any, body: bytes) -> tuple[int, str]:
         try:
@@ -69,7 +78,11 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
             if header is None:
                 raise Unauthenticated("nobody signed this")
             target = credentials.target_of(scope["raw_path"], scope["query_string"])
-            return 200, str(bank.admit(read_munge(header), BoundRequest.of(scope["method"], target, body, BANK)).uid)
+            return 200, str(
+                bank.admit(
+                    read_munge(header), BoundRequest.of(scope["method"], target, body, BANK)
+                ).uid
+            )
         except Trouble as no:
             return status_of(no), no.message
 
@@ -85,7 +98,13 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
             elif not event.get("more_body"):
                 break
         status, said = await asyncio.to_thread(admit, scope, body)
-        await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", str(len(said)).encode())]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [(b"content-length", str(len(said)).encode())],
+            }
+        )
         await send({"type": "http.response.body", "body": said.encode()})
 
     Server(serving(app)).run(sockets=[bind_unix(Path(socket_path))])
@@ -97,15 +116,34 @@ class Branch:
     def __init__(self, folder: Path, munged: Munged, nonce_file: Path, checkout: Path) -> None:
         self._path = str(folder / "http")
         us = Account.ourselves()
-        command = [sys.executable, "-m", __name__, self._path, str(munged.socket), str(munged.libmunge), str(nonce_file)]
-        environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "PYTHONPATH": os.pathsep.join([str(checkout), *filter(None, sys.path)])}
+        command = [
+            sys.executable,
+            "-m",
+            __name__,
+            self._path,
+            str(munged.socket),
+            str(munged.libmunge),
+            str(nonce_file),
+        ]
+        environment = {
+            "PATH": os.defpath,
+            "LC_ALL": "C.UTF-8",
+            "PYTHONPATH": os.pathsep.join([str(checkout), *filter(None, sys.path)]),
+        }
         self._log = folder / "log"
-        self._kept = Kept(Order(command, environment, str(folder), str(self._log), us.uid, us.gid, us.groups, 15))
+        self._kept = Kept(
+            Order(command, environment, str(folder), str(self._log), us.uid, us.gid, us.groups, 15)
+        )
         wait_until(lambda: self._listens() or not self._kept.running, "the server to listen")
         assert self._kept.running, self._log.read_text()
 
     def ask(
-        self, authorization: str, *, method: str = "POST", target: str = "/job?page=2", body: bytes = b'{"amount": 60}'
+        self,
+        authorization: str,
+        *,
+        method: str = "POST",
+        target: str = "/job?page=2",
+        body: bytes = b'{"amount": 60}',
     ) -> tuple[int, str]:
         with closing(http.client.HTTPConnection("localhost")) as connection:
             connection.sock = socket.socket(socket.AF_UNIX)

@@ -49,4 +49,7 @@ def server(request: pytest.FixtureRequest, checkout: Path) -> Iterator[Asked]:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """The quick half runs without schemathesis's plug-in, and should not wait for its import either."""
-    return (collection_path.name == "test_schemathesis.py" and not config.pluginmanager.hasplugin("schemathesis")) or None
+    return (
+        collection_path.name == "test_schemathesis.py"
+        and not config.pluginmanager.hasplugin("schemathesis")
+    ) or None

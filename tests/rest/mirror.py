@@ -52,9 +52,21 @@ def serve(path: str, loop: str) -> None:
         length += len(event.get("body", b""))
         peer = peer_of(scope)
         names = [name.decode() for name, _ in scope["headers"]]
-        answer = {"peer": peer, "extensions": list(scope["extensions"]), "headers": names, "asked": asked, "length": length}
+        answer = {
+            "peer": peer,
+            "extensions": list(scope["extensions"]),
+            "headers": names,
+            "asked": asked,
+            "length": length,
+        }
         said = json.dumps(answer).encode()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(len(said)).encode())]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-length", str(len(said)).encode())],
+            }
+        )
         await send({"type": "http.response.body", "body": said})
 
     class Impatient(PeerProtocol):
@@ -76,10 +88,16 @@ class Asked:
     def __init__(self, folder: Path, loop: str, checkout: Path) -> None:
         self.path = str(folder / "http")
         us = Account.ourselves()
-        environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "PYTHONPATH": os.pathsep.join([str(checkout), *filter(None, sys.path)])}
+        environment = {
+            "PATH": os.defpath,
+            "LC_ALL": "C.UTF-8",
+            "PYTHONPATH": os.pathsep.join([str(checkout), *filter(None, sys.path)]),
+        }
         command = [sys.executable, "-m", __name__, self.path, loop]
         self.log = log = folder / "log"
-        self._kept = Kept(Order(command, environment, str(folder), str(log), us.uid, us.gid, us.groups, 15))
+        self._kept = Kept(
+            Order(command, environment, str(folder), str(log), us.uid, us.gid, us.groups, 15)
+        )
         wait_until(lambda: self._listens() or not self._kept.running, "the server to listen")
         assert self._kept.running, log.read_text()
 
@@ -103,7 +121,10 @@ class Asked:
 
 def request(path: str = "/", *headers: str, body: bytes = b"", method: str = "GET") -> bytes:
     length = [f"Content-Length: {len(body)}"] if body else []
-    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: bank", *length, *headers, "", ""]).encode() + body
+    return (
+        "\r\n".join([f"{method} {path} HTTP/1.1", "Host: bank", *length, *headers, "", ""]).encode()
+        + body
+    )
 
 
 def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
@@ -117,7 +138,11 @@ def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
         if not byte:
             return 0, {}
         head += byte
-    length = next(int(line.partition(b":")[2]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+    length = next(
+        int(line.partition(b":")[2])
+        for line in head.lower().split(b"\r\n")
+        if line.startswith(b"content-length")
+    )
     body = b""
     while len(body) < length:
         body += connection.recv(length - len(body))

@@ -24,7 +24,9 @@ class Call(NamedTuple):
 def operations() -> dict[str, tuple[str, str]]:
     """Method and path of each operation, by its id, as the document has them."""
     return {
-        operation["operationId"]: (method.upper(), path) for path, item in document()["paths"].items() for method, operation in item.items()
+        operation["operationId"]: (method.upper(), path)
+        for path, item in document()["paths"].items()
+        for method, operation in item.items()
     }
 
 
@@ -38,7 +40,9 @@ def call(world: World, operation: str, whose: str, uid: int) -> Call:
     filled = filled.replace("{uid}", str(7_777)).replace("{file}", "start.js")
     if "{token}" in filled:
         owner = {OWN: uid, FOREIGN: OTHER_PI}.get(whose)
-        filled = filled.replace("{token}", str(UNKNOWN if owner is None else world.token_number(owner)))
+        filled = filled.replace(
+            "{token}", str(UNKNOWN if owner is None else world.token_number(owner))
+        )
     if operation == "list_tokens" and whose != NOBODYS:
         world.token_number(uid if whose == OWN else OTHER_PI)
     if operation == "remove_member" and things:
@@ -68,14 +72,18 @@ _OF_AN_ACCOUNT = """
 """
 QUERIES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(_OF_AN_ACCOUNT.split(), _by_account),
-    "list_tokens": lambda name: {"chem": "", "bio": f"?uid={OTHER_PI}"}.get(name, f"?uid={UNKNOWN}"),
+    "list_tokens": lambda name: {"chem": "", "bio": f"?uid={OTHER_PI}"}.get(
+        name, f"?uid={UNKNOWN}"
+    ),
 }
 
 BODIES: dict[str, Callable[[World, str, dict[str, int]], Any]] = {
     "enter_project": lambda w, *_: {"gname": f"p{(n := next(w.numbers))}", "gid": n},
     "amend_project": lambda *_: {"parent": 0},
     "set_member": lambda *_: {"role": "member"},
-    "open_allocation": lambda w, whose, _: grant(account=account(whose), resource=f"r{next(w.numbers)}"),
+    "open_allocation": lambda w, whose, _: grant(
+        account=account(whose), resource=f"r{next(w.numbers)}"
+    ),
     "amend_allocation": lambda *_: {"shared": False, **_WHY},
     "set_cap": lambda *_: {"cap": 1_000},
     "deposit": lambda *_: {"amount": 1, **_WHY},
@@ -85,9 +93,23 @@ BODIES: dict[str, Callable[[World, str, dict[str, int]], Any]] = {
     "undo_entry": lambda *_: _WHY,
     "report_run": lambda w, whose, _: _report(w, whose),
     "report_runs": lambda w, whose, _: {"reports": [_report(w, whose)]},
-    "record_shares": lambda w, whose, _: {"cluster": _cluster(whose), "at": NOW, "rows": [{"account": "a", "norm_shares": 1, "usage": 0}]},
-    "quote_job": lambda w, whose, _: {"account": account(whose), "cluster": "alpha", "partition": "std", "tres": "cpu=1", "time_limit": 60},
-    "make_token": lambda w, whose, _: {"label": "a test", "scopes": ["read"], **({} if whose == OWN else {"uid": OTHER_PI})},
+    "record_shares": lambda w, whose, _: {
+        "cluster": _cluster(whose),
+        "at": NOW,
+        "rows": [{"account": "a", "norm_shares": 1, "usage": 0}],
+    },
+    "quote_job": lambda w, whose, _: {
+        "account": account(whose),
+        "cluster": "alpha",
+        "partition": "std",
+        "tres": "cpu=1",
+        "time_limit": 60,
+    },
+    "make_token": lambda w, whose, _: {
+        "label": "a test",
+        "scopes": ["read"],
+        **({} if whose == OWN else {"uid": OTHER_PI}),
+    },
 }
 
 
@@ -100,7 +122,13 @@ def _refunded(world: World, things: dict[str, int]) -> int:
 
 
 def _report(world: World, whose: str) -> dict[str, Any]:
-    return report(next(world.numbers) + 10_000, cluster=_cluster(whose), resource="cpu", submitted=NOW - 1, owner_uid=PI)
+    return report(
+        next(world.numbers) + 10_000,
+        cluster=_cluster(whose),
+        resource="cpu",
+        submitted=NOW - 1,
+        owner_uid=PI,
+    )
 
 
 def _cluster(whose: str) -> str:
@@ -109,4 +137,6 @@ def _cluster(whose: str) -> str:
 
 def share_of(account: str) -> ShareFigure:
     """How an account stood once."""
-    return ShareFigure("alpha", NOW // DAY, account, "", "", Instant(NOW), 1, 0.5, 0.0, 0.0, None, None)
+    return ShareFigure(
+        "alpha", NOW // DAY, account, "", "", Instant(NOW), 1, 0.5, 0.0, 0.0, None, None
+    )

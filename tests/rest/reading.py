@@ -22,7 +22,9 @@ def all_pages(world: World, path: str, uid: int = PI, size: int = 2) -> list[Any
     found: list[Any] = []
     after = ""
     while True:
-        answer = world.ask("GET", f"{path}{'&' if '?' in path else '?'}limit={size}{after}", uid).json()
+        answer = world.ask(
+            "GET", f"{path}{'&' if '?' in path else '?'}limit={size}{after}", uid
+        ).json()
         assert len(answer["data"]) <= size
         found += answer["data"]
         if answer["next"] is None:

@@ -10,7 +10,9 @@ WHY = {"comment": "x"}
 JSON = {"content-type": "application/json"}
 
 
-def refused(world: World, uid: int, method: str, path: str, status: int, field: str | None, **more: Any) -> dict[str, Any]:
+def refused(
+    world: World, uid: int, method: str, path: str, status: int, field: str | None, **more: Any
+) -> dict[str, Any]:
     """The problem that the request gets; nothing is written."""
     before = world.entries()
     answer = world.ask(method, path, uid, **more)

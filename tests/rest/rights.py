@@ -19,7 +19,17 @@ from typing import Any, NamedTuple
 import httpx
 
 from tests.rest.operations import FOREIGN, NOBODYS, OWN, Call, call
-from tests.rest.world import ADMIN, AGENT, COORDINATOR, MEMBER, OTHER_AGENT, PI, STRANGER, SUPERUSER, World
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    COORDINATOR,
+    MEMBER,
+    OTHER_AGENT,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    World,
+)
 
 TABLE = """
 # operation       on what nobody  strangr member  coord   pi      admin   super   agent   other   token
@@ -150,7 +160,13 @@ show_asset        any     200     200     200     200     200     200     200   
 
 
 ROLES = "nobody strangr member coord pi admin super agent other token".split()
-UIDS = dict(zip(ROLES, (None, STRANGER, MEMBER, COORDINATOR, PI, ADMIN, SUPERUSER, AGENT, OTHER_AGENT, PI), strict=True))
+UIDS = dict(
+    zip(
+        ROLES,
+        (None, STRANGER, MEMBER, COORDINATOR, PI, ADMIN, SUPERUSER, AGENT, OTHER_AGENT, PI),
+        strict=True,
+    )
+)
 
 
 class Cell(NamedTuple):

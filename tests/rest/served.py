@@ -65,12 +65,21 @@ def served(
     """A server with its socket in `folder`, ended with the block. `open_files` is how many it may have: the soft limit, the hard one."""
     port = _free_port()
     path = folder / f"{name}.sock"
-    order = {"store": store, "socket": str(path), "port": port, "name": name, "munge": dict(munge) if munge else None}
+    order = {
+        "store": store,
+        "socket": str(path),
+        "port": port,
+        "name": name,
+        "munge": dict(munge) if munge else None,
+    }
     order["open_files"] = open_files
     log = folder / f"{name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.rest.served", json.dumps(order)], cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=output
+            [sys.executable, "-m", "tests.rest.served", json.dumps(order)],
+            cwd=CHECKOUT,
+            stdout=subprocess.PIPE,
+            stderr=output,
         )
     assert process.stdout is not None
     try:
@@ -78,7 +87,9 @@ def served(
             if process.stdout.readline() != b"ready\n":
                 raise RuntimeError(f"the server did not start:\n{log.read_text()[-3000:]}")
         with (
-            httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost") as unix,
+            httpx.Client(
+                transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost"
+            ) as unix,
             httpx.Client(base_url=f"http://127.0.0.1:{port}") as tcp,
         ):
             yield Served(process, path, log, unix, tcp)
@@ -100,7 +111,9 @@ def main(order: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, tuple(order["open_files"]))
     munge = None
     if order["munge"]:
-        munge = Munge(socket=order["munge"]["socket"], library=order["munge"].get("library", LIBRARY))
+        munge = Munge(
+            socket=order["munge"]["socket"], library=order["munge"].get("library", LIBRARY)
+        )
     bank = services(
         open_store(order["store"]),
         clock=WallClock(),
@@ -110,7 +123,12 @@ def main(order: dict[str, Any]) -> None:
         key=KEY,
     )
     house = furnish(bank, munge=munge, name=order["name"])
-    serve(house, unix=Path(order["socket"]), port=order["port"], ready=lambda: print("ready", flush=True))
+    serve(
+        house,
+        unix=Path(order["socket"]),
+        port=order["port"],
+        ready=lambda: print("ready", flush=True),
+    )
 
 
 if __name__ == "__main__":

@@ -13,14 +13,23 @@ from tests.rest.world import ADMIN, AGENT, MEMBER, OTHER_PI, PI, SUPERUSER, UNKN
 
 
 @given(
-    operation=st.sampled_from(sorted(set(operations()) - {"show_myself", "make_token", "revoke_token", "list_tokens"})),
+    operation=st.sampled_from(
+        sorted(set(operations()) - {"show_myself", "make_token", "revoke_token", "list_tokens"})
+    ),
     whose=st.sampled_from([OWN, FOREIGN, NOBODYS]),
     actor=st.sampled_from(["admin", "super"]),
     other=st.sampled_from([role for role in ROLES if role not in ("nobody", "token")]),
 )
-def test_acting_as_another_user_gives_just_that_users_rights(asking: Asking, operation: str, whose: str, actor: str, other: str) -> None:
+def test_acting_as_another_user_gives_just_that_users_rights(
+    asking: Asking, operation: str, whose: str, actor: str, other: str
+) -> None:
     expected = EXPECTED[operation, whose, other]
-    if other == "super" and actor == "admin" and not expected.startswith("401") and EXPECTED[operation, whose, "nobody"] == "401":
+    if (
+        other == "super"
+        and actor == "admin"
+        and not expected.startswith("401")
+        and EXPECTED[operation, whose, "nobody"] == "401"
+    ):
         expected = "403"  # an admin may not become a superuser
     assert told(operation, asking.response(operation, whose, actor, as_=UIDS[other])) == expected
 
@@ -31,7 +40,9 @@ def test_acting_as_another_user_gives_just_that_users_rights(asking: Asking, ope
     actor=st.sampled_from([role for role in ROLES if role not in ("nobody", "admin", "super")]),
     other=st.sampled_from([MEMBER, PI, OTHER_PI, ADMIN, SUPERUSER, UNKNOWN]),
 )
-def test_nobody_else_may_act_as_another_user(asking: Asking, operation: str, whose: str, actor: str, other: int) -> None:
+def test_nobody_else_may_act_as_another_user(
+    asking: Asking, operation: str, whose: str, actor: str, other: int
+) -> None:
     if EXPECTED[operation, whose, "nobody"] != "401":
         return  # open to all: nobody is asked who asks
     assert asking.response(operation, whose, actor, as_=other).status_code == 403
@@ -53,7 +64,9 @@ def test_the_journal_names_who_acted_as_whom_and_for_what(world: World) -> None:
     with world.house.services.store.reading() as reader:
         notes = [each for each in reader.scan_entries() if each.kind is Kind.NOTE]
     assert [(each.actor, each.acting_as) for each in notes] == [(ADMIN, MEMBER)]
-    assert f"acted as user {MEMBER}: GET /alloc/{world.own['allocation']}" in (notes[0].details or "")
+    assert f"acted as user {MEMBER}: GET /alloc/{world.own['allocation']}" in (
+        notes[0].details or ""
+    )
 
 
 def test_the_journal_does_not_take_a_dry_run_for_a_change(world: World) -> None:
@@ -65,8 +78,12 @@ def test_the_journal_does_not_take_a_dry_run_for_a_change(world: World) -> None:
 
 
 def test_what_is_written_while_acting_carries_both_names(world: World) -> None:
-    made = world.ask("PUT", f"/alloc/{world.own['allocation']}/cap/{MEMBER}", SUPERUSER, as_=PI, json={"cap": 5})
-    rows = world.ask("GET", f"/alloc/{world.own['allocation']}/statement", SUPERUSER).json()["data"]["entries"]
+    made = world.ask(
+        "PUT", f"/alloc/{world.own['allocation']}/cap/{MEMBER}", SUPERUSER, as_=PI, json={"cap": 5}
+    )
+    rows = world.ask("GET", f"/alloc/{world.own['allocation']}/statement", SUPERUSER).json()[
+        "data"
+    ]["entries"]
     entry = next(each for each in rows if each["id"] == made.json()["data"]["entry"])
     assert (entry["actor"], entry["acting_as"]) == (SUPERUSER, PI)
 
@@ -75,13 +92,23 @@ def test_an_admin_reports_runs_only_as_the_agent_and_with_both_names(world: Worl
     """See docs/decisions/0025."""
     assert world.ask("POST", "/job", ADMIN, json=report(91)).status_code == 403
     held = world.ask("POST", "/job", ADMIN, as_=AGENT, json=report(91)).json()["data"]
-    rows = world.ask("GET", f"/alloc/{held['allocation']}/statement", SUPERUSER).json()["data"]["entries"]
+    rows = world.ask("GET", f"/alloc/{held['allocation']}/statement", SUPERUSER).json()["data"][
+        "entries"
+    ]
     entry = next(each for each in rows if each["id"] == held["entry"])
     assert (entry["kind"], entry["actor"], entry["acting_as"]) == ("hold", ADMIN, AGENT)
 
 
 @pytest.mark.parametrize(
-    ("named", "status"), [("nosuchuser", 404), ("4294967295", 400), ("-1", 400), ("root;x", 400), ("", 400), ("1e3", 400)]
+    ("named", "status"),
+    [
+        ("nosuchuser", 404),
+        ("4294967295", 400),
+        ("-1", 400),
+        ("root;x", 400),
+        ("", 400),
+        ("1e3", 400),
+    ],
 )
 def test_acting_as_nobody_we_know(old_world: World, named: str, status: int) -> None:
     answer = old_world.ask("GET", "/alloc", SUPERUSER, as_=named)

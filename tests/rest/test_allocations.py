@@ -27,7 +27,10 @@ def test_an_allocation_is_granted_and_shown(world: World) -> None:
 
 
 def test_a_grant_under_a_key_is_made_once(world: World) -> None:
-    answers = [world.ask("POST", "/alloc", SUPERUSER, json=grant(), headers={"Idempotency-Key": "g1"}) for _ in range(2)]
+    answers = [
+        world.ask("POST", "/alloc", SUPERUSER, json=grant(), headers={"Idempotency-Key": "g1"})
+        for _ in range(2)
+    ]
     assert [each.status_code for each in answers] == [201, 200]
     assert answers[0].json() == answers[1].json()
 
@@ -56,14 +59,22 @@ def test_allocations_are_filtered(old_world: World, query: str, which: list[str]
 
 def test_balances_are_of_what_is_active_unless_said(old_world: World) -> None:
     assert ids_of(data(old_world, "/balance")) == [old_world.own["allocation"]]
-    assert ids_of(data(old_world, "/balance?all=true")) == [old_world.own["allocation"], old_world.own["later"]]
+    assert ids_of(data(old_world, "/balance?all=true")) == [
+        old_world.own["allocation"],
+        old_world.own["later"],
+    ]
     assert data(old_world, "/balance")[0]["used_percent"] == 5  # 30,000 of 600,000
 
 
 def test_an_allocations_life(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}"
     for event, state in (("freeze", "frozen"), ("thaw", "active"), ("end", "ended")):
-        assert world.ask("PATCH", path, SUPERUSER, json={"event": event, **WHY}).json()["data"]["state"] == state
+        assert (
+            world.ask("PATCH", path, SUPERUSER, json={"event": event, **WHY}).json()["data"][
+                "state"
+            ]
+            == state
+        )
     over = world.ask("PATCH", path, SUPERUSER, json={"event": "reopen", **WHY})
     assert (over.status_code, over.json()["refusal"]["reason"]) == (409, "OVER")
     longer = {"event": "reopen", "end": str(NOW + DAY), **WHY}
@@ -76,31 +87,62 @@ def test_the_state_shown_is_that_of_the_clock(world: World) -> None:
     of = {which: f"/alloc/{world.own[which]}" for which in ("allocation", "later")}
     assert [data(world, of[which])["state"] for which in of] == ["active", "planned"]
     world.clock.at = Instant(NOW + 365 * DAY)  # nobody swept
-    assert data(world, of["allocation"])["state"] == data(world, f"{of['allocation']}/statement")["allocation"]["state"] == "ended"
-    assert {row["id"]: row["state"] for row in data(world, "/balance?all=true")}[world.own["allocation"]] == "ended"
+    assert (
+        data(world, of["allocation"])["state"]
+        == data(world, f"{of['allocation']}/statement")["allocation"]["state"]
+        == "ended"
+    )
+    assert {row["id"]: row["state"] for row in data(world, "/balance?all=true")}[
+        world.own["allocation"]
+    ] == "ended"
     assert world.own["allocation"] not in ids_of(data(world, "/balance"))
 
 
 def test_terms_change(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}"
-    row = world.ask("PATCH", path, SUPERUSER, json={"start": str(NOW - DAY), "credit_limit": 60, "shared": True, **WHY}).json()["data"]
+    row = world.ask(
+        "PATCH",
+        path,
+        SUPERUSER,
+        json={"start": str(NOW - DAY), "credit_limit": 60, "shared": True, **WHY},
+    ).json()["data"]
     assert (row["start"], row["credit_limit"], row["shared"]) == (iso(NOW - DAY), 60, True)
 
 
 def test_credit_moves(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}"
     before = data(world, path)["available"]
-    deposit = world.ask("POST", f"{path}/deposit", SUPERUSER, json={"amount": 600, **WHY}).json()["data"]
-    assert (deposit["amount"], deposit["available"], deposit["allocation"]) == (600, before + 600, world.own["allocation"])
-    assert world.ask("POST", f"{path}/withdraw", SUPERUSER, json={"amount": 100, **WHY}).json()["data"]["available"] == before + 500
-    moved = world.ask("POST", f"{path}/transfer", PI, json={"to": world.own["later"], "amount": 500, **WHY}).json()["data"]
+    deposit = world.ask("POST", f"{path}/deposit", SUPERUSER, json={"amount": 600, **WHY}).json()[
+        "data"
+    ]
+    assert (deposit["amount"], deposit["available"], deposit["allocation"]) == (
+        600,
+        before + 600,
+        world.own["allocation"],
+    )
+    assert (
+        world.ask("POST", f"{path}/withdraw", SUPERUSER, json={"amount": 100, **WHY}).json()[
+            "data"
+        ]["available"]
+        == before + 500
+    )
+    moved = world.ask(
+        "POST", f"{path}/transfer", PI, json={"to": world.own["later"], "amount": 500, **WHY}
+    ).json()["data"]
     assert moved["available"] == before
-    assert [each["amount"] for each in data(world, f"/credit?allocation={world.own['allocation']}")[:3]] == [-500, -100, 600]
+    assert [
+        each["amount"] for each in data(world, f"/credit?allocation={world.own['allocation']}")[:3]
+    ] == [-500, -100, 600]
     assert data(world, f"/credit?allocation={world.own['later']}")[0]["amount"] == 500
 
 
 def test_more_than_there_is_cannot_be_taken_out(world: World) -> None:
-    answer = world.ask("POST", f"/alloc/{world.own['allocation']}/withdraw", SUPERUSER, json={"amount": 10**9, **WHY})
+    answer = world.ask(
+        "POST",
+        f"/alloc/{world.own['allocation']}/withdraw",
+        SUPERUSER,
+        json={"amount": 10**9, **WHY},
+    )
     assert answer.status_code == 402
     assert answer.json()["refusal"]["available"] == 600_000 - 30_000 - 60
 
@@ -108,15 +150,24 @@ def test_more_than_there_is_cannot_be_taken_out(world: World) -> None:
 def test_a_user_is_capped(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}"
     assert world.ask("PUT", f"{path}/cap/{MEMBER}", PI, json={"cap": 30_070}).status_code == 200
-    assert data(world, f"{path}/user") == [{"uid": MEMBER, "charged": 30_000, "held": 60, "cap": 30_070}]
+    assert data(world, f"{path}/user") == [
+        {"uid": MEMBER, "charged": 30_000, "held": 60, "cap": 30_070}
+    ]
     refused = world.ask("POST", "/job", AGENT, json=report(1))
-    assert (refused.status_code, refused.json()["refusal"]["reason"], refused.json()["refusal"]["available"]) == (402, "CAPPED", 10)
+    assert (
+        refused.status_code,
+        refused.json()["refusal"]["reason"],
+        refused.json()["refusal"]["available"],
+    ) == (402, "CAPPED", 10)
     world.ask("PUT", f"{path}/cap/{MEMBER}", PI, json={"cap": None})
     assert world.ask("POST", "/job", AGENT, json=report(1)).status_code == 201
 
 
 def test_a_foreign_pi_sees_only_the_own(old_world: World) -> None:
-    assert ids_of(data(old_world, "/alloc", OTHER_PI)) == [old_world.foreign["allocation"], old_world.foreign["later"]]
+    assert ids_of(data(old_world, "/alloc", OTHER_PI)) == [
+        old_world.foreign["allocation"],
+        old_world.foreign["later"],
+    ]
 
 
 def test_times_of_allocations_are_texts_or_numbers(world: World) -> None:
@@ -127,7 +178,9 @@ def test_times_of_allocations_are_texts_or_numbers(world: World) -> None:
     assert [each.status_code for each in made] == [201, 201, 201]
     assert {each.json()["data"]["start"] for each in made} == {iso(NOW)}
     path = f"/alloc/{made[0].json()['data']['id']}"
-    assert world.ask("PATCH", path, SUPERUSER, json={"end": NOW + DAY, "comment": "x"}).json()["data"]["end"] == iso(NOW + DAY)
+    assert world.ask("PATCH", path, SUPERUSER, json={"end": NOW + DAY, "comment": "x"}).json()[
+        "data"
+    ]["end"] == iso(NOW + DAY)
 
 
 def test_a_cap_that_is_there_already_writes_nothing(world: World) -> None:
@@ -135,20 +188,33 @@ def test_a_cap_that_is_there_already_writes_nothing(world: World) -> None:
     assert world.ask("PUT", path, PI, json={"cap": 60}).json()["data"]["again"] is False
     before = world.entries()
     assert world.ask("PUT", path, PI, json={"cap": 60}).json()["data"]["again"] is True
-    assert world.ask("PUT", f"/alloc/{world.own['allocation']}/cap/{PI}", SUPERUSER, json={"cap": None}).json()["data"]["again"] is True
+    assert (
+        world.ask(
+            "PUT", f"/alloc/{world.own['allocation']}/cap/{PI}", SUPERUSER, json={"cap": None}
+        ).json()["data"]["again"]
+        is True
+    )
     assert world.entries() == before
 
 
 def test_credit_and_tokens_for_what_is_not_there_yet_are_given_with_a_warning(world: World) -> None:
     made = world.ask("POST", "/alloc", SUPERUSER, json=grant(resource="cpuu"))
     assert made.status_code == 201
-    assert made.json()["data"]["warnings"] == ["no partition bills 'cpuu' yet, so no job can draw on it; billed are: cpu"]
-    token = world.ask("POST", "/token", SUPERUSER, json={"label": "x", "scopes": ["agent:alfa"]}).json()["data"]
-    assert token["warnings"] == ["no cluster 'alfa' is in the settings yet, so it reports no priced runs; there are: alpha"]
+    assert made.json()["data"]["warnings"] == [
+        "no partition bills 'cpuu' yet, so no job can draw on it; billed are: cpu"
+    ]
+    token = world.ask(
+        "POST", "/token", SUPERUSER, json={"label": "x", "scopes": ["agent:alfa"]}
+    ).json()["data"]
+    assert token["warnings"] == [
+        "no cluster 'alfa' is in the settings yet, so it reports no priced runs; there are: alpha"
+    ]
 
 
 def test_a_cap_that_was_so_already_is_told_without_an_entry(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}/cap/{MEMBER}"
-    first, second = (world.ask("PUT", path, SUPERUSER, json={"cap": 60}).json()["data"] for _ in range(2))
+    first, second = (
+        world.ask("PUT", path, SUPERUSER, json={"cap": 60}).json()["data"] for _ in range(2)
+    )
     assert first["entry"] > 0
     assert (second["entry"], second["again"]) == (None, True)

@@ -57,7 +57,10 @@ def test_parameters(old_world: World, path: str, field: str) -> None:
         ("/alloc?state=bogus", "planned, active, frozen, ended"),
         ("/balance?state=bogus", "planned, active, frozen, ended"),
         ("/job?state=bogus", "held, charged, released, lapsed"),
-        *((f"{path}?order=bogus", "newest, oldest") for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")),
+        *(
+            (f"{path}?order=bogus", "newest, oldest")
+            for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")
+        ),
         ("/job?outcome=bogus", "completed, failed"),
         ("/entry?about=bogus", "units, terms, caps"),
         ("/usage?by=bogus", "user, day, month, partition, allocation, job, qos"),
@@ -77,7 +80,10 @@ def test_these_are_all_that_take_words() -> None:
     }
     assert takers == {
         *((path, "state") for path in ("/alloc", "/balance", "/job")),
-        *((path, "order") for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")),
+        *(
+            (path, "order")
+            for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")
+        ),
         ("/project", "removed"),
         ("/job", "outcome"),
         ("/entry", "about"),
@@ -96,24 +102,48 @@ def texts_of_addresses() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("text", ["%00", "a%00b", "%0a", "%1b", "%e2%80%ae"])
 @pytest.mark.parametrize(("path", "name"), texts_of_addresses())
-def test_characters_that_nobody_can_see_in_a_filter(old_world: World, path: str, name: str, text: str) -> None:
+def test_characters_that_nobody_can_see_in_a_filter(
+    old_world: World, path: str, name: str, text: str
+) -> None:
     there = path.replace("{allocation}", "1").replace("{entry}", "1")
     refused(old_world, SUPERUSER, "GET", f"{there}?{name}={text}", 400, name)
 
 
-LISTS_OF_A_TIME = ["/job", "/failure", "/activity", "/entry", "/credit", "/predebit", "/usage", "/share", "/alloc/1/statement"]
+LISTS_OF_A_TIME = [
+    "/job",
+    "/failure",
+    "/activity",
+    "/entry",
+    "/credit",
+    "/predebit",
+    "/usage",
+    "/share",
+    "/alloc/1/statement",
+]
 
 
 @pytest.mark.parametrize("path", LISTS_OF_A_TIME)
 def test_a_period_that_ends_before_it_begins(old_world: World, path: str) -> None:
-    problem = refused(old_world, SUPERUSER, "GET", f"{path}?since=2026-11-02&until=2026-11-01", 400, "until")
-    assert problem["detail"] == "the period ends before it begins: until 2026-11-01T00:00:00Z, since 2026-11-02T00:00:00Z"
+    problem = refused(
+        old_world, SUPERUSER, "GET", f"{path}?since=2026-11-02&until=2026-11-01", 400, "until"
+    )
+    assert (
+        problem["detail"]
+        == "the period ends before it begins: until 2026-11-01T00:00:00Z, since 2026-11-02T00:00:00Z"
+    )
     assert problem["remedy"] == "a period goes from since up to, without, until: exchange the two"
-    assert old_world.ask("GET", f"{path}?since=2026-11-02&until=2026-11-02", SUPERUSER).status_code == 200
+    assert (
+        old_world.ask("GET", f"{path}?since=2026-11-02&until=2026-11-02", SUPERUSER).status_code
+        == 200
+    )
 
 
 def test_these_are_all_that_take_a_period() -> None:
-    takers = {path for method, path in operations().values() if method == "GET" and {"since", "until"} <= parameters(path)}
+    takers = {
+        path
+        for method, path in operations().values()
+        if method == "GET" and {"since", "until"} <= parameters(path)
+    }
     assert takers == {each.replace("/1/", "/{allocation}/") for each in LISTS_OF_A_TIME}
 
 
@@ -128,7 +158,10 @@ def parameters(path: str) -> set[str]:
         ("/alloc/1/nosuch", 404),
         ("/alloc/x", 404),
         ("/alloc/1.0", 404),
-        *((f"/alloc/{odd}", 400) for odd in ("+1", "%2b1", "%201", "1%20", "1_0", "01", "%d9%a1", "-01")),
+        *(
+            (f"/alloc/{odd}", 400)
+            for odd in ("+1", "%2b1", "%201", "1%20", "1_0", "01", "%d9%a1", "-01")
+        ),
         ("/alloc/1%2fstatement", 404),
         ("/alloc%2F1", 404),
         ("/alloc/" + "9" * 5_000, 404),
@@ -149,7 +182,9 @@ def test_addresses(old_world: World, path: str, status: int) -> None:
 
 @pytest.mark.parametrize("hosts", [["a", "b"], ["a", "a"], ["a b/c"]])
 @pytest.mark.parametrize(("method", "path"), [("GET", "/alloc"), ("POST", "/job")])
-def test_a_request_is_to_one_host(old_world: World, method: str, path: str, hosts: list[str]) -> None:
+def test_a_request_is_to_one_host(
+    old_world: World, method: str, path: str, hosts: list[str]
+) -> None:
     headers = [("Host", each) for each in hosts]
     request = old_world.client.build_request(method, path)
     request.headers = httpx.Headers([*headers, ("X-Test-Uid", str(AGENT))])
@@ -160,7 +195,13 @@ def test_a_request_is_to_one_host(old_world: World, method: str, path: str, host
 def test_a_request_has_one_key(old_world: World) -> None:
     path = f"/alloc/{old_world.own['allocation']}/deposit"
     request = old_world.client.build_request("POST", path, json={"amount": 1, **WHY})
-    request.headers = httpx.Headers([*request.headers.multi_items(), ("X-Test-Uid", str(SUPERUSER)), *[("Idempotency-Key", "a")] * 2])
+    request.headers = httpx.Headers(
+        [
+            *request.headers.multi_items(),
+            ("X-Test-Uid", str(SUPERUSER)),
+            *[("Idempotency-Key", "a")] * 2,
+        ]
+    )
     answer = old_world.client.send(request)
     assert (answer.status_code, answer.json()["field"]) == (400, "Idempotency-Key")
 
@@ -168,7 +209,10 @@ def test_a_request_has_one_key(old_world: World) -> None:
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "CONNECT"])
 def test_methods_that_an_address_does_not_take(old_world: World, method: str) -> None:
     answer = old_world.ask(method, "/alloc", MEMBER)
-    assert (answer.status_code, set(answer.headers["allow"].split(", "))) == (405, {"GET", "HEAD", "OPTIONS", "POST"})
+    assert (answer.status_code, set(answer.headers["allow"].split(", "))) == (
+        405,
+        {"GET", "HEAD", "OPTIONS", "POST"},
+    )
 
 
 def test_options_are_told_to_who_signed_in(old_world: World) -> None:
@@ -186,7 +230,13 @@ def test_texts_of_a_client_never_make_a_second_header_or_line(old_world: World) 
         "/quote",
         400,
         "account",
-        json={"account": "x\r\nSet-Cookie: a=b", "cluster": "alpha", "partition": "std", "tres": "cpu=1", "time_limit": 1},
+        json={
+            "account": "x\r\nSet-Cookie: a=b",
+            "cluster": "alpha",
+            "partition": "std",
+            "tres": "cpu=1",
+            "time_limit": 1,
+        },
     )
     assert "\r" not in problem["detail"]
     assert "\n" not in problem["detail"]

@@ -27,11 +27,23 @@ TWICE = {
 def test_a_key_that_stands_twice(old_world: World, body: bytes, field: str) -> None:
     path = f"/alloc/{old_world.own['allocation']}/deposit"
     problem = refused(old_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)
-    assert (problem["detail"], problem["remedy"]) == (f"'{field}' stands there twice", "send it once")
+    assert (problem["detail"], problem["remedy"]) == (
+        f"'{field}' stands there twice",
+        "send it once",
+    )
 
 
-@pytest.mark.parametrize("body", [b'{"do":"hold","do":"dance"}', b'{"do":1,"do":"hold"}', b'{"do":"hold","do":"complete","x":{}}'])
-def test_a_key_that_stands_twice_is_told_before_what_is_wrong_with_its_values(old_world: World, body: bytes) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"do":"hold","do":"dance"}',
+        b'{"do":1,"do":"hold"}',
+        b'{"do":"hold","do":"complete","x":{}}',
+    ],
+)
+def test_a_key_that_stands_twice_is_told_before_what_is_wrong_with_its_values(
+    old_world: World, body: bytes
+) -> None:
     problem = refused(old_world, AGENT, "POST", "/job", 400, "do", content=body, headers=JSON)
     assert (problem["detail"], problem["remedy"]) == ("'do' stands there twice", "send it once")
 
@@ -42,34 +54,71 @@ _JOB = {"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": []
 @pytest.mark.parametrize(
     ("method", "path", "body", "detail"),
     [
-        ("POST", "/job/{job}/refund", {"amount": "5", **WHY}, "amount: expected a whole number, or nothing, got text"),
+        (
+            "POST",
+            "/job/{job}/refund",
+            {"amount": "5", **WHY},
+            "amount: expected a whole number, or nothing, got text",
+        ),
         (
             "PUT",
             "/alloc/{allocation}/cap/7",
             {"cap": 1.5},
             f"cap: expected a whole number, or nothing, got {FRACTION}",
         ),
-        ("PATCH", "/alloc/{allocation}", {"shared": 1, **WHY}, "shared: expected true or false, or nothing, got a whole number"),
+        (
+            "PATCH",
+            "/alloc/{allocation}",
+            {"shared": 1, **WHY},
+            "shared: expected true or false, or nothing, got a whole number",
+        ),
         ("POST", "/quote", _JOB, "time_limit: expected a whole number or text, got a list"),
-        ("POST", "/token", {"label": "x", "scopes": []}, "scopes: expected a list, at least 1 long"),
-        ("POST", "/project", {"gname": "x" * 65, "gid": 5}, "gname: expected text, at most 64 long"),
+        (
+            "POST",
+            "/token",
+            {"label": "x", "scopes": []},
+            "scopes: expected a list, at least 1 long",
+        ),
+        (
+            "POST",
+            "/project",
+            {"gname": "x" * 65, "gid": 5},
+            "gname: expected text, at most 64 long",
+        ),
     ],
 )
-def test_what_was_expected_is_told_in_peoples_words(old_world: World, method: str, path: str, body: dict[str, Any], detail: str) -> None:
+def test_what_was_expected_is_told_in_peoples_words(
+    old_world: World, method: str, path: str, body: dict[str, Any], detail: str
+) -> None:
     field = detail.partition(":")[0]
-    problem = refused(old_world, SUPERUSER, method, path.format(**old_world.own), 400, field, json=body)
+    problem = refused(
+        old_world, SUPERUSER, method, path.format(**old_world.own), 400, field, json=body
+    )
     assert problem["detail"] == detail
 
 
 def test_colons_and_quotes_in_a_text_are_no_keys(world: World) -> None:
     body = {"amount": 5, "comment": 'at 07:30: "amount": 7, \\"amount\\": 9'}
-    assert world.ask("POST", f"/alloc/{world.own['allocation']}/deposit", SUPERUSER, json=body).status_code == 201
+    assert (
+        world.ask(
+            "POST", f"/alloc/{world.own['allocation']}/deposit", SUPERUSER, json=body
+        ).status_code
+        == 201
+    )
 
 
 def test_a_key_that_stands_twice_in_one_of_many_reports(world: World) -> None:
-    good, twice = json.dumps(report(71, comment='"reports": {')), json.dumps(report(72))[:-1] + ', "amount": 1, "amount": 2}'
-    answer = world.ask("POST", "/job/bulk", AGENT, content=f'{{"reports":[{good},{twice}]}}'.encode(), headers=JSON)
-    assert [(each["status"], each.get("field")) for each in answer.json()["data"]] == [(201, None), (400, "amount")]
+    good, twice = (
+        json.dumps(report(71, comment='"reports": {')),
+        json.dumps(report(72))[:-1] + ', "amount": 1, "amount": 2}',
+    )
+    answer = world.ask(
+        "POST", "/job/bulk", AGENT, content=f'{{"reports":[{good},{twice}]}}'.encode(), headers=JSON
+    )
+    assert [(each["status"], each.get("field")) for each in answer.json()["data"]] == [
+        (201, None),
+        (400, "amount"),
+    ]
     again = f'{{"reports":[{good}],"reports":[{good}]}}'.encode()
     refused(world, AGENT, "POST", "/job/bulk", 400, "reports", content=again, headers=JSON)
 
@@ -95,24 +144,56 @@ BROKEN = {
 @pytest.mark.parametrize(("body", "field"), BROKEN.values(), ids=BROKEN.keys())
 def test_bodies_that_are_no_json_object(old_world: World, body: bytes, field: str | None) -> None:
     path = f"/alloc/{old_world.own['allocation']}/deposit"
-    assert refused(old_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)["remedy"]
+    assert refused(old_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)[
+        "remedy"
+    ]
 
 
 @pytest.mark.parametrize(
-    "said", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/xml"]
+    "said",
+    [
+        None,
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/xml",
+    ],
 )
 def test_bodies_that_do_not_say_they_are_json(old_world: World, said: str | None) -> None:
     headers = {} if said is None else {"content-type": said}
     path = f"/alloc/{old_world.own['allocation']}/deposit"
-    refused(old_world, SUPERUSER, "POST", path, 415, None, content=b'{"amount":5,"comment":"x"}', headers=headers)
+    refused(
+        old_world,
+        SUPERUSER,
+        "POST",
+        path,
+        415,
+        None,
+        content=b'{"amount":5,"comment":"x"}',
+        headers=headers,
+    )
 
 
 @pytest.mark.parametrize(
-    ("header", "packed"), [("Content-Encoding", "gzip"), ("Content-Encoding", "br"), ("Transfer-Encoding", "gzip, chunked")]
+    ("header", "packed"),
+    [
+        ("Content-Encoding", "gzip"),
+        ("Content-Encoding", "br"),
+        ("Transfer-Encoding", "gzip, chunked"),
+    ],
 )
 @pytest.mark.parametrize("path", ["/job", "/project"])
 def test_bodies_that_are_packed(old_world: World, path: str, header: str, packed: str) -> None:
-    refused(old_world, SUPERUSER, "POST", path, 400, header, content=b"{}", headers={**JSON, header: packed})
+    refused(
+        old_world,
+        SUPERUSER,
+        "POST",
+        path,
+        400,
+        header,
+        content=b"{}",
+        headers={**JSON, header: packed},
+    )
 
 
 def test_a_body_that_is_too_large(old_world: World) -> None:
@@ -140,12 +221,18 @@ def test_a_bare_list_of_reports_is_told_how_to_send_it(old_world: World) -> None
 @pytest.mark.parametrize(
     ("path", "body", "remedy"),
     [
-        ("/alloc/{allocation}/deposit", {"amount": 10**15 + 1, "comment": "x"}, "at most 1000000000000000 SU-minutes"),
+        (
+            "/alloc/{allocation}/deposit",
+            {"amount": 10**15 + 1, "comment": "x"},
+            "at most 1000000000000000 SU-minutes",
+        ),
         ("/alloc/{allocation}/deposit", {"amount": 0, "comment": "x"}, "at least 1 SU-minutes"),
         ("/job", report(1, time_limit=10**9), "at most 316224000 seconds"),
     ],
 )
-def test_a_number_out_of_bounds_is_told_the_bound_with_its_unit(old_world: World, path: str, body: dict[str, Any], remedy: str) -> None:
+def test_a_number_out_of_bounds_is_told_the_bound_with_its_unit(
+    old_world: World, path: str, body: dict[str, Any], remedy: str
+) -> None:
     actor, field = (AGENT, "time_limit") if path == "/job" else (SUPERUSER, "amount")
     problem = refused(old_world, actor, "POST", path.format(**old_world.own), 400, field, json=body)
     assert problem["remedy"] == remedy

@@ -10,24 +10,50 @@ from fairbank.values.time import Instant, iso
 from tests.rest.refused import JSON, WHY, refused
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, PI, SUPERUSER, World, grant, report
 
-AMOUNTS = [0, -1, -(10**9), 10**15 + 1, 10**18, 10**30, 1.5, 1.0, 1e3, "60", "1e3", None, True, [1], {"su": 1}]
+AMOUNTS = [
+    0,
+    -1,
+    -(10**9),
+    10**15 + 1,
+    10**18,
+    10**30,
+    1.5,
+    1.0,
+    1e3,
+    "60",
+    "1e3",
+    None,
+    True,
+    [1],
+    {"su": 1},
+]
 
 
 @pytest.mark.parametrize("amount", AMOUNTS, ids=repr)
 @pytest.mark.parametrize("what", ["deposit", "withdraw"])
 def test_amounts(old_world: World, what: str, amount: object) -> None:
     path = f"/alloc/{old_world.own['allocation']}/{what}"
-    problem = refused(old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": amount, **WHY})
+    problem = refused(
+        old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": amount, **WHY}
+    )
     assert problem["remedy"]
 
 
 def test_an_amount_says_what_was_expected(old_world: World) -> None:
     path = f"/alloc/{old_world.own['allocation']}/deposit"
-    problem = refused(old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": 1.5, **WHY})
-    assert problem["detail"] == "amount: expected a whole number, got a number with a fraction or an exponent"
+    problem = refused(
+        old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": 1.5, **WHY}
+    )
+    assert (
+        problem["detail"]
+        == "amount: expected a whole number, got a number with a fraction or an exponent"
+    )
     assert problem["remedy"] == "send a whole number: no quotes, no fraction, no exponent"
     problem = refused(old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": -5, **WHY})
-    assert (problem["detail"], problem["remedy"]) == ("amount: expected a whole number >= 1", "at least 1 SU-minutes")
+    assert (problem["detail"], problem["remedy"]) == (
+        "amount: expected a whole number >= 1",
+        "at least 1 SU-minutes",
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +64,9 @@ def test_an_amount_says_what_was_expected(old_world: World) -> None:
         *((none, None) for none in ("1_000", "01")),  # no JSON at all
     ],
 )
-def test_numbers_that_are_no_amounts_in_json(old_world: World, amount: str, field: str | None) -> None:
+def test_numbers_that_are_no_amounts_in_json(
+    old_world: World, amount: str, field: str | None
+) -> None:
     path = f"/alloc/{old_world.own['allocation']}/deposit"
     body = f'{{"amount": {amount}, "comment": "x"}}'.encode()
     refused(old_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)
@@ -89,7 +117,12 @@ def test_a_missing_field_is_named(old_world: World, missing: str) -> None:
 
 @pytest.mark.parametrize(
     ("start", "end"),
-    [(NOW, NOW + DAY), (NOW - 100 * DAY, NOW + 200 * DAY), (NOW - 100 * DAY, NOW - 90 * DAY + 1), (NOW + 180 * DAY - 1, NOW + 200 * DAY)],
+    [
+        (NOW, NOW + DAY),
+        (NOW - 100 * DAY, NOW + 200 * DAY),
+        (NOW - 100 * DAY, NOW - 90 * DAY + 1),
+        (NOW + 180 * DAY - 1, NOW + 200 * DAY),
+    ],
 )
 def test_periods_that_overlap(old_world: World, start: int, end: int) -> None:
     body = grant(resource="cpu", start=str(start), end=str(end))
@@ -100,16 +133,25 @@ def test_periods_that_overlap(old_world: World, start: int, end: int) -> None:
 
 def test_an_allocation_cannot_be_moved_over_its_neighbour(old_world: World) -> None:
     path = f"/alloc/{old_world.own['allocation']}"
-    problem = refused(old_world, SUPERUSER, "PATCH", path, 409, "end", json={"end": str(NOW + 100 * DAY), **WHY})
+    problem = refused(
+        old_world, SUPERUSER, "PATCH", path, 409, "end", json={"end": str(NOW + 100 * DAY), **WHY}
+    )
     assert problem["refusal"]["reason"] == "OVERLAP"
     later = f"/alloc/{old_world.own['later']}"
-    problem = refused(old_world, SUPERUSER, "PATCH", later, 409, "start", json={"start": str(NOW), **WHY})
+    problem = refused(
+        old_world, SUPERUSER, "PATCH", later, 409, "start", json={"start": str(NOW), **WHY}
+    )
     assert problem["refusal"]["reason"] == "OVERLAP"
-    assert f": start is {iso(Instant(NOW))}, and allocation {old_world.own['allocation']} is for " in problem["detail"]
+    assert (
+        f": start is {iso(Instant(NOW))}, and allocation {old_world.own['allocation']} is for "
+        in problem["detail"]
+    )
 
 
 def test_a_change_that_changes_nothing(old_world: World) -> None:
-    refused(old_world, SUPERUSER, "PATCH", f"/alloc/{old_world.own['allocation']}", 400, None, json=WHY)
+    refused(
+        old_world, SUPERUSER, "PATCH", f"/alloc/{old_world.own['allocation']}", 400, None, json=WHY
+    )
 
 
 NAMES = [
@@ -121,33 +163,69 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES, ids=repr)
 @pytest.mark.parametrize("field", ["gname", "account"])
 def test_names_of_projects(old_world: World, field: str, name: str) -> None:
-    problem = refused(old_world, SUPERUSER, "POST", "/project", 400, field, json={"gname": "fine", "gid": 5, field: name})
+    problem = refused(
+        old_world,
+        SUPERUSER,
+        "POST",
+        "/project",
+        400,
+        field,
+        json={"gname": "fine", "gid": 5, field: name},
+    )
     assert "\n" not in problem["detail"]
 
 
 @pytest.mark.parametrize("gid", [-1, 2**32 - 1, 2**64, 1.0, "5"], ids=repr)
 def test_group_numbers(old_world: World, gid: object) -> None:
-    refused(old_world, SUPERUSER, "POST", "/project", 400, "gid", json={"gname": "fine", "gid": gid})
+    refused(
+        old_world, SUPERUSER, "POST", "/project", 400, "gid", json={"gname": "fine", "gid": gid}
+    )
 
 
-@pytest.mark.parametrize("other", [{"gname": "chem", "gid": 5}, {"gname": "chem2", "gid": 5, "account": "chem"}])
-def test_a_project_that_is_there_with_other_content(old_world: World, other: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "other", [{"gname": "chem", "gid": 5}, {"gname": "chem2", "gid": 5, "account": "chem"}]
+)
+def test_a_project_that_is_there_with_other_content(
+    old_world: World, other: dict[str, Any]
+) -> None:
     assert (
-        refused(old_world, SUPERUSER, "POST", "/project", 409, "account" if "account" in other else "gname", json=other)["refusal"][
-            "reason"
-        ]
+        refused(
+            old_world,
+            SUPERUSER,
+            "POST",
+            "/project",
+            409,
+            "account" if "account" in other else "gname",
+            json=other,
+        )["refusal"]["reason"]
         == "EXISTS"
     )
 
 
 def test_an_unknown_parent(old_world: World) -> None:
-    problem = refused(old_world, SUPERUSER, "POST", "/project", 404, "parent", json={"gname": "fine", "gid": 5, "parent": 999_999})
+    problem = refused(
+        old_world,
+        SUPERUSER,
+        "POST",
+        "/project",
+        404,
+        "parent",
+        json={"gname": "fine", "gid": 5, "parent": 999_999},
+    )
     assert problem["refusal"]["reason"] == "UNKNOWN_PROJECT"
 
 
 @pytest.mark.parametrize("role", ["owner", "PI", "", None, 1], ids=repr)
 def test_roles(old_world: World, role: object) -> None:
-    refused(old_world, SUPERUSER, "PUT", f"/project/{old_world.own['project']}/member/7", 400, "role", json={"role": role})
+    refused(
+        old_world,
+        SUPERUSER,
+        "PUT",
+        f"/project/{old_world.own['project']}/member/7",
+        400,
+        "role",
+        json={"role": role},
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,25 +236,52 @@ def test_roles(old_world: World, role: object) -> None:
         ("POST", "/job", "do", report(1, do="dance"), "adjust, complete, hold"),
     ],
 )
-def test_words_in_bodies(old_world: World, method: str, path: str, field: str, body: dict[str, Any], words: str) -> None:
+def test_words_in_bodies(
+    old_world: World, method: str, path: str, field: str, body: dict[str, Any], words: str
+) -> None:
     uid = AGENT if path == "/job" else SUPERUSER
-    assert refused(old_world, uid, method, path, 400, field, json=body)["remedy"] == f"one of {words}"
+    assert (
+        refused(old_world, uid, method, path, 400, field, json=body)["remedy"] == f"one of {words}"
+    )
 
 
 def test_a_key_that_is_too_long(old_world: World) -> None:
     headers = {"Idempotency-Key": "k" * 129}
-    refused(old_world, SUPERUSER, "POST", "/alloc/1/deposit", 400, "Idempotency-Key", json={"amount": 1, **WHY}, headers=headers)
+    refused(
+        old_world,
+        SUPERUSER,
+        "POST",
+        "/alloc/1/deposit",
+        400,
+        "Idempotency-Key",
+        json={"amount": 1, **WHY},
+        headers=headers,
+    )
 
 
-@pytest.mark.parametrize("path", ["/alloc/1/deposit", "/alloc/1/withdraw", "/alloc/1/transfer", "/job/{job}/refund"])
+@pytest.mark.parametrize(
+    "path", ["/alloc/1/deposit", "/alloc/1/withdraw", "/alloc/1/transfer", "/job/{job}/refund"]
+)
 @pytest.mark.parametrize("comment", ["", " ", "\u2003", "a\x00b"])
-def test_where_a_reason_is_demanded_blanks_are_none(old_world: World, path: str, comment: str) -> None:
+def test_where_a_reason_is_demanded_blanks_are_none(
+    old_world: World, path: str, comment: str
+) -> None:
     body = {"amount": 1, "comment": comment} | ({"to": 2} if path.endswith("transfer") else {})
-    refused(old_world, SUPERUSER, "POST", path.format(job=old_world.own["job"]), 400, "comment", json=body)
+    refused(
+        old_world,
+        SUPERUSER,
+        "POST",
+        path.format(job=old_world.own["job"]),
+        400,
+        "comment",
+        json=body,
+    )
 
 
 def test_a_token_is_labelled(old_world: World) -> None:
-    refused(old_world, MEMBER, "POST", "/token", 400, "label", json={"label": "  ", "scopes": ["read"]})
+    refused(
+        old_world, MEMBER, "POST", "/token", 400, "label", json={"label": "  ", "scopes": ["read"]}
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,5 +300,12 @@ def test_a_token_is_labelled(old_world: World) -> None:
     ],
 )
 def test_quotes(old_world: World, more: dict[str, Any], status: int, field: str) -> None:
-    body = {"account": "chem", "cluster": "alpha", "partition": "std", "tres": "cpu=1", "time_limit": 60, **more}
+    body = {
+        "account": "chem",
+        "cluster": "alpha",
+        "partition": "std",
+        "tres": "cpu=1",
+        "time_limit": 60,
+        **more,
+    }
     refused(old_world, PI, "POST", "/quote", status, field, json=body)

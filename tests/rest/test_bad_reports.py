@@ -12,16 +12,38 @@ from tests.rest.refused import JSON, WHY, refused
 from tests.rest.world import AGENT, NOW, SUPERUSER, World, report
 
 anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4)
+    ),
     max_leaves=8,
 )
 
 
 @given(
-    field=st.sampled_from([*report(1), "resource", "qos", "tres", "amount", "key", "comment", "restart", "name", "nodes"]), value=anything
+    field=st.sampled_from(
+        [
+            *report(1),
+            "resource",
+            "qos",
+            "tres",
+            "amount",
+            "key",
+            "comment",
+            "restart",
+            "name",
+            "nodes",
+        ]
+    ),
+    value=anything,
 )
-def test_a_report_with_anything_in_any_field_is_taken_or_told_which_field_is_wrong(old_world: World, field: str, value: object) -> None:
+def test_a_report_with_anything_in_any_field_is_taken_or_told_which_field_is_wrong(
+    old_world: World, field: str, value: object
+) -> None:
     answer = old_world.ask("POST", "/job", AGENT, json={**report(1), field: value})
     assert answer.status_code in (200, 201, 400, 402, 403, 404, 409)
     if answer.status_code == 400:
@@ -97,10 +119,23 @@ def test_reports(old_world: World, more: dict[str, Any], field: str) -> None:
     refused(old_world, AGENT, "POST", "/job", status, field, json={**report(5), **more})
 
 
-UNDER_WAY = ("RUNNING", "PENDING", "SUSPENDED", "COMPLETING", "RESIZING", "XYZZY", "NODE_FAILED", "LAUNCH_FAILED")
+UNDER_WAY = (
+    "RUNNING",
+    "PENDING",
+    "SUSPENDED",
+    "COMPLETING",
+    "RESIZING",
+    "XYZZY",
+    "NODE_FAILED",
+    "LAUNCH_FAILED",
+)
 
 
-@pytest.mark.parametrize("state", ["", "completed", "CANCELLED by", "CANCELLED by root", "A" * 33, "X\n", None, *UNDER_WAY], ids=repr)
+@pytest.mark.parametrize(
+    "state",
+    ["", "completed", "CANCELLED by", "CANCELLED by root", "A" * 33, "X\n", None, *UNDER_WAY],
+    ids=repr,
+)
 def test_states_in_which_no_job_ends(old_world: World, state: object) -> None:
     body = report(6, do="complete", end=NOW, elapsed=60, state=state)
     refused(old_world, AGENT, "POST", "/job", 400, "state", json=body)
@@ -111,11 +146,20 @@ def test_a_run_that_goes_on_is_not_closed_by_its_state(old_world: World) -> None
     end = report(8, do="complete", end=NOW, elapsed=60, state="RUNNING")
     problem = refused(old_world, AGENT, "POST", "/job", 400, "state", json=end)
     assert "NODE_FAIL, OUT_OF_MEMORY" in problem["remedy"]
-    assert old_world.ask("POST", "/job", AGENT, json={**end, "state": "NODE_FAIL"}).status_code == 201
+    assert (
+        old_world.ask("POST", "/job", AGENT, json={**end, "state": "NODE_FAIL"}).status_code == 201
+    )
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("exit_code", 256), ("exit_code", "1:0"), ("exit_signal", 128), ("cpu_seconds", -1), ("cpu_seconds", 10**15 + 1)]
+    ("field", "value"),
+    [
+        ("exit_code", 256),
+        ("exit_code", "1:0"),
+        ("exit_signal", 128),
+        ("cpu_seconds", -1),
+        ("cpu_seconds", 10**15 + 1),
+    ],
 )
 def test_how_a_run_ended(old_world: World, field: str, value: object) -> None:
     body = report(6, do="complete", end=NOW, elapsed=60, state="FAILED", **{field: value})
@@ -124,20 +168,26 @@ def test_how_a_run_ended(old_world: World, field: str, value: object) -> None:
 
 @pytest.mark.parametrize("state", ["CANCELLED by 5", "CANCELLED+"])
 def test_a_state_as_sacct_says_it(old_world: World, state: str) -> None:
-    answer = old_world.ask("POST", "/job", AGENT, json=report(6, do="complete", end=NOW, elapsed=60, state=state))
+    answer = old_world.ask(
+        "POST", "/job", AGENT, json=report(6, do="complete", end=NOW, elapsed=60, state=state)
+    )
     run = answer.json()["data"]["run"]
     assert old_world.ask("GET", f"/job/{run}", SUPERUSER).json()["data"]["outcome"] == "CANCELLED"
 
 
 @pytest.mark.parametrize("price", [{"billing": 1}, {"billing": None, "amount": 60}])
-def test_a_run_whose_price_is_told_may_be_silent_about_its_cpus(world: World, price: dict[str, Any]) -> None:
+def test_a_run_whose_price_is_told_may_be_silent_about_its_cpus(
+    world: World, price: dict[str, Any]
+) -> None:
     body = report(8, time_limit=3_600, tres="node=1,mem=1G", **price)
     answer = world.ask("POST", "/job", AGENT, json=body)
     assert (answer.status_code, answer.json()["data"]["amount"]) == (201, 60)
 
 
 def test_an_end_is_not_turned_away_for_what_the_run_held(old_world: World) -> None:
-    body = report(7, do="complete", end=NOW, elapsed=60, state="COMPLETED", billing=None, tres="cpu=0,mem=1G")
+    body = report(
+        7, do="complete", end=NOW, elapsed=60, state="COMPLETED", billing=None, tres="cpu=0,mem=1G"
+    )
     assert old_world.ask("POST", "/job", AGENT, json=body).status_code == 201
 
 
@@ -151,27 +201,44 @@ def test_a_run_that_lasted_far_longer_than_from_its_start_to_its_end(world: Worl
     assert world.ask("POST", "/job", AGENT, json=report(6)).status_code == 201
     ended = report(6, do="complete", end=NOW + 60, state="COMPLETED")
     refused(world, AGENT, "POST", "/job", 400, "elapsed", json={**ended, "elapsed": 60 + 3_601})
-    assert world.ask("POST", "/job", AGENT, json={**ended, "elapsed": 60 + 3_600}).status_code == 201
+    assert (
+        world.ask("POST", "/job", AGENT, json={**ended, "elapsed": 60 + 3_600}).status_code == 201
+    )
 
 
 @pytest.mark.parametrize(
-    ("billing", "amount"), [(0.1, 6), ("0.1", 6), (1 / 3, 20), ("0.3333333333333333333333333333", 20), (1e-30, 1), (0, 0)]
+    ("billing", "amount"),
+    [(0.1, 6), ("0.1", 6), (1 / 3, 20), ("0.3333333333333333333333333333", 20), (1e-30, 1), (0, 0)],
 )
-def test_a_price_is_taken_by_its_decimals_and_rounded_up_once(world: World, billing: object, amount: int) -> None:
+def test_a_price_is_taken_by_its_decimals_and_rounded_up_once(
+    world: World, billing: object, amount: int
+) -> None:
     """0.1 as binary fraction is a little more than a tenth, which would cost a seventh minute."""
-    assert world.ask("POST", "/job", AGENT, json=report(5, billing=billing)).json()["data"]["amount"] == amount
+    assert (
+        world.ask("POST", "/job", AGENT, json=report(5, billing=billing)).json()["data"]["amount"]
+        == amount
+    )
 
 
 # --- many reports at once ---
 
 
-@pytest.mark.parametrize("reports", [[], [report(1)] * 1_001, None, {}, "x"], ids=["none", "1001", "null", "object", "text"])
+@pytest.mark.parametrize(
+    "reports",
+    [[], [report(1)] * 1_001, None, {}, "x"],
+    ids=["none", "1001", "null", "object", "text"],
+)
 def test_too_few_or_too_many_reports(old_world: World, reports: object) -> None:
     refused(old_world, AGENT, "POST", "/job/bulk", 400, "reports", json={"reports": reports})
 
 
 def test_a_thousand_reports(world: World) -> None:
-    rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": [report(5_000 + each) for each in range(1_000)]}).json()["data"]
+    rows = world.ask(
+        "POST",
+        "/job/bulk",
+        AGENT,
+        json={"reports": [report(5_000 + each) for each in range(1_000)]},
+    ).json()["data"]
     assert [each["status"] for each in rows] == [201] * 1_000
 
 
@@ -188,20 +255,42 @@ def test_one_bad_report_spoils_no_other(world: World) -> None:
     ]
     rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": reports}).json()["data"]
     assert [each["status"] for each in rows] == [201, 400, 400, 403, 402, 404, 200]
-    assert [each.get("field") for each in rows] == [None, "job_id", None, "cluster", "account", "account", None]
-    assert [rows[place]["refusal"]["reason"] for place in (4, 5)] == ["OVERDRAWN", "UNKNOWN_PROJECT"]
+    assert [each.get("field") for each in rows] == [
+        None,
+        "job_id",
+        None,
+        "cluster",
+        "account",
+        "account",
+        None,
+    ]
+    assert [rows[place]["refusal"]["reason"] for place in (4, 5)] == [
+        "OVERDRAWN",
+        "UNKNOWN_PROJECT",
+    ]
     assert rows[6]["granted"]["again"]
 
 
 def test_a_bulk_that_is_no_json_is_refused_whole(old_world: World) -> None:
-    refused(old_world, AGENT, "POST", "/job/bulk", 400, None, content=b'{"reports":[{"do":"hold"},', headers=JSON)
+    refused(
+        old_world,
+        AGENT,
+        "POST",
+        "/job/bulk",
+        400,
+        None,
+        content=b'{"reports":[{"do":"hold"},',
+        headers=JSON,
+    )
 
 
 # --- the same thing twice ---
 
 
 def test_the_same_report_again_is_answered_again_and_counted_once(world: World) -> None:
-    first, second = (world.ask("POST", "/job", AGENT, json=report(31, key="31-hold")) for _ in range(2))
+    first, second = (
+        world.ask("POST", "/job", AGENT, json=report(31, key="31-hold")) for _ in range(2)
+    )
     assert (first.status_code, second.status_code) == (201, 200)
     assert {**second.json()["data"], "again": False} == first.json()["data"]
 
@@ -209,12 +298,20 @@ def test_the_same_report_again_is_answered_again_and_counted_once(world: World) 
 def test_another_report_under_the_same_key_is_a_conflict(world: World) -> None:
     world.ask("POST", "/job", AGENT, json=report(31, key="k"))
     problem = refused(world, AGENT, "POST", "/job", 409, "key", json=report(32, key="k"))
-    assert (problem["refusal"]["reason"], problem["remedy"]) == ("KEY_TAKEN", "use a new key for a new wish")
+    assert (problem["refusal"]["reason"], problem["remedy"]) == (
+        "KEY_TAKEN",
+        "use a new key for a new wish",
+    )
 
 
 def test_a_deposit_sent_twice_under_one_key_is_made_once(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}/deposit"
-    ask = [world.ask("POST", path, SUPERUSER, json={"amount": 60, **WHY}, headers={"Idempotency-Key": "d1"}) for _ in range(2)]
+    ask = [
+        world.ask(
+            "POST", path, SUPERUSER, json={"amount": 60, **WHY}, headers={"Idempotency-Key": "d1"}
+        )
+        for _ in range(2)
+    ]
     assert [each.status_code for each in ask] == [201, 200]
     assert ask[0].json()["data"]["available"] == ask[1].json()["data"]["available"]
 
@@ -222,6 +319,8 @@ def test_a_deposit_sent_twice_under_one_key_is_made_once(world: World) -> None:
 @pytest.mark.parametrize("key", ["", "a b", "k" * 129])
 def test_keys_that_are_none(old_world: World, key: str) -> None:
     path = f"/alloc/{old_world.own['allocation']}/deposit"
-    answer = old_world.ask("POST", path, SUPERUSER, json={"amount": 60, **WHY}, headers={"Idempotency-Key": key})
+    answer = old_world.ask(
+        "POST", path, SUPERUSER, json={"amount": 60, **WHY}, headers={"Idempotency-Key": key}
+    )
     assert answer.status_code == 400
     assert answer.json()["field"] in ("Idempotency-Key", "key")

@@ -9,18 +9,38 @@ from tests.rest.world import ADMIN, AGENT, MEMBER, NOW, SUPERUSER, World, report
 def test_a_statement_adds_up(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}/statement"
     told = data(world, path)
-    assert told["opening"] == {"deposited": 0, "charged": 0, "held": 0, "credit_limit": 0, "available": 0}
-    assert [each["kind"] for each in told["entries"]] == ["open", "deposit", "hold", "charge", "hold", "refusal"]
+    assert told["opening"] == {
+        "deposited": 0,
+        "charged": 0,
+        "held": 0,
+        "credit_limit": 0,
+        "available": 0,
+    }
+    assert [each["kind"] for each in told["entries"]] == [
+        "open",
+        "deposit",
+        "hold",
+        "charge",
+        "hold",
+        "refusal",
+    ]
     assert {key: told["closing"][key] for key in ("deposited", "charged", "held", "available")} == {
         key: told["allocation"][key] for key in ("deposited", "charged", "held", "available")
     }
     charge = told["entries"][3]
-    assert (charge["cluster"], charge["owner_uid"], charge["run"], charge["actor"]) == ("alpha", MEMBER, world.own["job"], SUPERUSER)
+    assert (charge["cluster"], charge["owner_uid"], charge["run"], charge["actor"]) == (
+        "alpha",
+        MEMBER,
+        world.own["job"],
+        SUPERUSER,
+    )
     assert charge["details"]["outcome"] == "COMPLETED"
 
 
 def test_a_statement_of_a_time_without_entries_says_how_things_stood(world: World) -> None:
-    told = data(world, f"/alloc/{world.own['allocation']}/statement?since={NOW + 1}&until={NOW + 5}")
+    told = data(
+        world, f"/alloc/{world.own['allocation']}/statement?since={NOW + 1}&until={NOW + 5}"
+    )
     assert told["entries"] == []
     assert told["opening"] == told["closing"]
     assert told["opening"]["charged"] == 30_000
@@ -29,12 +49,27 @@ def test_a_statement_of_a_time_without_entries_says_how_things_stood(world: Worl
 def test_activity_in_hadms_words(old_world: World) -> None:
     allocation = old_world.own["allocation"]
     rows = data(old_world, f"/activity?allocation={allocation}&order=oldest")
-    assert [(each["kind"], each["amount"]) for each in rows] == [("deposit", 600_000), ("hold", 60_000), ("charge", 30_000), ("hold", 60)]
+    assert [(each["kind"], each["amount"]) for each in rows] == [
+        ("deposit", 600_000),
+        ("hold", 60_000),
+        ("charge", 30_000),
+        ("hold", 60),
+    ]
     assert {each["allocation_id"] for each in rows} == {allocation}
     predebit = data(old_world, "/predebit?account=chem")[0]
-    assert (predebit["amount"], predebit["status"], predebit["owner_uid"]) == (60, "executing", MEMBER)
+    assert (predebit["amount"], predebit["status"], predebit["owner_uid"]) == (
+        60,
+        "executing",
+        MEMBER,
+    )
     assert data(old_world, "/debit") == [
-        {"activity_id": old_world.own["job"], "allocation_id": allocation, "amount": 30_000, "comments": None, "owner_uid": MEMBER}
+        {
+            "activity_id": old_world.own["job"],
+            "allocation_id": allocation,
+            "amount": 30_000,
+            "comments": None,
+            "owner_uid": MEMBER,
+        }
     ]
 
 
@@ -51,10 +86,18 @@ def test_debits_are_found_by_owner_and_come_in_pages(old_world: World) -> None:
 
 def test_comments_are_shown_where_hadm_has_them(world: World) -> None:
     for number, billing in ((60, 1), (61, 10**9)):
-        world.ask("POST", "/job", AGENT, json=report(number, billing=billing, comment="for the paper"))
+        world.ask(
+            "POST", "/job", AGENT, json=report(number, billing=billing, comment="for the paper")
+        )
     world.ask("POST", "/job", AGENT, json=report(62, billing=10**9))
-    assert [each["comments"] for each in data(world, "/predebit?account=chem")] == ["for the paper", None]
-    assert [each["comments"] for each in data(world, "/failure?account=chem&limit=2")] == ["there is too little left", "for the paper"]
+    assert [each["comments"] for each in data(world, "/predebit?account=chem")] == [
+        "for the paper",
+        None,
+    ]
+    assert [each["comments"] for each in data(world, "/failure?account=chem&limit=2")] == [
+        "there is too little left",
+        "for the paper",
+    ]
 
 
 def test_how_far_the_books_are(world: World) -> None:

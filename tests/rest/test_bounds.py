@@ -15,7 +15,18 @@ from uvicorn.server import ServerState
 
 from fairbank.rest.server.last_words import HEAD_MAX
 from fairbank.rest.server.protocol import PeerProtocol, Serving, serving
-from tests.rest.mirror import CROWD, HUNG_UP_MEANWHILE, MANY, PATIENCE, Asked, answer, as_user, ask, hung_up, request
+from tests.rest.mirror import (
+    CROWD,
+    HUNG_UP_MEANWHILE,
+    MANY,
+    PATIENCE,
+    Asked,
+    answer,
+    as_user,
+    ask,
+    hung_up,
+    request,
+)
 from tests.support.account import Account
 from tests.support.waiting import wait_until
 
@@ -49,7 +60,11 @@ def test_each_request_may_have_a_whole_head(server: Asked) -> None:
 
 def test_trailers_and_chunk_extensions_are_bounded_too(server: Asked) -> None:
     start = request("/", "Transfer-Encoding: chunked", method="POST") + b"1\r\nx\r\n"
-    for rest in (b"0\r\n" + b"T: x\r\n" * 3_000, b"0\r\nT: " + b"x" * 1_000_000, b"1;" + b"x" * 1_000_000):
+    for rest in (
+        b"0\r\n" + b"T: x\r\n" * 3_000,
+        b"0\r\nT: " + b"x" * 1_000_000,
+        b"1;" + b"x" * 1_000_000,
+    ):
         with server.unix() as connection:
             with HUNG_UP_MEANWHILE:
                 connection.sendall(start + rest)
@@ -61,18 +76,29 @@ def test_trailers_never_become_headers(server: Asked) -> None:
     chunks = b"3\r\nabc\r\n0\r\nAuthorization: Bearer fbk_x\r\n\r\n"
     with server.unix() as connection:
         for _ in range(2):
-            said = ask(connection, request("/", "Transfer-Encoding: chunked", method="POST") + chunks)
+            said = ask(
+                connection, request("/", "Transfer-Encoding: chunked", method="POST") + chunks
+            )
             assert (said["headers"], said["length"]) == (["host", "transfer-encoding"], 3)
 
 
 def test_a_large_body_is_not_a_large_head(server: Asked) -> None:
     with server.unix() as connection:
-        assert ask(connection, request("/", body=b"x" * 2_000_000, method="POST"))["length"] == 2_000_000
+        assert (
+            ask(connection, request("/", body=b"x" * 2_000_000, method="POST"))["length"]
+            == 2_000_000
+        )
 
 
 @pytest.mark.parametrize(
     "sent",
-    [b"\x16\x03\x01\x02\x00\x01", b"hello\r\n\r\n", b"GET / HTTP/1.1\r\nbad header\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/2.0\r\n\r\n"],
+    [
+        b"\x16\x03\x01\x02\x00\x01",
+        b"hello\r\n\r\n",
+        b"GET / HTTP/1.1\r\nbad header\r\n\r\n",
+        b"GET /\r\n\r\n",
+        b"GET / HTTP/2.0\r\n\r\n",
+    ],
 )
 def test_what_is_not_http_is_told_so(server: Asked, sent: bytes) -> None:
     with server.unix() as connection:
@@ -96,13 +122,19 @@ def test_who_sends_what_is_not_http_is_in_the_log(server: Asked) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sent", [b"", b"GET / HT", request("/", "Content-Length: 10", method="POST") + b"x"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET / HT", request("/", "Content-Length: 10", method="POST") + b"x"]
+)
 def test_who_does_not_finish_is_hung_up_on(server: Asked, sent: bytes) -> None:
     with server.unix() as connection:
         begun = time.monotonic()
         connection.sendall(sent)
         status, problem = answer(connection)
-        assert (status, problem["title"], problem["type"]) == (408, "request timeout", "/problem/request-timeout")
+        assert (status, problem["title"], problem["type"]) == (
+            408,
+            "request timeout",
+            "/problem/request-timeout",
+        )
         assert problem["remedy"] == "send it again, whole"
         assert hung_up(connection)
         assert PATIENCE * 0.9 < time.monotonic() - begun < PATIENCE * 10
@@ -125,10 +157,15 @@ def test_a_drop_now_and_then_does_not_help(server: Asked) -> None:
 def test_a_slow_server_is_not_the_client_s_fault(server: Asked) -> None:
     with server.unix() as short, server.unix() as long:
         short.sendall(request("/later"))
-        assert ask(long, request("/later", body=b"x" * 1_000_000, method="POST"))["length"] == 1_000_000
+        assert (
+            ask(long, request("/later", body=b"x" * 1_000_000, method="POST"))["length"]
+            == 1_000_000
+        )
         assert answer(short)[0] == 200
         for connection in (short, long):
-            assert ask(connection, request())["length"] == 0, "and the next request has its full time"
+            assert ask(connection, request())["length"] == 0, (
+                "and the next request has its full time"
+            )
 
 
 def test_one_user_cannot_take_all_connections(server: Asked) -> None:
@@ -138,13 +175,20 @@ def test_one_user_cannot_take_all_connections(server: Asked) -> None:
             ask(connection, request())
         with server.unix() as one_more:
             status, problem = answer(one_more)
-            assert (status, problem["title"], problem["detail"]) == (503, "busy", "you have too many connections open")
+            assert (status, problem["title"], problem["detail"]) == (
+                503,
+                "busy",
+                "you have too many connections open",
+            )
             assert hung_up(one_more)
         with closing(server.tcp()) as elsewhere:
             ask(elsewhere, request())
         ask(held[0], request())
         if os.geteuid() == 0:
-            assert as_user(Account.number(54_321), lambda: ask(server.unix(), request())["peer"][1]) == 54_321
+            assert (
+                as_user(Account.number(54_321), lambda: ask(server.unix(), request())["peer"][1])
+                == 54_321
+            )
     finally:
         for connection in held:
             connection.close()
@@ -190,9 +234,16 @@ def test_whoever_is_too_many_is_told_so_and_the_unix_socket_has_its_own(server: 
             wait_until(lambda host=host: _enters(server, f"127.0.1.{host}", open_ones), "a place")  # type: ignore[misc]
         with closing(server.tcp("127.0.2.1")) as one_more:
             status, problem = answer(one_more)
-        assert (status, problem["type"], problem["detail"]) == (503, "/problem/busy", "too many connections are open")
+        assert (status, problem["type"], problem["detail"]) == (
+            503,
+            "/problem/busy",
+            "too many connections are open",
+        )
         assert _let_in(server)
-        wait_until(lambda: "connections over TCP are turned away: " in server.log.read_text(), "the log to tell")
+        wait_until(
+            lambda: "connections over TCP are turned away: " in server.log.read_text(),
+            "the log to tell",
+        )
 
 
 def _enters(server: Asked, host: str, open_ones: ExitStack) -> bool:

@@ -26,7 +26,10 @@ EVERYWHERE = frozenset().union(*(fields_of(each) for each in ROUTES))
 def test_every_refusal_names_a_field_and_a_remedy(reason: Reason) -> None:
     assert set(CONCERNED[reason]) <= EVERYWHERE | fields_of_body(AnyReport)
     about = {"allocation": 1, "project": 1, "owner": 1, "resource": "cpu", "run": "alpha/1@0.0"}
-    problem = problem_of_refusal(Refusal(reason=reason, **about), there=EVERYWHERE | fields_of_body(AnyReport))  # type: ignore[arg-type]
+    problem = problem_of_refusal(
+        Refusal(reason=reason, **about),
+        there=EVERYWHERE | fields_of_body(AnyReport),  # type: ignore[arg-type]
+    )
     assert problem.field in CONCERNED[reason]
     assert problem.remedy
     assert "{" not in problem.remedy
@@ -48,7 +51,9 @@ def test_every_refusal_names_a_field_and_a_remedy(reason: Reason) -> None:
         (Reason.SAME_ALLOCATION, None, "show_job", None),
     ],
 )
-def test_the_field_is_one_that_the_request_has(reason: Reason, about: str | None, route: str, field: str | None) -> None:
+def test_the_field_is_one_that_the_request_has(
+    reason: Reason, about: str | None, route: str, field: str | None
+) -> None:
     assert field_of(Refusal(reason=reason, about=about), fields_of(HANDLERS[route])) == field
 
 
@@ -56,33 +61,65 @@ def test_the_field_is_one_that_the_request_has(reason: Reason, about: str | None
 
 
 def test_a_parent_that_is_not_there_or_was_removed(world: World) -> None:
-    gone = world.ask("POST", "/project", SUPERUSER, json={"gname": "gone", "gid": 78}).json()["data"]["id"]
+    gone = world.ask("POST", "/project", SUPERUSER, json={"gname": "gone", "gid": 78}).json()[
+        "data"
+    ]["id"]
     assert world.ask("DELETE", f"/project/{gone}", SUPERUSER).status_code == 200
     new = {"gname": "new", "gid": 79}
     for method, path, body in (("POST", "/project", new), ("PATCH", "/project/1", {})):
-        problem = refused(world, SUPERUSER, method, path, 404, "parent", json={**body, "parent": 99_999})
+        problem = refused(
+            world, SUPERUSER, method, path, 404, "parent", json={**body, "parent": 99_999}
+        )
         assert problem["remedy"] == "list those there are: fairbank project list"
-        problem = refused(world, SUPERUSER, method, path, 409, "parent", json={**body, "parent": gone})
+        problem = refused(
+            world, SUPERUSER, method, path, 409, "parent", json={**body, "parent": gone}
+        )
         assert problem["detail"] == f"the project was removed: parent {gone}."
-        assert problem["remedy"] == f"bring it back first, by staff: fairbank project set {gone} --restore"
+        assert (
+            problem["remedy"]
+            == f"bring it back first, by staff: fairbank project set {gone} --restore"
+        )
 
 
 def test_the_taker_of_a_transfer_that_is_not_there(old_world: World) -> None:
     path = f"/alloc/{old_world.own['allocation']}/transfer"
     refused(old_world, SUPERUSER, "POST", path, 404, "to", json={"to": 999, "amount": 1, **WHY})
-    refused(old_world, SUPERUSER, "POST", f"{path}?dry-run=true", 404, "to", json={"to": 999, "amount": 1, **WHY})
-    refused(old_world, SUPERUSER, "POST", "/alloc/999/transfer", 404, "allocation", json={"to": 1, "amount": 1, **WHY})
+    refused(
+        old_world,
+        SUPERUSER,
+        "POST",
+        f"{path}?dry-run=true",
+        404,
+        "to",
+        json={"to": 999, "amount": 1, **WHY},
+    )
+    refused(
+        old_world,
+        SUPERUSER,
+        "POST",
+        "/alloc/999/transfer",
+        404,
+        "allocation",
+        json={"to": 1, "amount": 1, **WHY},
+    )
 
 
 def test_one_of_many_reports_that_is_refused_names_its_field(world: World) -> None:
     sent = {"reports": [report(91, amount=10**9), report(92, account="nobody")]}
     rows = world.ask("POST", "/job/bulk", SUPERUSER, json=sent).json()["data"]
-    assert [(each["status"], each["field"]) for each in rows] == [(402, "account"), (404, "account")]
+    assert [(each["status"], each["field"]) for each in rows] == [
+        (402, "account"),
+        (404, "account"),
+    ]
 
 
 # --- in the code ---
 
-KINDS = {name for name, each in vars(troubles).items() if isinstance(each, type) and issubclass(each, troubles.Trouble)} - {"Busy"}
+KINDS = {
+    name
+    for name, each in vars(troubles).items()
+    if isinstance(each, type) and issubclass(each, troubles.Trouble)
+} - {"Busy"}
 # What is about all of the request, or about who asks, has no field.
 FIELDLESS = {"Unauthenticated", "Forbidden", "Unreachable", "Corrupt", "Trouble"}
 WHOLE = (
@@ -94,11 +131,25 @@ WHOLE = (
 def made() -> Iterator[tuple[str, str, set[str | None], str]]:
     """Where a trouble is made in what stands behind the doors: the place, its kind, what it is given, its text."""
     root = Path(fairbank.__file__).parent
-    for path in sorted(each for room in ("bank", "values", "cluster", "service", "rest") for each in (root / room).rglob("*.py")):
+    for path in sorted(
+        each
+        for room in ("bank", "values", "cluster", "service", "rest")
+        for each in (root / room).rglob("*.py")
+    ):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in KINDS and node.args:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in KINDS
+                and node.args
+            ):
                 given = {each.arg for each in node.keywords}
-                yield f"{path.relative_to(root)}:{node.lineno}", node.func.id, given, ast.unparse(node.args[0])
+                yield (
+                    f"{path.relative_to(root)}:{node.lineno}",
+                    node.func.id,
+                    given,
+                    ast.unparse(node.args[0]),
+                )
 
 
 def test_every_trouble_is_given_a_remedy() -> None:
@@ -109,6 +160,8 @@ def test_every_trouble_about_a_field_names_it() -> None:
     nameless = [
         f"{place} {text}"
         for place, kind, given, text in made()
-        if "field" not in given and kind not in FIELDLESS and not any(each in text for each in WHOLE)
+        if "field" not in given
+        and kind not in FIELDLESS
+        and not any(each in text for each in WHOLE)
     ]
     assert nameless == []

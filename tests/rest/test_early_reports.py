@@ -25,7 +25,9 @@ def centre() -> Iterator[World]:
 
 
 def _ended(job: int, end: int, **more: Any) -> dict[str, Any]:
-    return report(job, **{"do": "complete", "end": end, "elapsed": 60, "state": "COMPLETED", **more})
+    return report(
+        job, **{"do": "complete", "end": end, "elapsed": 60, "state": "COMPLETED", **more}
+    )
 
 
 def _figures(world: World) -> dict[str, Any]:
@@ -35,8 +37,16 @@ def _figures(world: World) -> dict[str, Any]:
 
 def test_clocks_may_differ_a_little(centre: World) -> None:
     start = NOW + TOLERANCE
-    assert centre.ask("POST", "/job", AGENT, json=report(1, start=start, submitted=start)).status_code == 201
-    assert centre.ask("POST", "/job", AGENT, json=_ended(1, start, start=start, submitted=start)).status_code == 201
+    assert (
+        centre.ask("POST", "/job", AGENT, json=report(1, start=start, submitted=start)).status_code
+        == 201
+    )
+    assert (
+        centre.ask(
+            "POST", "/job", AGENT, json=_ended(1, start, start=start, submitted=start)
+        ).status_code
+        == 201
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,13 +55,18 @@ def test_clocks_may_differ_a_little(centre: World) -> None:
         (report(1, start=NOW + 20 * 86_400), "start is"),
         (report(1, start=NOW + TOLERANCE + 1), "start is"),
         (report(1, submitted=NOW + TOLERANCE + 1), "submitted is"),
-        (report(1, do="adjust", start=NOW + 86_400), None),  # without a hold it changes nothing anyway
+        (
+            report(1, do="adjust", start=NOW + 86_400),
+            None,
+        ),  # without a hold it changes nothing anyway
         (_ended(1, FAR), "end is 2096-01-01T00:00:00Z"),
         (_ended(1, FAR, state="NODE_FAIL"), "end is"),
         (_ended(1, NOW, submitted=FAR), "submitted is"),
     ],
 )
-def test_what_has_not_happened_by_the_banks_clock_moves_nothing_and_is_kept(centre: World, body: dict[str, Any], field: str | None) -> None:
+def test_what_has_not_happened_by_the_banks_clock_moves_nothing_and_is_kept(
+    centre: World, body: dict[str, Any], field: str | None
+) -> None:
     before = _figures(centre)
     answer = centre.ask("POST", "/job", AGENT, json={**body, "key": "k"})
     no = answer.json()["refusal"]
@@ -67,19 +82,27 @@ def test_what_has_not_happened_by_the_banks_clock_moves_nothing_and_is_kept(cent
 def test_a_limit_from_the_future_leaves_the_hold_as_it_is(centre: World) -> None:
     centre.ask("POST", "/job", AGENT, json=report(1))
     before = _figures(centre)
-    answer = centre.ask("POST", "/job", AGENT, json=report(1, do="adjust", start=NOW + 86_400, time_limit=7_200))
+    answer = centre.ask(
+        "POST", "/job", AGENT, json=report(1, do="adjust", start=NOW + 86_400, time_limit=7_200)
+    )
     assert answer.json()["refusal"]["reason"] == "FROM_FUTURE"
     assert _figures(centre) == before
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_an_end_that_was_refused_counts_when_it_comes_again_in_time(centre: World, held: bool) -> None:
+def test_an_end_that_was_refused_counts_when_it_comes_again_in_time(
+    centre: World, held: bool
+) -> None:
     """The same report under the same key, as an agent sends it again."""
     if held:
         centre.ask("POST", "/job", AGENT, json=report(1))
     end = {**_ended(1, NOW + 3_600), "key": "end"}
     (row,) = centre.ask("POST", "/job/bulk", AGENT, json={"reports": [end]}).json()["data"]
-    assert (row["status"], row["refusal"]["reason"], row["refusal"]["asked"]) == (409, "FROM_FUTURE", 1)
+    assert (row["status"], row["refusal"]["reason"], row["refusal"]["asked"]) == (
+        409,
+        "FROM_FUTURE",
+        1,
+    )
     before = _figures(centre)
     centre.clock.at = Instant(NOW + 3_600 - TOLERANCE)
     assert centre.ask("POST", "/job", AGENT, json=end).status_code == 201
@@ -95,7 +118,9 @@ def test_a_report_that_arrives_twice_is_answered_whatever_the_clock_says_now(cen
     assert centre.ask("POST", "/job", AGENT, json=end).status_code == 200
 
 
-def test_a_bank_that_only_observes_lets_the_job_through_and_keeps_what_it_would_have_refused() -> None:
+def test_a_bank_that_only_observes_lets_the_job_through_and_keeps_what_it_would_have_refused() -> (
+    None
+):
     store = MemoryStore()
     with a_world(store), a_world(store, empty=False, policy=Policy(enforce=False)) as centre:
         answer = centre.ask("POST", "/job", AGENT, json=report(1, start=NOW + 86_400))
@@ -112,9 +137,24 @@ def test_the_tolerance_is_a_setting() -> None:
 
 @pytest.mark.parametrize("do", ["hold", "adjust"])
 def test_a_run_does_not_start_long_before_it_was_submitted(centre: World, do: str) -> None:
-    refused(centre, AGENT, "POST", "/job", 400, "submitted", json=report(1, do=do, submitted=NOW, start=NOW - 3_601))
-    assert centre.ask("POST", "/job", AGENT, json=report(1, submitted=NOW, start=NOW - 3_600)).status_code == 201  # a clock set right
+    refused(
+        centre,
+        AGENT,
+        "POST",
+        "/job",
+        400,
+        "submitted",
+        json=report(1, do=do, submitted=NOW, start=NOW - 3_601),
+    )
+    assert (
+        centre.ask(
+            "POST", "/job", AGENT, json=report(1, submitted=NOW, start=NOW - 3_600)
+        ).status_code
+        == 201
+    )  # a clock set right
 
 
 def test_the_end_of_such_a_run_is_charged_all_the_same(centre: World) -> None:
-    assert centre.ask("POST", "/job", AGENT, json=_ended(1, NOW, start=NOW - 7_200)).status_code == 201
+    assert (
+        centre.ask("POST", "/job", AGENT, json=_ended(1, NOW, start=NOW - 7_200)).status_code == 201
+    )

@@ -10,7 +10,18 @@ from fairbank.bank.policy import Policy
 from fairbank.rest.app import document
 from fairbank.values.time import iso
 from tests.rest.reading import data
-from tests.rest.world import AGENT, DAY, MEMBER, NOW, STRANGER, SUPERUSER, World, a_world, grant, report
+from tests.rest.world import (
+    AGENT,
+    DAY,
+    MEMBER,
+    NOW,
+    STRANGER,
+    SUPERUSER,
+    World,
+    a_world,
+    grant,
+    report,
+)
 
 FIGURES = ("asked", "available", "shortfall")
 DEAR = {"amount": 10**9}
@@ -23,7 +34,9 @@ REPORTS = {
 
 
 @pytest.mark.parametrize("reason", REPORTS)
-def test_a_refusal_tells_what_there_was_only_where_it_is_about_credit(world: World, reason: str) -> None:
+def test_a_refusal_tells_what_there_was_only_where_it_is_about_credit(
+    world: World, reason: str
+) -> None:
     body, has = REPORTS[reason]
     no = world.ask("POST", "/job", AGENT, json=body).json()["refusal"]
     assert no["reason"] == reason
@@ -39,16 +52,34 @@ def figures(of: dict[str, Any]) -> list[int | None]:
     return [of[each] for each in FIGURES]
 
 
-WITHDRAW, OVERLAPPING = {"amount": 10**9, "comment": "audit"}, {"start": NOW, "end": NOW + 60, "comment": "more"}
+WITHDRAW, OVERLAPPING = (
+    {"amount": 10**9, "comment": "audit"},
+    {"start": NOW, "end": NOW + 60, "comment": "more"},
+)
 
 
 @pytest.mark.parametrize(
     ("path", "body", "reason", "told"),
     [
         ("/alloc/{allocation}/withdraw", WITHDRAW, "NOT_ENOUGH", [10**9, 569_940, 10**9 - 569_940]),
-        ("/job/{job}/refund", {"amount": 30_001, "comment": "too much"}, "TOO_MUCH_BACK", [30_001, 30_000, 1]),
-        ("/alloc/{allocation}/deposit", {"amount": 10**15, "comment": "?"}, "TOO_LARGE", [10**15, None, None]),
-        ("/alloc", {"project": 1, "resource": "cpu", "category": "x", **OVERLAPPING}, "OVERLAP", [None, None, None]),
+        (
+            "/job/{job}/refund",
+            {"amount": 30_001, "comment": "too much"},
+            "TOO_MUCH_BACK",
+            [30_001, 30_000, 1],
+        ),
+        (
+            "/alloc/{allocation}/deposit",
+            {"amount": 10**15, "comment": "?"},
+            "TOO_LARGE",
+            [10**15, None, None],
+        ),
+        (
+            "/alloc",
+            {"project": 1, "resource": "cpu", "category": "x", **OVERLAPPING},
+            "OVERLAP",
+            [None, None, None],
+        ),
     ],
 )
 def test_a_no_to_staff_tells_figures_only_where_they_are_the_reason(
@@ -64,13 +95,17 @@ def test_a_no_to_staff_tells_figures_only_where_they_are_the_reason(
 def test_what_an_account_that_is_no_projects_was_refused_is_found_by_it(world: World) -> None:
     assert world.ask("POST", "/job", AGENT, json=report(78, account="nope")).status_code == 404
     assert [each["job_id"] for each in data(world, "/failure?account=nope", SUPERUSER)] == [78]
-    assert [each["job_id"] for each in data(world, "/failure?account=nope", MEMBER)] == [78], "the job's owner"
+    assert [each["job_id"] for each in data(world, "/failure?account=nope", MEMBER)] == [78], (
+        "the job's owner"
+    )
     assert data(world, "/failure?account=nope", STRANGER) == []
     assert data(world, "/failure?account=nope&project=1", SUPERUSER) == []
 
 
 def test_every_report_of_a_batch_tells_so(world: World) -> None:
-    rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": [body for body, _ in REPORTS.values()]}).json()["data"]
+    rows = world.ask(
+        "POST", "/job/bulk", AGENT, json={"reports": [body for body, _ in REPORTS.values()]}
+    ).json()["data"]
     told = {row["refusal"]["reason"]: row["refusal"]["available"] is not None for row in rows}
     assert told == {reason: has for reason, (_, has) in REPORTS.items()}
 
@@ -92,37 +127,64 @@ def test_the_document_says_that_figures_may_be_null(shape: str) -> None:
 
 
 def test_a_job_that_an_allocation_missed_is_told_which_and_the_remedy_works(world: World) -> None:
-    opened = world.ask("POST", "/alloc", SUPERUSER, json=grant(start=iso(NOW - 600), amount=600)).json()["data"]["id"]
+    opened = world.ask(
+        "POST", "/alloc", SUPERUSER, json=grant(start=iso(NOW - 600), amount=600)
+    ).json()["data"]["id"]
     early = report(7, resource="gpu", start=NOW - 900, submitted=NOW - 900)
     no = world.ask("POST", "/job", AGENT, json=early).json()
     assert no["detail"] == (
         "the project has no allocation of this resource at this time: "
         f"the job started at {iso(NOW - 900)}, allocation {opened} begins at {iso(NOW - 600)}."
     )
-    assert no["remedy"] == f"let it begin earlier, by staff: fairbank alloc set {opened} --start {iso(NOW - 900)} --reason '...'"
+    assert (
+        no["remedy"]
+        == f"let it begin earlier, by staff: fairbank alloc set {opened} --start {iso(NOW - 900)} --reason '...'"
+    )
     told = world.ask("GET", f"/failure/{no['refusal']['entry']}", SUPERUSER).json()["data"]
     assert (told["detail"], told["remedies"]) == (no["detail"], no["refusal"]["remedies"])
-    world.ask("PATCH", f"/alloc/{opened}", SUPERUSER, json={"start": NOW - 900, "comment": "its job began earlier"})
-    assert world.ask("POST", "/job", AGENT, json=early | {"submitted": NOW - 899}).status_code == 201
+    world.ask(
+        "PATCH",
+        f"/alloc/{opened}",
+        SUPERUSER,
+        json={"start": NOW - 900, "comment": "its job began earlier"},
+    )
+    assert (
+        world.ask("POST", "/job", AGENT, json=early | {"submitted": NOW - 899}).status_code == 201
+    )
 
 
 def test_a_job_without_any_allocation_is_told_the_account_to_open_one_for(world: World) -> None:
     no = world.ask("POST", "/job", AGENT, json=report(7, resource="tape")).json()
-    assert no["remedy"] == f"an allocation, by staff: fairbank alloc create -A chem -r tape --start {iso(NOW)} --end ... --reason '...'"
+    assert (
+        no["remedy"]
+        == f"an allocation, by staff: fairbank alloc create -A chem -r tape --start {iso(NOW)} --end ... --reason '...'"
+    )
 
 
-def test_in_a_batch_each_job_is_told_which_allocation_it_missed_as_one_alone_is(world: World) -> None:
-    opened = world.ask("POST", "/alloc", SUPERUSER, json=grant(start=iso(NOW - 600), amount=600)).json()["data"]["id"]
+def test_in_a_batch_each_job_is_told_which_allocation_it_missed_as_one_alone_is(
+    world: World,
+) -> None:
+    opened = world.ask(
+        "POST", "/alloc", SUPERUSER, json=grant(start=iso(NOW - 600), amount=600)
+    ).json()["data"]["id"]
     early, long_ago = (
         report(7, resource="gpu", start=NOW - 900, submitted=NOW - 900),
         report(8, account="bio", start=NOW - 100 * DAY, submitted=NOW - 100 * DAY),
     )
     fine, dear, none = report(9), report(10, **DEAR), report(11, resource="tape")
-    rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": [early, fine, dear, long_ago, none]}).json()["data"]
+    rows = world.ask(
+        "POST", "/job/bulk", AGENT, json={"reports": [early, fine, dear, long_ago, none]}
+    ).json()["data"]
     assert [row["status"] for row in rows] == [402, 201, 402, 402, 402]
     assert f"allocation {opened} begins at {iso(NOW - 600)}" in rows[0]["detail"]
-    assert f"allocation {world.foreign['allocation']} begins at {iso(NOW - 90 * DAY)}" in rows[3]["detail"]
+    assert (
+        f"allocation {world.foreign['allocation']} begins at {iso(NOW - 90 * DAY)}"
+        in rows[3]["detail"]
+    )
     for row, body in zip(rows, (early, fine, dear, long_ago, none), strict=True):
         if body is not fine:
             alone = world.ask("POST", "/job", AGENT, json=body).json()
-            assert (row["detail"], row["refusal"]["remedies"][-1]) == (alone["detail"], alone["refusal"]["remedies"][-1])
+            assert (row["detail"], row["refusal"]["remedies"][-1]) == (
+                alone["detail"],
+                alone["refusal"]["remedies"][-1],
+            )

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.rest.world import ADMIN, AGENT, MEMBER, NOW, OTHER_PI, PI, STRANGER, SUPERUSER, UNKNOWN, World, report
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    MEMBER,
+    NOW,
+    OTHER_PI,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    UNKNOWN,
+    World,
+    report,
+)
 
 
 def test_an_owner_sees_a_run_whose_project_was_left(world: World) -> None:
@@ -14,7 +26,12 @@ def test_an_owner_sees_a_run_whose_project_was_left(world: World) -> None:
 
 
 def test_a_child_sees_what_its_parent_shares_but_not_who_drew_it(world: World) -> None:
-    world.ask("POST", "/project", SUPERUSER, json={"gname": "kid", "gid": 4_000, "account": "kid", "parent": world.own["project"]})
+    world.ask(
+        "POST",
+        "/project",
+        SUPERUSER,
+        json={"gname": "kid", "gid": 4_000, "account": "kid", "parent": world.own["project"]},
+    )
     kid = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
     world.ask("PUT", f"/project/{kid}/member/{STRANGER}", SUPERUSER, json={"role": "pi"})
     shared = f"/alloc/{world.own['allocation']}"
@@ -22,9 +39,15 @@ def test_a_child_sees_what_its_parent_shares_but_not_who_drew_it(world: World) -
     world.ask("PATCH", shared, SUPERUSER, json={"shared": True, "comment": "for the kid"})
     for path in ("/balance", "/balance?account=kid", "/alloc", "/alloc?account=kid"):
         for uid in (STRANGER, SUPERUSER) if "=" in path else (STRANGER,):
-            assert [row["id"] for row in world.ask("GET", path, uid).json()["data"]] == [world.own["allocation"]], (path, uid)
+            assert [row["id"] for row in world.ask("GET", path, uid).json()["data"]] == [
+                world.own["allocation"]
+            ], (path, uid)
     assert world.ask("GET", shared, STRANGER).status_code == 200
-    for path in (f"/alloc/{world.own['later']}", f"/alloc/{world.own['later']}/statement", f"/job/{world.own['job']}"):
+    for path in (
+        f"/alloc/{world.own['later']}",
+        f"/alloc/{world.own['later']}/statement",
+        f"/job/{world.own['job']}",
+    ):
         assert world.ask("GET", path, STRANGER).status_code == 404, path
     instead = f"see what yours used of it: fairbank usage --alloc {world.own['allocation']}"
     for path in (f"{shared}/statement", f"{shared}/user"):
@@ -32,7 +55,10 @@ def test_a_child_sees_what_its_parent_shares_but_not_who_drew_it(world: World) -
         assert (no.status_code, no.json()["remedy"]) == (403, instead)
         assert world.ask("GET", path, OTHER_PI).status_code == 404, path
     deposit = {"amount": 60, "comment": "mine"}
-    assert [world.ask("POST", f"{shared}/deposit", uid, json=deposit).status_code for uid in (STRANGER, OTHER_PI)] == [403, 404]
+    assert [
+        world.ask("POST", f"{shared}/deposit", uid, json=deposit).status_code
+        for uid in (STRANGER, OTHER_PI)
+    ] == [403, 404]
     assert world.ask("GET", "/balance?account=chem", STRANGER).json()["data"] == []
 
 
@@ -40,46 +66,93 @@ def test_a_run_is_found_under_its_project_and_seen_by_both_it_and_who_paid(world
     """A child's run on its parent's credit: its project is the child, and the parent's people see it for it is theirs that is spent."""
     _lend(world)
     held = report(77, account="kid", owner_uid=UNKNOWN, time_limit=7_200)
-    ended = {**report(77, account="kid", owner_uid=UNKNOWN, do="complete", state="COMPLETED", elapsed=3_600), "end": NOW + 3_600}
+    ended = {
+        **report(
+            77, account="kid", owner_uid=UNKNOWN, do="complete", state="COMPLETED", elapsed=3_600
+        ),
+        "end": NOW + 3_600,
+    }
     number = world.ask("POST", "/job", AGENT, json=held).json()["data"]["run"]
-    for path in ("/job?account=kid", f"/job?allocation={world.own['allocation']}&job_id=77", "/predebit?account=kid"):
+    for path in (
+        "/job?account=kid",
+        f"/job?allocation={world.own['allocation']}&job_id=77",
+        "/predebit?account=kid",
+    ):
         for uid in (STRANGER, SUPERUSER):
-            assert [row["job_id"] for row in world.ask("GET", path, uid).json()["data"]] == [77], (path, uid)
+            assert [row["job_id"] for row in world.ask("GET", path, uid).json()["data"]] == [77], (
+                path,
+                uid,
+            )
     assert world.ask("POST", "/job", AGENT, json=ended).status_code == 201
     row = world.ask("GET", f"/job/{number}", STRANGER).json()["data"]
     assert (row["account"], row["allocation"]) == ("kid", world.own["allocation"])
     assert world.ask("GET", f"/job/{number}", PI).json()["data"] == row
     assert world.ask("GET", f"/job/{number}", OTHER_PI).status_code == 404
-    for uid, account, used in ((STRANGER, "kid", [60]), (SUPERUSER, "kid", [60]), (SUPERUSER, "chem", [30_000]), (PI, "chem", [30_000])):
-        assert [each["charged"] for each in world.ask("GET", f"/usage?account={account}", uid).json()["data"]] == used, (uid, account)
+    for uid, account, used in (
+        (STRANGER, "kid", [60]),
+        (SUPERUSER, "kid", [60]),
+        (SUPERUSER, "chem", [30_000]),
+        (PI, "chem", [30_000]),
+    ):
+        assert [
+            each["charged"]
+            for each in world.ask("GET", f"/usage?account={account}", uid).json()["data"]
+        ] == used, (uid, account)
         told = world.ask("GET", f"/activity?account={account}", uid).json()["data"]
         assert {each["job_id"] == 77 for each in told} == {account == "kid"}, (uid, account)
     of_the_allocation = f"/usage?allocation={world.own['allocation']}&by=allocation"
     for uid, paid in ((PI, 30_060), (STRANGER, 60)):
-        assert [each["charged"] for each in world.ask("GET", of_the_allocation, uid).json()["data"]] == [paid]
+        assert [
+            each["charged"] for each in world.ask("GET", of_the_allocation, uid).json()["data"]
+        ] == [paid]
 
 
-def test_a_hold_that_may_not_grow_is_refused_in_the_name_of_the_project_it_ran_for(world: World) -> None:
+def test_a_hold_that_may_not_grow_is_refused_in_the_name_of_the_project_it_ran_for(
+    world: World,
+) -> None:
     _lend(world)
     asked = report(77, account="kid", owner_uid=UNKNOWN)
     assert world.ask("POST", "/job", AGENT, json=asked).status_code == 201
-    no = world.ask("POST", "/job", AGENT, json={**asked, "do": "adjust", "billing": 1_000_000}).json()["refusal"]
+    no = world.ask(
+        "POST", "/job", AGENT, json={**asked, "do": "adjust", "billing": 1_000_000}
+    ).json()["refusal"]
     row = world.ask("GET", f"/failure/{no['entry']}", STRANGER).json()["data"]
     assert (row["account"], row["allocation"]) == ("kid", world.own["allocation"])
-    assert [each["id"] for each in world.ask("GET", "/failure?account=kid", STRANGER).json()["data"]] == [no["entry"]]
+    assert [
+        each["id"] for each in world.ask("GET", "/failure?account=kid", STRANGER).json()["data"]
+    ] == [no["entry"]]
 
 
 def test_a_childs_name_finds_what_the_parents_people_see_of_it_and_no_more(world: World) -> None:
     """What the parent's credit paid; not what the child ran on its own. To others the name is as one that nobody has."""
     _lend(world)
     kid = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
-    terms = {"category": "research", "start": str(NOW), "end": str(NOW + 86_400), "amount": 60_000, "comment": "its own"}
-    assert world.ask("POST", "/alloc", SUPERUSER, json={"project": kid, "resource": "own", **terms}).status_code == 201
+    terms = {
+        "category": "research",
+        "start": str(NOW),
+        "end": str(NOW + 86_400),
+        "amount": 60_000,
+        "comment": "its own",
+    }
+    assert (
+        world.ask(
+            "POST", "/alloc", SUPERUSER, json={"project": kid, "resource": "own", **terms}
+        ).status_code
+        == 201
+    )
     for job, resource in ((77, {}), (78, {"resource": "own", "amount": 60})):
         held = report(job, account="kid", owner_uid=UNKNOWN, **resource)
         assert world.ask("POST", "/job", AGENT, json=held).status_code == 201
-    assert world.ask("POST", "/job", AGENT, json=report(79, account="kid", owner_uid=UNKNOWN, amount=10**9)).status_code == 402
-    paths = {path: f"{path}?account=" for path in ("/job", "/predebit", "/activity", "/entry", "/failure")}
+    assert (
+        world.ask(
+            "POST", "/job", AGENT, json=report(79, account="kid", owner_uid=UNKNOWN, amount=10**9)
+        ).status_code
+        == 402
+    )
+    paths = {
+        path: f"{path}?account="
+        for path in ("/job", "/predebit", "/activity", "/entry", "/failure")
+    }
 
     def jobs(path: str, name: str, uid: int) -> set[int]:
         return {row["job_id"] for row in world.ask("GET", paths[path] + name, uid).json()["data"]}
@@ -90,9 +163,24 @@ def test_a_childs_name_finds_what_the_parents_people_see_of_it_and_no_more(world
         assert jobs(path, "kid", SUPERUSER) - {None} == paid | own, path
         assert jobs(path, "kid", OTHER_PI) == jobs(path, "nosuch", OTHER_PI) == set(), path
     for job, resource in ((77, {}), (78, {"resource": "own", "amount": 60})):
-        ended = {**report(job, account="kid", owner_uid=UNKNOWN, do="complete", state="COMPLETED", elapsed=3_600), **resource}
-        assert world.ask("POST", "/job", AGENT, json={**ended, "end": NOW + 3_600}).status_code == 201
-    used = {uid: [row["runs"] for row in world.ask("GET", "/usage?account=kid", uid).json()["data"]] for uid in (PI, SUPERUSER, OTHER_PI)}
+        ended = {
+            **report(
+                job,
+                account="kid",
+                owner_uid=UNKNOWN,
+                do="complete",
+                state="COMPLETED",
+                elapsed=3_600,
+            ),
+            **resource,
+        }
+        assert (
+            world.ask("POST", "/job", AGENT, json={**ended, "end": NOW + 3_600}).status_code == 201
+        )
+    used = {
+        uid: [row["runs"] for row in world.ask("GET", "/usage?account=kid", uid).json()["data"]]
+        for uid in (PI, SUPERUSER, OTHER_PI)
+    }
     assert used == {PI: [1], SUPERUSER: [2], OTHER_PI: []}
     for path in ("/project", "/alloc", "/balance", "/debit"):
         assert world.ask("GET", f"{path}?account=kid", PI).json()["data"] == [], path
@@ -101,24 +189,51 @@ def test_a_childs_name_finds_what_the_parents_people_see_of_it_and_no_more(world
 
 def _lend(world: World) -> None:
     """Project kid, whose PI is the stranger, draws on what chem shares."""
-    world.ask("POST", "/project", SUPERUSER, json={"gname": "kid", "gid": 4_000, "account": "kid", "parent": world.own["project"]})
+    world.ask(
+        "POST",
+        "/project",
+        SUPERUSER,
+        json={"gname": "kid", "gid": 4_000, "account": "kid", "parent": world.own["project"]},
+    )
     kid = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
     world.ask("PUT", f"/project/{kid}/member/{STRANGER}", SUPERUSER, json={"role": "pi"})
-    world.ask("PATCH", f"/alloc/{world.own['allocation']}", SUPERUSER, json={"shared": True, "comment": "for the kid"})
+    world.ask(
+        "PATCH",
+        f"/alloc/{world.own['allocation']}",
+        SUPERUSER,
+        json={"shared": True, "comment": "for the kid"},
+    )
 
 
 def test_only_the_owner_of_a_refused_job_is_told_of_other_projects(world: World) -> None:
     """What another project has left is nothing for the PI of this one."""
-    world.ask("PUT", f"/project/{world.foreign['project']}/member/{MEMBER}", SUPERUSER, json={"role": "member"})
+    world.ask(
+        "PUT",
+        f"/project/{world.foreign['project']}/member/{MEMBER}",
+        SUPERUSER,
+        json={"role": "member"},
+    )
     refused = world.ask("POST", "/job", AGENT, json={"do": "hold", **_too_dear(world)})
     assert "another project: -A bio" in " ".join(refused.json()["refusal"]["remedies"])
     failure = f"/failure/{refused.json()['refusal']['entry']}"
-    told_to = {uid: " ".join(world.ask("GET", failure, uid).json()["data"]["remedies"]) for uid in (MEMBER, PI, ADMIN)}
-    assert {uid: "bio" in remedies for uid, remedies in told_to.items()} == {MEMBER: True, PI: False, ADMIN: True}
+    told_to = {
+        uid: " ".join(world.ask("GET", failure, uid).json()["data"]["remedies"])
+        for uid in (MEMBER, PI, ADMIN)
+    }
+    assert {uid: "bio" in remedies for uid, remedies in told_to.items()} == {
+        MEMBER: True,
+        PI: False,
+        ADMIN: True,
+    }
 
 
 def _too_dear(world: World) -> dict[str, Any]:
-    world.ask("POST", f"/alloc/{world.own['allocation']}/withdraw", SUPERUSER, json={"amount": 560_000, "comment": "x"})
+    world.ask(
+        "POST",
+        f"/alloc/{world.own['allocation']}/withdraw",
+        SUPERUSER,
+        json={"amount": 560_000, "comment": "x"},
+    )
     return {
         "cluster": "alpha", "job_id": 77, "submitted": 1, "owner_uid": MEMBER, "account": "chem", "partition": "std",
         "start": world.clock.now(), "time_limit": 3600, "amount": 100_000,

@@ -27,27 +27,71 @@ def told(body: bytes, kind: Any = Movement) -> Malformed:
 HALF = "\\ud800 is half of a character"
 
 CASES: dict[str, tuple[bytes, str | None, str]] = {
-    "half a character at the end": (rb'{"amount":5,"comment":"\ud800"}', "comment", f"comment: {HALF}"),
-    "half a character in the middle": (rb'{"amount":5,"comment":"a\ud800b and more"}', "comment", f"comment: {HALF}"),
+    "half a character at the end": (
+        rb'{"amount":5,"comment":"\ud800"}',
+        "comment",
+        f"comment: {HALF}",
+    ),
+    "half a character in the middle": (
+        rb'{"amount":5,"comment":"a\ud800b and more"}',
+        "comment",
+        f"comment: {HALF}",
+    ),
     "two first halves": (rb'{"amount":5,"comment":"\ud800\ud800"}', "comment", f"comment: {HALF}"),
-    "the second half": (rb'{"amount":5,"comment":"\udc00"}', "comment", "comment: \\udc00 is half of a character"),
-    "far inside": (rb'{"reports":[{},{"a":{"b":["","\ud800"]}}]}', "reports[1].a.b[1]", f"reports[1].a.b[1]: {HALF}"),
+    "the second half": (
+        rb'{"amount":5,"comment":"\udc00"}',
+        "comment",
+        "comment: \\udc00 is half of a character",
+    ),
+    "far inside": (
+        rb'{"reports":[{},{"a":{"b":["","\ud800"]}}]}',
+        "reports[1].a.b[1]",
+        f"reports[1].a.b[1]: {HALF}",
+    ),
     "in a key": (rb'{"a":{"\ud800":1}}', "a", f"a: in a key, {HALF}"),
     "in the first key": (rb'{"\ud800":1}', None, f"the body: in a key, {HALF}"),
     "all of it": (rb'"\ud800"', None, f"the body: {HALF}"),
-    "no UTF-8": (b'{"amount":5,"comment":"a\xff"}', "comment", "comment: byte 24 of the body (0xff) is not UTF-8"),
+    "no UTF-8": (
+        b'{"amount":5,"comment":"a\xff"}',
+        "comment",
+        "comment: byte 24 of the body (0xff) is not UTF-8",
+    ),
     "no UTF-8 in a key": (b'{"am\xffount":5}', None, "byte 4 of the body (0xff) is not UTF-8"),
     "no UTF-8 and no JSON": (b'{"comment":"\xff', None, "byte 12 of the body (0xff) is not UTF-8"),
-    "a mark": (b'\xef\xbb\xbf{"amount":5}', None, "the body is not JSON: it begins with a byte order mark"),
-    "UTF-16": ('{"amount":5}'.encode("utf-16"), None, "the body is not UTF-8, but perhaps UTF-16 or UTF-32"),
-    "UTF-16 without a mark": ('{"amount":5}'.encode("utf-16-le"), None, "the body is not UTF-8, but perhaps UTF-16 or UTF-32"),
+    "a mark": (
+        b'\xef\xbb\xbf{"amount":5}',
+        None,
+        "the body is not JSON: it begins with a byte order mark",
+    ),
+    "UTF-16": (
+        '{"amount":5}'.encode("utf-16"),
+        None,
+        "the body is not UTF-8, but perhaps UTF-16 or UTF-32",
+    ),
+    "UTF-16 without a mark": (
+        '{"amount":5}'.encode("utf-16-le"),
+        None,
+        "the body is not UTF-8, but perhaps UTF-16 or UTF-32",
+    ),
     "NaN": (b'{"amount":NaN}', "amount", "amount: NaN is no number in JSON"),
     "infinite": (b'{"a":[1,-Infinity]}', "a[1]", "a[1]: -Infinity is no number in JSON"),
-    "beyond all bounds": (b'{"amount":1e400,"comment":"x"}', "amount", "amount: number out of range"),
+    "beyond all bounds": (
+        b'{"amount":1e400,"comment":"x"}',
+        "amount",
+        "amount: number out of range",
+    ),
     "cut off": (b'{"amount":5,"comment":"x"', None, "the body is not JSON: it ends too early"),
     "nothing": (b"", None, "the body is not JSON: it ends too early"),
-    "too much": (b'{"amount":5,"comment":"x"}}', None, "the body is not JSON: trailing characters (byte 27)"),
-    "words of Python": (b"{'amount':5}", None, "the body is not JSON: object keys must be strings (byte 1)"),
+    "too much": (
+        b'{"amount":5,"comment":"x"}}',
+        None,
+        "the body is not JSON: trailing characters (byte 27)",
+    ),
+    "words of Python": (
+        b"{'amount':5}",
+        None,
+        "the body is not JSON: object keys must be strings (byte 1)",
+    ),
 }
 
 
@@ -71,13 +115,24 @@ def test_a_large_body_is_told_by_its_byte_alone() -> None:
     assert "(byte " in trouble.message
 
 
-@given(st.binary(max_size=50).map(lambda tail: b'{"comment":"' + tail) | st.text(alphabet='{}[]":,\\ud8001N', max_size=40).map(str.encode))
+@given(
+    st.binary(max_size=50).map(lambda tail: b'{"comment":"' + tail)
+    | st.text(alphabet='{}[]":,\\ud8001N', max_size=40).map(str.encode)
+)
 def test_whatever_comes_is_told_in_text_that_can_be_sent(body: bytes) -> None:
     trouble = told(body)
     json.dumps([trouble.message, trouble.field, trouble.remedy], ensure_ascii=False).encode()
 
 
 def test_one_of_many_reports_spoils_no_other(world: World) -> None:
-    good, bad = json.dumps(report(81)).encode(), json.dumps(report(82, comment="?")).encode().replace(b"?", b"\xff")
-    answer = world.ask("POST", "/job/bulk", AGENT, content=b'{"reports":[%b,%b]}' % (good, bad), headers=JSON)
-    assert [(each["status"], each.get("field")) for each in answer.json()["data"]] == [(201, None), (400, "comment")]
+    good, bad = (
+        json.dumps(report(81)).encode(),
+        json.dumps(report(82, comment="?")).encode().replace(b"?", b"\xff"),
+    )
+    answer = world.ask(
+        "POST", "/job/bulk", AGENT, content=b'{"reports":[%b,%b]}' % (good, bad), headers=JSON
+    )
+    assert [(each["status"], each.get("field")) for each in answer.json()["data"]] == [
+        (201, None),
+        (400, "comment"),
+    ]

@@ -24,7 +24,11 @@ def world(request: pytest.FixtureRequest, postgres18: PostgresServer) -> Iterato
     with postgres18.fresh_database() as name:
         url = postgres18.url(name)
         migrate(url)
-        counting = partial(apart, StoreSettings(url), Log.SHORT) if request.param is CounterPlace.PROCESS else Windows
+        counting = (
+            partial(apart, StoreSettings(url), Log.SHORT)
+            if request.param is CounterPlace.PROCESS
+            else Windows
+        )
         with a_world(open_store(url), counting=counting) as made:
             yield made
 
@@ -43,11 +47,17 @@ def test_a_nul_in_a_filter_is_told_and_does_not_reach_the_database(world: World)
         refused(world, SUPERUSER, "GET", f"{path}?{name}=a%00b", 400, name)
 
 
-@pytest.mark.parametrize("text", ["%ff", "%ed%a0%80", "%f4%8f%bf%bf", "%25", "_", "'", "%5c", "%27%3bDROP TABLE project"])
+@pytest.mark.parametrize(
+    "text", ["%ff", "%ed%a0%80", "%f4%8f%bf%bf", "%25", "_", "'", "%5c", "%27%3bDROP TABLE project"]
+)
 def test_odd_texts_in_a_filter_find_nothing(world: World, text: str) -> None:
     for path, name in filters():
         answer = world.ask("GET", f"{path}?{name}={text}", SUPERUSER)
-        said = answer.status_code in (400, 409) if name == "comment" else answer.status_code == 400 or answer.json()["data"] == []
+        said = (
+            answer.status_code in (400, 409)
+            if name == "comment"
+            else answer.status_code == 400 or answer.json()["data"] == []
+        )
         assert said or name == "after", (path, name)
 
 
@@ -55,16 +65,45 @@ def test_a_nul_in_a_body_is_told(world: World) -> None:
     bodies = {
         ("/project", "gname"): {"gname": "fine", "gid": 5},
         ("/project", "account"): {"gname": "fine", "gid": 5},
-        **{("/alloc", field): grant() for field in ("resource", "category", "comment", "start", "end")},
+        **{
+            ("/alloc", field): grant()
+            for field in ("resource", "category", "comment", "start", "end")
+        },
         ("/alloc/1/deposit", "comment"): {"amount": 1},
         ("/token", "label"): {"scopes": ["read"]},
-        **{("/job", field): report(1) for field in ("cluster", "partition", "resource", "qos", "key", "comment", "tres", "account")},
+        **{
+            ("/job", field): report(1)
+            for field in (
+                "cluster",
+                "partition",
+                "resource",
+                "qos",
+                "key",
+                "comment",
+                "tres",
+                "account",
+            )
+        },
     }
     for (path, field), body in bodies.items():
-        refused(world, AGENT if path == "/job" else SUPERUSER, "POST", path, 400, field, json={**body, field: "a\x00b"})
+        refused(
+            world,
+            AGENT if path == "/job" else SUPERUSER,
+            "POST",
+            path,
+            400,
+            field,
+            json={**body, field: "a\x00b"},
+        )
     ended = report(1, do="complete", end=2_000_000_000, elapsed=1, state="COMP\x00LETED")
     refused(world, AGENT, "POST", "/job", 400, "state", json=ended)
-    quote = {"account": "chem", "cluster": "alpha", "partition": "std", "tres": "cpu=1", "time_limit": 60}
+    quote = {
+        "account": "chem",
+        "cluster": "alpha",
+        "partition": "std",
+        "tres": "cpu=1",
+        "time_limit": 60,
+    }
     for field in ("account", "cluster", "partition", "tres", "time_limit", "qos"):
         answer = world.ask("POST", "/quote", SUPERUSER, json={**quote, field: "a\x00b"})
         assert (answer.status_code, answer.json()["field"]) in ((400, field), (404, field)), field

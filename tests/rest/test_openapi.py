@@ -19,11 +19,19 @@ METHODS = {"get", "post", "put", "patch", "delete"}
 
 
 def described() -> list[tuple[str, str, dict[str, Any]]]:
-    return [(method, path, operation) for path, item in document()["paths"].items() for method, operation in item.items()]
+    return [
+        (method, path, operation)
+        for path, item in document()["paths"].items()
+        for method, operation in item.items()
+    ]
 
 
 def test_there_is_no_hidden_route(old_world: World) -> None:
-    served = {(method.lower(), route.path_format) for route in old_world.app.routes for method in route.methods}
+    served = {
+        (method.lower(), route.path_format)
+        for route in old_world.app.routes
+        for method in route.methods
+    }
     served -= {("options", route.path_format) for route in old_world.app.routes}
     assert served == {(method, path) for method, path, _ in described()}
 
@@ -39,21 +47,35 @@ def test_it_is_served_as_it_is(old_world: World) -> None:
     assert answer.headers["content-type"] == "application/json"
 
 
-@pytest.mark.parametrize(("method", "path", "operation"), described(), ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize(
+    ("method", "path", "operation"),
+    described(),
+    ids=lambda each: each if isinstance(each, str) else "",
+)
 def test_every_operation_is_described(method: str, path: str, operation: dict[str, Any]) -> None:
     assert method in METHODS
     assert operation["description"].endswith(".")
     assert operation["summary"]
-    assert [tag for tag in operation["tags"] if tag in {each["name"] for each in document()["tags"]}] == operation["tags"] != []
+    assert (
+        [tag for tag in operation["tags"] if tag in {each["name"] for each in document()["tags"]}]
+        == operation["tags"]
+        != []
+    )
     for status, response in operation["responses"].items():
         assert response["description"]
-        assert (list(response["content"]) == ["application/problem+json"]) == (int(status) >= 400), status
+        assert (list(response["content"]) == ["application/problem+json"]) == (
+            int(status) >= 400
+        ), status
     assert {"400", "500", "503"} <= operation["responses"].keys()
     if operation.get("security") != []:
         assert {"401", "403"} <= operation["responses"].keys()
 
 
-@pytest.mark.parametrize(("method", "path", "operation"), described(), ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize(
+    ("method", "path", "operation"),
+    described(),
+    ids=lambda each: each if isinstance(each, str) else "",
+)
 def test_every_parameter_has_bounds(method: str, path: str, operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
@@ -75,7 +97,12 @@ def test_every_reference_leads_somewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [each for each in document()["components"]["schemas"] if each.startswith("New") or each.endswith("Report")]
+    "name",
+    [
+        each
+        for each in document()["components"]["schemas"]
+        if each.startswith("New") or each.endswith("Report")
+    ],
 )
 def test_what_is_sent_may_have_no_other_fields(name: str) -> None:
     assert document()["components"]["schemas"][name]["additionalProperties"] is False
@@ -86,9 +113,16 @@ def test_what_is_sent_may_have_no_other_fields(name: str) -> None:
 
 def test_the_bundled_files_are_unaltered() -> None:
     folder = STATIC / "swagger-ui"
-    sums = {name: digest for digest, name in (line.split() for line in (folder / "SHA256SUMS").read_text().splitlines())}
+    sums = {
+        name: digest
+        for digest, name in (
+            line.split() for line in (folder / "SHA256SUMS").read_text().splitlines()
+        )
+    }
     there = {each.name for each in folder.iterdir()} - {"SHA256SUMS"}
-    assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in there} == sums
+    assert {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in there
+    } == sums
 
 
 def test_the_bundled_files_come_with_their_licence() -> None:
@@ -98,7 +132,9 @@ def test_the_bundled_files_come_with_their_licence() -> None:
     assert "5." in (STATIC / "README.md").read_text()
 
 
-def test_the_page_loads_nothing_from_elsewhere_and_runs_no_script_of_its_own(old_world: World) -> None:
+def test_the_page_loads_nothing_from_elsewhere_and_runs_no_script_of_its_own(
+    old_world: World,
+) -> None:
     page = old_world.ask("GET", "/docs")
     assert re.findall(r'(?:src|href)="([^"]*)"', page.text) == [
         "data:,", "/docs/swagger-ui.css", "/openapi.json", "/docs/swagger-ui-bundle.js", "/docs/start.js",
@@ -111,7 +147,12 @@ def test_the_page_loads_nothing_from_elsewhere_and_runs_no_script_of_its_own(old
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("swagger-ui-bundle.js", "text/javascript"), ("swagger-ui.css", "text/css"), ("start.js", "text/javascript")]
+    ("name", "kind"),
+    [
+        ("swagger-ui-bundle.js", "text/javascript"),
+        ("swagger-ui.css", "text/css"),
+        ("start.js", "text/javascript"),
+    ],
 )
 def test_what_the_page_is_made_of(old_world: World, name: str, kind: str) -> None:
     answer = old_world.ask("GET", f"/docs/{name}")

@@ -17,7 +17,12 @@ LISTS = (
 
 def test_pages_follow_each_other(world: World) -> None:
     assert ids_of(all_pages(world, "/alloc", SUPERUSER, size=1)) == sorted(
-        [world.own["allocation"], world.own["later"], world.foreign["allocation"], world.foreign["later"]]
+        [
+            world.own["allocation"],
+            world.own["later"],
+            world.foreign["allocation"],
+            world.foreign["later"],
+        ]
     )
 
 
@@ -35,9 +40,20 @@ def test_lists_that_grow_with_a_project_come_in_pages(world: World) -> None:
         world.ask("PUT", f"/project/{project}/member/{uid}", PI, json={"role": "member"})
         world.ask("PUT", f"/alloc/{allocation}/cap/{uid}", PI, json={"cap": 5})
         world.token_number(PI)
-        run = report(200 + uid, owner_uid=10_000 + uid, do="complete", end=NOW + uid * 40 * DAY, elapsed=600, state="COMPLETED")
+        run = report(
+            200 + uid,
+            owner_uid=10_000 + uid,
+            do="complete",
+            end=NOW + uid * 40 * DAY,
+            elapsed=600,
+            state="COMPLETED",
+        )
         assert world.ask("POST", "/job", AGENT, json=run).status_code == 201
-    for path, least in ((f"/project/{project}/member", 10), (f"/alloc/{allocation}/user", 15), ("/token", 7)):
+    for path, least in (
+        (f"/project/{project}/member", 10),
+        (f"/alloc/{allocation}/user", 15),
+        ("/token", 7),
+    ):
         whole = data(world, path)
         assert len(whole) >= least
         assert all_pages(world, path) == whole
@@ -61,7 +77,9 @@ def test_a_last_page_that_is_full_promises_no_other(old_world: World, path: str)
 
 
 def test_a_statement_closes_with_the_last_entry_that_is_shown(old_world: World) -> None:
-    page = old_world.ask("GET", f"/alloc/{old_world.own['allocation']}/statement?limit=1", PI).json()
+    page = old_world.ask(
+        "GET", f"/alloc/{old_world.own['allocation']}/statement?limit=1", PI
+    ).json()
     (entry,) = page["data"]["entries"]
     assert page["next"] == str(entry["seq"])
     assert page["data"]["closing"] == {name: entry[name] for name in page["data"]["closing"]}
@@ -70,5 +88,11 @@ def test_a_statement_closes_with_the_last_entry_that_is_shown(old_world: World) 
 def rows_of(answer: Any) -> list[Any]:
     """The rows of a list, or of what is a list in part."""
     found = answer["data"]
-    rows: list[Any] = found if isinstance(found, list) else found.get("entries") if "closing" in found else found["heads"]
+    rows: list[Any] = (
+        found
+        if isinstance(found, list)
+        else found.get("entries")
+        if "closing" in found
+        else found["heads"]
+    )
     return rows

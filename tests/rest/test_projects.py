@@ -8,7 +8,19 @@ import pytest
 
 from tests.rest.reading import data, ids_of
 from tests.rest.refused import WHY, refused
-from tests.rest.world import AGENT, COORDINATOR, DAY, MEMBER, NOW, PI, STRANGER, SUPERUSER, World, a_world, report
+from tests.rest.world import (
+    AGENT,
+    COORDINATOR,
+    DAY,
+    MEMBER,
+    NOW,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    World,
+    a_world,
+    report,
+)
 
 
 @pytest.fixture
@@ -16,10 +28,14 @@ def over() -> Iterator[World]:
     """Chem's allocations have ended, and its runs."""
     with a_world() as world:
         number = next(world.numbers) - 2  # that of chem's runs
-        ended = report(number, do="complete", submitted=NOW - 60, end=NOW, elapsed=60, state="COMPLETED")
+        ended = report(
+            number, do="complete", submitted=NOW - 60, end=NOW, elapsed=60, state="COMPLETED"
+        )
         assert world.ask("POST", "/job", AGENT, json=ended).status_code == 201
         for which in ("allocation", "later"):
-            world.ask("PATCH", f"/alloc/{world.own[which]}", SUPERUSER, json={"event": "end", **WHY})
+            world.ask(
+                "PATCH", f"/alloc/{world.own[which]}", SUPERUSER, json={"event": "end", **WHY}
+            )
         yield world
 
 
@@ -29,17 +45,34 @@ def _remove(world: World) -> None:
 
 
 def test_a_new_name_is_known_at_once_and_the_old_one_no_more(world: World) -> None:
-    made = world.ask("POST", "/project", SUPERUSER, json={"gname": "lab", "gid": 9_000}).json()["data"]["id"]
+    made = world.ask("POST", "/project", SUPERUSER, json={"gname": "lab", "gid": 9_000}).json()[
+        "data"
+    ]["id"]
     path = f"/project/{made}"
-    assert world.ask("PATCH", path, SUPERUSER, json={"account": "qmc", "comment": "as in Slurm"}).status_code == 200
+    assert (
+        world.ask(
+            "PATCH", path, SUPERUSER, json={"account": "qmc", "comment": "as in Slurm"}
+        ).status_code
+        == 200
+    )
     assert world.ask("GET", path, SUPERUSER).json()["data"]["account"] == "qmc"
-    assert world.ask("POST", "/job", AGENT, json=report(1, account="qmc")).json()["refusal"]["reason"] == "NO_ALLOCATION"
-    assert world.ask("POST", "/job", AGENT, json=report(2, account="lab")).json()["refusal"]["reason"] == "UNKNOWN_PROJECT"
+    assert (
+        world.ask("POST", "/job", AGENT, json=report(1, account="qmc")).json()["refusal"]["reason"]
+        == "NO_ALLOCATION"
+    )
+    assert (
+        world.ask("POST", "/job", AGENT, json=report(2, account="lab")).json()["refusal"]["reason"]
+        == "UNKNOWN_PROJECT"
+    )
 
 
 @pytest.mark.parametrize("body", [{"account": "qmc"}, {"gid": 9_999}])
-def test_a_project_that_was_used_keeps_its_gid_and_account(world: World, body: dict[str, object]) -> None:
-    problem = refused(world, SUPERUSER, "PATCH", f"/project/{world.own['project']}", 409, *body, json=body)
+def test_a_project_that_was_used_keeps_its_gid_and_account(
+    world: World, body: dict[str, object]
+) -> None:
+    problem = refused(
+        world, SUPERUSER, "PATCH", f"/project/{world.own['project']}", 409, *body, json=body
+    )
     assert problem["refusal"]["reason"] == "NAMES_STAY"
     assert "fairbank project create" in problem["remedy"]
 
@@ -75,10 +108,19 @@ def test_a_removed_project_is_for_staff_to_read_alone(over: World) -> None:
         assert over.ask("GET", "/project?removed=any", uid).json()["data"] == []
         assert over.ask("GET", "/alloc", uid).json()["data"] == []
     assert over.ask("GET", path, SUPERUSER).json()["data"]["removed"] is True
-    lists = {removed: over.ask("GET", f"/project?removed={removed}", SUPERUSER).json()["data"] for removed in ("no", "yes", "any")}
-    assert [[each["account"] for each in lists[which]] for which in ("no", "yes", "any")] == [["bio"], ["chem"], ["chem", "bio"]]
+    lists = {
+        removed: over.ask("GET", f"/project?removed={removed}", SUPERUSER).json()["data"]
+        for removed in ("no", "yes", "any")
+    }
+    assert [[each["account"] for each in lists[which]] for which in ("no", "yes", "any")] == [
+        ["bio"],
+        ["chem"],
+        ["chem", "bio"],
+    ]
     assert len(over.ask("GET", "/alloc?account=chem", SUPERUSER).json()["data"]) == 2
-    assert {each["owner_uid"] for each in over.ask("GET", "/job", MEMBER).json()["data"]} == {MEMBER}  # the own runs
+    assert {each["owner_uid"] for each in over.ask("GET", "/job", MEMBER).json()["data"]} == {
+        MEMBER
+    }  # the own runs
 
 
 def test_a_removed_project_starts_no_job_and_pays_what_it_owes(over: World) -> None:
@@ -88,13 +130,33 @@ def test_a_removed_project_starts_no_job_and_pays_what_it_owes(over: World) -> N
     over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})
     _remove(over)
     no = over.ask("POST", "/job", AGENT, json=report(77)).json()
-    assert (no["refusal"]["reason"], no["refusal"]["project"]) == ("PROJECT_REMOVED", over.own["project"])
+    assert (no["refusal"]["reason"], no["refusal"]["project"]) == (
+        "PROJECT_REMOVED",
+        over.own["project"],
+    )
     assert f"fairbank project set {over.own['project']} --restore" in no["remedy"]
-    late = report(78, do="complete", submitted=NOW - DAY, start=NOW - DAY, end=NOW, elapsed=DAY, state="COMPLETED")
+    late = report(
+        78,
+        do="complete",
+        submitted=NOW - DAY,
+        start=NOW - DAY,
+        end=NOW,
+        elapsed=DAY,
+        state="COMPLETED",
+    )
     answer = over.ask("POST", "/job", AGENT, json=late)
-    assert (answer.status_code, answer.json()["data"]["allocation"]) == (201, over.own["allocation"])
+    assert (answer.status_code, answer.json()["data"]["allocation"]) == (
+        201,
+        over.own["allocation"],
+    )
     refused(
-        over, SUPERUSER, "POST", "/quote", 404, "account", json={"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": 60}
+        over,
+        SUPERUSER,
+        "POST",
+        "/quote",
+        404,
+        "account",
+        json={"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": 60},
     )
 
 
@@ -111,7 +173,12 @@ def test_nobody_comes_after_under_its_names(over: World) -> None:
 
 def test_it_comes_back_with_its_members(over: World) -> None:
     _remove(over)
-    assert over.ask("PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"restore": True}).status_code == 200
+    assert (
+        over.ask(
+            "PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"restore": True}
+        ).status_code
+        == 200
+    )
     assert over.ask("GET", f"/project/{over.own['project']}", PI).status_code == 200
 
 
@@ -125,31 +192,64 @@ def test_who_is_no_member_is_not_taken_out(world: World) -> None:
 
 def test_the_same_role_again_writes_nothing(world: World) -> None:
     path, before = f"/project/{world.own['project']}/member/{MEMBER}", world.entries()
-    assert world.ask("PUT", path, SUPERUSER, json={"role": "member"}).json()["data"]["again"] is True
+    assert (
+        world.ask("PUT", path, SUPERUSER, json={"role": "member"}).json()["data"]["again"] is True
+    )
     assert world.entries() == before
 
 
 def test_a_project_is_entered_and_found_by_any_of_its_names(world: World) -> None:
-    made = world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1})
+    made = world.ask(
+        "POST",
+        "/project",
+        SUPERUSER,
+        json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1},
+    )
     assert made.status_code == 201
     row = made.json()["data"]
-    told = {"id": row["id"], "gname": "phys", "gid": 4_000, "account": "physics", "parent": 1, "removed": False, "entry": row["entry"]}
+    told = {
+        "id": row["id"],
+        "gname": "phys",
+        "gid": 4_000,
+        "account": "physics",
+        "parent": 1,
+        "removed": False,
+        "entry": row["entry"],
+    }
     assert row == told
     assert row["entry"] > 0
     for query in ("gname=phys", "gid=4000", "account=physics"):
         assert ids_of(data(world, f"/project?{query}", SUPERUSER)) == [row["id"]]
-    again = world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1})
+    again = world.ask(
+        "POST",
+        "/project",
+        SUPERUSER,
+        json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1},
+    )
     assert again.status_code == 200
     assert again.json()["data"] == row | {"entry": None}  # it was there: nothing was written
 
 
 def test_a_projects_account_is_named_like_its_group_unless_said(world: World) -> None:
-    assert world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000}).json()["data"]["account"] == "phys"
+    assert (
+        world.ask("POST", "/project", SUPERUSER, json={"gname": "phys", "gid": 4_000}).json()[
+            "data"
+        ]["account"]
+        == "phys"
+    )
 
 
 def test_members_come_and_go(world: World) -> None:
     path = f"/project/{world.own['project']}"
-    assert world.ask("PUT", f"{path}/member/{STRANGER}", COORDINATOR, json={"role": "member", "comment": "new"}).status_code == 200
+    assert (
+        world.ask(
+            "PUT",
+            f"{path}/member/{STRANGER}",
+            COORDINATOR,
+            json={"role": "member", "comment": "new"},
+        ).status_code
+        == 200
+    )
     assert {"uid": STRANGER, "role": "member"} in data(world, f"{path}/member")
     assert data(world, path)["members"] == data(world, f"{path}/member")
     assert ids_of(data(world, "/project", STRANGER)) == [world.own["project"]]

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from tests.rest.reading import data, ids_of
-from tests.rest.world import ADMIN, AGENT, MEMBER, NOW, OTHER_PI, PI, STRANGER, SUPERUSER, World, report
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    MEMBER,
+    NOW,
+    OTHER_PI,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    World,
+    report,
+)
 
 
 def test_refusals_are_found_by_their_job(world: World) -> None:
@@ -15,18 +26,29 @@ def test_refusals_are_found_by_their_job(world: World) -> None:
 
 def test_a_refusal_that_met_no_allocation_is_found_by_its_project(world: World) -> None:
     world.ask("POST", "/job", AGENT, json=report(44, resource="tape"))
-    assert [each["job_id"] for each in data(world, "/failure?account=chem&resource=tape", MEMBER)] == [44]
-    assert [each["job_id"] for each in data(world, "/failure?account=chem&resource=tape", PI)] == [44]
+    assert [
+        each["job_id"] for each in data(world, "/failure?account=chem&resource=tape", MEMBER)
+    ] == [44]
+    assert [each["job_id"] for each in data(world, "/failure?account=chem&resource=tape", PI)] == [
+        44
+    ]
     assert data(world, "/failure?resource=tape", OTHER_PI) == []
 
 
-def test_a_job_of_an_unknown_account_is_refused_and_kept_for_its_owner_and_staff(world: World) -> None:
+def test_a_job_of_an_unknown_account_is_refused_and_kept_for_its_owner_and_staff(
+    world: World,
+) -> None:
     refused = world.ask("POST", "/job", AGENT, json=report(46, account="nosuch"))
     assert (refused.status_code, refused.json()["refusal"]["reason"]) == (404, "UNKNOWN_PROJECT")
     number = refused.json()["refusal"]["entry"]
     for uid in (MEMBER, ADMIN, SUPERUSER):
         row = data(world, f"/failure/{number}", uid)
-        assert (row["account"], row["project"], row["owner_uid"], row["job_id"]) == ("nosuch", None, MEMBER, 46)
+        assert (row["account"], row["project"], row["owner_uid"], row["job_id"]) == (
+            "nosuch",
+            None,
+            MEMBER,
+            46,
+        )
         assert number in ids_of(data(world, "/failure", uid))
     for uid in (PI, OTHER_PI, STRANGER):
         assert world.ask("GET", f"/failure/{number}", uid).status_code == 404
@@ -34,20 +56,35 @@ def test_a_job_of_an_unknown_account_is_refused_and_kept_for_its_owner_and_staff
 
 
 def test_the_end_of_a_run_of_an_unknown_account_is_kept_under_that_name(world: World) -> None:
-    ended = report(45, account="nosuch", do="complete", end=NOW + 600, elapsed=600, state="COMPLETED")
+    ended = report(
+        45, account="nosuch", do="complete", end=NOW + 600, elapsed=600, state="COMPLETED"
+    )
     refused = world.ask("POST", "/job", AGENT, json=ended)
     assert (refused.status_code, refused.json()["refusal"]["reason"]) == (404, "UNKNOWN_PROJECT")
     assert refused.json()["detail"] == "there is no such project: none has the account 'nosuch'."
     row = data(world, f"/failure/{refused.json()['refusal']['entry']}", MEMBER)
-    assert (row["account"], row["project"], row["asked"], row["owner_uid"]) == ("nosuch", None, 10, MEMBER)
+    assert (row["account"], row["project"], row["asked"], row["owner_uid"]) == (
+        "nosuch",
+        None,
+        10,
+        MEMBER,
+    )
     assert data(world, "/failure?job_id=45", PI) == []
 
 
 def test_a_refused_job_is_found_with_what_would_have_helped(world: World) -> None:
     refused = world.ask("POST", "/job", AGENT, json=report(43, billing=1_000_000)).json()
-    assert refused["detail"] == "there is too little left: asked 1000000 SU, available 9499 SU, short by 990501 SU."
+    assert (
+        refused["detail"]
+        == "there is too little left: asked 1000000 SU, available 9499 SU, short by 990501 SU."
+    )
     row = data(world, f"/failure/{refused['refusal']['entry']}", MEMBER)
-    assert (row["job_id"], row["cluster"], row["account"], row["reason"]) == (43, "alpha", "chem", "OVERDRAWN")
+    assert (row["job_id"], row["cluster"], row["account"], row["reason"]) == (
+        43,
+        "alpha",
+        "chem",
+        "OVERDRAWN",
+    )
     assert row["remedies"] == refused["refusal"]["remedies"]
     assert ids_of(data(world, "/failure"))[0] == row["id"]
     assert data(world, f"/failure?owner_uid={PI}") == []

@@ -12,7 +12,18 @@ from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.store.memory import MemoryStore
 from fairbank.values.tres import parse_weights
-from tests.rest.world import ADMIN, AGENT, MEMBER, NOW, OTHER_PI, PI, SUPERUSER, World, a_world, report
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    MEMBER,
+    NOW,
+    OTHER_PI,
+    PI,
+    SUPERUSER,
+    World,
+    a_world,
+    report,
+)
 
 TRES = {"billing": None, "tres": "cpu=2,mem=1G"}
 START = report(42, **TRES)
@@ -22,8 +33,14 @@ LIFE = [START, CHANGE, END]
 
 # Dearer, on another partition's resource, with another grace, and what failed costs nothing.
 CHANGED: dict[str, Any] = {
-    "clusters": {"alpha": Cluster("alpha", {"std": Partition("std", "gpu", parse_weights("CPU=7.0,Mem=0.5G"))}, {})},
-    "policy": Policy(clock_tolerance_seconds=3_600, hold_grace_seconds=60, free_states=frozenset({"FAILED"})),
+    "clusters": {
+        "alpha": Cluster(
+            "alpha", {"std": Partition("std", "gpu", parse_weights("CPU=7.0,Mem=0.5G"))}, {}
+        )
+    },
+    "policy": Policy(
+        clock_tolerance_seconds=3_600, hold_grace_seconds=60, free_states=frozenset({"FAILED"})
+    ),
 }
 
 
@@ -36,7 +53,9 @@ def worlds() -> Iterator[tuple[World, World]]:
         yield before, after
 
 
-def send(world: World, body: dict[str, Any], *, bulk: bool = False, uid: int = AGENT) -> tuple[int, dict[str, Any]]:
+def send(
+    world: World, body: dict[str, Any], *, bulk: bool = False, uid: int = AGENT
+) -> tuple[int, dict[str, Any]]:
     """The status and what was granted, or the problem."""
     if not bulk:
         answer = world.ask("POST", "/job", uid, json=body)
@@ -46,7 +65,9 @@ def send(world: World, body: dict[str, Any], *, bulk: bool = False, uid: int = A
 
 
 @pytest.mark.parametrize("bulk", [False, True])
-def test_a_report_that_arrives_twice_is_answered_with_its_own_entry(world: World, bulk: bool) -> None:
+def test_a_report_that_arrives_twice_is_answered_with_its_own_entry(
+    world: World, bulk: bool
+) -> None:
     for body in LIFE:
         status, first = send(world, body, bulk=bulk)
         entries = world.entries()
@@ -56,17 +77,34 @@ def test_a_report_that_arrives_twice_is_answered_with_its_own_entry(world: World
 
 
 def test_a_bulk_that_arrives_twice_gets_the_same_answers(world: World) -> None:
-    answers = [world.ask("POST", "/job/bulk", AGENT, json={"reports": LIFE}).json()["data"] for _ in range(2)]
+    answers = [
+        world.ask("POST", "/job/bulk", AGENT, json={"reports": LIFE}).json()["data"]
+        for _ in range(2)
+    ]
     assert [each["status"] for each in answers[0]] == [201, 201, 201]
-    assert [each["status"] for each in answers[1]] == [409, 409, 200]  # it started and was changed, but is over now
+    assert [each["status"] for each in answers[1]] == [
+        409,
+        409,
+        200,
+    ]  # it started and was changed, but is over now
     assert answers[1][2]["granted"] == {**answers[0][2]["granted"], "again": True}
-    keyed = [{**report(43, **{**TRES, **_only(body)}), "key": f"k{place}"} for place, body in enumerate(LIFE)]
-    answers = [world.ask("POST", "/job/bulk", AGENT, json={"reports": keyed}).json()["data"] for _ in range(2)]
+    keyed = [
+        {**report(43, **{**TRES, **_only(body)}), "key": f"k{place}"}
+        for place, body in enumerate(LIFE)
+    ]
+    answers = [
+        world.ask("POST", "/job/bulk", AGENT, json={"reports": keyed}).json()["data"]
+        for _ in range(2)
+    ]
     assert [each["status"] for each in answers[1]] == [200, 200, 200]
-    assert [{**each["granted"], "again": False} for each in answers[1]] == [each["granted"] for each in answers[0]]
+    assert [{**each["granted"], "again": False} for each in answers[1]] == [
+        each["granted"] for each in answers[0]
+    ]
 
 
-def test_a_start_that_comes_again_after_the_end_has_its_first_answer_under_a_key_alone(world: World) -> None:
+def test_a_start_that_comes_again_after_the_end_has_its_first_answer_under_a_key_alone(
+    world: World,
+) -> None:
     """As docs/reference/repeating.md begins."""
     keyed = {**report(43), "key": "start"}
     (_, first), (_, under_key) = send(world, START), send(world, keyed)
@@ -75,16 +113,30 @@ def test_a_start_that_comes_again_after_the_end_has_its_first_answer_under_a_key
         assert send(world, {**END, "job_id": job})[0] == 201
     status, problem = send(world, START)
     assert (status, problem["refusal"]["reason"]) == (409, "RUN_RESOLVED")
-    assert problem["refusal"]["resolution"] == {"state": "charged", "outcome": END["state"], "elapsed": END["elapsed"]}
+    assert problem["refusal"]["resolution"] == {
+        "state": "charged",
+        "outcome": END["state"],
+        "elapsed": END["elapsed"],
+    }
     assert send(world, keyed) == (200, {**under_key, "again": True})
 
 
 def _only(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: body[name] for name in ("do", "time_limit", "end", "elapsed", "state") if name in body}
+    return {
+        name: body[name] for name in ("do", "time_limit", "end", "elapsed", "state") if name in body
+    }
 
 
 @pytest.mark.parametrize(
-    "other", [{"start": NOW + 1}, {"partition": "big"}, {"account": "bio"}, {"owner_uid": PI}, {"resource": "gpu"}, {"time_limit": 60}]
+    "other",
+    [
+        {"start": NOW + 1},
+        {"partition": "big"},
+        {"account": "bio"},
+        {"owner_uid": PI},
+        {"resource": "gpu"},
+        {"time_limit": 60},
+    ],
 )
 def test_another_start_of_the_run_is_a_conflict(world: World, other: dict[str, Any]) -> None:
     assert send(world, report(42, resource="cpu"))[0] == 201
@@ -96,7 +148,9 @@ def test_another_start_of_the_run_is_a_conflict(world: World, other: dict[str, A
 
 @pytest.mark.parametrize("bulk", [False, True])
 @pytest.mark.parametrize("keyed", [False, True])
-def test_a_report_that_arrives_again_under_other_settings_is_answered_again(worlds: tuple[World, World], keyed: bool, bulk: bool) -> None:
+def test_a_report_that_arrives_again_under_other_settings_is_answered_again(
+    worlds: tuple[World, World], keyed: bool, bulk: bool
+) -> None:
     before, after = worlds
     for place, body in enumerate(LIFE):
         sent = {**body, "key": f"k{place}"} if keyed else body
@@ -105,10 +159,17 @@ def test_a_report_that_arrives_again_under_other_settings_is_answered_again(worl
         assert send(after, sent, bulk=bulk) == (200, {**first, "again": True})
 
 
-def test_another_report_under_the_key_is_a_conflict_under_any_settings(worlds: tuple[World, World]) -> None:
+def test_another_report_under_the_key_is_a_conflict_under_any_settings(
+    worlds: tuple[World, World],
+) -> None:
     send(worlds[0], {**START, "key": "k"})
     for world in worlds:
-        for other in ({"time_limit": 3_599}, {"comment": "another"}, {"job_id": 43}, {"start": NOW + 1}):
+        for other in (
+            {"time_limit": 3_599},
+            {"comment": "another"},
+            {"job_id": 43},
+            {"start": NOW + 1},
+        ):
             status, problem = send(world, {**START, "key": "k", **other})
             assert (status, problem["refusal"]["reason"]) == (409, "KEY_TAKEN")
 
@@ -118,12 +179,25 @@ def test_another_report_under_the_key_is_a_conflict_under_any_settings(worlds: t
 
 def deposit(world: World, uid: int, amount: int, **more: Any) -> httpx.Response:
     path = f"/alloc/{world.own['allocation']}/deposit"
-    return world.ask("POST", path, uid, json={"amount": amount, "comment": "why"}, headers={"Idempotency-Key": "k"}, **more)
+    return world.ask(
+        "POST",
+        path,
+        uid,
+        json={"amount": amount, "comment": "why"},
+        headers={"Idempotency-Key": "k"},
+        **more,
+    )
 
 
 def transfer(world: World, uid: int, whose: dict[str, int], amount: int) -> httpx.Response:
     body = {"to": whose["later"], "amount": amount, "comment": "why"}
-    return world.ask("POST", f"/alloc/{whose['allocation']}/transfer", uid, json=body, headers={"Idempotency-Key": "k"})
+    return world.ask(
+        "POST",
+        f"/alloc/{whose['allocation']}/transfer",
+        uid,
+        json=body,
+        headers={"Idempotency-Key": "k"},
+    )
 
 
 def test_users_do_not_meet_in_each_others_keys(world: World) -> None:
@@ -133,7 +207,10 @@ def test_users_do_not_meet_in_each_others_keys(world: World) -> None:
     assert deposit(world, SUPERUSER, 7).status_code == 201
     assert send(world, {**START, "key": "k"})[0] == 201
     again = transfer(world, PI, world.own, 10)
-    assert (again.status_code, again.json()["data"]["entry"]) == (200, first.json()["data"]["entry"])
+    assert (again.status_code, again.json()["data"]["entry"]) == (
+        200,
+        first.json()["data"]["entry"],
+    )
     assert transfer(world, PI, world.own, 11).json()["refusal"]["reason"] == "KEY_TAKEN"
 
 
@@ -141,8 +218,12 @@ def test_whoever_acts_as_another_uses_keys_of_their_own(world: World) -> None:
     assert transfer(world, PI, world.own, 10).status_code == 201
     body = {"to": world.own["later"], "amount": 11, "comment": "why"}
     path, key = f"/alloc/{world.own['allocation']}/transfer", {"Idempotency-Key": "k"}
-    assert [world.ask("POST", path, ADMIN, as_=PI, json=body, headers=key).status_code for _ in range(2)] == [201, 200]
-    assert [world.ask("POST", path, SUPERUSER, json=body, headers=key).status_code for _ in range(2)] == [201, 200]
+    assert [
+        world.ask("POST", path, ADMIN, as_=PI, json=body, headers=key).status_code for _ in range(2)
+    ] == [201, 200]
+    assert [
+        world.ask("POST", path, SUPERUSER, json=body, headers=key).status_code for _ in range(2)
+    ] == [201, 200]
 
 
 def test_a_jobs_row_names_the_entry_that_set_it(world: World) -> None:
@@ -158,6 +239,10 @@ def test_a_key_in_the_head_of_a_report_is_refused_and_not_ignored(world: World) 
     for path, body in (("/job", START), ("/job/bulk", {"reports": [START]})):
         answer = world.ask("POST", path, AGENT, json=body, headers={"Idempotency-Key": "k"})
         said = answer.json()
-        assert (answer.status_code, said["field"], '"key"' in said["remedy"]) == (400, "Idempotency-Key", True)
+        assert (answer.status_code, said["field"], '"key"' in said["remedy"]) == (
+            400,
+            "Idempotency-Key",
+            True,
+        )
     assert world.entries() == before
     assert send(world, START | {"key": "k"})[0] == 201

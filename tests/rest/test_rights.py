@@ -13,7 +13,12 @@ from tests.rest.rights import EXPECTED, ROLES, Asking, cells
 
 
 def test_the_table_is_about_every_operation_and_every_role() -> None:
-    wanted = {(operation, whose, role) for operation in operations() for whose in (OWN, FOREIGN, NOBODYS) for role in ROLES}
+    wanted = {
+        (operation, whose, role)
+        for operation in operations()
+        for whose in (OWN, FOREIGN, NOBODYS)
+        for role in ROLES
+    }
     assert EXPECTED.keys() == wanted
 
 
@@ -22,7 +27,8 @@ def test_everybody_gets_what_the_table_says(asking: Asking, operation: str) -> N
     wrong = [
         f"{cell.whose} {cell.role}: {cell.expected} expected, was {outcome}"
         for cell in cells()
-        if cell.operation == operation and (outcome := asking.outcome(operation, cell.whose, cell.role)) != cell.expected
+        if cell.operation == operation
+        and (outcome := asking.outcome(operation, cell.whose, cell.role)) != cell.expected
     ]
     assert wrong == []
 
@@ -32,7 +38,8 @@ HIDDEN = [
     for operation in operations()
     for role in ROLES
     if role not in ("admin", "super")
-    if EXPECTED[operation, FOREIGN, role] in ("404", "200:0") and EXPECTED[operation, NOBODYS, role] == EXPECTED[operation, FOREIGN, role]
+    if EXPECTED[operation, FOREIGN, role] in ("404", "200:0")
+    and EXPECTED[operation, NOBODYS, role] == EXPECTED[operation, FOREIGN, role]
 ]
 
 
@@ -46,8 +53,15 @@ def test_what_belongs_to_others_looks_like_what_is_not_there(asking: Asking) -> 
 
 def neutral(response: httpx.Response) -> tuple[int, list[tuple[str, str]], str]:
     """All that the asker sees, with what was asked for left out."""
-    asked = [part for part in response.request.url.path.split("/") if part.isdigit()][:1] or ["bio", "nosuch"]
+    asked = [part for part in response.request.url.path.split("/") if part.isdigit()][:1] or [
+        "bio",
+        "nosuch",
+    ]
     text = response.text
     for each in asked:
         text = text.replace(each, "X")
-    return response.status_code, [each for each in response.headers.items() if each[0] != "content-length"], text
+    return (
+        response.status_code,
+        [each for each in response.headers.items() if each[0] != "content-length"],
+        text,
+    )

@@ -9,20 +9,33 @@ from tests.rest.world import COORDINATOR, MEMBER, PI, STRANGER, SUPERUSER, World
 
 def test_a_pi_cannot_move_credit_out_of_the_own_projects(old_world: World) -> None:
     there = {"to": old_world.foreign["allocation"], "amount": 1, "comment": "x"}
-    assert old_world.ask("POST", f"/alloc/{old_world.own['allocation']}/transfer", PI, json=there).status_code == 404
+    assert (
+        old_world.ask(
+            "POST", f"/alloc/{old_world.own['allocation']}/transfer", PI, json=there
+        ).status_code
+        == 404
+    )
 
 
 @pytest.mark.parametrize(("role", "status"), [("pi", 403), ("coordinator", 403), ("member", 200)])
-def test_a_coordinator_gives_only_the_role_of_a_member(old_world: World, role: str, status: int) -> None:
+def test_a_coordinator_gives_only_the_role_of_a_member(
+    old_world: World, role: str, status: int
+) -> None:
     path = f"/project/{old_world.own['project']}/member/8888"
     assert old_world.ask("PUT", path, COORDINATOR, json={"role": role}).status_code == status
 
 
 def test_a_coordinator_takes_no_role_from_the_pi(old_world: World) -> None:
     path = f"/project/{old_world.own['project']}/member/{PI}"
-    for said in (old_world.ask("DELETE", path, COORDINATOR), old_world.ask("PUT", path, COORDINATOR, json={"role": "member"})):
+    for said in (
+        old_world.ask("DELETE", path, COORDINATOR),
+        old_world.ask("PUT", path, COORDINATOR, json={"role": "member"}),
+    ):
         no = said.json()
-        assert (said.status_code, no["detail"]) == (403, "nobody gives or takes a role at or above their own, or caps who has one.")
+        assert (said.status_code, no["detail"]) == (
+            403,
+            "nobody gives or takes a role at or above their own, or caps who has one.",
+        )
         assert (no["refusal"]["reason"], no["remedy"]) == ("ROLE_ABOVE", "ask a superuser")
 
 
@@ -41,8 +54,15 @@ def test_a_coordinator_takes_no_role_from_the_pi(old_world: World) -> None:
     ],
 )
 @pytest.mark.parametrize("cap", [0, None])
-def test_one_caps_whose_role_is_below_the_own(old_world: World, by: int, capped: int, status: int, cap: int | None) -> None:
-    said = old_world.ask("PUT", f"/alloc/{old_world.own['allocation']}/cap/{capped}", by, json={"cap": cap})
+def test_one_caps_whose_role_is_below_the_own(
+    old_world: World, by: int, capped: int, status: int, cap: int | None
+) -> None:
+    said = old_world.ask(
+        "PUT", f"/alloc/{old_world.own['allocation']}/cap/{capped}", by, json={"cap": cap}
+    )
     assert said.status_code == status
     if status == 403:
-        assert (said.json()["refusal"]["reason"], said.json()["remedy"]) == ("ROLE_ABOVE", "ask a superuser")
+        assert (said.json()["refusal"]["reason"], said.json()["remedy"]) == (
+            "ROLE_ABOVE",
+            "ask a superuser",
+        )

@@ -10,7 +10,12 @@ from tests.rest.world import ADMIN, AGENT, COORDINATOR, MEMBER, PI, STRANGER, Wo
 
 def test_who_one_is(old_world: World) -> None:
     told = data(old_world, "/whoami", COORDINATOR)
-    assert (told["actor"], told["uid"], told["superuser"], told["admin"]) == (COORDINATOR, COORDINATOR, False, False)
+    assert (told["actor"], told["uid"], told["superuser"], told["admin"]) == (
+        COORDINATOR,
+        COORDINATOR,
+        False,
+        False,
+    )
     assert told["roles"] == [{"project": old_world.own["project"], "role": "coordinator"}]
     assert data(old_world, "/whoami", AGENT)["clusters"] == ["alpha"]
     acting = old_world.ask("GET", "/whoami", ADMIN, as_=PI).json()["data"]
@@ -24,7 +29,9 @@ def test_the_figures_for_prometheus(world: World) -> None:
     world.ask("GET", "/no/such/../../place", STRANGER)
     text = world.ask("GET", "/metrics", ADMIN).text
     assert 'fairbank_requests_total{method="POST",route="/job",status="201"} 1.0' in text
-    assert 'fairbank_requests_total{method="GET",route="/alloc/{allocation}",status="404"} 1.0' in text
+    assert (
+        'fairbank_requests_total{method="GET",route="/alloc/{allocation}",status="404"} 1.0' in text
+    )
     assert 'route="unknown",status="404"' in text
     assert 'fairbank_outcomes_total{outcome="OVERDRAWN"}' in text
     assert "fairbank_wishes_waiting 0.0" in text
@@ -32,7 +39,18 @@ def test_the_figures_for_prometheus(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/alloc", "/alloc/1", "/usage", "/health", "/docs", "/docs/start.js", "/openapi.json", "/nosuch", "/alloc/99"]
+    "path",
+    [
+        "/alloc",
+        "/alloc/1",
+        "/usage",
+        "/health",
+        "/docs",
+        "/docs/start.js",
+        "/openapi.json",
+        "/nosuch",
+        "/alloc/99",
+    ],
 )
 def test_head_is_answered_like_get_without_the_body(old_world: World, path: str) -> None:
     got, headed = (old_world.ask(method, path, PI) for method in ("GET", "HEAD"))

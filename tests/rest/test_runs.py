@@ -11,12 +11,28 @@ from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, World, report
 
 
 def test_a_run_from_its_hold_to_its_charge(world: World) -> None:
-    held = world.ask("POST", "/job", AGENT, json=report(42, billing=None, tres="cpu=2, mem=1G,node=1", name="relax w64", qos="high"))
+    held = world.ask(
+        "POST",
+        "/job",
+        AGENT,
+        json=report(42, billing=None, tres="cpu=2, mem=1G,node=1", name="relax w64", qos="high"),
+    )
     assert held.json()["data"]["amount"] == 120  # two CPUs for an hour
-    longer = world.ask("POST", "/job", AGENT, json=report(42, do="adjust", billing=2, time_limit=7_200))
+    longer = world.ask(
+        "POST", "/job", AGENT, json=report(42, do="adjust", billing=2, time_limit=7_200)
+    )
     assert (longer.status_code, longer.json()["data"]["amount"]) == (201, 120)
     told = {"exit_code": 2, "cpu_seconds": 1_200}
-    end = report(42, do="complete", billing=2, time_limit=0, end=NOW + 1_800, elapsed=1_800, state="FAILED", **told)
+    end = report(
+        42,
+        do="complete",
+        billing=2,
+        time_limit=0,
+        end=NOW + 1_800,
+        elapsed=1_800,
+        state="FAILED",
+        **told,
+    )
     ended = world.ask("POST", "/job", AGENT, json=end)
     assert (ended.json()["data"]["amount"], ended.json()["data"]["written_off"]) == (60, 0)
     number = held.json()["data"]["run"]
@@ -36,7 +52,16 @@ def test_an_end_that_tells_too_much_processor_time_is_charged_and_told_so(world:
     for number in (91, 92):
         world.ask("POST", "/job", AGENT, json=report(number, billing=None, tres="cpu=2"))
     ends = [
-        report(number, do="complete", billing=2, time_limit=0, end=NOW + 60, elapsed=60, state="COMPLETED", cpu_seconds=9_000)
+        report(
+            number,
+            do="complete",
+            billing=2,
+            time_limit=0,
+            end=NOW + 60,
+            elapsed=60,
+            state="COMPLETED",
+            cpu_seconds=9_000,
+        )
         for number in (91, 92)
     ]
     alone = [world.ask("POST", "/job", AGENT, json=ends[0]).json()["data"] for _ in range(2)]
@@ -50,12 +75,29 @@ def test_an_end_agrees_with_its_hold(world: World) -> None:
     """Or it is refused, naming the field; what carries a price of its own is not priced by its partition."""
     started = report(93, partition="big", resource="cpu")
     assert world.ask("POST", "/job", AGENT, json=started).status_code == 201
-    end = started | {"do": "complete", "time_limit": 0, "end": NOW + 60, "elapsed": 60, "state": "COMPLETED"}
+    end = started | {
+        "do": "complete",
+        "time_limit": 0,
+        "end": NOW + 60,
+        "elapsed": 60,
+        "state": "COMPLETED",
+    }
     weighed = {"billing": None, "tres": "cpu=2", "partition": "std"}
-    for field, told in (("owner_uid", {"owner_uid": MEMBER + 1}), ("account", {"account": "nobodys"}), ("partition", weighed)):
+    for field, told in (
+        ("owner_uid", {"owner_uid": MEMBER + 1}),
+        ("account", {"account": "nobodys"}),
+        ("partition", weighed),
+    ):
         problem = world.ask("POST", "/job", AGENT, json=end | told).json()
-        assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (409, field, "TOLD_OTHERWISE")
-    assert world.ask("POST", "/job", AGENT, json=end | {"partition": "std"}).json()["data"]["amount"] == 1
+        assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (
+            409,
+            field,
+            "TOLD_OTHERWISE",
+        )
+    assert (
+        world.ask("POST", "/job", AGENT, json=end | {"partition": "std"}).json()["data"]["amount"]
+        == 1
+    )
 
 
 def test_a_new_limit_agrees_with_its_hold(world: World) -> None:
@@ -64,40 +106,87 @@ def test_a_new_limit_agrees_with_its_hold(world: World) -> None:
     assert world.ask("POST", "/job", AGENT, json=started).status_code == 201
     longer = started | {"do": "adjust", "time_limit": 7_200}
     weighed = {"billing": None, "tres": "cpu=2", "partition": "std"}
-    for field, told in (("owner_uid", {"owner_uid": MEMBER + 1}), ("account", {"account": "nobodys"}), ("partition", weighed)):
+    for field, told in (
+        ("owner_uid", {"owner_uid": MEMBER + 1}),
+        ("account", {"account": "nobodys"}),
+        ("partition", weighed),
+    ):
         problem = world.ask("POST", "/job", AGENT, json=longer | told).json()
-        assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (409, field, "TOLD_OTHERWISE")
+        assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (
+            409,
+            field,
+            "TOLD_OTHERWISE",
+        )
     assert world.ask("POST", "/job", AGENT, json=longer | {"partition": "std"}).status_code == 201
 
 
 def test_of_a_run_of_which_only_the_cost_was_told_the_rest_is_null(old_world: World) -> None:
     row = data(old_world, f"/job/{old_world.own['job']}")
-    untold = ("name", "qos", "nodes", "cpus", "tres", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
+    untold = (
+        "name",
+        "qos",
+        "nodes",
+        "cpus",
+        "tres",
+        "time_limit",
+        "exit_code",
+        "exit_signal",
+        "cpu_seconds",
+    )
     assert [row[each] for each in untold] == [None] * 9
 
 
 def test_what_many_reports_tell_of_their_runs_is_kept(world: World) -> None:
     said = [report(number, nodes=number, name=f"step-{number}") for number in (61, 62)]
-    assert [each["status"] for each in world.ask("POST", "/job/bulk", AGENT, json={"reports": said}).json()["data"]] == [201, 201]
-    assert {(each["name"], each["nodes"]) for each in data(world, "/job?limit=2")} == {("step-61", 61), ("step-62", 62)}
+    assert [
+        each["status"]
+        for each in world.ask("POST", "/job/bulk", AGENT, json={"reports": said}).json()["data"]
+    ] == [201, 201]
+    assert {(each["name"], each["nodes"]) for each in data(world, "/job?limit=2")} == {
+        ("step-61", 61),
+        ("step-62", 62),
+    }
 
 
 def test_a_node_that_fails_costs_nothing(world: World) -> None:
     world.ask("POST", "/job", AGENT, json=report(42))
-    ended = world.ask("POST", "/job", AGENT, json=report(42, do="complete", end=NOW + 60, elapsed=60, state="NODE_FAIL"))
+    ended = world.ask(
+        "POST",
+        "/job",
+        AGENT,
+        json=report(42, do="complete", end=NOW + 60, elapsed=60, state="NODE_FAIL"),
+    )
     assert data(world, f"/job/{ended.json()['data']['run']}")["state"] == "released"
 
 
 def test_the_end_of_a_run_nobody_heard_of_is_charged_late(world: World) -> None:
-    ended = world.ask("POST", "/job", AGENT, json=report(42, do="complete", end=NOW + 600, elapsed=600, state="COMPLETED"))
+    ended = world.ask(
+        "POST",
+        "/job",
+        AGENT,
+        json=report(42, do="complete", end=NOW + 600, elapsed=600, state="COMPLETED"),
+    )
     assert (ended.status_code, ended.json()["data"]["amount"]) == (201, 10)
 
 
 def test_runs_are_filtered(world: World) -> None:
     number = world.ask("POST", "/job", AGENT, json=report(42)).json()["data"]["run"]
-    for query in ("job_id=42", f"since={NOW}&state=held&limit=1", "cluster=alpha&partition=std", f"owner_uid={MEMBER}&limit=1"):
+    for query in (
+        "job_id=42",
+        f"since={NOW}&state=held&limit=1",
+        "cluster=alpha&partition=std",
+        f"owner_uid={MEMBER}&limit=1",
+    ):
         assert ids_of(data(world, f"/job?{query}"))[0] == number
-    for query in ("job_id=41", "state=lapsed", "cluster=beta", "partition=x", f"until={NOW - DAY}", "account=bio", "allocation=99"):
+    for query in (
+        "job_id=41",
+        "state=lapsed",
+        "cluster=beta",
+        "partition=x",
+        f"until={NOW - DAY}",
+        "account=bio",
+        "allocation=99",
+    ):
         assert data(world, f"/job?{query}") == []
     newest, oldest = ids_of(data(world, "/job")), ids_of(data(world, "/job?order=oldest"))
     assert newest == oldest[::-1]
@@ -124,14 +213,20 @@ def test_runs_are_filtered(world: World) -> None:
         ("job_id=999", False),
     ],
 )
-def test_runs_and_refusals_are_filtered_by_project_and_allocation(old_world: World, path: str, query: str, fits: bool) -> None:
+def test_runs_and_refusals_are_filtered_by_project_and_allocation(
+    old_world: World, path: str, query: str, fits: bool
+) -> None:
     assert bool(data(old_world, f"{path}?{query}")) == fits
 
 
 @pytest.mark.parametrize("path", ["/alloc", "/job", "/failure", "/balance", "/activity"])
 def test_what_a_project_has_is_found_by_its_gid(old_world: World, path: str) -> None:
     (project,) = data(old_world, "/project?account=chem")
-    assert data(old_world, f"{path}?gid={project['gid']}") == data(old_world, f"{path}?account=chem") != []
+    assert (
+        data(old_world, f"{path}?gid={project['gid']}")
+        == data(old_world, f"{path}?account=chem")
+        != []
+    )
 
 
 def test_a_charge_is_refunded(world: World) -> None:
@@ -140,4 +235,6 @@ def test_a_charge_is_refunded(world: World) -> None:
     assert world.ask("POST", path, SUPERUSER, json=WHY).json()["data"]["amount"] == 20_000
     row = data(world, f"/job/{world.own['job']}")
     assert (row["charged"], row["refunded"]) == (30_000, 30_000)
-    assert world.ask("POST", path, SUPERUSER, json=WHY).json()["refusal"]["reason"] == "NOTHING_BACK"
+    assert (
+        world.ask("POST", path, SUPERUSER, json=WHY).json()["refusal"]["reason"] == "NOTHING_BACK"
+    )

@@ -48,14 +48,25 @@ def server() -> Iterator[tuple[str, dict[str, str]]]:
     try:
         with served(folder) as running:
             for number in range(1, DECOYS + 1):
-                assert running.unix.post("/project", json={"gname": f"p{number}", "gid": 100 + number}).is_success
                 assert running.unix.post(
-                    "/alloc", json=grant(account=f"p{number}", resource="cpu", start="2020-01-01", end="2090-01-01")
+                    "/project", json={"gname": f"p{number}", "gid": 100 + number}
                 ).is_success
-                assert running.unix.post("/job", json=report(number, account=f"p{number}", resource="cpu", amount=60)).is_success
-                assert running.unix.post("/token", json={"label": "decoy", "scopes": ["read"]}).is_success
+                assert running.unix.post(
+                    "/alloc",
+                    json=grant(
+                        account=f"p{number}", resource="cpu", start="2020-01-01", end="2090-01-01"
+                    ),
+                ).is_success
+                assert running.unix.post(
+                    "/job", json=report(number, account=f"p{number}", resource="cpu", amount=60)
+                ).is_success
+                assert running.unix.post(
+                    "/token", json={"label": "decoy", "scopes": ["read"]}
+                ).is_success
             scopes = ["read", "write", "agent:alpha"]
-            secret = running.unix.post("/token", json={"label": "schemathesis", "scopes": scopes}).json()["data"]["secret"]
+            secret = running.unix.post(
+                "/token", json={"label": "schemathesis", "scopes": scopes}
+            ).json()["data"]["secret"]
             yield str(running.tcp.base_url), {"Authorization": f"Bearer {secret}"}
             assert '"trace"' not in running.log.read_text()
     finally:
@@ -63,8 +74,15 @@ def server() -> Iterator[tuple[str, dict[str, str]]]:
 
 
 @schema.parametrize()
-@settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
-def test_every_answer_is_as_the_document_says(case: schemathesis.Case[Any], server: tuple[str, dict[str, str]]) -> None:
+@settings(
+    max_examples=12,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_every_answer_is_as_the_document_says(
+    case: schemathesis.Case[Any], server: tuple[str, dict[str, str]]
+) -> None:
     url, headers = server
     for name, value in (case.path_parameters or {}).items():
         if name != "uid" and isinstance(value, int) and value > 0:

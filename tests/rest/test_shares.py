@@ -7,13 +7,42 @@ from typing import Any
 import pytest
 
 from tests.rest.reading import data
-from tests.rest.world import ADMIN, AGENT, COORDINATOR, DAY, MEMBER, NOW, OTHER_AGENT, PI, STRANGER, SUPERUSER, World, a_world
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    COORDINATOR,
+    DAY,
+    MEMBER,
+    NOW,
+    OTHER_AGENT,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    World,
+    a_world,
+)
 
-CHEM = {"account": "chem", "shares": 40, "norm_shares": 0.4, "usage": 52.5, "effective": 0.52, "level": 0.77}
+CHEM = {
+    "account": "chem",
+    "shares": 40,
+    "norm_shares": 0.4,
+    "usage": 52.5,
+    "effective": 0.52,
+    "level": 0.77,
+}
 ROWS = [
     {"account": "root", "norm_shares": 0, "usage": 100, "effective": 1},
     CHEM,
-    {"account": "chem", "user": "ayla", "shares": 1, "norm_shares": 0.5, "usage": 52.5, "effective": 1, "level": 0.5, "factor": 0.25},
+    {
+        "account": "chem",
+        "user": "ayla",
+        "shares": 1,
+        "norm_shares": 0.5,
+        "usage": 52.5,
+        "effective": 1,
+        "level": 0.5,
+        "factor": 0.25,
+    },
     {
         "account": "chem",
         "user": "minh",
@@ -24,8 +53,24 @@ ROWS = [
         "effective": 0,
         "factor": 1,
     },
-    {"account": "bio", "shares": 60, "norm_shares": 0.6, "usage": 47.5, "effective": 0.48, "level": 1.25},
-    {"account": "bio", "user": "Zoë@x.org", "shares": 1, "norm_shares": 1, "usage": 47.5, "effective": 1, "level": 1, "factor": 1},
+    {
+        "account": "bio",
+        "shares": 60,
+        "norm_shares": 0.6,
+        "usage": 47.5,
+        "effective": 0.48,
+        "level": 1.25,
+    },
+    {
+        "account": "bio",
+        "user": "Zoë@x.org",
+        "shares": 1,
+        "norm_shares": 1,
+        "usage": 47.5,
+        "effective": 1,
+        "level": 1,
+        "factor": 1,
+    },
 ]
 
 
@@ -61,7 +106,14 @@ def test_it_is_read_as_it_was_told(world: World) -> None:
     kept(world)
     found = data(world, "/share?users=true", SUPERUSER)
     assert who(found) == ["bio", "Zoë@x.org", "chem", "ayla", "minh", "root"]
-    usual = {"cluster": "alpha", "day": "2026-11-18", "at": "2026-11-18T11:06:40Z", "user": None, "partition": None, "factor": None}
+    usual = {
+        "cluster": "alpha",
+        "day": "2026-11-18",
+        "at": "2026-11-18T11:06:40Z",
+        "user": None,
+        "partition": None,
+        "factor": None,
+    }
     assert found[2] == {**usual, **CHEM}
     assert (found[4]["shares"], found[4]["partition"], found[4]["level"]) == ("parent", "gpu", None)
     assert (found[5]["shares"], found[5]["usage"]) == (None, 100.0)
@@ -82,8 +134,12 @@ def test_it_is_read_as_it_was_told(world: World) -> None:
 def test_everybody_sees_what_concerns_them(world: World, uid: int, seen: list[str]) -> None:
     kept(world)
     assert who(data(world, "/share?users=true", uid)) == seen
-    assert who(data(world, "/share", uid)) == [each for each in seen if each in ("bio", "chem", "root")]
-    assert who(data(world, "/share?users=true&account=bio", uid)) == [each for each in seen if each in ("bio", "Zoë@x.org")]
+    assert who(data(world, "/share", uid)) == [
+        each for each in seen if each in ("bio", "chem", "root")
+    ]
+    assert who(data(world, "/share?users=true&account=bio", uid)) == [
+        each for each in seen if each in ("bio", "Zoë@x.org")
+    ]
 
 
 def test_an_agent_sees_its_own_cluster(world: World) -> None:
@@ -95,7 +151,9 @@ def test_an_agent_sees_its_own_cluster(world: World) -> None:
 def test_days_and_pages(world: World) -> None:
     for day in range(4):
         kept(world, at=NOW - day * DAY)
-    assert {row["day"] for row in data(world, "/share?since=2026-11-16&until=2026-11-18", SUPERUSER)} == {"2026-11-16", "2026-11-17"}
+    assert {
+        row["day"] for row in data(world, "/share?since=2026-11-16&until=2026-11-18", SUPERUSER)
+    } == {"2026-11-16", "2026-11-17"}
     found, after = list[dict[str, Any]](), ""
     while True:
         page = world.ask("GET", f"/share?users=true&limit=7{after}", SUPERUSER).json()
@@ -134,7 +192,9 @@ def test_nobody_else_speaks_for_a_cluster(world: World, uid: int, dry: str) -> N
 )
 def test_what_is_no_figure_is_named(world: World, changed: dict[str, Any], field: str) -> None:
     answer = world.ask("POST", "/share", AGENT, json=told(**changed))
-    assert (answer.status_code, answer.json()["field"].startswith(field)) == (400, True), answer.text
+    assert (answer.status_code, answer.json()["field"].startswith(field)) == (400, True), (
+        answer.text
+    )
     assert answer.json()["remedy"]
 
 

@@ -21,7 +21,9 @@ class Counting(NamedTuple):
     def looked(self, reason: str, *reports: dict[str, Any]) -> int:
         """By how many statements the books are looked into once these are refused in bulk, all for this reason, and it is kept."""
         answer = self.world.ask("POST", "/job/bulk", AGENT, json={"reports": reports})
-        assert [each["refusal"]["reason"] for each in answer.json()["data"]] == [reason] * len(reports), answer.text
+        assert [each["refusal"]["reason"] for each in answer.json()["data"]] == [reason] * len(
+            reports
+        ), answer.text
         looks = sum(each.startswith("SELECT") for each in self.seen[self.seen.index("COMMIT") :])
         self.seen.clear()
         return looks
@@ -54,7 +56,9 @@ def test_the_balance_of_an_account_takes_one_statement(counting: Counting) -> No
     assert counting.balances(SUPERUSER, "") == (2, 1)
 
 
-def test_whoever_is_no_staff_is_looked_up_and_sees_no_more_by_the_name_of_an_account(counting: Counting) -> None:
+def test_whoever_is_no_staff_is_looked_up_and_sees_no_more_by_the_name_of_an_account(
+    counting: Counting,
+) -> None:
     assert counting.balances(MEMBER, "account=chem") == (1, 2)
     assert counting.balances(MEMBER, "account=bio") == (0, 2)
     assert counting.balances(STRANGER, "account=chem") == (0, 2)
@@ -73,36 +77,69 @@ def test_what_is_not_in_memory_is_looked_up_in_the_books(counting: Counting, que
 
 def test_a_directory_that_was_read_long_ago_is_not_believed(counting: Counting) -> None:
     counting.world.ticks.at += 60
-    assert counting.balances(SUPERUSER, "account=chem") == (1, 3), "the project, the balance, all projects"
+    assert counting.balances(SUPERUSER, "account=chem") == (1, 3), (
+        "the project, the balance, all projects"
+    )
 
 
-def test_what_jobs_of_a_batch_missed_takes_one_statement_however_many_they_are(counting: Counting) -> None:
+def test_what_jobs_of_a_batch_missed_takes_one_statement_however_many_they_are(
+    counting: Counting,
+) -> None:
     assert counting.looked("OVERDRAWN", report(1, amount=10**12)) == 0
     missed = [
-        report(each, account=("chem", "bio")[each % 2], start=NOW - each * DAY, submitted=NOW - each * DAY) for each in range(100, 160)
+        report(
+            each,
+            account=("chem", "bio")[each % 2],
+            start=NOW - each * DAY,
+            submitted=NOW - each * DAY,
+        )
+        for each in range(100, 160)
     ]
     assert counting.looked("NO_ALLOCATION", missed[0]) == 1
     assert counting.looked("NO_ALLOCATION", *missed[1:], report(2, resource="tape")) == 1
 
 
-def test_a_page_of_a_statement_takes_as_many_statements_however_long_it_is(counting: Counting) -> None:
+def test_a_page_of_a_statement_takes_as_many_statements_however_long_it_is(
+    counting: Counting,
+) -> None:
     """The allocation, its entries, their runs; from the middle on the entry before them, too."""
     own = counting.world.own["allocation"]
     for number in range(200, 240):
-        answer = counting.world.ask("POST", "/job", AGENT, json=report(number, amount=60, start=NOW - 60, submitted=NOW - 60))
+        answer = counting.world.ask(
+            "POST",
+            "/job",
+            AGENT,
+            json=report(number, amount=60, start=NOW - 60, submitted=NOW - 60),
+        )
         assert answer.status_code == 201, answer.text
     counting.seen.clear()
     page = f"/alloc/{own}/statement?since={NOW - 100 * DAY}"
-    for query, most in (("limit=5", 3), ("limit=40", 3), ("limit=5&after=20", 4), ("limit=20&after=20", 4)):
+    for query, most in (
+        ("limit=5", 3),
+        ("limit=40", 3),
+        ("limit=5&after=20", 4),
+        ("limit=20&after=20", 4),
+    ):
         answer = counting.world.ask("GET", f"{page}&{query}", SUPERUSER)
         assert str(len(answer.json()["data"]["entries"])) in query, answer.text
         assert counting.questions() == most, query
 
 
 @pytest.mark.parametrize(
-    ("path", "most"), [("/job", 1), ("/failure", 1), ("/activity", 2), ("/credit", 1), ("/predebit", 2), ("/alloc", 1), ("/project", 1)]
+    ("path", "most"),
+    [
+        ("/job", 1),
+        ("/failure", 1),
+        ("/activity", 2),
+        ("/credit", 1),
+        ("/predebit", 2),
+        ("/alloc", 1),
+        ("/project", 1),
+    ],
 )
-def test_a_page_of_a_list_takes_as_many_statements_however_long_it_is(counting: Counting, path: str, most: int) -> None:
+def test_a_page_of_a_list_takes_as_many_statements_however_long_it_is(
+    counting: Counting, path: str, most: int
+) -> None:
     for limit in (1, 100):
         answer = counting.world.ask("GET", f"{path}?limit={limit}", SUPERUSER)
         assert answer.status_code == 200, answer.text

@@ -13,7 +13,9 @@ def test_every_kind_has_a_status_of_its_own() -> None:
 
 
 def test_every_trouble_has_a_status_and_its_own_ways_to_tell_it_have_the_same() -> None:
-    assert {each for each in Trouble.__subclasses__() if each.__module__ == Trouble.__module__} < set(OF_TROUBLE)
+    assert {
+        each for each in Trouble.__subclasses__() if each.__module__ == Trouble.__module__
+    } < set(OF_TROUBLE)
 
     class NoPath(Unknown):
         """A door's own way to tell one."""

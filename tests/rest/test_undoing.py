@@ -10,7 +10,17 @@ import pytest
 
 from fairbank.bank.project import Role
 from fairbank.bank.wish import SetMember
-from tests.rest.world import COORDINATOR, MEMBER, OTHER_PI, PI, STRANGER, SUPERUSER, UNKNOWN, World, a_world
+from tests.rest.world import (
+    COORDINATOR,
+    MEMBER,
+    OTHER_PI,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    UNKNOWN,
+    World,
+    a_world,
+)
 
 WHY = {"comment": "a slip"}
 
@@ -29,7 +39,14 @@ def did(world: World, uid: int, method: str, path: str, **body: Any) -> int:
 
 
 def undo(world: World, uid: int, entry: int, key: str | None = None, **more: Any) -> httpx.Response:
-    return world.ask("POST", f"/entry/{entry}/undo", uid, json=WHY, headers={} if key is None else {"Idempotency-Key": key}, **more)
+    return world.ask(
+        "POST",
+        f"/entry/{entry}/undo",
+        uid,
+        json=WHY,
+        headers={} if key is None else {"Idempotency-Key": key},
+        **more,
+    )
 
 
 def foretell(world: World, uid: int, entry: int) -> httpx.Response:
@@ -45,7 +62,13 @@ def all_that_may_be_undone(world: World) -> list[int]:
         did(world, SUPERUSER, "POST", f"/job/{world.own['job']}/refund", amount=60, **WHY),
         did(world, SUPERUSER, "PATCH", where, credit_limit=60, **WHY),
         did(world, COORDINATOR, "PUT", f"{where}/cap/{MEMBER}", cap=60),
-        did(world, PI, "PUT", f"/project/{world.own['project']}/member/{STRANGER}", role="coordinator"),
+        did(
+            world,
+            PI,
+            "PUT",
+            f"/project/{world.own['project']}/member/{STRANGER}",
+            role="coordinator",
+        ),
     ]
 
 
@@ -66,7 +89,9 @@ def test_one_route_undoes_whatever_was_done_as_it_was_foretold(world: World) -> 
 
 
 def test_what_is_foretold_of_terms_says_what_changes(world: World) -> None:
-    number = did(world, SUPERUSER, "PATCH", f"/alloc/{world.own['allocation']}", credit_limit=60, **WHY)
+    number = did(
+        world, SUPERUSER, "PATCH", f"/alloc/{world.own['allocation']}", credit_limit=60, **WHY
+    )
     (planned,) = foretell(world, SUPERUSER, number).json()["data"]
     assert (planned["changed"], planned["credit_limit"]) == ({"credit_limit": 0}, 0)
 
@@ -75,7 +100,10 @@ def test_who_may_do_the_opposite_may_undo(world: World) -> None:
     *by_staff, terms, cap, role = all_that_may_be_undone(world)
     for uid, may in ((MEMBER, set()), (COORDINATOR, {cap}), (PI, {cap, role, by_staff[2]})):
         for number in (*by_staff, terms, cap, role):
-            assert foretell(world, uid, number).status_code == (200 if number in may else 403), (uid, number)
+            assert foretell(world, uid, number).status_code == (200 if number in may else 403), (
+                uid,
+                number,
+            )
     assert undo(world, MEMBER, by_staff[0]).status_code == 403
     assert undo(world, OTHER_PI, role).status_code == 404
     for number in (by_staff[2], cap, role):
@@ -83,7 +111,9 @@ def test_who_may_do_the_opposite_may_undo(world: World) -> None:
 
 
 def test_a_coordinator_does_not_undo_what_only_a_pi_may_give(world: World) -> None:
-    number = did(world, PI, "PUT", f"/project/{world.own['project']}/member/{STRANGER}", role="coordinator")
+    number = did(
+        world, PI, "PUT", f"/project/{world.own['project']}/member/{STRANGER}", role="coordinator"
+    )
     for answer in (foretell(world, COORDINATOR, number), undo(world, COORDINATOR, number)):
         assert answer.status_code == 403
         assert answer.json()["refusal"]["reason"] == "ROLE_ABOVE"
@@ -99,11 +129,18 @@ def test_a_transfer_between_two_projects_is_undone_by_who_speaks_for_both(world:
 
 
 def test_the_same_undo_under_its_key_is_answered_again(world: World) -> None:
-    number = did(world, SUPERUSER, "POST", f"/alloc/{world.own['allocation']}/deposit", amount=600, **WHY)
-    first, second = undo(world, SUPERUSER, number, "slip-1"), undo(world, SUPERUSER, number, "slip-1")
+    number = did(
+        world, SUPERUSER, "POST", f"/alloc/{world.own['allocation']}/deposit", amount=600, **WHY
+    )
+    first, second = (
+        undo(world, SUPERUSER, number, "slip-1"),
+        undo(world, SUPERUSER, number, "slip-1"),
+    )
     assert (first.status_code, second.status_code) == (201, 200)
     assert first.json()["data"]["entry"] == second.json()["data"]["entry"]
-    other = did(world, SUPERUSER, "POST", f"/alloc/{world.own['allocation']}/deposit", amount=600, **WHY)
+    other = did(
+        world, SUPERUSER, "POST", f"/alloc/{world.own['allocation']}/deposit", amount=600, **WHY
+    )
     assert undo(world, SUPERUSER, other, "slip-1").json()["refusal"]["reason"] == "KEY_TAKEN"
 
 

@@ -34,10 +34,28 @@ from tests.support.ticks import Ticks
 
 NOW = 1_795_000_000
 DAY = 86_400
-SUPERUSER, ADMIN, PI, COORDINATOR, MEMBER, STRANGER, AGENT, OTHER_AGENT, OTHER_PI = 5000, 5001, 5002, 5003, 5004, 5005, 5006, 5007, 5100
+SUPERUSER, ADMIN, PI, COORDINATOR, MEMBER, STRANGER, AGENT, OTHER_AGENT, OTHER_PI = (
+    5000,
+    5001,
+    5002,
+    5003,
+    5004,
+    5005,
+    5006,
+    5007,
+    5100,
+)
 UNKNOWN = 999_999
-STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {AGENT: frozenset({"alpha"}), OTHER_AGENT: frozenset({"beta"})})
-CLUSTERS = {"alpha": Cluster("alpha", {"std": Partition("std", "cpu", parse_weights("CPU=1.0,Mem=0.5G"))}, {})}
+STAFF = Staff(
+    frozenset({SUPERUSER}),
+    frozenset({ADMIN}),
+    {AGENT: frozenset({"alpha"}), OTHER_AGENT: frozenset({"beta"})},
+)
+CLUSTERS = {
+    "alpha": Cluster(
+        "alpha", {"std": Partition("std", "cpu", parse_weights("CPU=1.0,Mem=0.5G"))}, {}
+    )
+}
 
 PATIENT = Policy(clock_tolerance_seconds=365 * DAY)
 """The clock stands still, and runs end all the same."""
@@ -73,7 +91,14 @@ class World:
     numbers: Iterator[int] = field(default_factory=lambda: count(1_000))
 
     def ask(
-        self, method: str, path: str, uid: int | None = None, *, as_: object = None, token: str | None = None, **more: Any
+        self,
+        method: str,
+        path: str,
+        uid: int | None = None,
+        *,
+        as_: object = None,
+        token: str | None = None,
+        **more: Any,
     ) -> httpx.Response:
         """One request, over the Unix socket as `uid` unless it has a token."""
         headers = dict(more.pop("headers", {}))
@@ -87,15 +112,21 @@ class World:
 
     def wish(self, *wishes: Request) -> list[Done | Refusal]:
         """Straight to the counter, for setting the scene."""
-        return self.house.services.counter.ask([Asked(each, self.clock.now(), SUPERUSER) for each in wishes])
+        return self.house.services.counter.ask(
+            [Asked(each, self.clock.now(), SUPERUSER) for each in wishes]
+        )
 
     def token(self, uid: int, *scopes: str, days: int = 10) -> str:
         """A token of `uid`, made by the superuser."""
-        return self.house.services.tokens.create(asker_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid)[1]
+        return self.house.services.tokens.create(
+            asker_of(SUPERUSER, STAFF, {}), label="test", scopes=scopes, days=days, uid=uid
+        )[1]
 
     def token_number(self, uid: int) -> int:
         """The number of a fresh token of `uid`."""
-        return self.house.services.tokens.create(asker_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid)[0].id
+        return self.house.services.tokens.create(
+            asker_of(SUPERUSER, STAFF, {}), label="test", scopes=["read"], days=10, uid=uid
+        )[0].id
 
     def entries(self) -> int:
         with self.house.services.store.reading() as reader:
@@ -107,10 +138,15 @@ def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> I
     """A world on a store of its own, closed afterwards; or a second server on a store where the people are already."""
     clock, ticks = StoppedClock(NOW), Ticks()
     settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": PATIENT, **more}
-    house = furnish(services(store or MemoryStore(), clock=clock, ticks=ticks, key=b"k" * 32, **settings))
+    house = furnish(
+        services(store or MemoryStore(), clock=clock, ticks=ticks, key=b"k" * 32, **settings)
+    )
     try:
         app = create_app(house)
-        with TestClient(socket_of_tests(Front(app, house.metrics, greet=app.doorkeeper.greet)), raise_server_exceptions=False) as client:
+        with TestClient(
+            socket_of_tests(Front(app, house.metrics, greet=app.doorkeeper.greet)),
+            raise_server_exceptions=False,
+        ) as client:
             world = World(house, clock, ticks, app, client)
             if empty:
                 _people(world)
@@ -120,7 +156,9 @@ def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> I
 
 
 def _people(world: World) -> None:
-    world.own = _project(world, "chem", {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}, MEMBER)
+    world.own = _project(
+        world, "chem", {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}, MEMBER
+    )
     world.foreign = _project(world, "bio", {OTHER_PI: Role.PI}, OTHER_PI)
     world.house.services.directory.refresh()
 
@@ -132,23 +170,48 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
     world.wish(*(SetMember(project=project, uid=uid, role=role) for uid, role in members.items()))
     spans = [(NOW - 90 * DAY, NOW + 90 * DAY), (NOW + 90 * DAY, NOW + 180 * DAY)]
     opened = [
-        Open(project=project, resource="cpu", category="research", start=Instant(start), end=Instant(end), deposit=SuMinutes(600_000))
+        Open(
+            project=project,
+            resource="cpu",
+            category="research",
+            start=Instant(start),
+            end=Instant(end),
+            deposit=SuMinutes(600_000),
+        )
         for start, end in spans
     ]
     allocation, later = (done(each).allocation or 0 for each in world.wish(*opened))
     run = Run("alpha", number, NOW - 3_600)
     held = hold(run, project, owner, 60_000)
-    charged = Charge(run=run, amount=SuMinutes(30_000), ended=Instant(NOW), outcome="COMPLETED", elapsed_seconds=1_800)
+    charged = Charge(
+        run=run,
+        amount=SuMinutes(30_000),
+        ended=Instant(NOW),
+        outcome="COMPLETED",
+        elapsed_seconds=1_800,
+    )
     job = done(world.wish(held, charged)[0]).run or 0
     world.wish(hold(Run("alpha", number, NOW - 60), project, owner, 60))
     no = world.wish(hold(Run("alpha", number + 1_000_000, NOW), project, owner, 10**9))[0]
     assert isinstance(no, Refusal)
-    return {"project": project, "allocation": allocation, "later": later, "job": job, "failure": no.entry or 0}
+    return {
+        "project": project,
+        "allocation": allocation,
+        "later": later,
+        "job": job,
+        "failure": no.entry or 0,
+    }
 
 
 def hold(run: Run, project: int, owner: int, amount: int) -> Hold:
     return Hold(
-        run=run, line=(project,), resource="cpu", owner=owner, amount=SuMinutes(amount), start=Instant(NOW), until=Instant(NOW + DAY)
+        run=run,
+        line=(project,),
+        resource="cpu",
+        owner=owner,
+        amount=SuMinutes(amount),
+        start=Instant(NOW),
+        until=Instant(NOW + DAY),
     )
 
 

@@ -63,7 +63,9 @@ constraints = st.one_of(
     st.just("[x|y]"),
     st.just("[(x&y)|z]"),
     st.builds("{}*{}".format, st.sampled_from(FEATURES), st.integers(1, 3)),
-    st.builds("[{}*{}&{}*{}]".format, *[st.sampled_from(["x", "y", "z", "(x|y)"]), st.integers(1, 2)] * 2),
+    st.builds(
+        "[{}*{}&{}*{}]".format, *[st.sampled_from(["x", "y", "z", "(x|y)"]), st.integers(1, 2)] * 2
+    ),
 )
 gpus = st.sampled_from([(), (Gpus("a", 1),), (Gpus("a", 2), Gpus("b", 1))])
 nodes: st.SearchStrategy[dict[str, Any]] = st.builds(
@@ -78,9 +80,11 @@ nodes: st.SearchStrategy[dict[str, Any]] = st.builds(
     state=st.sampled_from([State.UP] * 5 + [State.DOWN]),
 )
 clusters = st.lists(nodes, min_size=1, max_size=6).map(
-    lambda said: [Node(name=f"n{number}", **each) for number, each in enumerate(said)],
+    lambda said: [Node(name=f"n{number}", **each) for number, each in enumerate(said)]
 )
-rules = st.sampled_from([PartitionRules(name="batch", sharing=sharing, rows=2) for sharing in Sharing])
+rules = st.sampled_from(
+    [PartitionRules(name="batch", sharing=sharing, rows=2) for sharing in Sharing]
+)
 
 
 @st.composite
@@ -88,8 +92,15 @@ def wishes(draw: st.DrawFn, count: int) -> Wanted:
     """Anything a job may ask of a machine of so many nodes."""
     least = draw(st.integers(1, 3))
     required = draw(st.one_of(st.just(set[int]()), st.sets(st.integers(0, count - 1), max_size=1)))
-    excluded = draw(st.one_of(st.just(set[int]()), st.sets(st.integers(0, count - 1), max_size=2))) - required
-    memory: dict[str, int] = draw(st.sampled_from([{}, {"memory_per_node": 0}, {"memory_per_node": 500}, {"memory_per_cpu": 200}]))
+    excluded = (
+        draw(st.one_of(st.just(set[int]()), st.sets(st.integers(0, count - 1), max_size=2)))
+        - required
+    )
+    memory: dict[str, int] = draw(
+        st.sampled_from(
+            [{}, {"memory_per_node": 0}, {"memory_per_node": 500}, {"memory_per_cpu": 200}]
+        )
+    )
     return Wanted(
         nodes=least,
         max_nodes=draw(st.one_of(st.none(), st.integers(least, 4))),
@@ -98,7 +109,9 @@ def wishes(draw: st.DrawFn, count: int) -> Wanted:
         cpus_per_node=draw(st.sampled_from([1, 1, 4])),
         memory_per_node=memory.get("memory_per_node"),
         memory_per_cpu=memory.get("memory_per_cpu"),
-        gpus=draw(st.sampled_from([(), (), (Gpus("a", 1),), (Gpus("", 2),), (Gpus("b", 1), Gpus("", 1))])),
+        gpus=draw(
+            st.sampled_from([(), (), (Gpus("a", 1),), (Gpus("", 2),), (Gpus("b", 1), Gpus("", 1))])
+        ),
         tmp=draw(st.sampled_from([0, 0, 5])),
         constraint=draw(constraints),
         contiguous=draw(st.booleans()),
@@ -108,20 +121,26 @@ def wishes(draw: st.DrawFn, count: int) -> Wanted:
     )
 
 
-def every_way(cluster: Cluster, there: Sequence[Placement], request: Request) -> Iterable[frozenset[int]]:
+def every_way(
+    cluster: Cluster, there: Sequence[Placement], request: Request
+) -> Iterable[frozenset[int]]:
     """Each set of nodes on which the job could start now, beside those that are there."""
     tasks = [fitting(cluster, there, request.demand, place) for place in range(len(cluster.nodes))]
     up = [place for place, node in enumerate(cluster.nodes) if node.state.usable and tasks[place]]
     for size in range(request.least, min(max(request.most, request.upto), len(up)) + 1):
         for some in combinations(up, size):
-            if sum(tasks[place] for place in some) >= request.tasks and suits(frozenset(some), request):
+            if sum(tasks[place] for place in some) >= request.tasks and suits(
+                frozenset(some), request
+            ):
                 yield frozenset(some)
 
 
 def fitting(cluster: Cluster, there: Sequence[Placement], what: Demand, place: int) -> int:
     """How many tasks have room on a node: as many as there are CPUs, fewer as long as something lacks."""
     node = cluster.nodes[place]
-    held = [(share, each.sharing) for each in there for share in each.shares if share.place == place]
+    held = [
+        (share, each.sharing) for each in there for share in each.shares if share.place == place
+    ]
     whole = node.cores * node.threads
     left = what.rows * (whole - sum(share.cpus for share, sharing in held if not sharing)) - sum(
         share.cpus for share, sharing in held if sharing
@@ -139,7 +158,9 @@ def fitting(cluster: Cluster, there: Sequence[Placement], what: Demand, place: i
         return 0
     for tasks in range(min(left, what.most_tasks or left), 0, -1):
         cpus = max(tasks * what.cpus, what.least_cpus)
-        enough = {None: node.memory, 0: what.memory_per_cpu * (whole if what.alone else cpus)}.get(what.memory, what.memory or 0)
+        enough = {None: node.memory, 0: what.memory_per_cpu * (whole if what.alone else cpus)}.get(
+            what.memory, what.memory or 0
+        )
         if cpus <= left and enough <= memory:
             return tasks
     return 0
@@ -147,11 +168,14 @@ def fitting(cluster: Cluster, there: Sequence[Placement], what: Demand, place: i
 
 def suits(some: frozenset[int], request: Request) -> bool:
     """Whether the nodes are those that the request speaks of, whatever is free on them."""
-    alike = any(all(alternative >> place & 1 for place in some) for alternative in request.alternatives)
+    alike = any(
+        all(alternative >> place & 1 for place in some) for alternative in request.alternatives
+    )
     named = set(nodeset.each(request.required)) <= some
     together = not request.contiguous or max(some) - min(some) + 1 == len(some)
     wanted = [kind for kind, count in request.kinds for _ in range(count)]
     counted = not wanted or any(
-        all(kind >> place & 1 for kind, place in zip(wanted, order, strict=True)) for order in permutations(some, len(wanted))
+        all(kind >> place & 1 for kind, place in zip(wanted, order, strict=True))
+        for order in permutations(some, len(wanted))
     )
     return alike and named and together and counted

@@ -19,17 +19,30 @@ SIZE = 6
 NOW = 100
 
 
-def job(number: int, submitted: int, processors: int, limit: int, run: int, partition: int = 1) -> Job:
-    return Job(number, submitted, processors, limit, run, partition, name=number + 1, user=1, group=1)
+def job(
+    number: int, submitted: int, processors: int, limit: int, run: int, partition: int = 1
+) -> Job:
+    return Job(
+        number, submitted, processors, limit, run, partition, name=number + 1, user=1, group=1
+    )
 
 
 def _numbered(rows: Sequence[tuple[int, int, int, int, int]]) -> list[Job]:
     in_order = sorted(rows, key=lambda row: row[0])
-    return [job(number, at, wide, max(limit, run), run, where) for number, (at, wide, limit, run, where) in enumerate(in_order)]
+    return [
+        job(number, at, wide, max(limit, run), run, where)
+        for number, (at, wide, limit, run, where) in enumerate(in_order)
+    ]
 
 
 def _rows(latest: int) -> st.SearchStrategy[tuple[int, int, int, int, int]]:
-    return st.tuples(st.integers(0, latest), st.integers(1, SIZE), st.integers(1, 20), st.integers(1, 20), st.integers(1, 2))
+    return st.tuples(
+        st.integers(0, latest),
+        st.integers(1, SIZE),
+        st.integers(1, 20),
+        st.integers(1, 20),
+        st.integers(1, 2),
+    )
 
 
 workloads = st.lists(_rows(30), max_size=25).map(_numbered)
@@ -39,11 +52,17 @@ crowds = st.lists(_rows(3), min_size=FEW + 10, max_size=FEW + 40).map(_numbered)
 
 def simulated(jobs: Sequence[Job], policy: Policy, size: int = SIZE) -> list[int]:
     """When each job starts."""
-    found = {each.number: at for at, starts in Clock(size, policy.scheduler(size)).run(jobs) for each in starts}
+    found = {
+        each.number: at
+        for at, starts in Clock(size, policy.scheduler(size)).run(jobs)
+        for each in starts
+    }
     return [found[each.number] for each in jobs]
 
 
-def snapshot(running: Sequence[tuple[int, int]], waiting: Sequence[Job], size: int = SIZE) -> OnProcessors:
+def snapshot(
+    running: Sequence[tuple[int, int]], waiting: Sequence[Job], size: int = SIZE
+) -> OnProcessors:
     """A machine at NOW: in how many seconds each running job is expected to end, and how many processors it has."""
     made: OnProcessors = Snapshot(Processors(size), ByWidth())
     for number, (seconds, processors) in enumerate(running, start=-len(running)):
@@ -54,5 +73,7 @@ def snapshot(running: Sequence[tuple[int, int]], waiting: Sequence[Job], size: i
     return made
 
 
-_busy = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 3)), max_size=4).filter(lambda rows: sum(wide for _, wide in rows) <= SIZE)
+_busy = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 3)), max_size=4).filter(
+    lambda rows: sum(wide for _, wide in rows) <= SIZE
+)
 snapshots: st.SearchStrategy[OnProcessors] = st.builds(snapshot, _busy, workloads)

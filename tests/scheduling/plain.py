@@ -28,7 +28,9 @@ def schedule(jobs: Sequence[Job], size: int, choose: Choose) -> list[int]:
         waiting += arrived
         ends = [(starts[job.number] + job.limit, job.processors) for job in running]
         horizon = now + sum(job.limit for job in (*running, *waiting)) + 1
-        free = [size - sum(wide for end, wide in ends if second < end) for second in range(now, horizon)]
+        free = [
+            size - sum(wide for end, wide in ends if second < end) for second in range(now, horizon)
+        ]
         for job in choose(waiting.copy(), free):
             starts[job.number] = now
             waiting.remove(job)

@@ -42,19 +42,32 @@ class Scene:
         self.preemption = Preemption()
         self.limits: Limits | None = None
 
-    def runs(self, number: int, nodes: str, minutes: int, *, since: int = 10, partition: str = "batch", **said: Any) -> Scene:
+    def runs(
+        self,
+        number: int,
+        nodes: str,
+        minutes: int,
+        *,
+        since: int = 10,
+        partition: str = "batch",
+        **said: Any,
+    ) -> Scene:
         """A job has these nodes until so many minutes from now."""
         asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
         names = tuple(expand(nodes))
         wanted = Wanted(**{"nodes": len(names), "required": names, "exclusive": True, **asked})
-        where = place(self.cluster, self.room, self.places.request(wanted, partition), self.cluster.everybody)
+        where = place(
+            self.cluster, self.room, self.places.request(wanted, partition), self.cluster.everybody
+        )
         assert where is not None
         self.room.take(where)
         job = Pending(number=number, wanted=wanted, partitions=(partition,), **said)
         self.running.append(begun(job, where, NOW - since * 60, (since + minutes) * 60))
         return self
 
-    def waits(self, number: int, nodes: int = 1, minutes: int | None = 60, *, age: int = 60, **said: Any) -> Scene:
+    def waits(
+        self, number: int, nodes: int = 1, minutes: int | None = 60, *, age: int = 60, **said: Any
+    ) -> Scene:
         """A job wants so many nodes for so long, and has waited so many minutes."""
         asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
         wanted = Wanted(**{"nodes": nodes, "exclusive": True, **asked})
@@ -71,8 +84,16 @@ class Scene:
 
     @property
     def snapshot(self) -> OnNodes:
-        rules: dict[str, Any] = {"reservations": self.reservations, "preemption": self.preemption, "limits": self.limits}
-        return on_nodes(Nodes(self.cluster, places=self.places, **rules), pending=self.pending, running=self.running)
+        rules: dict[str, Any] = {
+            "reservations": self.reservations,
+            "preemption": self.preemption,
+            "limits": self.limits,
+        }
+        return on_nodes(
+            Nodes(self.cluster, places=self.places, **rules),
+            pending=self.pending,
+            running=self.running,
+        )
 
     def main(self, *, full: bool = False, **parameters: Any) -> Told:
         return Told(self.cluster, main(self.snapshot, Parameters(**parameters), NOW, full=full))
@@ -114,8 +135,17 @@ class Told:
 
     def __init__(self, cluster: Cluster, plan: Plan[Pending, Placement]) -> None:
         self.plan = plan
-        self.starts = {start.job.number: cluster.names(start.placement.nodes) for start in plan.starts}
-        self.planned = {each.job.number: ((each.at - NOW) / 60, cluster.names(each.placement.nodes)) for each in plan.planned}
+        self.starts = {
+            start.job.number: cluster.names(start.placement.nodes) for start in plan.starts
+        }
+        self.planned = {
+            each.job.number: ((each.at - NOW) / 60, cluster.names(each.placement.nodes))
+            for each in plan.planned
+        }
         self.reasons = dict(plan.reasons)
-        self.instead = {start.job.number: start.placement.instead for start in plan.starts if start.placement.instead}
+        self.instead = {
+            start.job.number: start.placement.instead
+            for start in plan.starts
+            if start.placement.instead
+        }
         self.minutes = {start.job.number: (start.job.limit or 0) / 60 for start in plan.starts}

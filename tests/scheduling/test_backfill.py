@@ -15,17 +15,21 @@ from tests.scheduling.scenes import OneEach, Scene
 def test_the_example_of_the_seed() -> None:
     """A large job wants 8 nodes, 6 are idle and 2 busy for 3 hours: jobs that are done by then run on the 6, others wait (seed 002)."""
     scene = Scene(rack(8)).runs(1, "n[7-8]", 180)
-    scene.waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240).waits(4, 4, minutes=179).waits(5, 2, minutes=60).waits(
-        6, 1, minutes=10
-    )
+    scene.waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240).waits(
+        4, 4, minutes=179
+    ).waits(5, 2, minutes=60).waits(6, 1, minutes=10)
     told = scene.both()
     assert told.starts == {4: "n[1-4]", 5: "n[5-6]"}
     assert told.planned == {2: (180, "n[1-8]"), 3: (780, "n[1-4]"), 6: (60, "n5")}
     assert told.reasons == {2: "Resources", 3: "Priority", 6: "Priority"}
 
 
-@pytest.mark.parametrize(("minutes", "starts"), [(178, {3: "n1"}), (179, {3: "n1"}), (180, {}), (181, {})])
-def test_a_job_that_ends_at_the_second_at_which_the_plan_begins_does_not_fit(minutes: int, starts: dict[int, str]) -> None:
+@pytest.mark.parametrize(
+    ("minutes", "starts"), [(178, {3: "n1"}), (179, {3: "n1"}), (180, {}), (181, {})]
+)
+def test_a_job_that_ends_at_the_second_at_which_the_plan_begins_does_not_fit(
+    minutes: int, starts: dict[int, str]
+) -> None:
     scene = Scene(rack(2)).runs(1, "n2", 180).waits(2, 2).waits(3, 1, minutes=minutes)
     assert scene.backfill().starts == starts
 
@@ -38,9 +42,13 @@ def test_everybody_who_is_tested_is_planned_and_nobody_behind_delays_it() -> Non
 
 
 def test_plans_keep_whole_nodes_though_the_job_needs_a_part_of_one() -> None:
-    scene = Scene(rack(1, cpus=8)).runs(1, "n1", 60, exclusive=False, cpus_per_task=6, memory_per_node=1)
+    scene = Scene(rack(1, cpus=8)).runs(
+        1, "n1", 60, exclusive=False, cpus_per_task=6, memory_per_node=1
+    )
     small: dict[str, Any] = {"exclusive": False, "memory_per_node": 1}
-    scene.waits(2, 1, 60, cpus_per_task=4, **small).waits(3, 1, 120, cpus_per_task=1, **small).waits(4, 1, 30, cpus_per_task=1, **small)
+    scene.waits(2, 1, 60, cpus_per_task=4, **small).waits(
+        3, 1, 120, cpus_per_task=1, **small
+    ).waits(4, 1, 30, cpus_per_task=1, **small)
     told = scene.backfill()
     assert told.starts == {4: "n1"}
     assert told.planned == {2: (60, "n1"), 3: (120, "n1")}
@@ -72,7 +80,12 @@ def test_beyond_the_window_a_time_is_told_and_nothing_kept() -> None:
 
 
 def test_who_is_too_young_or_too_low_has_no_room_kept() -> None:
-    scene = Scene(rack(2)).runs(1, "n1", 180).waits(2, 2, age=5, priority=7).waits(3, 1, 600, priority=6)
+    scene = (
+        Scene(rack(2))
+        .runs(1, "n1", 180)
+        .waits(2, 2, age=5, priority=7)
+        .waits(3, 1, 600, priority=6)
+    )
     assert scene.backfill().starts == {}
     for said in ({"bf_min_age_reserve": 600}, {"bf_min_prio_reserve": 8}):
         assert scene.backfill(**said).starts == {3: "n2"}
@@ -80,7 +93,9 @@ def test_who_is_too_young_or_too_low_has_no_room_kept() -> None:
 
 def test_only_so_many_of_a_user_an_association_and_a_partition_are_looked_at() -> None:
     scene = Scene(rack(9))
-    for number, (user, account) in enumerate([("ada", "x"), ("ada", "x"), ("ada", "y"), ("bob", "x")], 1):
+    for number, (user, account) in enumerate(
+        [("ada", "x"), ("ada", "x"), ("ada", "y"), ("bob", "x")], 1
+    ):
         scene.waits(number, user=user, account=account)
     assert sorted(scene.backfill(bf_max_job_user=1).starts) == [1, 4]
     assert sorted(scene.backfill(bf_max_job_user=1, bf_max_job_assoc=1).starts) == [1, 3, 4]
@@ -91,7 +106,14 @@ def test_only_so_many_of_a_user_an_association_and_a_partition_are_looked_at() -
 
 
 def test_with_one_plan_for_each_partition_it_is_nearly_easy() -> None:
-    scene = Scene(rack(3)).runs(1, "n1", 60).waits(2, 3, 60).waits(3, 3, 60).waits(4, 2, 60).waits(5, 1, 50)
+    scene = (
+        Scene(rack(3))
+        .runs(1, "n1", 60)
+        .waits(2, 3, 60)
+        .waits(3, 3, 60)
+        .waits(4, 2, 60)
+        .waits(5, 1, 50)
+    )
     assert sorted(scene.backfill().planned) == [2, 3, 4]
     told = scene.backfill(bf_job_part_count_reserve=1)
     assert sorted(told.planned) == [2]
@@ -106,7 +128,11 @@ def test_who_says_that_less_time_will_do_gets_as_much_as_there_is() -> None:
 
 
 def test_less_time_ends_before_a_reservation_of_others_and_with_its_own() -> None:
-    scene = Scene(rack(2)).reserves("class", "n1", 90, 200).waits(1, 1, 600, time_min=1_800, required=("n1",))
+    scene = (
+        Scene(rack(2))
+        .reserves("class", "n1", 90, 200)
+        .waits(1, 1, 600, time_min=1_800, required=("n1",))
+    )
     assert scene.backfill().minutes == {1: 90}
     scene = Scene(rack(2)).reserves("class", "n1", -10, 50)
     assert scene.waits(1, 1, 600, time_min=1_800, reservation="class").backfill().minutes == {1: 50}
@@ -114,7 +140,10 @@ def test_less_time_ends_before_a_reservation_of_others_and_with_its_own() -> Non
 
 def test_a_preemptor_looks_at_nodes_that_are_busy_until_a_plan_begins_elsewhere() -> None:
     scene = Scene(rack(3)).runs(7, "n[1-2]", 600, qos="scavenge").runs(8, "n3", 30, qos="normal")
-    scene.preemption = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"})), "scavenge": QosRules()})
+    scene.preemption = Preemption(
+        by=PreemptBy.QOS,
+        qos={"urgent": QosRules(preempts=frozenset({"scavenge"})), "scavenge": QosRules()},
+    )
     scene.waits(1, required=("n3",), priority=9, qos="normal").waits(2, 2, qos="urgent")
     told = scene.backfill()
     assert told.instead == {2: (7,)}
@@ -141,9 +170,17 @@ def test_a_node_that_is_idle_but_reserved_is_planned_for_when_the_reservation_en
 
 
 def test_partitions_have_their_own_nodes_in_one_plan() -> None:
-    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
+    left, right = (
+        PartitionRules(name="left", nodes=("n1",)),
+        PartitionRules(name="right", nodes=("n2",)),
+    )
     scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left")
-    told = scene.waits(2, partitions=("left",)).waits(3, partitions=("right",)).waits(4, partitions=("left", "right")).backfill()
+    told = (
+        scene.waits(2, partitions=("left",))
+        .waits(3, partitions=("right",))
+        .waits(4, partitions=("left", "right"))
+        .backfill()
+    )
     assert told.starts == {3: "n2"}
     assert told.planned == {2: (60, "n1"), 4: (60, "n2")}  # the earlier of its two plans is told
 
@@ -151,7 +188,9 @@ def test_partitions_have_their_own_nodes_in_one_plan() -> None:
 @pytest.mark.parametrize("stops", [False, True])
 def test_a_limit_of_one_partition_keeps_nobody_from_another(stops: bool) -> None:
     scene = Scene(rack(3), PartitionRules(name="batch"), PartitionRules(name="long"))
-    scene.waits(1, user="ada").waits(2, user="ada", partitions=("batch", "long")).waits(3, user="ada")
+    scene.waits(1, user="ada").waits(2, user="ada", partitions=("batch", "long")).waits(
+        3, user="ada"
+    )
     scene.limits = OneEach("batch")
     told = scene.backfill(assoc_limit_stop=stops)
     assert told.starts == {1: "n1", 2: "n2"}
@@ -160,8 +199,15 @@ def test_a_limit_of_one_partition_keeps_nobody_from_another(stops: bool) -> None
 
 
 def test_a_preemptor_takes_its_place_now_and_those_behind_see_the_difference() -> None:
-    scene = Scene(rack(2)).runs(7, "n1", 60, qos="scavenge").runs(8, "n2", 30, qos="scavenge", priority=2)
-    scene.preemption = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"})), "scavenge": QosRules()})
+    scene = (
+        Scene(rack(2))
+        .runs(7, "n1", 60, qos="scavenge")
+        .runs(8, "n2", 30, qos="scavenge", priority=2)
+    )
+    scene.preemption = Preemption(
+        by=PreemptBy.QOS,
+        qos={"urgent": QosRules(preempts=frozenset({"scavenge"})), "scavenge": QosRules()},
+    )
     told = scene.waits(1, minutes=90, qos="urgent").waits(2).waits(3, minutes=30).backfill()
     assert told.instead == {1: (7,)}
     assert told.starts == {1: "n1"}
@@ -170,38 +216,84 @@ def test_a_preemptor_takes_its_place_now_and_those_behind_see_the_difference() -
 
 def test_jobs_that_share_a_node_are_planned_when_enough_of_it_is_free() -> None:
     small: dict[str, Any] = {"exclusive": False, "memory_per_node": 1}
-    scene = Scene(rack(1, cpus=8)).runs(1, "n1", 20, cpus_per_task=4, **small).runs(2, "n1", 70, cpus_per_task=4, **small)
+    scene = (
+        Scene(rack(1, cpus=8))
+        .runs(1, "n1", 20, cpus_per_task=4, **small)
+        .runs(2, "n1", 70, cpus_per_task=4, **small)
+    )
     assert scene.waits(3, cpus_per_task=3, **small).backfill().planned == {3: (20, "n1")}
     assert scene.waits(4, cpus_per_task=8, age=90, **small).backfill().planned[4] == (70, "n1")
 
 
 @pytest.mark.parametrize(("only_one", "begin"), [(False, 150), (True, 90)])
-def test_a_job_has_room_kept_in_one_of_its_partitions_only_where_that_is_said(only_one: bool, begin: int) -> None:
+def test_a_job_has_room_kept_in_one_of_its_partitions_only_where_that_is_said(
+    only_one: bool, begin: int
+) -> None:
     """Job 3 has plans in both: from minute 60 on n1, from 90 on n2. Job 4, behind it, wants n2."""
-    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
-    scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left").runs(2, "n2", 90, partition="right")
-    told = scene.waits(3, partitions=("left", "right")).waits(4, partitions=("right",)).backfill(bf_one_resv_per_job=only_one)
+    left, right = (
+        PartitionRules(name="left", nodes=("n1",)),
+        PartitionRules(name="right", nodes=("n2",)),
+    )
+    scene = (
+        Scene(rack(2), left, right)
+        .runs(1, "n1", 60, partition="left")
+        .runs(2, "n2", 90, partition="right")
+    )
+    told = (
+        scene.waits(3, partitions=("left", "right"))
+        .waits(4, partitions=("right",))
+        .backfill(bf_one_resv_per_job=only_one)
+    )
     assert told.planned == {3: (60, "n1"), 4: (begin, "n2")}
 
 
-@pytest.mark.parametrize(("linear", "found"), [(0, (21, "n[1-2]")), (30, (21, "n[1-2]")), (29, (20, "n[2,5]")), (1, (20, "n[2,5]"))])
-def test_stretches_double_or_grow_by_as_much_as_is_said(linear: int, found: tuple[int, str]) -> None:
+@pytest.mark.parametrize(
+    ("linear", "found"),
+    [(0, (21, "n[1-2]")), (30, (21, "n[1-2]")), (29, (20, "n[2,5]")), (1, (20, "n[2,5]"))],
+)
+def test_stretches_double_or_grow_by_as_much_as_is_said(
+    linear: int, found: tuple[int, str]
+) -> None:
     """The first one begins with the end of minute 10, and on one node the job does not fit. The next has the end of minute 20, and if it is
     a minute long also that of minute 21: then two nodes beside each other are free."""
-    scene = Scene(rack(5)).runs(1, "n1", 21).runs(2, "n2", 10).runs(3, "n[3-4]", 600).runs(5, "n5", 20)
+    scene = (
+        Scene(rack(5)).runs(1, "n1", 21).runs(2, "n2", 10).runs(3, "n[3-4]", 600).runs(5, "n5", 20)
+    )
     assert scene.waits(9, 2).backfill(bf_window_linear=linear).planned == {9: found}
 
 
 @pytest.mark.parametrize(
     ("resolution", "minutes", "starts"),
-    [(1, 60, True), (1, 61, False), (60, 60, True), (60, 61, False), (600, 52, True), (600, 53, False), (3600, 9, True), (3600, 13, False)],
+    [
+        (1, 60, True),
+        (1, 61, False),
+        (60, 60, True),
+        (60, 61, False),
+        (600, 52, True),
+        (600, 53, False),
+        (3600, 9, True),
+        (3600, 13, False),
+    ],
 )
-def test_a_plan_and_a_reservation_begin_with_a_step(resolution: int, minutes: int, starts: bool) -> None:
+def test_a_plan_and_a_reservation_begin_with_a_step(
+    resolution: int, minutes: int, starts: bool
+) -> None:
     """Both nodes are wanted, or reserved, from minute 61 on. In steps of ten minutes, counted from 1970, that is minute 53, in steps of an
     hour 13. Who would still be there at that second does not fit."""
-    planned = Scene(rack(2)).runs(1, "n2", 61).waits(2, 2).waits(3, 1, minutes).backfill(bf_resolution=resolution)
+    planned = (
+        Scene(rack(2))
+        .runs(1, "n2", 61)
+        .waits(2, 2)
+        .waits(3, 1, minutes)
+        .backfill(bf_resolution=resolution)
+    )
     assert (3 in planned.starts) is starts
-    reserved = Scene(rack(2)).reserves("class", "n[1-2]", 61, 120).waits(3, 1, minutes).backfill(bf_resolution=resolution)
+    reserved = (
+        Scene(rack(2))
+        .reserves("class", "n[1-2]", 61, 120)
+        .waits(3, 1, minutes)
+        .backfill(bf_resolution=resolution)
+    )
     assert (3 in reserved.starts) is starts
 
 

@@ -10,7 +10,12 @@ from fairbank.simulator.policies import POLICIES
 from tests.scheduling import plain
 from tests.scheduling.drawn import SIZE, crowds, simulated, workloads
 
-DEFINITIONS = {"fifo": plain.fifo, "fcfs": plain.fcfs, "easy": plain.easy, "conservative": plain.conservative}
+DEFINITIONS = {
+    "fifo": plain.fifo,
+    "fcfs": plain.fcfs,
+    "easy": plain.easy,
+    "conservative": plain.conservative,
+}
 
 
 def test_every_policy_has_a_definition() -> None:

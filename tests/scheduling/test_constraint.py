@@ -7,15 +7,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.scheduling.placement import nodeset
-from fairbank.scheduling.placement.constraint import ANY, Constraint, Expression, names, nodes_of, parse
+from fairbank.scheduling.placement.constraint import (
+    ANY,
+    Constraint,
+    Expression,
+    names,
+    nodes_of,
+    parse,
+)
 from fairbank.values.trouble import Malformed
 
 # Eight nodes: node i has a, b and c where the bits of i say so.
-HAVING = {name: nodeset.of(node for node in range(8) if node >> bit & 1) for bit, name in enumerate("abc")}
+HAVING = {
+    name: nodeset.of(node for node in range(8) if node >> bit & 1) for bit, name in enumerate("abc")
+}
 
 
 def those(expression: Expression | None) -> list[int]:
-    return list(nodeset.each(nodes_of(expression, lambda name: HAVING.get(name, nodeset.NOBODY), nodeset.everybody(8))))
+    return list(
+        nodeset.each(
+            nodes_of(
+                expression, lambda name: HAVING.get(name, nodeset.NOBODY), nodeset.everybody(8)
+            )
+        )
+    )
 
 
 def kinds(text: str) -> list[list[int]]:

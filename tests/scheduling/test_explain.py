@@ -37,7 +37,9 @@ def in_minutes(minutes: int) -> str:
 
 def seed() -> Scene:
     scene = Scene(rack(8)).runs(1, "n[7-8]", 180)
-    return scene.waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240).waits(4, 4, minutes=179)
+    return (
+        scene.waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240).waits(4, 4, minutes=179)
+    )
 
 
 def test_the_head_of_the_queue_waits_for_nodes() -> None:
@@ -46,7 +48,12 @@ def test_the_head_of_the_queue_waits_for_nodes() -> None:
         found.headline
         == f"Job 2 waits for 8 nodes: 2 of the 8 that would do are free now (Resources). Room is kept for it at {in_minutes(180)}."
     )
-    assert (found.code, found.position, found.ahead, found.expected) == ("Resources", 1, (), NOW + 180 * 60)
+    assert (found.code, found.position, found.ahead, found.expected) == (
+        "Resources",
+        1,
+        (),
+        NOW + 180 * 60,
+    )
     assert said(found) == [
         f"+ nothing holds it back: it may start since {in_minutes(-60)}",
         "+ partition batch takes it: within its limits",
@@ -60,7 +67,10 @@ def test_the_head_of_the_queue_waits_for_nodes() -> None:
 
 def test_somebody_behind_is_told_who_is_ahead_and_for_whom_the_idle_nodes_are_kept() -> None:
     found = told(seed(), 3)
-    assert found.headline == f"Job 3 waits behind job 2 (Priority). Room is kept for it at {in_minutes(780)}."
+    assert (
+        found.headline
+        == f"Job 3 waits behind job 2 (Priority). Room is kept for it at {in_minutes(780)}."
+    )
     assert (found.code, found.position, found.ahead) == ("Priority", 2, (2,))
     assert said(found)[3:] == [
         "- nodes of batch that are free: 0 are free now, and it wants 4; other jobs are there: n[1-4,7-8]; "
@@ -71,7 +81,12 @@ def test_somebody_behind_is_told_who_is_ahead_and_for_whom_the_idle_nodes_are_ke
 
 
 def test_each_node_is_told_with_the_first_cause_against_it() -> None:
-    fits: dict[str, Any] = {"cpus": 8, "memory": 8_000, "gpus": (Gpus("a100", 2),), "features": frozenset({"fast"})}
+    fits: dict[str, Any] = {
+        "cpus": 8,
+        "memory": 8_000,
+        "gpus": (Gpus("a100", 2),),
+        "features": frozenset({"fast"}),
+    }
     nodes = [
         Node(name="small", **{**fits, "cpus": 4}),
         Node(name="forgetful", **{**fits, "memory": 4_000}),
@@ -84,7 +99,13 @@ def test_each_node_is_told_with_the_first_cause_against_it() -> None:
     ]
     scene = Scene(nodes).runs(1, "busy", 60).reserves("class", "kept", 30, 90)
     scene.waits(
-        2, cpus_per_task=8, exclusive=False, memory_per_node=8_000, gpus=(Gpus("a100", 1),), constraint="fast", excluded=("disliked",)
+        2,
+        cpus_per_task=8,
+        exclusive=False,
+        memory_per_node=8_000,
+        gpus=(Gpus("a100", 1),),
+        constraint="fast",
+        excluded=("disliked",),
     )
     found = told(scene, 2)
     assert said(found)[2:4] == [
@@ -101,7 +122,10 @@ def test_what_can_never_start_is_told_so() -> None:
     assert found.headline == (
         "Job 1 waits: No nodes of the cluster are as it asks, whoever else is there: it will never start as it is (BadConstraints)."
     )
-    assert said(found)[2] == "- nodes of batch that would do: 0 of 2 would do, and it wants 1; fewer than 64 CPUs: n[1-2]"
+    assert (
+        said(found)[2]
+        == "- nodes of batch that would do: 0 of 2 would do, and it wants 1; fewer than 64 CPUs: n[1-2]"
+    )
     apart = [
         Node(name="a", cpus=4, memory=4_000),
         Node(name="b", cpus=4, memory=4_000, state=State.DOWN),
@@ -113,7 +137,12 @@ def test_what_can_never_start_is_told_so() -> None:
 
 
 def test_maintenance_is_named() -> None:
-    found = told(Scene(rack(2)).reserves("works", "n[1-2]", 120, 240, maintenance=True).waits(1, minutes=180), 1)
+    found = told(
+        Scene(rack(2))
+        .reserves("works", "n[1-2]", 120, 240, maintenance=True)
+        .waits(1, minutes=180),
+        1,
+    )
     assert found.code == "ReqNodeNotAvail"
     assert "reserved for maintenance: works: n[1-2]" in said(found)[3]
 
@@ -121,14 +150,26 @@ def test_maintenance_is_named() -> None:
 @pytest.mark.parametrize(
     ("asked", "code", "evidence"),
     [
-        ({"held": "JobHeldUser"}, "JobHeldUser", "- nothing holds it back: Its owner holds it back; scontrol release lets it go."),
-        ({"eligible": NOW + 60}, "BeginTime", f"- nothing holds it back: it may start from {in_minutes(1)} on"),
+        (
+            {"held": "JobHeldUser"},
+            "JobHeldUser",
+            "- nothing holds it back: Its owner holds it back; scontrol release lets it go.",
+        ),
+        (
+            {"eligible": NOW + 60},
+            "BeginTime",
+            f"- nothing holds it back: it may start from {in_minutes(1)} on",
+        ),
         (
             {"reservation": "class"},
             "Reservation",
             f"- nothing holds it back: reservation class is from {in_minutes(10)} to {in_minutes(20)}",
         ),
-        ({"reservation": "gone"}, "ReservationDeleted", "- nothing holds it back: there is no reservation gone"),
+        (
+            {"reservation": "gone"},
+            "ReservationDeleted",
+            "- nothing holds it back: there is no reservation gone",
+        ),
         (
             {"partitions": ("removed",)},
             "PartitionConfig",
@@ -139,11 +180,19 @@ def test_maintenance_is_named() -> None:
             "BadConstraints",
             f"- partition batch takes it: {sentence('BadConstraints')}",
         ),
-        ({"minutes": 200}, "PartitionTimeLimit", "- partition batch takes it: Its time limit is longer than its partition allows."),
+        (
+            {"minutes": 200},
+            "PartitionTimeLimit",
+            "- partition batch takes it: Its time limit is longer than its partition allows.",
+        ),
     ],
 )
-def test_who_has_no_place_in_the_queue_is_told_why(asked: dict[str, Any], code: str, evidence: str) -> None:
-    scene = Scene(rack(2), PartitionRules(name="batch", max_seconds=10_800)).reserves("class", "n1", 10, 20)
+def test_who_has_no_place_in_the_queue_is_told_why(
+    asked: dict[str, Any], code: str, evidence: str
+) -> None:
+    scene = Scene(rack(2), PartitionRules(name="batch", max_seconds=10_800)).reserves(
+        "class", "n1", 10, 20
+    )
     found = told(scene.waits(1, **asked), 1)
     assert (found.code, found.position, found.ahead) == (code, None, ())
     assert evidence in said(found)
@@ -164,7 +213,9 @@ def test_a_limit_is_told_with_its_sentence() -> None:
     found = told(scene, 1)
     assert found.code == "AssocGrpCPUMinutesLimit"
     assert "CPU-minutes" in found.headline
-    assert said(found)[4].startswith("- limits in batch: AssocGrpCPUMinutesLimit: All jobs of the association")
+    assert said(found)[4].startswith(
+        "- limits in batch: AssocGrpCPUMinutesLimit: All jobs of the association"
+    )
 
 
 def test_a_job_that_does_not_wait_is_not_explained() -> None:
@@ -180,23 +231,44 @@ def with_conditions(**said: Any) -> Why:
 
 
 def test_credit_is_checked_as_the_bank_tells_it() -> None:
-    rich = with_conditions(funds=Funds(project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60))
+    rich = with_conditions(
+        funds=Funds(project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60)
+    )
     assert "+ funds: needs a hold of 384 SU, available 59,408 of chem_qmc/cpu" in said(rich)
     assert rich.headline == told(seed(), 3).headline
-    poor = with_conditions(funds=Funds(project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60))
-    assert "- funds: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122" in said(poor)
+    poor = with_conditions(
+        funds=Funds(project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60)
+    )
+    assert "- funds: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122" in said(
+        poor
+    )
     assert (
         poor.headline
         == f"{rich.headline} The bank would not let it start: it needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122."
     )
-    observed = with_conditions(funds=Funds(project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60, observed=True))
-    assert "+ funds: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, and let through" in said(observed)
+    observed = with_conditions(
+        funds=Funds(
+            project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60, observed=True
+        )
+    )
+    assert (
+        "+ funds: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, and let through"
+        in said(observed)
+    )
     assert observed.headline == rich.headline
 
 
-def depending(*on: Dependency, any_of: bool = False, seen: dict[int | None, Seen] | None = None) -> str:
+def depending(
+    *on: Dependency, any_of: bool = False, seen: dict[int | None, Seen] | None = None
+) -> str:
     dependencies = Dependencies("as Slurm has it", on, any_of)
-    return said(with_conditions(awaiting=Awaiting(dependencies, tuple((seen or {}).get(each.job, Seen()) for each in on))))[1]
+    return said(
+        with_conditions(
+            awaiting=Awaiting(
+                dependencies, tuple((seen or {}).get(each.job, Seen()) for each in on)
+            )
+        )
+    )[1]
 
 
 DONE, NOT_YET = Dependency(kind="afterok", job=7, met=Met.YES), Dependency(kind="afterany", job=8)
@@ -216,7 +288,10 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
         "so it will never start as it is: cancel it, or let it depend on something else (scontrol update)"
     )
     assert "never start" not in depending(NOT_YET, NEVER, any_of=True)
-    assert said(with_conditions(awaiting=Awaiting(Dependencies())))[1] == "+ dependencies: none is open"
+    assert (
+        said(with_conditions(awaiting=Awaiting(Dependencies())))[1]
+        == "+ dependencies: none is open"
+    )
     assert said(with_conditions(awaiting=Awaiting(Dependencies("on:tuesdays"))))[1] == (
         "- dependencies: they cannot be read here, and are told as they stand: on:tuesdays"
     )
@@ -225,7 +300,11 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
 @pytest.mark.parametrize(
     ("on", "seen", "told"),
     [
-        (Dependency(kind="singleton"), Seen(), "no other job of this name and user runs, or waits before it: not yet"),
+        (
+            Dependency(kind="singleton"),
+            Seen(),
+            "no other job of this name and user runs, or waits before it: not yet",
+        ),
         (
             Dependency(kind="singleton"),
             Seen(running=("4",), waiting=("5", "6"), reason="Priority"),
@@ -234,7 +313,13 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
         ),
         (
             Dependency(kind="afterok", job=7, whole=True),
-            Seen(running=("7_1", "7_2"), ends=NOW, waiting=("7_3",), reason="Resources", ended=("FAILED", "COMPLETED", "COMPLETED")),
+            Seen(
+                running=("7_1", "7_2"),
+                ends=NOW,
+                waiting=("7_3",),
+                reason="Resources",
+                ended=("FAILED", "COMPLETED", "COMPLETED"),
+            ),
             f"every task of array 7 has ended well: not yet, job 7_1 and 1 more run until {in_minutes(0)} at the latest, "
             "job 7_3 waits (Resources), 2 ended as COMPLETED, 1 ended as FAILED",
         ),
@@ -243,7 +328,11 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
             Seen(),
             "every task of array 7 has ended, and not all of them well: not yet, none of its tasks is in the queue any more",
         ),
-        (Dependency(kind="after", job=7, task=3), RUNS, f"job 7_3 has begun, or was cancelled: not yet, it runs until {in_minutes(20)}"),
+        (
+            Dependency(kind="after", job=7, task=3),
+            RUNS,
+            f"job 7_3 has begun, or was cancelled: not yet, it runs until {in_minutes(20)}",
+        ),
         (
             Dependency(kind="after", job=8, minutes=30),
             RUNS,
@@ -266,24 +355,42 @@ def test_a_dependency_is_told_by_its_kind(on: Dependency, seen: Seen, told: str)
     [
         ("Dependency", [NOT_YET], False, "Job 1 waits until job 8 has ended (Dependency)."),
         ("Dependency", [DONE, NOT_YET], False, "Job 1 waits until job 8 has ended (Dependency)."),
-        ("Dependency", [NEVER, NOT_YET], True, "Job 1 waits for one of 2 dependencies, first of them that job 9 has ended, and not well"),
+        (
+            "Dependency",
+            [NEVER, NOT_YET],
+            True,
+            "Job 1 waits for one of 2 dependencies, first of them that job 9 has ended, and not well",
+        ),
         (
             "DependencyNeverSatisfied",
             [NOT_YET, NEVER],
             False,
             "Job 1 waits for what can never be any more, that job 9 has ended, and not well (DependencyNeverSatisfied).",
         ),
-        ("JobHeldUser", [NOT_YET], False, "Job 1 waits: Its owner holds it back; scontrol release lets it go (JobHeldUser)."),
+        (
+            "JobHeldUser",
+            [NOT_YET],
+            False,
+            "Job 1 waits: Its owner holds it back; scontrol release lets it go (JobHeldUser).",
+        ),
     ],
 )
-def test_the_reason_names_the_job_that_is_waited_for(held: str, on: list[Dependency], any_of: bool, headline: str) -> None:
+def test_the_reason_names_the_job_that_is_waited_for(
+    held: str, on: list[Dependency], any_of: bool, headline: str
+) -> None:
     scene = Scene(rack(1)).waits(1, held=held)
-    awaiting = Awaiting(Dependencies("as Slurm has it", tuple(on), any_of), tuple(Seen() for _ in on))
-    assert why(scene.snapshot, scene.both().plan, 1, NOW, awaiting=awaiting).headline.startswith(headline)
+    awaiting = Awaiting(
+        Dependencies("as Slurm has it", tuple(on), any_of), tuple(Seen() for _ in on)
+    )
+    assert why(scene.snapshot, scene.both().plan, 1, NOW, awaiting=awaiting).headline.startswith(
+        headline
+    )
 
 
 def test_whoever_has_no_place_in_the_queue_is_told_its_nodes_all_the_same() -> None:
-    found = told(Scene(rack(4)).runs(1, "n1", 30).waits(2, 2, held="JobHeldUser", excluded=("n4",)), 2)
+    found = told(
+        Scene(rack(4)).runs(1, "n1", 30).waits(2, 2, held="JobHeldUser", excluded=("n4",)), 2
+    )
     assert said(found) == [
         f"- nothing holds it back: {sentence('JobHeldUser')}",
         "+ partition batch takes it: within its limits",
@@ -296,13 +403,21 @@ def test_whoever_has_no_place_in_the_queue_is_told_its_nodes_all_the_same() -> N
 
 
 def test_nodes_of_a_partition_that_does_not_take_the_job_are_told() -> None:
-    found = said(told(Scene(rack(2), PartitionRules(name="batch", max_seconds=600)).waits(1, 3, minutes=60), 1))
+    found = said(
+        told(
+            Scene(rack(2), PartitionRules(name="batch", max_seconds=600)).waits(1, 3, minutes=60), 1
+        )
+    )
     assert found[2].startswith("- nodes of batch that would do: 2 of 2 would do, and it wants 3")
     assert found[-1] == "- its turn: it has no place in the queue as long as no partition takes it"
 
 
-@pytest.mark.parametrize("asked", [{"partitions": ("removed",)}, {"excluded": ("n9",)}, {"constraint": "a&&b"}])
-def test_where_there_is_no_partition_or_no_request_there_are_no_nodes_to_tell(asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "asked", [{"partitions": ("removed",)}, {"excluded": ("n9",)}, {"constraint": "a&&b"}]
+)
+def test_where_there_is_no_partition_or_no_request_there_are_no_nodes_to_tell(
+    asked: dict[str, Any],
+) -> None:
     found = said(told(Scene(rack(2)).waits(1, **asked), 1))
     assert not [each for each in found if each[2:].startswith("nodes of ")]
     assert found[-1] == "- its turn: it has no place in the queue as long as no partition takes it"

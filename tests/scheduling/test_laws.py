@@ -13,23 +13,43 @@ from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan
 from fairbank.scheduling.queue import ByWidth
 from fairbank.simulator.jobs import Job
 from fairbank.simulator.policies import POLICIES, Policy, at_events
-from tests.scheduling.drawn import NOW, SIZE, OnProcessors, job, simulated, snapshot, snapshots, workloads
+from tests.scheduling.drawn import (
+    NOW,
+    SIZE,
+    OnProcessors,
+    job,
+    simulated,
+    snapshot,
+    snapshots,
+    workloads,
+)
 
 every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 
 
 def places(plan: Plan[Job, int]) -> dict[int, int]:
     """When each job starts that has a place."""
-    return {each.job.number: NOW for each in plan.starts} | {each.job.number: each.at for each in plan.planned}
+    return {each.job.number: NOW for each in plan.starts} | {
+        each.job.number: each.at for each in plan.planned
+    }
 
 
 @every_policy
 @given(jobs=workloads)
-def test_no_processor_is_given_twice_and_everybody_starts_once(policy: Policy, jobs: list[Job]) -> None:
+def test_no_processor_is_given_twice_and_everybody_starts_once(
+    policy: Policy, jobs: list[Job]
+) -> None:
     starts = simulated(jobs, policy)
     assert all(at >= each.submitted for at, each in zip(starts, jobs, strict=True))
     for at in starts:
-        assert sum(each.processors for begun, each in zip(starts, jobs, strict=True) if begun <= at < begun + each.run) <= SIZE
+        assert (
+            sum(
+                each.processors
+                for begun, each in zip(starts, jobs, strict=True)
+                if begun <= at < begun + each.run
+            )
+            <= SIZE
+        )
 
 
 @every_policy
@@ -100,8 +120,17 @@ HOUR = 3_600
 @pytest.mark.parametrize("pass_", [easy, conservative])
 def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None:
     """The example of the seed: while eight nodes are waited for, only jobs of up to three hours start on the six."""
-    eight, short, long = job(0, 0, 8, HOUR, HOUR), job(1, 0, 3, 3 * HOUR, HOUR), job(2, 0, 3, 3 * HOUR + 1, HOUR)
-    plan = pass_(snapshot([(3 * HOUR, 2)], [eight, long._replace(number=1), short._replace(number=2)], size=8), NOW)
+    eight, short, long = (
+        job(0, 0, 8, HOUR, HOUR),
+        job(1, 0, 3, 3 * HOUR, HOUR),
+        job(2, 0, 3, 3 * HOUR + 1, HOUR),
+    )
+    plan = pass_(
+        snapshot(
+            [(3 * HOUR, 2)], [eight, long._replace(number=1), short._replace(number=2)], size=8
+        ),
+        NOW,
+    )
     assert [each.job.limit for each in plan.starts] == [3 * HOUR]
     assert (plan.planned[0].job, plan.planned[0].at) == (eight, NOW + 3 * HOUR)
     assert (plan.why(0), plan.why(1)) == (RESOURCES, PRIORITY)
@@ -109,5 +138,10 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
 
 def test_a_full_partition_blocks_its_own_jobs_and_nobody_elses() -> None:
     """FIFO of the seed: who is behind in a blocked partition is not looked at, although it would fit."""
-    jobs = [job(0, 0, 4, 10, 10), job(1, 0, 4, 10, 10), job(2, 0, 1, 10, 10), job(3, 0, 1, 10, 10, partition=2)]
+    jobs = [
+        job(0, 0, 4, 10, 10),
+        job(1, 0, 4, 10, 10),
+        job(2, 0, 1, 10, 10),
+        job(3, 0, 1, 10, 10, partition=2),
+    ]
     assert simulated(jobs, POLICIES["fifo"]) == [0, 10, 10, 0]

@@ -7,7 +7,14 @@ from random import Random
 import pytest
 
 from fairbank.scheduling.explain.answer import Likely, Untold
-from fairbank.scheduling.explain.history import ENOUGH, OF_EVERYBODY, REMEMBERED, History, Luck, Ratios
+from fairbank.scheduling.explain.history import (
+    ENOUGH,
+    OF_EVERYBODY,
+    REMEMBERED,
+    History,
+    Luck,
+    Ratios,
+)
 from fairbank.scheduling.explain.likely import FEWEST, affordable, likely, likely_on_nodes
 from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, rehearse
 from fairbank.scheduling.explain.whole import whole
@@ -70,7 +77,9 @@ def test_a_job_that_runs_lasts_longer_than_it_has() -> None:
 
 
 def test_jobs_of_one_user_are_short_or_long_together() -> None:
-    history = known(ann=[step / 100 for step in range(100)], bob=[step / 100 for step in range(100)])
+    history = known(
+        ann=[step / 100 for step in range(100)], bob=[step / 100 for step in range(100)]
+    )
     alike = 0
     for seed in range(50):
         luck = Luck(history, Random(seed))
@@ -80,17 +89,29 @@ def test_jobs_of_one_user_are_short_or_long_together() -> None:
 
 
 def test_with_all_time_limits_used_up_a_job_starts_when_it_is_planned() -> None:
-    scene = Scene(rack(8)).runs(1, "n[7-8]", 180).waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240)
+    scene = (
+        Scene(rack(8))
+        .runs(1, "n[7-8]", 180)
+        .waits(2, 8, minutes=600, priority=9)
+        .waits(3, 4, minutes=240)
+    )
     plan = {each.job.number: each.at for each in scene.both().plan.planned}
     snapshot = scene.snapshot
     for number in (2, 3):
-        came = rehearse(copied(snapshot), AtEachEvent(lambda there, now: both(there, Parameters(), now)), NOW, number)
+        came = rehearse(
+            copied(snapshot),
+            AtEachEvent(lambda there, now: both(there, Parameters(), now)),
+            NOW,
+            number,
+        )
         assert came.at == plan[number]
 
 
 def test_a_rehearsal_ends_where_nobody_is_left_to_wait_for() -> None:
     snapshot = Scene(rack(1)).waits(1, held="JobHeldUser").snapshot
-    assert rehearse(snapshot, AtEachEvent(lambda there, now: both(there, Parameters(), now)), NOW, 1) == Came(None, 1)
+    assert rehearse(
+        snapshot, AtEachEvent(lambda there, now: both(there, Parameters(), now)), NOW, 1
+    ) == Came(None, 1)
 
 
 def test_the_range_leaves_out_a_tenth_at_each_end() -> None:
@@ -134,7 +155,10 @@ def test_those_behind_stay_out_of_rehearsals() -> None:
     scene = short_and_long()
     with_all = likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW)
     scene.waits(4, minutes=60, user="ann")
-    assert likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW, ahead=frozenset({2})) == with_all
+    assert (
+        likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW, ahead=frozenset({2}))
+        == with_all
+    )
     without = likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW, ahead=frozenset())
     assert without == Likely(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
 
@@ -164,7 +188,9 @@ def test_who_waits_for_a_limit_starts_when_somebody_it_counts_for_has_ended() ->
     scene.waits(3, minutes=60, user="ann", priority=9).waits(4, minutes=120, user="bob")
     scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
     assert scene.both().plan.why(3) == "QOSMaxJobsPerUserLimit"
-    assert likely_on_nodes(scene.snapshot, Parameters(), known(), 3, NOW) == Likely(NOW + HOUR, NOW + HOUR, 100, 100)
+    assert likely_on_nodes(scene.snapshot, Parameters(), known(), 3, NOW) == Likely(
+        NOW + HOUR, NOW + HOUR, 100, 100
+    )
     behind = likely_on_nodes(scene.snapshot, Parameters(), known(), 3, NOW, ahead=frozenset())
     assert behind == Likely(NOW + HOUR, NOW + HOUR, 100, 100)
 
@@ -187,13 +213,20 @@ def test_a_limit_that_no_end_lifts_is_told_no_range() -> None:
 
 def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
     """Beside it nobody waits; another one that comes first has its node until ten minutes after."""
-    scene = Scene(rack(1)).runs(1, "n1", 20).waits(2, minutes=50, priority=9).waits(3, minutes=60, eligible=NOW + HOUR)
+    scene = (
+        Scene(rack(1))
+        .runs(1, "n1", 20)
+        .waits(2, minutes=50, priority=9)
+        .waits(3, minutes=60, eligible=NOW + HOUR)
+    )
     found = whole(scene.snapshot, Parameters(), 3, NOW, history=known())
     assert (found.code, found.position) == ("BeginTime", None)
     assert found.likely == Likely(NOW + 70 * 60, NOW + 70 * 60, 100, 100)
 
 
-@pytest.mark.parametrize(("history", "untold"), [(known(), Untold.NO_TURN), (None, None)], ids=["asked", "not asked"])
+@pytest.mark.parametrize(
+    ("history", "untold"), [(known(), Untold.NO_TURN), (None, None)], ids=["asked", "not asked"]
+)
 def test_who_is_held_back_has_no_turn(history: History[str] | None, untold: Untold | None) -> None:
     scene = Scene(rack(1)).waits(1, held="JobHeldUser")
     found = whole(scene.snapshot, Parameters(), 1, NOW, history=history)
@@ -211,7 +244,11 @@ def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_told_so() -> None:
 def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:
     """When job 1 ends, the urgent job takes one node that is idle and one that the scavenger has; the last one waits for both."""
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 600, qos="scavenge")
-    scene.preemption = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
+    scene.preemption = Preemption(
+        by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}
+    )
     scene.waits(3, 2, minutes=30, qos="urgent", priority=9).waits(4, 2, minutes=30)
-    late = rehearse(scene.snapshot, AtEachEvent(lambda there, now: both(there, Parameters(), now)), NOW, 4)
+    late = rehearse(
+        scene.snapshot, AtEachEvent(lambda there, now: both(there, Parameters(), now)), NOW, 4
+    )
     assert late.at == NOW + 90 * 60

@@ -32,12 +32,16 @@ def test_runs_are_as_long_as_they_can_be(ones: set[int], length: int) -> None:
     found = nodeset.runs(nodeset.of(ones))
     assert [place for begin, end in found for place in range(begin, end)] == sorted(ones)
     assert all(end not in ones and begin - 1 not in ones for begin, end in found)
-    assert nodeset.has_run(nodeset.of(ones), length) == any(end - begin >= length for begin, end in found)
+    assert nodeset.has_run(nodeset.of(ones), length) == any(
+        end - begin >= length for begin, end in found
+    )
 
 
 @given(st.lists(st.booleans(), max_size=100))
 def test_a_flag_for_each_node_makes_a_set(flags: list[bool]) -> None:
-    assert nodeset.packed(np.array(flags, np.bool_)) == nodeset.of(place for place, flag in enumerate(flags) if flag)
+    assert nodeset.packed(np.array(flags, np.bool_)) == nodeset.of(
+        place for place, flag in enumerate(flags) if flag
+    )
 
 
 def test_stretches_and_single_nodes() -> None:

@@ -43,7 +43,10 @@ def test_a_reservation_holds_those_of_its_nodes_that_are_there() -> None:
 def test_a_job_may_outlive_its_partition(by: PreemptBy) -> None:
     scene = Scene(rack(2), PartitionRules(name="batch", tier=2), PartitionRules(name="removed"))
     scene.runs(1, "n1", 60, partition="removed").waits(2, nodes=2)
-    scene.preemption, scene.cluster = Preemption(by=by), Cluster(rack(2), [PartitionRules(name="batch", tier=2)])
+    scene.preemption, scene.cluster = (
+        Preemption(by=by),
+        Cluster(rack(2), [PartitionRules(name="batch", tier=2)]),
+    )
     scene.places = Places(scene.cluster)
     told = scene.both()
     assert told.starts == {}

@@ -49,13 +49,24 @@ def test_a_job_in_two_partitions_stands_in_the_queue_twice_with_the_priority_of_
     scene = Scene(rack(4), LOW, PartitionRules(name="long"))
     scene.waits(1, partitions=("batch", "long"), priorities=(5, 50)).waits(2, priority=20)
     entries, _ = ranked(scene.snapshot)
-    assert [(entry.job.number, entry.rules.name) for entry in entries] == [(1, "long"), (2, "batch"), (1, "batch")]
+    assert [(entry.job.number, entry.rules.name) for entry in entries] == [
+        (1, "long"),
+        (2, "batch"),
+        (1, "batch"),
+    ]
 
 
 def test_tasks_of_an_array_go_in_their_order_and_wishes_before_needs() -> None:
-    scene = Scene(rack(4)).waits(11, array=9, task=2).waits(10, array=9, task=1, prefer="fast").waits(8)
+    scene = (
+        Scene(rack(4)).waits(11, array=9, task=2).waits(10, array=9, task=1, prefer="fast").waits(8)
+    )
     entries, _ = ranked(scene.snapshot)
-    assert [(entry.job.number, entry.soft) for entry in entries] == [(8, False), (10, True), (10, False), (11, False)]
+    assert [(entry.job.number, entry.soft) for entry in entries] == [
+        (8, False),
+        (10, True),
+        (10, False),
+        (11, False),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -81,33 +92,48 @@ def test_tasks_of_an_array_go_in_their_order_and_wishes_before_needs() -> None:
 )
 def test_who_may_not_start_at_all_has_no_place_but_a_reason(said: dict[str, Any], why: str) -> None:
     short = PartitionRules(name="batch", max_seconds=7_200, max_nodes=2)
-    scene = Scene(rack(4), short, PartitionRules(name="closed", up=False), PartitionRules(name="wide", min_nodes=2))
-    scene.reserves("later", "n1", 10, 20).reserves("theirs", "n2", -10, 90, users=frozenset({"ada"}))
+    scene = Scene(
+        rack(4),
+        short,
+        PartitionRules(name="closed", up=False),
+        PartitionRules(name="wide", min_nodes=2),
+    )
+    scene.reserves("later", "n1", 10, 20).reserves(
+        "theirs", "n2", -10, 90, users=frozenset({"ada"})
+    )
     entries, reasons = ranked(scene.waits(1, **said).snapshot)
     assert not entries
     assert reasons == {1: why}
 
 
 def test_one_partition_that_takes_it_is_enough() -> None:
-    scene = Scene(rack(4), PartitionRules(name="batch", max_seconds=60), PartitionRules(name="long"))
+    scene = Scene(
+        rack(4), PartitionRules(name="batch", max_seconds=60), PartitionRules(name="long")
+    )
     entries, reasons = ranked(scene.waits(1, partitions=("batch", "long")).snapshot)
     assert [entry.rules.name for entry in entries] == ["long"]
     assert reasons == {}
 
 
 def test_backfill_admits_a_job_whose_least_time_is_within_the_limit() -> None:
-    scene = Scene(rack(1), PartitionRules(name="batch", max_seconds=3_600)).waits(1, minutes=120, time_min=1_800)
+    scene = Scene(rack(1), PartitionRules(name="batch", max_seconds=3_600)).waits(
+        1, minutes=120, time_min=1_800
+    )
     assert numbers(scene) == []
     assert numbers(scene, shortest=True) == [1]
 
 
 def test_qos_that_preempt_each_other_in_a_circle_are_refused() -> None:
     one, other = QosRules(preempts=frozenset({"b"})), QosRules(preempts=frozenset({"a"}))
-    with pytest.raises(Malformed, match="in a circle: a before b before a|in a circle: b before a before b"):
+    with pytest.raises(
+        Malformed, match="in a circle: a before b before a|in a circle: b before a before b"
+    ):
         Preemption(by=PreemptBy.QOS, qos={"a": one, "b": other})
 
 
-def test_partitions_preempt_by_tier_where_they_share_nodes_and_the_lower_one_may_be_preempted() -> None:
+def test_partitions_preempt_by_tier_where_they_share_nodes_and_the_lower_one_may_be_preempted() -> (
+    None
+):
     low = PartitionRules(name="batch", nodes=("n1", "n2"))
     apart = PartitionRules(name="apart", tier=9, nodes=("n3",))
     safe = PartitionRules(name="safe", preempted=PreemptMode.OFF)
@@ -128,7 +154,12 @@ def test_a_partition_that_was_removed_takes_no_place_in_another() -> None:
 
 @pytest.mark.parametrize(
     ("said", "field"),
-    [({"partitions": ()}, "partitions"), ({"priorities": (1, 2)}, "priorities"), ({"limit": 0}, "limit"), ({"time_min": -5}, "time_min")],
+    [
+        ({"partitions": ()}, "partitions"),
+        ({"priorities": (1, 2)}, "priorities"),
+        ({"limit": 0}, "limit"),
+        ({"time_min": -5}, "time_min"),
+    ],
 )
 def test_what_no_job_can_be_is_told(said: dict[str, Any], field: str) -> None:
     with pytest.raises(Malformed, match="job 7 has") as no:
@@ -150,7 +181,9 @@ jobs = st.lists(
 
 
 @given(jobs, st.booleans())
-def test_everybody_has_a_place_and_nobody_stands_before_one_who_can_preempt_it(said: list[dict[str, Any]], by_qos: bool) -> None:
+def test_everybody_has_a_place_and_nobody_stands_before_one_who_can_preempt_it(
+    said: list[dict[str, Any]], by_qos: bool
+) -> None:
     scene = Scene(rack(1), LOW, HIGH)
     scene.preemption = BY_QOS if by_qos else Preemption(by=PreemptBy.PARTITION)
     for number, each in enumerate(said):
@@ -162,4 +195,8 @@ def test_everybody_has_a_place_and_nobody_stands_before_one_who_can_preempt_it(s
     kinds = [(entry.rules.name, entry.job.qos) for entry in plain]
     for at, kind in enumerate(kinds):
         assert not any(may_preempt(snapshot.machine, behind, kind) for behind in kinds[at:])
-    assert all(one.rank < other.rank for one, other in pairwise(plain) if not snapshot.machine.preemption.qos and one.rules is other.rules)
+    assert all(
+        one.rank < other.rank
+        for one, other in pairwise(plain)
+        if not snapshot.machine.preemption.qos and one.rules is other.rules
+    )

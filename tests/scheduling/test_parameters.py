@@ -11,25 +11,68 @@ from fairbank.values.trouble import Malformed
 
 
 def test_slurms_own_string_is_read() -> None:
-    found = read("bf_interval=10,bf_continue, default_queue_depth=1000,sched_min_interval=2000,defer,max_rpc_cnt=150,")
-    assert found == Parameters(bf_interval=10, bf_continue=True, default_queue_depth=1_000, sched_min_interval=2_000)
+    found = read(
+        "bf_interval=10,bf_continue, default_queue_depth=1000,sched_min_interval=2000,defer,max_rpc_cnt=150,"
+    )
+    assert found == Parameters(
+        bf_interval=10, bf_continue=True, default_queue_depth=1_000, sched_min_interval=2_000
+    )
     assert read("") == Parameters()
-    assert read("BF_Interval=10,BF_CONTINUE,Ignore_NUMA") == Parameters(bf_interval=10, bf_continue=True), "slurmctld takes either"
+    assert read("BF_Interval=10,BF_CONTINUE,Ignore_NUMA") == Parameters(
+        bf_interval=10, bf_continue=True
+    ), "slurmctld takes either"
 
 
 @pytest.mark.parametrize(
     ("text", "told", "field", "remedy"),
     [
-        ("bf_windw=10", "'bf_windw' is not a parameter of the scheduler", "SchedulerParameters", "there are: "),
-        ("bf_window=0", "0 is not a bf_window", "bf_window", "a whole number from 1 to 43200 (minutes)"),
-        ("bf_resolution=", "nothing is not a bf_resolution", "bf_resolution", "a whole number from 1 to 3600 (seconds)"),
-        ("bf_interval=0", "0 is not a bf_interval", "bf_interval", "a whole number -1, or from 1 to 10800"),
-        ("bf_max_job_test=1e3", "1e3 is not a bf_max_job_test", "bf_max_job_test", "a whole number from 1 to 1000000 (jobs)"),
-        ("bf_continue=yes", "bf_continue takes no value", "SchedulerParameters", "write bf_continue alone"),
-        ("bf_window=10,BF_WINDOW=20", "bf_window is given twice", "SchedulerParameters", "give it once"),
+        (
+            "bf_windw=10",
+            "'bf_windw' is not a parameter of the scheduler",
+            "SchedulerParameters",
+            "there are: ",
+        ),
+        (
+            "bf_window=0",
+            "0 is not a bf_window",
+            "bf_window",
+            "a whole number from 1 to 43200 (minutes)",
+        ),
+        (
+            "bf_resolution=",
+            "nothing is not a bf_resolution",
+            "bf_resolution",
+            "a whole number from 1 to 3600 (seconds)",
+        ),
+        (
+            "bf_interval=0",
+            "0 is not a bf_interval",
+            "bf_interval",
+            "a whole number -1, or from 1 to 10800",
+        ),
+        (
+            "bf_max_job_test=1e3",
+            "1e3 is not a bf_max_job_test",
+            "bf_max_job_test",
+            "a whole number from 1 to 1000000 (jobs)",
+        ),
+        (
+            "bf_continue=yes",
+            "bf_continue takes no value",
+            "SchedulerParameters",
+            "write bf_continue alone",
+        ),
+        (
+            "bf_window=10,BF_WINDOW=20",
+            "bf_window is given twice",
+            "SchedulerParameters",
+            "give it once",
+        ),
     ],
 )
-def test_what_is_wrong_is_told_with_the_parameter_and_the_remedy(text: str, told: str, field: str, remedy: str) -> None:
+def test_what_is_wrong_is_told_with_the_parameter_and_the_remedy(
+    text: str, told: str, field: str, remedy: str
+) -> None:
     with pytest.raises(Malformed) as no:
         read(text)
     assert no.value.message == told
@@ -37,7 +80,15 @@ def test_what_is_wrong_is_told_with_the_parameter_and_the_remedy(text: str, told
     assert str(no.value.remedy).startswith(remedy)
 
 
-@pytest.mark.parametrize("said", [{"bf_window": 43_201}, {"sched_interval": -2}, {"sched_interval": 0}, {"bf_min_prio_reserve": -1}])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"bf_window": 43_201},
+        {"sched_interval": -2},
+        {"sched_interval": 0},
+        {"bf_min_prio_reserve": -1},
+    ],
+)
 def test_no_setting_is_out_of_range(said: dict[str, Any]) -> None:
     with pytest.raises(Malformed) as no:
         Parameters(**said)

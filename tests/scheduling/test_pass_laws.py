@@ -52,7 +52,9 @@ class Afternoon(NamedTuple):
         cluster = Cluster(self.nodes, [self.rules])
         room, places, running = Room(cluster), Places(cluster), list[Active]()
         for job, seconds in self.running:
-            if (where := place(cluster, room, places.request(job.wanted, "batch"), cluster.usable)) is not None:
+            if (
+                where := place(cluster, room, places.request(job.wanted, "batch"), cluster.usable)
+            ) is not None:
                 room.take(where)
                 running.append(begun(job, where, NOW - 600, 600 + seconds))
         nodes = Nodes(cluster, reservations=self.reserved, preemption=self.preemption)
@@ -76,15 +78,25 @@ def afternoons(draw: st.DrawFn) -> Afternoon:
     running = [(job(number), draw(seconds)) for number in range(draw(st.integers(0, 4)))]
     pending = [job(100 + number) for number in range(draw(st.integers(1, 6)))]
     begin = NOW + draw(seconds)
-    reserved = Reservation(name="class", nodes=(nodes[0].name,), begin=Instant(begin), end=Instant(begin + 1_000))
-    return Afternoon(nodes, draw(rules), running, pending, draw(st.sampled_from([[], [], [reserved]])))
+    reserved = Reservation(
+        name="class", nodes=(nodes[0].name,), begin=Instant(begin), end=Instant(begin + 1_000)
+    )
+    return Afternoon(
+        nodes, draw(rules), running, pending, draw(st.sampled_from([[], [], [reserved]]))
+    )
 
 
 @given(afternoons())
 @settings(max_examples=60, deadline=None)
-def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(afternoon: Afternoon) -> None:
+def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(
+    afternoon: Afternoon,
+) -> None:
     snapshot = afternoon.snapshot()
-    cpus, memory, waiting = snapshot.machine.room.cpus.copy(), snapshot.machine.room.memory.copy(), list(snapshot.queue.jobs())
+    cpus, memory, waiting = (
+        snapshot.machine.room.cpus.copy(),
+        snapshot.machine.room.memory.copy(),
+        list(snapshot.queue.jobs()),
+    )
     for decide in (main, backfill, both):
         plan = decide(snapshot, PARAMETERS, NOW)
         assert plan == decide(afternoon.snapshot(), PARAMETERS, NOW)
@@ -92,7 +104,12 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(a
         assert np.array_equal(snapshot.machine.room.memory, memory)
         assert list(snapshot.queue.jobs()) == waiting
         room = carried_out(snapshot, plan, NOW).machine.room
-        for left in (room.cpus, room.memory, *room.gpus.values(), afternoon.rules.rows * room.cpus - room.shared):
+        for left in (
+            room.cpus,
+            room.memory,
+            *room.gpus.values(),
+            afternoon.rules.rows * room.cpus - room.shared,
+        ):
             assert (left >= 0).all()
         numbers = [start.job.number for start in plan.starts]
         assert len(numbers) == len(set(numbers))
@@ -102,7 +119,9 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(a
 
 @given(afternoons())
 @settings(max_examples=60, deadline=None)
-def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(afternoon: Afternoon) -> None:
+def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(
+    afternoon: Afternoon,
+) -> None:
     snapshot = afternoon.snapshot()
     plan = main(snapshot, PARAMETERS, NOW)
     ranked, _ = entries(snapshot.machine, snapshot.queue.jobs(), NOW)
@@ -112,7 +131,8 @@ def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(after
     blocking = [
         number
         for number in order
-        if plan.reasons.get(number) == "Resources" and not next(job for job in afternoon.pending if job.number == number).wanted.required
+        if plan.reasons.get(number) == "Resources"
+        and not next(job for job in afternoon.pending if job.number == number).wanted.required
     ]
     if blocking:
         assert all(order.index(number) < order.index(blocking[0]) for number in starts)
@@ -123,29 +143,47 @@ def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(after
 def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -> None:
     snapshot = afternoon.snapshot()
     plan = backfill(snapshot, PARAMETERS, NOW)
-    order = [entry.job.number for entry in entries(snapshot.machine, snapshot.queue.jobs(), NOW, shortest=True)[0]]
+    order = [
+        entry.job.number
+        for entry in entries(snapshot.machine, snapshot.queue.jobs(), NOW, shortest=True)[0]
+    ]
     within = [each for each in plan.planned if each.at < NOW + PARAMETERS.window_seconds]
     for one, other in combinations(within, 2):
         if one.placement.nodes & other.placement.nodes:
             assert apart(one.at, seconds(one.job), other.at, seconds(other.job))
     for start in plan.starts:
         for each in within:
-            if order.index(each.job.number) < order.index(start.job.number) and each.placement.nodes & start.placement.nodes:
+            if (
+                order.index(each.job.number) < order.index(start.job.number)
+                and each.placement.nodes & start.placement.nodes
+            ):
                 assert NOW + (start.job.limit or 0) < each.at + PARAMETERS.bf_resolution
     for each in within:
         assert fits_then(snapshot, plan, each.at, each.placement)
-        assert keeps_off(afternoon.reserved, snapshot.machine.cluster, each.at, seconds(each.job), each.placement)
+        assert keeps_off(
+            afternoon.reserved, snapshot.machine.cluster, each.at, seconds(each.job), each.placement
+        )
 
 
 @given(afternoons(), st.data())
 @settings(max_examples=60, deadline=None)
-def test_places_are_taken_once_and_only_from_those_who_ran_before(afternoon: Afternoon, data: st.DataObject) -> None:
+def test_places_are_taken_once_and_only_from_those_who_ran_before(
+    afternoon: Afternoon, data: st.DataObject
+) -> None:
     def kind(job: Pending) -> Pending:
         """Urgent, or a scavenger that was requeued to go before everybody: the likeliest to be sent away again at once."""
-        qos, nodes = data.draw(st.sampled_from(["urgent", "scavenge"])), data.draw(st.integers(1, len(afternoon.nodes)))
-        return replace(job, qos=qos, expedited=qos == "scavenge", wanted=Wanted(nodes=nodes, exclusive=True))
+        qos, nodes = (
+            data.draw(st.sampled_from(["urgent", "scavenge"])),
+            data.draw(st.integers(1, len(afternoon.nodes))),
+        )
+        return replace(
+            job, qos=qos, expedited=qos == "scavenge", wanted=Wanted(nodes=nodes, exclusive=True)
+        )
 
-    drawn, ran = [kind(job) for job in afternoon.pending], [(kind(job), seconds) for job, seconds in afternoon.running]
+    drawn, ran = (
+        [kind(job) for job in afternoon.pending],
+        [(kind(job), seconds) for job, seconds in afternoon.running],
+    )
     rules = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
     snapshot = afternoon._replace(running=ran, pending=drawn, preemption=rules).snapshot()
     for decide in (main, backfill, both):
@@ -154,9 +192,9 @@ def test_places_are_taken_once_and_only_from_those_who_ran_before(afternoon: Aft
         assert len(taken) == len(set(taken))
         assert set(taken) <= {job.number for job in snapshot.running if job.job.qos == "scavenge"}
         after = carried_out(snapshot, plan, NOW)
-        assert {job.number for job in after.running} == ({job.number for job in snapshot.running} - set(taken)) | {
-            start.job.number for start in plan.starts
-        }
+        assert {job.number for job in after.running} == (
+            {job.number for job in snapshot.running} - set(taken)
+        ) | {start.job.number for start in plan.starts}
         assert not after.machine.room.overdrawn()
 
 
@@ -170,7 +208,9 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
     return one + lasts <= other or other + lasting <= one
 
 
-def fits_then(snapshot: OnNodes, plan: Plan[Pending, Placement], at: int, placement: Placement) -> bool:
+def fits_then(
+    snapshot: OnNodes, plan: Plan[Pending, Placement], at: int, placement: Placement
+) -> bool:
     """Whether the nodes have what the plan takes of them when all have ended who are to end by then."""
     room = Room(snapshot.machine.cluster)
     for job in carried_out(snapshot, plan, NOW).running:
@@ -182,5 +222,11 @@ def fits_then(snapshot: OnNodes, plan: Plan[Pending, Placement], at: int, placem
     return all((left >= 0).all() for left in lefts)
 
 
-def keeps_off(reserved: Sequence[Reservation], cluster: Cluster, at: int, lasts: int, placement: Placement) -> bool:
-    return all(at >= each.end or at + lasts < each.begin for each in reserved if cluster.named(each.nodes) & placement.nodes)
+def keeps_off(
+    reserved: Sequence[Reservation], cluster: Cluster, at: int, lasts: int, placement: Placement
+) -> bool:
+    return all(
+        at >= each.end or at + lasts < each.begin
+        for each in reserved
+        if cluster.named(each.nodes) & placement.nodes
+    )

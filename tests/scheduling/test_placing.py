@@ -18,7 +18,13 @@ from tests.scheduling.clusters import Desk, clusters, every_way, rack, rules, wi
 
 
 def test_the_lightest_nodes_go_first_and_heavier_ones_only_where_these_are_too_few() -> None:
-    desk = Desk([*rack(2, weight=8), Node(name="fat1", cpus=4, memory=4_000, weight=40), Node(name="thin1", cpus=4, memory=4_000)])
+    desk = Desk(
+        [
+            *rack(2, weight=8),
+            Node(name="fat1", cpus=4, memory=4_000, weight=40),
+            Node(name="thin1", cpus=4, memory=4_000),
+        ]
+    )
     assert desk.goes(nodes=1, exclusive=True) == "thin1"
     assert desk.goes(nodes=1, exclusive=True) == "n1"
     assert desk.goes(nodes=2, exclusive=True) == "n2,fat1"
@@ -38,7 +44,11 @@ def test_a_room_that_is_kept_for_years_remembers_no_more_than_one_of_a_day() -> 
 
 def test_nodes_that_must_be_woken_come_last_whatever_their_weight() -> None:
     desk = Desk(
-        [Node(name="asleep", state=State.POWERED_DOWN, weight=0), Node(name="waking", state=State.POWERING_UP), *rack(1, weight=99)]
+        [
+            Node(name="asleep", state=State.POWERED_DOWN, weight=0),
+            Node(name="waking", state=State.POWERING_UP),
+            *rack(1, weight=99),
+        ]
     )
     assert [desk.goes(exclusive=True) for _ in range(4)] == ["n1", "waking", "asleep", "nowhere"]
 
@@ -134,13 +144,24 @@ def test_a_core_is_given_away_whole() -> None:
 
 
 def test_few_nodes_with_much_room_are_found_among_many_with_little() -> None:
-    desk = Desk([*rack(4, cpus=2), Node(name="big1", cpus=8, memory=4_000), Node(name="mid1", cpus=5, memory=4_000)])
+    desk = Desk(
+        [
+            *rack(4, cpus=2),
+            Node(name="big1", cpus=8, memory=4_000),
+            Node(name="mid1", cpus=5, memory=4_000),
+        ]
+    )
     assert desk.goes(tasks=13, max_nodes=2) == "big1,mid1"
 
 
 def test_brackets_take_nodes_that_are_all_alike() -> None:
     left, right = frozenset({"left"}), frozenset({"right"})
-    desk = Desk([*rack(2, features=left), *(Node(name=f"r{number}", cpus=4, memory=4_000, features=right) for number in range(3))])
+    desk = Desk(
+        [
+            *rack(2, features=left),
+            *(Node(name=f"r{number}", cpus=4, memory=4_000, features=right) for number in range(3)),
+        ]
+    )
     assert desk.goes(nodes=3, constraint="[left|right]", exclusive=True) == "r[0-2]"
     assert desk.goes(nodes=3, constraint="[left|right]", exclusive=True) == "nowhere"
 
@@ -154,7 +175,9 @@ def test_counts_take_some_nodes_of_a_kind_and_the_rest_as_they_come() -> None:
 
 def test_two_kinds_need_two_nodes_though_one_node_is_of_both() -> None:
     both, one = frozenset({"x", "y"}), frozenset({"x"})
-    desk = Desk([Node(name="a", memory=4_000, features=both), Node(name="b", memory=4_000, features=one)])
+    desk = Desk(
+        [Node(name="a", memory=4_000, features=both), Node(name="b", memory=4_000, features=one)]
+    )
     assert desk.goes(nodes=2, constraint="[x*1&y*1]") == "a,b"
     assert Desk([Node(name="a", memory=4_000, features=both)]).goes(constraint="[x&y]") == "nowhere"
 
@@ -163,7 +186,12 @@ def test_where_cpus_are_shared_idle_ones_are_taken_first() -> None:
     desk = Desk(rack(2), PartitionRules(name="batch", sharing=Sharing.FORCE, rows=2))
     assert [desk.goes(cpus_per_task=4) for _ in range(5)] == ["n1", "n2", "n1", "n2", "nowhere"]
     asked = Desk(rack(1), PartitionRules(name="batch", sharing=Sharing.YES, rows=2))
-    assert [asked.goes(cpus_per_task=4, shared=share) for share in (True, False, True, True)] == ["n1", "nowhere", "n1", "nowhere"]
+    assert [asked.goes(cpus_per_task=4, shared=share) for share in (True, False, True, True)] == [
+        "n1",
+        "nowhere",
+        "n1",
+        "nowhere",
+    ]
 
 
 def test_an_exclusive_partition_gives_whole_nodes() -> None:
@@ -189,7 +217,11 @@ def test_what_is_not_there_is_told_with_what_is() -> None:
 def afternoons(draw: st.DrawFn) -> tuple[list[Node], PartitionRules, list[tuple[Wanted, bool]]]:
     """A cluster and jobs that come one after the other; some leave again before the next comes."""
     cluster = draw(clusters)
-    return cluster, draw(rules), draw(st.lists(st.tuples(wishes(len(cluster)), st.booleans()), min_size=1, max_size=8))
+    return (
+        cluster,
+        draw(rules),
+        draw(st.lists(st.tuples(wishes(len(cluster)), st.booleans()), min_size=1, max_size=8)),
+    )
 
 
 @pytest.mark.slow
@@ -219,18 +251,29 @@ def test_nothing_is_oversubscribed_what_is_chosen_is_what_was_asked_and_nothing_
     assert_held(cluster, room, there, division)
 
 
-def assert_held(cluster: Cluster, room: Room, there: list[Placement], division: PartitionRules) -> None:
+def assert_held(
+    cluster: Cluster, room: Room, there: list[Placement], division: PartitionRules
+) -> None:
     """What is free is what nobody holds, and nobody holds what another has."""
     for at, node in enumerate(cluster.nodes):
-        plain = [share for each in there for share in each.shares if share.place == at and not each.sharing]
-        sharing = [share for each in there for share in each.shares if share.place == at and each.sharing]
+        plain = [
+            share
+            for each in there
+            for share in each.shares
+            if share.place == at and not each.sharing
+        ]
+        sharing = [
+            share for each in there for share in each.shares if share.place == at and each.sharing
+        ]
         left = node.cores * node.threads - sum(share.cpus for share in plain)
         assert left == room.cpus[at] >= 0
         assert sum(share.cpus for share in sharing) == room.shared[at] <= left * division.rows
         assert all(share.cpus % node.threads == 0 for share in plain + sharing)
         assert node.memory - sum(share.memory for share in plain + sharing) == room.memory[at] >= 0
         for kind, number in node.gpus:
-            held = sum(count for share in plain + sharing for name, count in share.gpus if name == kind)
+            held = sum(
+                count for share in plain + sharing for name, count in share.gpus if name == kind
+            )
             assert number - held == room.gpus[kind][at] >= 0
         assert bool(room.idle >> at & 1) == (not plain + sharing)
 

@@ -36,7 +36,9 @@ def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:
 
 @example([(5, 2), (5, 2)], [Wish(5, 3), Wish(8, 1), Wish(2, 8), Wish(2, 8)], False, {3})
 @given(runs, wishes, st.booleans(), st.sets(st.integers(0, 7)))
-def test_steps_say_what_a_list_of_seconds_says(running: list[tuple[int, int]], asked: list[Wish], first: bool, looks: set[int]) -> None:
+def test_steps_say_what_a_list_of_seconds_says(
+    running: list[tuple[int, int]], asked: list[Wish], first: bool, looks: set[int]
+) -> None:
     """Each second has its own count here; whoever asks takes what was found, and so shapes what the next one finds.
 
     What is free now and for how long is asked at some turns only: nothing may be missing later because nobody asked.
@@ -44,7 +46,9 @@ def test_steps_say_what_a_list_of_seconds_says(running: list[tuple[int, int]], a
     seconds = [SIZE - sum(n for end, n in running if second < end) for second in range(400)]
     steps = ahead(running)
     for turn, each in enumerate(asked):
-        begin = next(at for at in range(300) if min(seconds[at : at + each.limit]) >= each.processors)
+        begin = next(
+            at for at in range(300) if min(seconds[at : at + each.limit]) >= each.processors
+        )
         slot = Slot(begin, begin + each.limit, each.processors)
         assert turn not in looks or steps.now(each) == (None if begin else slot)
         if begin and first:
@@ -58,4 +62,6 @@ def test_steps_say_what_a_list_of_seconds_says(running: list[tuple[int, int]], a
 def gaps(seconds: list[int]) -> list[tuple[int, int]]:
     falls = [at for at in range(1, len(seconds)) if seconds[at] < min(seconds[:at])]
     rooms = [seconds[0], *(seconds[at] for at in falls)]
-    return [(room, until) for room, until in zip(rooms, [*falls, FOR_EVER], strict=True) if room][::-1]
+    return [(room, until) for room, until in zip(rooms, [*falls, FOR_EVER], strict=True) if room][
+        ::-1
+    ]

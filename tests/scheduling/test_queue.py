@@ -25,7 +25,9 @@ def test_the_narrowest_is_known_whoever_comes_and_goes(
     line, there = queue(), list[Job]()
     assert line.narrowest == FOR_EVER
     for number, width in enumerate(widths):
-        there.append(Job(number, 0, width, limit=10, run=10, partition=0, name=number, user=0, group=0))
+        there.append(
+            Job(number, 0, width, limit=10, run=10, partition=0, name=number, user=0, group=0)
+        )
         line.add(there[-1])
         if isinstance(line, ByWidth) and data.draw(st.booleans()):
             line.fitting(-1, [(SIZE, FOR_EVER)])

@@ -51,6 +51,8 @@ def test_the_table_is_that_of_the_facts(shared: Path) -> None:
         pytest.skip(f"there is no {facts}")
     _, _, behind = facts.read_text().partition("### 8.2 Reason codes")
     table, _, _ = behind.partition("\n### ")
-    stated = {int(number): name for number, name in re.findall(r"\b(\d+) ([A-Z]\w+)(?=[;.])", table)}
+    stated = {
+        int(number): name for number, name in re.findall(r"\b(\d+) ([A-Z]\w+)(?=[;.])", table)
+    }
     assert len(stated) == 218
     assert {each.number: each.name for each in reasons()} == stated

@@ -22,7 +22,11 @@ MINUTE = 60
 
 
 def example() -> Scene:
-    scene = Scene(rack(8)).runs(1, "n[7-8]", 180, user="ann").waits(2, 8, minutes=600, priority=9, user="bob", age=30)
+    scene = (
+        Scene(rack(8))
+        .runs(1, "n[7-8]", 180, user="ann")
+        .waits(2, 8, minutes=600, priority=9, user="bob", age=30)
+    )
     return (
         scene.waits(3, 3, minutes=240, user="bob", age=20)
         .waits(4, 3, minutes=179, user="eve", age=10)
@@ -53,7 +57,9 @@ def test_those_who_wait_are_told_why_and_when(number: int) -> None:
     found = whole(example().snapshot, Parameters(), number, NOW, history=seen())
     job = next(each for each in example().pending if each.number == number)
     ahead = [str(each) for each in found.ahead]
-    row = WhyRow(job.name, {"user": job.user, "nodes": job.wanted.nodes}, job.submitted, NOW, found, ahead)
+    row = WhyRow(
+        job.name, {"user": job.user, "nodes": job.wanted.nodes}, job.submitted, NOW, found, ahead
+    )
     told = "".join(f"{line}\n" for line in lines(row, Look(), 80))
     assert told == kept(GOLDEN / "why" / f"nodes-{number}.txt", told)
 

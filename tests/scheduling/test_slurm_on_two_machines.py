@@ -53,15 +53,27 @@ class Afternoon(NamedTuple):
     size: int = SIZE
 
     def on_nodes(self) -> OnNodes:
-        cluster = Cluster([Node(name=f"n{number}") for number in range(self.size)], [PartitionRules(name="1"), PartitionRules(name="2")])
+        cluster = Cluster(
+            [Node(name=f"n{number}") for number in range(self.size)],
+            [PartitionRules(name="1"), PartitionRules(name="2")],
+        )
         nodes, room, there = Nodes(cluster), Room(cluster), list[Active]()
         for number, (ends, wide) in enumerate(self.running, start=_RUNS):
             wanted = Wanted(nodes=wide, exclusive=True)
             where = place(cluster, room, nodes.places.request(wanted, "1"), cluster.usable)
             assert where is not None
             room.take(where)
-            there.append(begun(Pending(number=number, wanted=wanted, partitions=("1",)), where, self.now - HOUR, ends - self.now + HOUR))
-        return on_nodes.on_nodes(nodes, pending=[self._pending(job) for job in self.waiting], running=there)
+            there.append(
+                begun(
+                    Pending(number=number, wanted=wanted, partitions=("1",)),
+                    where,
+                    self.now - HOUR,
+                    ends - self.now + HOUR,
+                )
+            )
+        return on_nodes.on_nodes(
+            nodes, pending=[self._pending(job) for job in self.waiting], running=there
+        )
 
     def _pending(self, job: Job) -> Pending:
         longer = self.longer.get(job.number)
@@ -81,7 +93,11 @@ class Afternoon(NamedTuple):
     def on_processors(self) -> OnProcessors:
         found: OnProcessors = Snapshot(Processors(self.size), ByPriority())
         for number, (ends, wide) in enumerate(self.running, start=_RUNS):
-            found.begin(Job(number, 0, wide, ends - self.now + HOUR, 1, 1, number, 1, 1), wide, self.now - HOUR)
+            found.begin(
+                Job(number, 0, wide, ends - self.now + HOUR, 1, 1, number, 1, 1),
+                wide,
+                self.now - HOUR,
+            )
         return found
 
 
@@ -93,14 +109,26 @@ def afternoons(draw: st.DrawFn) -> Afternoon:
         if wide := draw(st.integers(0, busy)):
             running.append((now + 100 * turn if turn else now - draw(st.integers(0, 60)), wide))
             busy -= wide
-    around = st.builds(lambda turn, more: max(100 * turn + more, 1), st.integers(0, 30), st.integers(-61, 61))
+    around = st.builds(
+        lambda turn, more: max(100 * turn + more, 1), st.integers(0, 30), st.integers(-61, 61)
+    )
     kind = st.integers(1, 2)
-    rows = draw(st.lists(st.tuples(st.integers(0, 600), st.integers(1, SIZE), around, kind, kind, kind), min_size=2, max_size=10))
+    rows = draw(
+        st.lists(
+            st.tuples(st.integers(0, 600), st.integers(1, SIZE), around, kind, kind, kind),
+            min_size=2,
+            max_size=10,
+        )
+    )
     waiting = [
         Job(number, now - waited, wide, limit, limit, partition, number, user, group)
         for number, (waited, wide, limit, partition, user, group) in enumerate(rows)
     ]
-    longer = {job.number: job.limit + draw(st.integers(1, 2_000)) for job in waiting if draw(st.integers(0, 5)) == 0}
+    longer = {
+        job.number: job.limit + draw(st.integers(1, 2_000))
+        for job in waiting
+        if draw(st.integers(0, 5)) == 0
+    }
     return Afternoon(now, running, waiting, longer)
 
 
@@ -126,25 +154,43 @@ asked = st.builds(
 
 @given(afternoons(), asked, st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_the_main_pass_starts_the_same_jobs(afternoon: Afternoon, asked: Parameters, full: bool) -> None:
+def test_the_main_pass_starts_the_same_jobs(
+    afternoon: Afternoon, asked: Parameters, full: bool
+) -> None:
     now = afternoon.now
     fixed = afternoon._replace(longer={})  # backfill alone gives less
     there = main.main(fixed.on_nodes(), asked, now, full=full)
-    here = slurm_on_processors.main(fixed.on_processors(), Listed(fixed.waiting), asked, now, full=full)
-    assert [start.job.number for start in there.starts] == [start.job.number for start in here.starts]
+    here = slurm_on_processors.main(
+        fixed.on_processors(), Listed(fixed.waiting), asked, now, full=full
+    )
+    assert [start.job.number for start in there.starts] == [
+        start.job.number for start in here.starts
+    ]
 
 
 @given(afternoons(), asked)
 @settings(max_examples=400, deadline=None)
-def test_backfill_plans_the_same_until_enough_are_free_but_no_nodes_are(afternoon: Afternoon, asked: Parameters) -> None:
+def test_backfill_plans_the_same_until_enough_are_free_but_no_nodes_are(
+    afternoon: Afternoon, asked: Parameters
+) -> None:
     now, nodes, line = afternoon.now, afternoon.on_nodes(), Listed(afternoon.waiting)
     there = backfill.backfill(nodes, asked, now)
     here = slurm_on_processors.backfill(afternoon.on_processors(), line, asked, now, fully=True)
-    assert slurm_on_processors.backfill(afternoon.on_processors(), line, asked, now).starts == here.starts
+    assert (
+        slurm_on_processors.backfill(afternoon.on_processors(), line, asked, now).starts
+        == here.starts
+    )
     on_nodes_at, on_processors_at = _kept(there, asked, now), _kept(here, asked, now)
-    given_more = {start.job.number for start in there.starts if start.job.limit != afternoon.waiting[start.job.number].limit}
+    given_more = {
+        start.job.number
+        for start in there.starts
+        if start.job.limit != afternoon.waiting[start.job.number].limit
+    }
     for job in afternoon.waiting:
-        at, later = on_processors_at.get(job.number, FOR_EVER), on_nodes_at.get(job.number, FOR_EVER)
+        at, later = (
+            on_processors_at.get(job.number, FOR_EVER),
+            on_nodes_at.get(job.number, FOR_EVER),
+        )
         if at != later:
             assert at < later
             assert _left(afternoon, nodes, there, asked, job, at) < job.processors
@@ -153,24 +199,50 @@ def test_backfill_plans_the_same_until_enough_are_free_but_no_nodes_are(afternoo
             return
 
 
-def _kept(plan: Plan[Job, int] | Plan[Pending, Placement], asked: Parameters, now: int) -> dict[int, int]:
+def _kept(
+    plan: Plan[Job, int] | Plan[Pending, Placement], asked: Parameters, now: int
+) -> dict[int, int]:
     """When everybody starts who starts now, or for whom room is kept."""
     last = (now + asked.window_seconds) // asked.bf_resolution * asked.bf_resolution
-    kept = {each.job.number: each.at for each in plan.planned if each.at < last and holds_up(asked, now - each.job.submitted)}
+    kept = {
+        each.job.number: each.at
+        for each in plan.planned
+        if each.at < last and holds_up(asked, now - each.job.submitted)
+    }
     return kept | {start.job.number: now for start in plan.starts}
 
 
-def _left(afternoon: Afternoon, nodes: OnNodes, plan: Plan[Pending, Placement], asked: Parameters, job: Job, at: int) -> int:
+def _left(
+    afternoon: Afternoon,
+    nodes: OnNodes,
+    plan: Plan[Pending, Placement],
+    asked: Parameters,
+    job: Job,
+    at: int,
+) -> int:
     """How many nodes are left to a job from then on until its end, beside those who run and those ahead of it."""
     now, step, taken = afternoon.now, asked.bf_resolution, 0
     for run in nodes.running:
         taken |= run.placement.nodes if expected_end(run.ends, now) > at else 0
     for start in plan.starts:
-        taken |= start.placement.nodes if start.job.number < job.number and now + afternoon.waiting[start.job.number].limit > at else 0
+        taken |= (
+            start.placement.nodes
+            if start.job.number < job.number
+            and now + afternoon.waiting[start.job.number].limit > at
+            else 0
+        )
     for each in plan.planned:
-        begin, end = each.at // step, -(-(each.at + afternoon.waiting[each.job.number].limit) // step)
+        begin, end = (
+            each.at // step,
+            -(-(each.at + afternoon.waiting[each.job.number].limit) // step),
+        )
         within = each.at < (now + asked.window_seconds) // step * step
-        if within and each.job.number < job.number and begin * step <= at + job.limit and end * step > at:
+        if (
+            within
+            and each.job.number < job.number
+            and begin * step <= at + job.limit
+            and end * step > at
+        ):
             taken |= each.placement.nodes
     return afternoon.size - taken.bit_count()
 
@@ -183,20 +255,34 @@ USUAL = Parameters()
 def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> Afternoon:
     """The facts, section 9, V14: two of four are busy for an hour; all four are wanted for two, then two, and two for 90 minutes."""
     wide = [(4, 120), (2, minutes), (2, 90)]
-    waiting = [Job(at, now - 60, many, lasts * MINUTE, 1, 1, at, 1, 1) for at, (many, lasts) in enumerate(wide)]
+    waiting = [
+        Job(at, now - 60, many, lasts * MINUTE, 1, 1, at, 1, 1)
+        for at, (many, lasts) in enumerate(wide)
+    ]
     return Afternoon(now, [(now + HOUR, 2)], waiting, longer or {}, size=4)
 
 
 def when(machine: str, afternoon: Afternoon, asked: Parameters = USUAL) -> dict[int, int]:
     """When each one starts."""
     if machine == "nodes":
-        return _kept(backfill.backfill(afternoon.on_nodes(), asked, afternoon.now), asked, afternoon.now)
+        return _kept(
+            backfill.backfill(afternoon.on_nodes(), asked, afternoon.now), asked, afternoon.now
+        )
     line = Listed(afternoon.waiting)
-    return _kept(slurm_on_processors.backfill(afternoon.on_processors(), line, asked, afternoon.now, fully=True), asked, afternoon.now)
+    return _kept(
+        slurm_on_processors.backfill(
+            afternoon.on_processors(), line, asked, afternoon.now, fully=True
+        ),
+        asked,
+        afternoon.now,
+    )
 
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
-@pytest.mark.parametrize(("now", "minutes", "at"), [(NOON, 59, NOON), (NOON, 60, 1_700_010_840), (NOON + 40, 60, NOON + 40 + 3 * HOUR)])
+@pytest.mark.parametrize(
+    ("now", "minutes", "at"),
+    [(NOON, 59, NOON), (NOON, 60, 1_700_010_840), (NOON + 40, 60, NOON + 40 + 3 * HOUR)],
+)
 def test_the_vector_of_the_facts(machine: str, now: int, minutes: int, at: int) -> None:
     """The job that ends in the very minute in which the first plan begins waits for the end of that plan, up to whole minutes."""
     behind = -(-(now + 3 * HOUR) // MINUTE) * MINUTE
@@ -204,10 +290,14 @@ def test_the_vector_of_the_facts(machine: str, now: int, minutes: int, at: int) 
 
 
 @pytest.mark.parametrize("now", [NOON, NOON + 39, NOON + 40])
-def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_begins(now: int) -> None:
+def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_begins(
+    now: int,
+) -> None:
     """It would like four hours, and half an hour will do."""
     plan = backfill.backfill(vector(now, 30, {1: 4 * HOUR}).on_nodes(), Parameters(), now)
-    assert [(start.job.number, start.job.limit) for start in plan.starts] == [(1, (60 if now == NOON + 40 else 59) * MINUTE)]
+    assert [(start.job.number, start.job.limit) for start in plan.starts] == [
+        (1, (60 if now == NOON + 40 else 59) * MINUTE)
+    ]
 
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
@@ -220,11 +310,18 @@ def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> No
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 @pytest.mark.parametrize(("ends", "kept"), [(3_579, True), (3_580, False), (3_590, False)])
-def test_no_room_is_kept_behind_the_last_whole_step_of_the_window(machine: str, ends: int, kept: bool) -> None:
+def test_no_room_is_kept_behind_the_last_whole_step_of_the_window(
+    machine: str, ends: int, kept: bool
+) -> None:
     """The window of an hour ends 20 seconds into a minute: with that minute's begin."""
     wide = [(4, HOUR), (2, 2 * HOUR)]
-    waiting = [Job(number, NOON, many, lasts, lasts, 1, number, 1, 1) for number, (many, lasts) in enumerate(wide)]
-    found = when(machine, Afternoon(NOON, [(NOON + ends, 2)], waiting, size=4), Parameters(bf_window=60))
+    waiting = [
+        Job(number, NOON, many, lasts, lasts, 1, number, 1, 1)
+        for number, (many, lasts) in enumerate(wide)
+    ]
+    found = when(
+        machine, Afternoon(NOON, [(NOON + ends, 2)], waiting, size=4), Parameters(bf_window=60)
+    )
     assert found == ({0: NOON + ends} if kept else {1: NOON})
 
 
@@ -233,4 +330,6 @@ def test_no_room_is_kept_behind_the_last_whole_step_of_the_window(machine: str, 
 def test_whoever_is_past_its_limit_is_expected_to_be_killed_soon(machine: str, late: int) -> None:
     """KillWait after the limit, or any second."""
     waiting = [Job(0, NOON, 4, HOUR, HOUR, 1, 0, 1, 1)]
-    assert when(machine, Afternoon(NOON, [(NOON - late, 2)], waiting, size=4)) == {0: NOON + max(30 - late, 1)}
+    assert when(machine, Afternoon(NOON, [(NOON - late, 2)], waiting, size=4)) == {
+        0: NOON + max(30 - late, 1)
+    }

@@ -25,7 +25,9 @@ def at(option: str, start: int | None) -> Try:
         (None, (None, None, None), None),
     ],
 )
-def test_the_change_that_starts_it_soonest(expected: int | None, starts: tuple[int | None, ...], found: tuple[str, int] | None) -> None:
+def test_the_change_that_starts_it_soonest(
+    expected: int | None, starts: tuple[int | None, ...], found: tuple[str, int] | None
+) -> None:
     told = ("first", "second", "third")
     suggestion = None if found is None else Suggestion(*found)
     assert sooner(expected, map(at, told, starts)) == Advice(suggestion, told)

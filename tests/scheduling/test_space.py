@@ -30,7 +30,12 @@ def planned(some: list[tuple[NodeSet, int, int]]) -> tuple[Space, list[NodeSet]]
 
 @given(plans, nodes, st.integers(0, WINDOW - 1), st.integers(1, 20), st.integers(1, NODES), plans)
 def test_a_window_has_the_nodes_that_are_free_in_all_of_it_and_says_how_far_to_move(
-    some: list[tuple[NodeSet, int, int]], among: NodeSet, begin: int, seconds: int, least: int, busy: list[tuple[NodeSet, int, int]]
+    some: list[tuple[NodeSet, int, int]],
+    among: NodeSet,
+    begin: int,
+    seconds: int,
+    least: int,
+    busy: list[tuple[NodeSet, int, int]],
 ) -> None:
     space, free = planned(some)
     idling = Idling(EVERYBODY & ~_of(busy), sorted((end, those) for those, end, _ in busy))
@@ -51,14 +56,20 @@ def test_a_window_has_the_nodes_that_are_free_in_all_of_it_and_says_how_far_to_m
 
 
 @given(plans, nodes, st.integers(0, WINDOW - 1))
-def test_what_a_plan_gives_back_is_found_when_it_does(some: list[tuple[NodeSet, int, int]], among: NodeSet, after: int) -> None:
+def test_what_a_plan_gives_back_is_found_when_it_does(
+    some: list[tuple[NodeSet, int, int]], among: NodeSet, after: int
+) -> None:
     space, free = planned(some)
-    gained = [at for at in range(after + 1, WINDOW) if among & free[at] & ~free[at - 1] and at > after]
+    gained = [
+        at for at in range(after + 1, WINDOW) if among & free[at] & ~free[at - 1] and at > after
+    ]
     assert space.more(among, after) == (gained[0] if gained else None)
 
 
 @given(plans, nodes, st.integers(0, WINDOW - 1))
-def test_the_first_plan_on_some_nodes_is_found(some: list[tuple[NodeSet, int, int]], those: NodeSet, begin: int) -> None:
+def test_the_first_plan_on_some_nodes_is_found(
+    some: list[tuple[NodeSet, int, int]], those: NodeSet, begin: int
+) -> None:
     space, free = planned(some)
     first = begin // STEP * STEP
     taken = [at for at in range(first, WINDOW) if those & free[at] != those]

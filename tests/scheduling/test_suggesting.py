@@ -20,12 +20,17 @@ def test_a_limit_that_fits_the_gap_before_a_large_job() -> None:
 
 
 def test_a_job_whose_partition_was_removed_may_go_to_one_that_is_there() -> None:
-    assert suggested(Scene(rack(1)).waits(1, partitions=("removed",)), 1) == Suggestion("-p removed,batch", NOW)
+    assert suggested(Scene(rack(1)).waits(1, partitions=("removed",)), 1) == Suggestion(
+        "-p removed,batch", NOW
+    )
     assert suggested(Scene(rack(1)).waits(1, constraint="a&&"), 1) is None
 
 
 def test_another_partition_where_nodes_are_free() -> None:
-    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
+    left, right = (
+        PartitionRules(name="left", nodes=("n1",)),
+        PartitionRules(name="right", nodes=("n2",)),
+    )
     scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left")
     assert suggested(scene.waits(2, partitions=("left",)), 2) == Suggestion("-p left,right", NOW)
 
@@ -34,7 +39,9 @@ def test_the_memory_that_it_needs_and_not_all_there_is() -> None:
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=100)
     assert suggested(scene.waits(2, exclusive=False), 2) == Suggestion("--mem=1000M", NOW)
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
-    assert suggested(scene.waits(2, exclusive=False, memory_per_node=4_000), 2) == Suggestion("--mem=2000M", NOW)
+    assert suggested(scene.waits(2, exclusive=False, memory_per_node=4_000), 2) == Suggestion(
+        "--mem=2000M", NOW
+    )
 
 
 def test_no_memory_is_never_suggested_for_it_would_mean_all_there_is() -> None:
@@ -46,13 +53,24 @@ def test_no_memory_is_never_suggested_for_it_would_mean_all_there_is() -> None:
 
 def test_a_node_that_is_shared() -> None:
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
-    assert suggested(scene.waits(2, memory_per_node=1_000), 2) == Suggestion("without --exclusive", NOW)
+    assert suggested(scene.waits(2, memory_per_node=1_000), 2) == Suggestion(
+        "without --exclusive", NOW
+    )
 
 
 def test_a_later_start_that_is_sooner_all_the_same() -> None:
-    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
-    scene = Scene(rack(2), left, right).runs(1, "n1", 120, partition="left").runs(2, "n2", 60, partition="right")
-    assert suggested(scene.waits(3, partitions=("left",)), 3) == Suggestion("-p left,right", NOW + 3_600)
+    left, right = (
+        PartitionRules(name="left", nodes=("n1",)),
+        PartitionRules(name="right", nodes=("n2",)),
+    )
+    scene = (
+        Scene(rack(2), left, right)
+        .runs(1, "n1", 120, partition="left")
+        .runs(2, "n2", 60, partition="right")
+    )
+    assert suggested(scene.waits(3, partitions=("left",)), 3) == Suggestion(
+        "-p left,right", NOW + 3_600
+    )
 
 
 OFTEN = ("--mem=1000M", "without --exclusive", "any shorter -t")
@@ -62,23 +80,41 @@ def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
     def advised(scene: Scene, number: int) -> Advice:
         return suggest(scene.snapshot, Parameters(), scene.both().plan, number, NOW)
 
-    left, right = PartitionRules(name="left", nodes=("n1",)), PartitionRules(name="right", nodes=("n2",))
-    scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left").runs(2, "n2", 60, partition="right")
-    assert advised(scene.waits(3, partitions=("left",)), 3) == Advice(None, ("-p left,right", *OFTEN))
+    left, right = (
+        PartitionRules(name="left", nodes=("n1",)),
+        PartitionRules(name="right", nodes=("n2",)),
+    )
+    scene = (
+        Scene(rack(2), left, right)
+        .runs(1, "n1", 60, partition="left")
+        .runs(2, "n2", 60, partition="right")
+    )
+    assert advised(scene.waits(3, partitions=("left",)), 3) == Advice(
+        None, ("-p left,right", *OFTEN)
+    )
     assert advised(Scene(rack(1)).waits(1, held="JobHeldUser"), 1) == Advice(None, ())
 
 
 def test_a_limit_that_fits_a_gap_which_begins_later() -> None:
     """Two nodes are free in an hour, all four in three; the large job takes them then."""
-    scene = Scene(rack(4)).runs(1, "n[1-2]", 60).runs(2, "n[3-4]", 180).waits(3, 4, minutes=600, priority=9)
+    scene = (
+        Scene(rack(4))
+        .runs(1, "n[1-2]", 60)
+        .runs(2, "n[3-4]", 180)
+        .waits(3, 4, minutes=600, priority=9)
+    )
     assert suggested(scene.waits(4, 2, minutes=240), 4) == Suggestion("-t 01:59:00", NOW + 3_600)
 
 
 def test_nobody_ahead_is_delayed_by_it() -> None:
-    scene = Scene(rack(2)).runs(1, "n1", 60).waits(2, 2, minutes=60, priority=9).waits(3, 1, minutes=90)
+    scene = (
+        Scene(rack(2)).runs(1, "n1", 60).waits(2, 2, minutes=60, priority=9).waits(3, 1, minutes=90)
+    )
     found = suggested(scene, 3)
     assert found == Suggestion("-t 00:59:00", NOW)
-    scene.pending[-1] = type(scene.pending[-1])(number=3, wanted=scene.pending[-1].wanted, limit=59 * 60)
+    scene.pending[-1] = type(scene.pending[-1])(
+        number=3, wanted=scene.pending[-1].wanted, limit=59 * 60
+    )
     told = scene.both()
     assert told.starts == {3: "n2"}
     assert told.planned == {2: (60, "n[1-2]")}

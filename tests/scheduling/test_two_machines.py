@@ -33,8 +33,16 @@ EVERY: dict[str, Pass] = {"fifo": fifo, "fcfs": fcfs, "easy": easy, "conservativ
 
 def on_one_cpu_nodes(jobs: Sequence[Job], pass_: Pass) -> list[int]:
     """When each job starts on as many nodes: at any instant first the ends, then the arrivals, then one pass."""
-    cluster = Cluster([Node(name=f"n{number}") for number in range(SIZE)], [PartitionRules(name="1"), PartitionRules(name="2")])
-    here, ends, starts, coming = on_nodes(Nodes(cluster)), list[tuple[int, Any]](), dict[int, int](), list(jobs)
+    cluster = Cluster(
+        [Node(name=f"n{number}") for number in range(SIZE)],
+        [PartitionRules(name="1"), PartitionRules(name="2")],
+    )
+    here, ends, starts, coming = (
+        on_nodes(Nodes(cluster)),
+        list[tuple[int, Any]](),
+        dict[int, int](),
+        list(jobs),
+    )
     while coming or ends:
         now = min([job.submitted for job in coming[:1]] + [end for end, _ in ends])
         for _, running in [each for each in ends if each[0] == now]:
@@ -50,7 +58,13 @@ def on_one_cpu_nodes(jobs: Sequence[Job], pass_: Pass) -> list[int]:
 
 def waiting(job: Job) -> Pending:
     wanted, partitions = Wanted(nodes=job.processors), (str(job.partition),)
-    return Pending(number=job.number, wanted=wanted, partitions=partitions, limit=job.limit, submitted=job.submitted)
+    return Pending(
+        number=job.number,
+        wanted=wanted,
+        partitions=partitions,
+        limit=job.limit,
+        submitted=job.submitted,
+    )
 
 
 @pytest.mark.parametrize("policy", EVERY)
@@ -65,7 +79,11 @@ def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float]
     snapshot: OnNodes = scene.snapshot
     plan: Plan[Pending, Placement] = pass_(snapshot, NOW)
     starts = {start.job.number: scene.cluster.names(start.placement.nodes) for start in plan.starts}
-    return starts, {each.job.number: (each.at - NOW) / 60 for each in plan.planned}, dict(plan.reasons)
+    return (
+        starts,
+        {each.job.number: (each.at - NOW) / 60 for each in plan.planned},
+        dict(plan.reasons),
+    )
 
 
 @pytest.mark.parametrize("policy", EVERY)
@@ -78,7 +96,9 @@ def test_whoever_could_never_fit_is_in_nobodys_way(policy: str) -> None:
 def test_the_gap_before_the_head_is_filled_on_any_nodes(policy: str) -> None:
     """The head has no nodes yet, only its time: whoever is long takes those that the head does not need."""
     scene = Scene(rack(4)).runs(1, "n[1-2]", 180)
-    scene.waits(2, nodes=3, minutes=60).waits(3, nodes=1, minutes=600).waits(4, nodes=1, minutes=180).waits(5, nodes=1, minutes=60)
+    scene.waits(2, nodes=3, minutes=60).waits(3, nodes=1, minutes=600).waits(
+        4, nodes=1, minutes=180
+    ).waits(5, nodes=1, minutes=60)
     starts, planned, reasons = decided(EVERY[policy], scene)
     assert starts == {3: "n3", 4: "n4"}
     assert planned[2] == 180
@@ -96,5 +116,7 @@ def test_nobody_runs_into_a_reservation(policy: str) -> None:
 def test_a_job_of_two_partitions_starts_in_the_one_that_is_not_blocked() -> None:
     parts = PartitionRules(name="a", nodes=("n1", "n2")), PartitionRules(name="b", nodes=("n3",))
     scene = Scene(rack(3), *parts).runs(1, "n1", 60, partition="a")
-    scene.waits(2, nodes=2, partitions=("a",)).waits(3, partitions=("a", "b")).waits(4, partitions=("b",))
+    scene.waits(2, nodes=2, partitions=("a",)).waits(3, partitions=("a", "b")).waits(
+        4, partitions=("b",)
+    )
     assert decided(fifo, scene) == ({3: "n3"}, {}, {2: RESOURCES, 4: RESOURCES})

@@ -22,11 +22,16 @@ class Wish(NamedTuple):
 def ahead(running: list[tuple[int, int]], now: int = 0) -> Steps[Wish]:
     """Jobs run until then, on so many processors each."""
     machine: Processors[Wish] = Processors(SIZE)
-    there = [Running(end, number, wide, Wish(wide, end, number), 0) for number, (end, wide) in enumerate(sorted(running))]
+    there = [
+        Running(end, number, wide, Wish(wide, end, number), 0)
+        for number, (end, wide) in enumerate(sorted(running))
+    ]
     for each in there:
         machine.take(each.placement)
     return machine.ahead(there, now)
 
 
-runs = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), max_size=5).filter(lambda taken: sum(n for _, n in taken) <= SIZE)
+runs = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), max_size=5).filter(
+    lambda taken: sum(n for _, n in taken) <= SIZE
+)
 wishes = st.lists(st.builds(Wish, st.integers(1, SIZE), st.integers(1, 10)), max_size=8)

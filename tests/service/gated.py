@@ -57,7 +57,9 @@ class Scene:
     """A counter in front of a gated bank, a clock that stands, and what everybody was told. `apart`: its windows are at the other end of a
     line, as in a process of their own, but in this one, so that the bank can be held and looked at."""
 
-    def __init__(self, room: int = 5_000, store: Store | None = None, *, apart: bool = False) -> None:
+    def __init__(
+        self, room: int = 5_000, store: Store | None = None, *, apart: bool = False
+    ) -> None:
         self.now = 0.0
         self.bank = Gated(store or MemoryStore(), Patience(30, lambda: self.now))
         self.apart = apart
@@ -79,7 +81,10 @@ class Scene:
     def gathered(self) -> None:
         """Wait until all that was handed in is at the windows."""
         taken = sum(map(len, self.bank.asked))
-        wait_until(lambda: self.windows.waiting + taken >= self._handed_in, "all that was handed in to arrive")
+        wait_until(
+            lambda: self.windows.waiting + taken >= self._handed_in,
+            "all that was handed in to arrive",
+        )
 
     def finish(self) -> None:
         if not self.bank.gate.is_set():

@@ -39,7 +39,9 @@ class Centre:
             clock=StoppedClock(NOW),
             staff=STAFF,
             clusters=self.clusters,
-            policy=msgspec.structs.replace(policy, clock_tolerance_seconds=END),  # the clock stands still, and runs end
+            policy=msgspec.structs.replace(
+                policy, clock_tolerance_seconds=END
+            ),  # the clock stands still, and runs end
             key=b"k" * 32,
             groups_of=groups_of,
             ticks=self.ticks,
@@ -51,10 +53,31 @@ class Centre:
         assert all(isinstance(each, Done) for each in outcomes), outcomes
         return [each for each in outcomes if isinstance(each, Done)]
 
-    def project(self, name: str, number: int, *, credit: int = 0, parent: int | None = None, shared: bool = False) -> None:
+    def project(
+        self,
+        name: str,
+        number: int,
+        *,
+        credit: int = 0,
+        parent: int | None = None,
+        shared: bool = False,
+    ) -> None:
         """A project with an allocation, both of the same number as long as each has one."""
-        project = self.ask(CreateProject(gname=name, gid=10 * number, account=name, parent=parent))[0].project or 0
-        opening = Open(project=project, resource="cpu", category="startup", start=NOW, end=END, shared=shared, deposit=SuMinutes(credit))
+        project = (
+            self.ask(CreateProject(gname=name, gid=10 * number, account=name, parent=parent))[
+                0
+            ].project
+            or 0
+        )
+        opening = Open(
+            project=project,
+            resource="cpu",
+            category="startup",
+            start=NOW,
+            end=END,
+            shared=shared,
+            deposit=SuMinutes(credit),
+        )
         self.ask(opening)
         self.house.directory.refresh()  # as the server does that enters a project
 
@@ -67,7 +90,9 @@ class Centre:
 
     def kept(self, entry: int | None) -> Refusal:
         """A refusal in the books, as staff see it."""
-        return self.house.runs.refusal(asker_of(0, Staff(superusers=frozenset({0})), {}), entry or 0)[1]
+        return self.house.runs.refusal(
+            asker_of(0, Staff(superusers=frozenset({0})), {}), entry or 0
+        )[1]
 
     def refused_but_let_through(self, report: Report) -> Refusal:
         """The refusal behind an answer that holds nothing."""
@@ -78,10 +103,16 @@ class Centre:
 
     def others(self, asked: int, *, reason: Reason = Reason.OVERDRAWN) -> list[Alternative]:
         """Who else could pay for a job of Alice's that project 1 cannot."""
-        return list(self.house.runs.alternatives(Refusal(reason=reason, project=1, resource="cpu", owner=ALICE, asked=asked)))
+        return list(
+            self.house.runs.alternatives(
+                Refusal(reason=reason, project=1, resource="cpu", owner=ALICE, asked=asked)
+            )
+        )
 
 
-def made(policy: Policy | None = None, groups: Mapping[int, frozenset[int]] | None = None) -> Iterator[Centre]:
+def made(
+    policy: Policy | None = None, groups: Mapping[int, frozenset[int]] | None = None
+) -> Iterator[Centre]:
     """One centre, for a fixture to yield."""
     centre = Centre(policy or Policy(), groups)
     yield centre
@@ -90,7 +121,13 @@ def made(policy: Policy | None = None, groups: Mapping[int, frozenset[int]] | No
 
 def started(account: str) -> Started:
     return Started(
-        run=Run("darwin", 1, 900), owner=ALICE, account=account, resource="cpu", start=NOW, limit_seconds=3_600, billing=Fraction(1)
+        run=Run("darwin", 1, 900),
+        owner=ALICE,
+        account=account,
+        resource="cpu",
+        start=NOW,
+        limit_seconds=3_600,
+        billing=Fraction(1),
     )
 
 

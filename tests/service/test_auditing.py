@@ -44,7 +44,10 @@ def lengths(*entries: int) -> list[Head]:
     return [Head(book, seq, LINK) for book, seq in enumerate(entries)]
 
 
-@pytest.mark.parametrize("heads", [lengths(), lengths(0), lengths(5), lengths(2, 9, 1, 1, 1, 30, 0, 4), lengths(*[1] * 50)])
+@pytest.mark.parametrize(
+    "heads",
+    [lengths(), lengths(0), lengths(5), lengths(2, 9, 1, 1, 1, 30, 0, 4), lengths(*[1] * 50)],
+)
 @pytest.mark.parametrize("pieces", [1, 2, 7])
 def test_every_book_lies_in_one_stretch(heads: list[Head], pieces: int) -> None:
     stretches = list(stretches_of(heads, pieces, 1))
@@ -53,22 +56,39 @@ def test_every_book_lies_in_one_stretch(heads: list[Head], pieces: int) -> None:
 
 
 def test_stretches_are_about_equally_long() -> None:
-    assert list(stretches_of(lengths(2, 9, 1, 1, 1, 30, 0, 4), 4, 1)) == [Books(None, 3), Books(3, 6), Books(6, None)]
+    assert list(stretches_of(lengths(2, 9, 1, 1, 1, 30, 0, 4), 4, 1)) == [
+        Books(None, 3),
+        Books(3, 6),
+        Books(6, None),
+    ]
 
 
 def test_short_journals_are_one_stretch() -> None:
     assert list(stretches_of(lengths(2, 9, 1), 8, 100)) == [EVERY_BOOK]
 
 
-def by_two(store: Store, place: Place, heads: dict[int, Head], told: list[tuple[int, int]]) -> Verdict:
-    return verify(store, partial(open_store, place.url), heads, lambda done, of: told.append((done, of)), jobs=2, entries_min=1)
+def by_two(
+    store: Store, place: Place, heads: dict[int, Head], told: list[tuple[int, int]]
+) -> Verdict:
+    return verify(
+        store,
+        partial(open_store, place.url),
+        heads,
+        lambda done, of: told.append((done, of)),
+        jobs=2,
+        entries_min=1,
+    )
 
 
-def test_rows_that_are_not_as_the_journal_says_are_found_where_the_rows_beside_them_are_forgotten(place: Place) -> None:
+def test_rows_that_are_not_as_the_journal_says_are_found_where_the_rows_beside_them_are_forgotten(
+    place: Place,
+) -> None:
     store = place.open()
     granted(store, *(hold(number, 10) for number in range(11, 15)))
     granted(store, *(charge(number, 5) for number in (11, 12, 14)))
-    first, second, third, _ = (row[0] for row in place.run("SELECT id FROM run WHERE job_id > 10 ORDER BY id"))
+    first, second, third, _ = (
+        row[0] for row in place.run("SELECT id FROM run WHERE job_id > 10 ORDER BY id")
+    )
     place.run(f"UPDATE run SET id = {-first} WHERE id = {first}")
     place.run(f"UPDATE run SET charged = 6 WHERE id = {second}")
     place.run(f"UPDATE run SET state = 'released', held = 0, ended_at = 5 WHERE id = {third}")
@@ -141,14 +161,19 @@ def test_no_process_outlives_an_audit_that_is_killed(place: Place, tmp_path: Pat
         assert audit.stdout is not None
         worker = int(audit.stdout.readline())
         audit.kill()
-    wait_until(lambda: not Path(f"/proc/{worker}").exists(), "the end of the process that read for the audit")
+    wait_until(
+        lambda: not Path(f"/proc/{worker}").exists(),
+        "the end of the process that read for the audit",
+    )
 
 
 def test_an_entry_that_cannot_be_read_is_named_with_its_book_and_its_field(place: Place) -> None:
     if place.is_postgres:
         pytest.skip("columns have types there")
     place.run("DROP TRIGGER journal_only_grows")
-    place.run("UPDATE journal SET amount = 'abc' WHERE id = (SELECT max(id) FROM journal WHERE book = 1)")
+    place.run(
+        "UPDATE journal SET amount = 'abc' WHERE id = (SELECT max(id) FROM journal WHERE book = 1)"
+    )
     (found,) = Audit(place.open()).verify().findings
     assert found.book is None
     assert found.what.startswith("a row cannot be read, so the audit ends here: entry ")
@@ -162,4 +187,8 @@ def test_a_journal_that_lost_its_end_is_told_as_such(place: Place, book: int) ->
     else:
         place.run("DROP TRIGGER journal_stays")
     place.run(f"DELETE FROM journal WHERE id = (SELECT max(id) FROM journal WHERE book = {book})")
-    assert [each.book for each in Audit(place.open()).verify().findings if "may have been cut at its end" in each.what] == [book]
+    assert [
+        each.book
+        for each in Audit(place.open()).verify().findings
+        if "may have been cut at its end" in each.what
+    ] == [book]

@@ -21,7 +21,9 @@ def backups() -> Backups:
     return Backups(MemoryStore(), StoppedClock(Instant(0)))
 
 
-def test_a_file_that_is_there_is_replaced_only_when_wanted(backups: Backups, tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_replaced_only_when_wanted(
+    backups: Backups, tmp_path: Path
+) -> None:
     file = tmp_path / "monday.fbk"
     file.write_text("of last week")
     with pytest.raises(Conflict, match="already") as no:
@@ -45,7 +47,9 @@ def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [file]
 
 
-def test_progress_rises_to_the_whole_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_rises_to_the_whole_and_not_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(backup_file, "_ROWS_AT_ONCE", 1)
     file, store, told = tmp_path / "monday.fbk", MemoryStore(), list[tuple[int, int]]()
     granted(store, *(project(f"group{number}", number) for number in range(1, 11)))
@@ -63,7 +67,10 @@ def test_progress_rises_to_the_whole_and_not_before(tmp_path: Path, monkeypatch:
 def test_a_missing_folder_is_told_with_what_makes_it(backups: Backups, tmp_path: Path) -> None:
     with pytest.raises(Unknown) as no:
         backups.create(tmp_path / "no such" / "monday.fbk")
-    assert (no.value.field, no.value.remedy) == ("FILE", f"make it first: mkdir -p '{tmp_path}/no such'")
+    assert (no.value.field, no.value.remedy) == (
+        "FILE",
+        f"make it first: mkdir -p '{tmp_path}/no such'",
+    )
 
 
 def test_a_folder_is_no_file(backups: Backups, tmp_path: Path) -> None:
@@ -77,7 +84,9 @@ def test_what_the_disk_says_is_told_with_the_file(backups: Backups, tmp_path: Pa
     assert no.value.field == "FILE"
 
 
-def test_the_name_is_on_the_disk_when_the_backup_is_told(backups: Backups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_is_on_the_disk_when_the_backup_is_told(
+    backups: Backups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept: list[tuple[int, bool]] = []
     flush = os.fsync
 

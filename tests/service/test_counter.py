@@ -38,7 +38,9 @@ class ForTwo(MemoryStore):
     writers = 2
 
 
-def test_where_two_write_the_second_begins_while_the_first_is_at_work_but_only_with_enough(apart: bool) -> None:
+def test_where_two_write_the_second_begins_while_the_first_is_at_work_but_only_with_enough(
+    apart: bool,
+) -> None:
     scene = Scene(store=ForTwo(), apart=apart)
     scene.occupy()
     scene.submit(*["few"] * (ENOUGH - 1))
@@ -65,7 +67,9 @@ def test_two_windows_answer_what_waits_and_close(apart: bool) -> None:
     assert not any(each.is_alive() for each in scene.windows._windows)
 
 
-def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits(apart: bool) -> None:
+def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits(
+    apart: bool,
+) -> None:
     scene = Scene(room=500, apart=apart)
     scene.submit(*["long"] * 600)
     wait_until(lambda: scene.bank.asked, "the bank to be asked")

@@ -52,7 +52,9 @@ def unheard() -> None:
     raise AssertionError("the server is there")
 
 
-def test_who_reads_a_wish_that_comes_alone_judges_it(bank: Seen, line: tuple[socket.socket, socket.socket]) -> None:
+def test_who_reads_a_wish_that_comes_alone_judges_it(
+    bank: Seen, line: tuple[socket.socket, socket.socket]
+) -> None:
     server, ours = line
     heard: list[int] = []
 
@@ -66,7 +68,10 @@ def test_who_reads_a_wish_that_comes_alone_judges_it(bank: Seen, line: tuple[soc
 
     def come_alone(number: int) -> None:
         say(server, str(number))
-        wait_until(lambda: kept(bank.store) == number and not judging._at_work, "it to be judged and all to be idle")
+        wait_until(
+            lambda: kept(bank.store) == number and not judging._at_work,
+            "it to be judged and all to be idle",
+        )
 
     for number in range(1, 20):
         come_alone(number)
@@ -75,7 +80,9 @@ def test_who_reads_a_wish_that_comes_alone_judges_it(bank: Seen, line: tuple[soc
     assert bank.threads == heard[:-1]
 
 
-def test_what_comes_while_all_are_at_work_is_judged_before_the_orderly_end(bank: Seen, line: tuple[socket.socket, socket.socket]) -> None:
+def test_what_comes_while_all_are_at_work_is_judged_before_the_orderly_end(
+    bank: Seen, line: tuple[socket.socket, socket.socket]
+) -> None:
     server, ours = line
     judging = Judging(ours, bank, bodies(ours), unheard)
     say(server, "first")
@@ -89,7 +96,9 @@ def test_what_comes_while_all_are_at_work_is_judged_before_the_orderly_end(bank:
     assert bank.asked == [["first"], ["a", "b"]]
 
 
-def test_that_the_server_is_gone_is_noticed_while_all_are_at_work(bank: Seen, line: tuple[socket.socket, socket.socket]) -> None:
+def test_that_the_server_is_gone_is_noticed_while_all_are_at_work(
+    bank: Seen, line: tuple[socket.socket, socket.socket]
+) -> None:
     server, ours = line
     gone = threading.Event()
     judging = Judging(ours, bank, bodies(ours), gone.set)

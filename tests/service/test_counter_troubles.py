@@ -25,7 +25,9 @@ def same(came: object, error: Exception) -> bool:
     return type(came) is type(error) and str(came) == str(error)
 
 
-def test_one_bad_submission_does_not_spoil_the_others_and_all_that_is_judged_is_watched(scene: Scene) -> None:
+def test_one_bad_submission_does_not_spoil_the_others_and_all_that_is_judged_is_watched(
+    scene: Scene,
+) -> None:
     scene.occupy()
     scene.submit("a", "b")
     scene.submit(POISON)
@@ -45,12 +47,17 @@ def test_where_nobody_answers_nobody_is_asked_for_again(scene: Scene, others: in
         scene.submit(str(each))
     scene.finish()
     assert len(scene.bank.asked) == 2
-    assert {name for name, came in scene.told.items() if same(came, scene.bank.failure)} == {POISON, *map(str, range(others))}
+    assert {name for name, came in scene.told.items() if same(came, scene.bank.failure)} == {
+        POISON,
+        *map(str, range(others)),
+    }
 
 
 def test_where_somebody_stops_answering_the_rest_is_told_so(scene: Scene) -> None:
     def lose() -> None:
-        scene.bank.failure = Unreachable("nobody is there") if len(scene.bank.asked) > 2 else scene.bank.failure
+        scene.bank.failure = (
+            Unreachable("nobody is there") if len(scene.bank.asked) > 2 else scene.bank.failure
+        )
 
     scene.bank.before_failing = lose
     scene.occupy()
@@ -90,7 +97,9 @@ def test_what_waited_too_long_is_told_so_and_not_carried_out(scene: Scene) -> No
     assert kept(scene.bank.store) == 2
 
 
-def test_receivers_and_watchers_that_break_keep_nobody_from_their_answers(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+def test_receivers_and_watchers_that_break_keep_nobody_from_their_answers(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
     def gone(_: Any) -> None:
         raise RuntimeError("the event loop is closed")
 
@@ -104,7 +113,9 @@ def test_receivers_and_watchers_that_break_keep_nobody_from_their_answers(scene:
     assert "the counter's watcher failed" in caplog.text
 
 
-def test_a_foreign_lock_keeps_everybody_for_one_patience_and_nothing_is_carried_out_later(tmp_path: Path, apart: bool) -> None:
+def test_a_foreign_lock_keeps_everybody_for_one_patience_and_nothing_is_carried_out_later(
+    tmp_path: Path, apart: bool
+) -> None:
     """Somebody's tool holds the file. Each of fifty submissions would wait for it in turn, twenty times."""
     path = tmp_path / "books.sqlite"
     migrate(f"sqlite:///{path}")

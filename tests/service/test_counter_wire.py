@@ -37,9 +37,25 @@ from tests.bank.wishes import arriving, of_anything
 from tests.faults.sample import wishes
 
 outcomes = st.lists(
-    st.builds(Done, entry=st.integers(1, 99), amount=st.integers(-9, 2**53), written_off=st.integers(0, 9), again=st.booleans())
-    | st.builds(Refusal, reason=st.sampled_from(Reason), available=st.integers(-(2**53), 9), about=st.none() | st.text(max_size=3))
-    | st.just(Refusal(reason=Reason.RUN_RESOLVED, resolution=Resolution(state=RunState.CHARGED, outcome="COMPLETED"))),
+    st.builds(
+        Done,
+        entry=st.integers(1, 99),
+        amount=st.integers(-9, 2**53),
+        written_off=st.integers(0, 9),
+        again=st.booleans(),
+    )
+    | st.builds(
+        Refusal,
+        reason=st.sampled_from(Reason),
+        available=st.integers(-(2**53), 9),
+        about=st.none() | st.text(max_size=3),
+    )
+    | st.just(
+        Refusal(
+            reason=Reason.RUN_RESOLVED,
+            resolution=Resolution(state=RunState.CHARGED, outcome="COMPLETED"),
+        )
+    ),
     max_size=6,
 )
 

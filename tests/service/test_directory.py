@@ -75,7 +75,9 @@ def test_a_known_account_is_read_again_only_when_it_is_stale() -> None:
 def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
     """As after a reset by hand, or when a virtual machine was stopped: what the bank's clock says has no part in it."""
     store, ticks, wall = Watched(), Ticks(), StoppedClock(10_000)
-    house = services(store, clock=wall, staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32, ticks=ticks)
+    house = services(
+        store, clock=wall, staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32, ticks=ticks
+    )
     try:
         assert house.directory.by_account("physics") is None
         granted(store, project("physics", 100))

@@ -10,7 +10,13 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, IssueToken, Open, Request
 from fairbank.service.bank import Bank
 from fairbank.service.doctor import examine
-from fairbank.service.settings import ClusterSettings, PartitionSettings, ServerSettings, Settings, StoreSettings
+from fairbank.service.settings import (
+    ClusterSettings,
+    PartitionSettings,
+    ServerSettings,
+    Settings,
+    StoreSettings,
+)
 from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
 from fairbank.values.time import Instant, StoppedClock
@@ -25,9 +31,15 @@ def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
         server=ServerSettings(socket=f"{tmp_path}/fairbank.sock"),
         secret_file=f"{tmp_path}/secret",
         policy=Policy(enforce=False),
-        clusters={"darwin": ClusterSettings(partitions={"standard": PartitionSettings("cpu")}, agents=frozenset({7}))},
+        clusters={
+            "darwin": ClusterSettings(
+                partitions={"standard": PartitionSettings("cpu")}, agents=frozenset({7})
+            )
+        },
     )
-    checks = [each for each in examine(settings, StoppedClock(Instant(1_000))) if "disk" not in each.what]
+    checks = [
+        each for each in examine(settings, StoppedClock(Instant(1_000))) if "disk" not in each.what
+    ]
     assert all(each.ok for each in checks), checks
     assert any("only observes" in each.what for each in checks)
 
@@ -40,18 +52,32 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         store=StoreSettings(url=url),
         server=ServerSettings(socket=f"{tmp_path}/fairbank.sock"),
         secret_file=f"{tmp_path}/secret",
-        clusters={"darwin": ClusterSettings(partitions={"standard": PartitionSettings("cpu")}, agents=frozenset({7}))},
+        clusters={
+            "darwin": ClusterSettings(
+                partitions={"standard": PartitionSettings("cpu")}, agents=frozenset({7})
+            )
+        },
     )
     period: dict[str, Any] = {"category": "research", "start": Instant(0), "end": Instant(10**6)}
     token: dict[str, Any] = {"uid": 0, "label": "x", "expires": Instant(10**6)}
     wishes: list[Request] = [
         CreateProject(gname="chem", gid=1, account="chem"),
-        *(Open(project=1, resource=each, deposit=SuMinutes(60), **period) for each in ("cpu", "cpuu")),
-        *(IssueToken(digest=each.encode(), scopes=(f"agent:{each}",), **token) for each in ("darwin", "darvin")),
+        *(
+            Open(project=1, resource=each, deposit=SuMinutes(60), **period)
+            for each in ("cpu", "cpuu")
+        ),
+        *(
+            IssueToken(digest=each.encode(), scopes=(f"agent:{each}",), **token)
+            for each in ("darwin", "darvin")
+        ),
     ]
     with closing(open_store(url)) as store:
         Bank(store, settings.policy).ask([Asked(each, Instant(10), 0) for each in wishes])
-    said = [each for each in examine(settings, StoppedClock(Instant(1_000))) if "so far" in each.what or "no cluster of" in each.what]
+    said = [
+        each
+        for each in examine(settings, StoppedClock(Instant(1_000)))
+        if "so far" in each.what or "no cluster of" in each.what
+    ]
     assert all(each.ok for each in said)
     (credit, agent) = (each.what for each in said)
     assert credit.startswith("allocation 2 is of cpuu")

@@ -28,7 +28,14 @@ CHANGING = {"projects", "allocations", "runs", "undoing", "shares", "tokens"}
 
 @pytest.fixture
 def bank() -> Iterator[Services]:
-    made = services(MemoryStore(), clock=StoppedClock(1_795_000_000), staff=STAFF, clusters={}, policy=Policy(), key=b"key")
+    made = services(
+        MemoryStore(),
+        clock=StoppedClock(1_795_000_000),
+        staff=STAFF,
+        clusters={},
+        policy=Policy(),
+        key=b"key",
+    )
     yield made
     made.close()
 
@@ -38,7 +45,9 @@ def asker() -> Asker:
     return asker_of(SUPERUSER, STAFF, {})
 
 
-def test_one_asker_is_foretold_by_the_one_and_served_by_the_other(bank: Services, asker: Asker) -> None:
+def test_one_asker_is_foretold_by_the_one_and_served_by_the_other(
+    bank: Services, asker: Asker
+) -> None:
     with pytest.raises(Foretold) as told:
         bank.foretelling().projects.create(asker, CHEM)
     assert [each.entry.kind for each in told.value.entries] == [Kind.PROJECT]
@@ -57,5 +66,7 @@ def test_what_would_be_refused_is_refused_with_the_same_words(bank: Services, as
 
 def test_all_that_changes_the_books_is_there_twice_and_nothing_else(bank: Services) -> None:
     dry = bank.foretelling()
-    assert {each for each in vars(bank) if getattr(bank, each) is not getattr(dry, each)} == CHANGING | {"dry"}
+    assert {
+        each for each in vars(bank) if getattr(bank, each) is not getattr(dry, each)
+    } == CHANGING | {"dry"}
     assert dry.foretelling() is dry

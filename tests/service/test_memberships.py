@@ -44,10 +44,22 @@ def test_the_groups_are_asked_for_while_no_snapshot_is_open() -> None:
 
 
 def test_who_is_taken_out_of_a_group_is_soon_no_member_also_when_the_clock_was_set_back() -> None:
-    store, wall, ticks, groups = MemoryStore(), StoppedClock(10_000), Ticks(), {ALICE: frozenset({100})}
+    store, wall, ticks, groups = (
+        MemoryStore(),
+        StoppedClock(10_000),
+        Ticks(),
+        {ALICE: frozenset({100})},
+    )
     granted(store, project("physics", 100))
     house = services(
-        store, clock=wall, staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32, groups_of=lambda uid: groups[uid], ticks=ticks
+        store,
+        clock=wall,
+        staff=Staff(),
+        clusters={},
+        policy=Policy(),
+        key=b"k" * 32,
+        groups_of=lambda uid: groups[uid],
+        ticks=ticks,
     )
     try:
         assert house.memberships.roles(ALICE) == {1: Role.MEMBER}

@@ -12,7 +12,13 @@ from tests.service.reporting import END, NOW, Centre
 
 
 def opened(centre: Centre, project: int, resource: str, start: int, end: int) -> int:
-    wish = Open(project=project, resource=resource, category="startup", start=Instant(start), end=Instant(end))
+    wish = Open(
+        project=project,
+        resource=resource,
+        category="startup",
+        start=Instant(start),
+        end=Instant(end),
+    )
     return centre.ask(wish)[0].allocation or 0
 
 
@@ -33,4 +39,9 @@ def test_each_job_has_the_one_of_its_line_and_resource_on_whichever_page_it_is(
     )
     monkeypatch.setattr(room, "PAGE_MAX", rows)
     found = missed(centre.house.store, {before, over, on_gpu, bio, none})
-    assert {job: each.id for job, each in found.items()} == {before: 1, over: late, on_gpu: gpu, bio: 3}
+    assert {job: each.id for job, each in found.items()} == {
+        before: 1,
+        over: late,
+        on_gpu: gpu,
+        bio: 3,
+    }

@@ -20,7 +20,9 @@ def of_groups() -> Iterator[Centre]:
 
 
 def test_the_two_richest_of_ones_other_projects_are_named(centre: Centre) -> None:
-    for number, (name, credit) in enumerate({"chem": 500, "bio": 100, "geo": 300, "astro": 200, "poor": 9}.items(), start=1):
+    for number, (name, credit) in enumerate(
+        {"chem": 500, "bio": 100, "geo": 300, "astro": 200, "poor": 9}.items(), start=1
+    ):
         centre.project(name, number, credit=credit)
         centre.ask(SetMember(project=number, uid=ALICE, role=Role.MEMBER))
     assert centre.others(10) == [Alternative("geo", 300), Alternative("astro", 200)]
@@ -30,7 +32,10 @@ def test_the_two_richest_of_ones_other_projects_are_named(centre: Centre) -> Non
 def test_a_project_whose_cap_a_user_has_reached_is_not_named(centre: Centre) -> None:
     centre.project("chem", 1)
     centre.project("bio", 2, credit=100)
-    centre.ask(SetMember(project=2, uid=ALICE, role=Role.MEMBER), SetCap(allocation=2, uid=ALICE, cap=SuMinutes(40)))
+    centre.ask(
+        SetMember(project=2, uid=ALICE, role=Role.MEMBER),
+        SetCap(allocation=2, uid=ALICE, cap=SuMinutes(40)),
+    )
     assert centre.others(40) == [Alternative("bio", 40)]
     assert centre.others(41) == []
 
@@ -43,7 +48,9 @@ def test_a_project_that_draws_on_its_parents_credit_is_named(centre: Centre) -> 
     assert centre.others(10) == [Alternative("group", 100)]
 
 
-def test_a_project_one_belongs_to_only_by_a_unix_group_is_named_where_groups_count(centre: Centre, of_groups: Centre) -> None:
+def test_a_project_one_belongs_to_only_by_a_unix_group_is_named_where_groups_count(
+    centre: Centre, of_groups: Centre
+) -> None:
     for each in (centre, of_groups):
         for number, name in enumerate(("chem", "bio", "geo"), start=1):
             each.project(name, number, credit=100)

@@ -36,12 +36,16 @@ class Centre:
         self.projects = Projects(self.store, self.counter, Directory(self.store), clock)
         roles = {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}
         self.counter.ask([by_staff(CreateProject(gname="chem", gid=1, account="chem"))])
-        self.counter.ask([by_staff(SetMember(project=1, uid=uid, role=role)) for uid, role in roles.items()])
+        self.counter.ask(
+            [by_staff(SetMember(project=1, uid=uid, role=role)) for uid, role in roles.items()]
+        )
 
     def asker(self, uid: int) -> Asker:
         """Somebody as they are now."""
         with self.store.reading() as reader:
-            return asker_of(uid, STAFF, {each.project: each.role for each in reader.memberships(uid)})
+            return asker_of(
+                uid, STAFF, {each.project: each.role for each in reader.memberships(uid)}
+            )
 
     def roles(self) -> dict[int, Role]:
         with self.store.reading() as reader:
@@ -75,15 +79,23 @@ def refused(outcome: Outcome) -> Reason:
 
 
 @pytest.mark.parametrize("role", [Role.COORDINATOR, Role.MEMBER, None])
-def test_a_coordinator_does_not_change_a_member_who_became_the_pi_meanwhile(centre: Centre, role: Role | None) -> None:
+def test_a_coordinator_does_not_change_a_member_who_became_the_pi_meanwhile(
+    centre: Centre, role: Role | None
+) -> None:
     promotion = SetMember(project=1, uid=MEMBER, role=Role.PI)
-    assert refused(centre.meanwhile(promotion, centre.asker(COORDINATOR), MEMBER, role)) is Reason.ROLE_ABOVE
+    assert (
+        refused(centre.meanwhile(promotion, centre.asker(COORDINATOR), MEMBER, role))
+        is Reason.ROLE_ABOVE
+    )
     assert centre.roles()[MEMBER] is Role.PI
 
 
 def test_who_lost_their_own_role_meanwhile_gives_none(centre: Centre) -> None:
     demotion = SetMember(project=1, uid=COORDINATOR, role=None)
-    assert refused(centre.meanwhile(demotion, centre.asker(COORDINATOR), 1004, Role.MEMBER)) is Reason.ROLE_ABOVE
+    assert (
+        refused(centre.meanwhile(demotion, centre.asker(COORDINATOR), 1004, Role.MEMBER))
+        is Reason.ROLE_ABOVE
+    )
     assert centre.roles() == {PI: Role.PI, MEMBER: Role.MEMBER}
 
 

@@ -15,14 +15,18 @@ from fairbank.values.trouble import Malformed
 
 def quotes(*clusters: str) -> Quotes:
     store, clock = MemoryStore(), StoppedClock(Instant(0))
-    return Quotes(store, Directory(store), {name: Cluster(name, {}) for name in clusters}, Policy(), clock)
+    return Quotes(
+        store, Directory(store), {name: Cluster(name, {}) for name in clusters}, Policy(), clock
+    )
 
 
 def test_the_only_cluster_is_meant() -> None:
     assert quotes("darwin").only_cluster() == "darwin"
 
 
-@pytest.mark.parametrize(("clusters", "known"), [((), "none"), (("darwin", "caviness"), "caviness, darwin")])
+@pytest.mark.parametrize(
+    ("clusters", "known"), [((), "none"), (("darwin", "caviness"), "caviness, darwin")]
+)
 def test_of_none_or_several_none_is_meant(clusters: tuple[str, ...], known: str) -> None:
     with pytest.raises(Malformed) as no:
         quotes(*clusters).only_cluster()

@@ -35,7 +35,11 @@ ONE_JOB = """\
 
 def replayed(path: Path, overrun: Overrun) -> Replayed:
     path.write_text(ONE_JOB)
-    return replay(Bank(MemoryStore(), Policy(overrun=overrun)), partial(open_trace, path), Plan(cluster="trace"))
+    return replay(
+        Bank(MemoryStore(), Policy(overrun=overrun)),
+        partial(open_trace, path),
+        Plan(cluster="trace"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,10 +49,15 @@ def replayed(path: Path, overrun: Overrun) -> Replayed:
         (Overrun.RECORD, -6, 0, "no allocation is overdrawn by more than its recorded overruns"),
     ],
 )
-def test_every_invariant_of_the_policy_holds(tmp_path: Path, overrun: Overrun, available: int, off: int, said: str) -> None:
+def test_every_invariant_of_the_policy_holds(
+    tmp_path: Path, overrun: Overrun, available: int, off: int, said: str
+) -> None:
     done = replayed(tmp_path / "one.swf", overrun)
     assert ([each.available for each in done.balances], done.written_off) == ([available], off)
-    assert (done.checks[0].what, done.checks[0].figures) == (said, f"the least available is {available} SU-minutes")
+    assert (done.checks[0].what, done.checks[0].figures) == (
+        said,
+        f"the least available is {available} SU-minutes",
+    )
     assert [each.what for each in done.checks if not each.held] == []
 
 
@@ -63,16 +72,30 @@ def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
     finally:
         os.close(both)
     assert told.value.message == f"{pipe} is a pipe, and a replay reads its trace twice"
-    assert (told.value.field, told.value.remedy) == ("FILE", "write it to a file first, and name that")
+    assert (told.value.field, told.value.remedy) == (
+        "FILE",
+        "write it to a file first, and name that",
+    )
 
 
 @pytest.mark.parametrize("minutes", [60, 59], ids=["the same", "with other figures"])
 @pytest.mark.parametrize("between", [0, 600], ids=["next to it", "in another batch"])
 @pytest.mark.parametrize("limit", [1_800, 720_000], ids=["paid", "refused"])
-def test_a_job_that_stands_twice_is_told_with_both_lines(tmp_path: Path, minutes: int, between: int, limit: int) -> None:
+def test_a_job_that_stands_twice_is_told_with_both_lines(
+    tmp_path: Path, minutes: int, between: int, limit: int
+) -> None:
     trace, job = tmp_path / "twice.swf", f"1 0 {{}} {{}} 1 -1 -1 1 {limit} -1 1 12 7 1 1 1 -1 -1\n"
     others = [f"{number} {job[2:].format(0, 60)}" for number in range(2, 2 + between)]
-    trace.write_text("".join(["; UnixStartTime: 843466800\n", job.format(0, 3600), *others, job.format(0, minutes * 60)]))
+    trace.write_text(
+        "".join(
+            [
+                "; UnixStartTime: 843466800\n",
+                job.format(0, 3600),
+                *others,
+                job.format(0, minutes * 60),
+            ]
+        )
+    )
     with pytest.raises(Malformed) as told:
         replay(Bank(MemoryStore(), Policy()), partial(open_trace, trace), Plan(cluster="trace"))
     assert told.value.message == f"line {3 + between}: job 1 stands in line 2 already"
@@ -90,7 +113,10 @@ def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     """Bytes that are still in use when the last job is over."""
     folder.mkdir()
     trace, url, kept = folder / "long.swf", f"sqlite:///{folder / 'bank.sqlite'}", 0
-    lines = (f"{number} {10 * number} 0 5 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" for number in range(1, jobs + 1))
+    lines = (
+        f"{number} {10 * number} 0 5 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n"
+        for number in range(1, jobs + 1)
+    )
     trace.write_text("".join(["; UnixStartTime: 843466800\n", *lines]))
 
     def measure(what: str, done: int, of: int) -> None:
@@ -103,7 +129,12 @@ def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     store = open_store(url)
     tracemalloc.start()
     try:
-        replay(Bank(store, Policy()), partial(open_trace, trace), Plan(cluster="trace", percent=percent), measure)
+        replay(
+            Bank(store, Policy()),
+            partial(open_trace, trace),
+            Plan(cluster="trace", percent=percent),
+            measure,
+        )
     finally:
         tracemalloc.stop()
         store.close()
@@ -111,14 +142,23 @@ def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
 
 
 def test_more_jobs_of_one_second_than_there_is_room_for_are_refused() -> None:
-    jobs = read(BytesIO(b"".join(b"%d 5 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % number for number in range(1, 5)))).jobs
+    jobs = read(
+        BytesIO(
+            b"".join(
+                b"%d 5 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % number for number in range(1, 5)
+            )
+        )
+    ).jobs
     with pytest.raises(Malformed) as told:
         list(distinct(jobs, most=3))
     assert told.value.message == "line 4: more than 3 jobs are submitted in one second"
 
 
 def test_more_jobs_at_one_time_than_there_is_room_for_are_refused() -> None:
-    lines = b"".join(b"%d %d 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % (number, number) for number in range(1, 5))
+    lines = b"".join(
+        b"%d %d 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % (number, number)
+        for number in range(1, 5)
+    )
     assert len(list(moments(Header(), read(BytesIO(lines)).jobs, most=4))) == 8
     apart = lines.replace(b" 0 60 ", b" 0 0 ")
     assert len(list(moments(Header(), read(BytesIO(apart)).jobs, most=2))) == 8
@@ -131,11 +171,16 @@ def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
     """By its name, where the header has one; a sentence is none."""
     trace, store = tmp_path / "queues.swf", MemoryStore()
     lines = ["; UnixStartTime: 843466800", "; Queue: 1 short", "; Queue: 2 for long jobs"]
-    lines += [f"{number} {number} 0 60 1 -1 -1 1 60 -1 1 12 7 1 {queue} 1 -1 -1" for number, queue in enumerate((1, 2, 0, -1), 1)]
+    lines += [
+        f"{number} {number} 0 60 1 -1 -1 1 60 -1 1 12 7 1 {queue} 1 -1 -1"
+        for number, queue in enumerate((1, 2, 0, -1), 1)
+    ]
     trace.write_text("\n".join([*lines, ""]))
     replay(Bank(store, Policy()), partial(open_trace, trace), Plan(cluster="trace", percent=100))
     with store.reading() as reader:
-        groups = [(each.group, each.runs) for each in reader.usage(UsageQuery(), UsageBy.QOS, GroupPage())]
+        groups = [
+            (each.group, each.runs) for each in reader.usage(UsageQuery(), UsageBy.QOS, GroupPage())
+        ]
     assert groups == [("-", 1), ("queue0", 1), ("queue2", 1), ("short", 1)]
 
 

@@ -18,7 +18,11 @@ READS = frozenset({"read"})
         (Asker(actor=7, uid=7), Do.AUDIT, "ask an admin or superuser"),
         (Asker(actor=7, uid=7, scopes=READS), Do.AUDIT, "ask an admin or superuser"),
         (Asker(actor=7, uid=7, roles={1: Role.MEMBER}), Do.TRANSFER, "ask a pi or superuser"),
-        (Asker(actor=7, uid=7, roles={1: Role.PI}, scopes=READS), Do.TRANSFER, "ask a pi or superuser; a token needs the scope 'write'"),
+        (
+            Asker(actor=7, uid=7, roles={1: Role.PI}, scopes=READS),
+            Do.TRANSFER,
+            "ask a pi or superuser; a token needs the scope 'write'",
+        ),
         (Asker(actor=7, uid=7, admin=True), Do.DEPOSIT, "ask a superuser"),
     ],
 )

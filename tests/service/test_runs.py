@@ -19,21 +19,34 @@ from tests.service.reporting import ALICE, Centre, changed, ended, started
 
 
 @pytest.mark.parametrize("report", [started("chem"), changed("chem", 3_600)])
-def test_a_start_and_a_change_have_a_limit_whoever_told_the_price(centre: Centre, report: Report) -> None:
+def test_a_start_and_a_change_have_a_limit_whoever_told_the_price(
+    centre: Centre, report: Report
+) -> None:
     """Without one a hold would lapse while its job runs."""
     for amount in (None, SuMinutes(60)):
         with pytest.raises(Malformed) as bad:
             centre.hear(msgspec.structs.replace(report, limit_seconds=0, amount=amount))
-        assert (bad.value.field, bad.value.remedy) == ("time_limit", "send the limit in seconds, at least 1")
+        assert (bad.value.field, bad.value.remedy) == (
+            "time_limit",
+            "send the limit in seconds, at least 1",
+        )
 
 
 # --- accounts that nobody knows ---
 
 
-def test_the_end_of_a_job_of_an_unknown_account_is_kept_under_its_name_and_counts_once_the_project_is_entered(centre: Centre) -> None:
+def test_the_end_of_a_job_of_an_unknown_account_is_kept_under_its_name_and_counts_once_the_project_is_entered(
+    centre: Centre,
+) -> None:
     no = centre.hear(ended("chem"))
     assert isinstance(no, Refusal)
-    assert (no.reason, no.account, no.project, no.asked, no.owner) == (Reason.UNKNOWN_PROJECT, "chem", None, 10, ALICE)
+    assert (no.reason, no.account, no.project, no.asked, no.owner) == (
+        Reason.UNKNOWN_PROJECT,
+        "chem",
+        None,
+        10,
+        ALICE,
+    )
     assert centre.kept(no.entry) == no
     centre.project("chem", 1, credit=100)
     centre.ticks.at += 1  # an unknown account is looked up once a second
@@ -45,26 +58,53 @@ def test_the_end_of_a_job_of_an_unknown_account_is_kept_under_its_name_and_count
 def test_a_job_of_an_unknown_account_does_not_start(centre: Centre) -> None:
     no = centre.hear(started("chem"))
     assert isinstance(no, Refusal)
-    assert (no.reason, no.account, no.project, no.asked, no.owner, no.observed) == (Reason.UNKNOWN_PROJECT, "chem", None, 60, ALICE, False)
+    assert (no.reason, no.account, no.project, no.asked, no.owner, no.observed) == (
+        Reason.UNKNOWN_PROJECT,
+        "chem",
+        None,
+        60,
+        ALICE,
+        False,
+    )
     assert centre.kept(no.entry) == no
 
 
-def test_a_changed_limit_of_a_job_that_runs_without_a_hold_is_noted_and_stops_nothing(observing: Centre, centre: Centre) -> None:
+def test_a_changed_limit_of_a_job_that_runs_without_a_hold_is_noted_and_stops_nothing(
+    observing: Centre, centre: Centre
+) -> None:
     observing.ask(CreateProject(gname="bio", gid=20, account="bio"))
     observing.hear(started("bio"))
     longer = changed("bio", 7_200)
     noted = observing.refused_but_let_through(longer)
-    assert (noted.reason, noted.project, noted.asked, noted.owner) == (Reason.NO_HOLD, 1, 120, ALICE)
+    assert (noted.reason, noted.project, noted.asked, noted.owner) == (
+        Reason.NO_HOLD,
+        1,
+        120,
+        ALICE,
+    )
     no = centre.hear(longer)
     assert isinstance(no, Refusal)
     assert (no.reason, no.account, centre.kept(no.entry)) == (Reason.NO_HOLD, "bio", no)
 
 
-def test_an_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(observing: Centre) -> None:
+def test_an_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(
+    observing: Centre,
+) -> None:
     observing.ask(CreateProject(gname="bio", gid=20, account="bio"))
-    unknown, homeless = (observing.refused_but_let_through(started(account)) for account in ("chem", "bio"))
-    assert (unknown.reason, unknown.account, unknown.observed) == (Reason.UNKNOWN_PROJECT, "chem", True)
-    assert (homeless.reason, homeless.project, homeless.asked, homeless.observed) == (Reason.NO_ALLOCATION, 1, 60, True)
+    unknown, homeless = (
+        observing.refused_but_let_through(started(account)) for account in ("chem", "bio")
+    )
+    assert (unknown.reason, unknown.account, unknown.observed) == (
+        Reason.UNKNOWN_PROJECT,
+        "chem",
+        True,
+    )
+    assert (homeless.reason, homeless.project, homeless.asked, homeless.observed) == (
+        Reason.NO_ALLOCATION,
+        1,
+        60,
+        True,
+    )
 
 
 # --- what is told of the price ---
@@ -77,12 +117,16 @@ def test_an_amount_is_the_price_also_of_a_run_that_took_no_time(centre: Centre) 
     assert isinstance(yes, Done)
     assert (yes.amount, yes.available) == (40, 60)
     for number, free in ((2, {"amount": 40, "outcome": "NODE_FAIL"}), (3, {"elapsed_seconds": 0})):
-        other = centre.hear(msgspec.structs.replace(ended("chem"), run=Run("darwin", number, 900), key=None, **free))
+        other = centre.hear(
+            msgspec.structs.replace(ended("chem"), run=Run("darwin", number, 900), key=None, **free)
+        )
         assert isinstance(other, Done)
         assert (other.amount, other.available) == (0, 60)
 
 
-def test_no_shorter_time_limit_is_advised_where_it_would_not_change_the_price(centre: Centre) -> None:
+def test_no_shorter_time_limit_is_advised_where_it_would_not_change_the_price(
+    centre: Centre,
+) -> None:
     centre.project("chem", 1, credit=30)
     priced = centre.hear(started("chem"))
     told = centre.hear(msgspec.structs.replace(started("chem"), amount=60))
@@ -98,7 +142,9 @@ def test_no_shorter_time_limit_is_advised_where_it_would_not_change_the_price(ce
 COUNTED = {"billing": None, "counts": {"cpu": Fraction(1)}, "partition": "old"}
 
 
-def test_a_run_in_a_partition_that_was_renamed_is_kept_as_refused_and_counts_once_it_is_known_again(centre: Centre) -> None:
+def test_a_run_in_a_partition_that_was_renamed_is_kept_as_refused_and_counts_once_it_is_known_again(
+    centre: Centre,
+) -> None:
     centre.project("chem", 1, credit=100)
     held = centre.hear(msgspec.structs.replace(started("chem"), partition="old"))
     assert isinstance(held, Done)
@@ -106,7 +152,12 @@ def test_a_run_in_a_partition_that_was_renamed_is_kept_as_refused_and_counts_onc
     centre.clusters["darwin"] = Cluster("darwin", {"new": Partition("new", "cpu")})
     no = centre.hear(report)
     assert isinstance(no, Refusal)
-    assert (no.reason, no.about, no.allocation, no.owner) == (Reason.UNPRICED, "cluster darwin has no partition 'old'", 1, ALICE)
+    assert (no.reason, no.about, no.allocation, no.owner) == (
+        Reason.UNPRICED,
+        "cluster darwin has no partition 'old'",
+        1,
+        ALICE,
+    )
     assert centre.kept(no.entry) == no
     assert "settings" in remedies(no)[0]
     centre.clusters["darwin"] = Cluster("darwin", {"old": Partition("old", "cpu")})

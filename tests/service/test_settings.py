@@ -33,7 +33,9 @@ def test_a_name_that_is_not_utf8_is_told() -> None:
 
 
 def test_a_rule_out_of_range_is_told_with_its_place(file: Path) -> None:
-    file.write_text(example(Path("/srv"), "memory:").replace("[policy]", "[policy]\nhold_grace_seconds = 0"))
+    file.write_text(
+        example(Path("/srv"), "memory:").replace("[policy]", "[policy]\nhold_grace_seconds = 0")
+    )
     with pytest.raises(Malformed) as no:
         read_settings(file)
     assert no.value.field == "policy.hold_grace_seconds"
@@ -48,22 +50,42 @@ def test_only_states_in_which_jobs_end_cost_nothing(file: Path) -> None:
     assert (no.value.field or "").startswith("policy.free_states[")
     assert "'NODEFAIL'" in no.value.message
     assert (no.value.remedy or "").startswith("one of: BOOT_FAIL, CANCELLED, COMPLETED, ")
-    file.write_text(example(Path("/srv"), "memory:").replace("[policy]", asked.replace("NODEFAIL", "DEADLINE")))
+    file.write_text(
+        example(Path("/srv"), "memory:").replace("[policy]", asked.replace("NODEFAIL", "DEADLINE"))
+    )
     assert read_settings(file).policy.free_states == {"NODE_FAIL", "DEADLINE"}
 
 
 @pytest.mark.parametrize(
     ("lines", "field", "remedy"),
     [
-        ('[clusters.other.partitions.gpu]\nweights = "CPU=1"', "clusters.other.partitions.gpu.resource", "add it"),
-        ("[clusters.other.partitions.gpu]\nresource = 5", "clusters.other.partitions.gpu.resource", "lists all settings"),
-        ('[clusters.other]\nadding = "max"', "clusters.other.adding", "one of: sum, max_tres, max_tres_gres"),
-        ("[clusters.other]\nagent = [5]", "clusters.other.agent", "there are: partitions, qos_factors, adding, agents"),
+        (
+            '[clusters.other.partitions.gpu]\nweights = "CPU=1"',
+            "clusters.other.partitions.gpu.resource",
+            "add it",
+        ),
+        (
+            "[clusters.other.partitions.gpu]\nresource = 5",
+            "clusters.other.partitions.gpu.resource",
+            "lists all settings",
+        ),
+        (
+            '[clusters.other]\nadding = "max"',
+            "clusters.other.adding",
+            "one of: sum, max_tres, max_tres_gres",
+        ),
+        (
+            "[clusters.other]\nagent = [5]",
+            "clusters.other.agent",
+            "there are: partitions, qos_factors, adding, agents",
+        ),
         ("[clusters.other]\nagents = [-5]", "clusters.other.agents[0]", "lists all settings"),
         ("[clusters]\nother = 5", "clusters.other", "lists all settings"),
     ],
 )
-def test_of_several_clusters_the_one_that_is_wrong_is_named(file: Path, lines: str, field: str, remedy: str) -> None:
+def test_of_several_clusters_the_one_that_is_wrong_is_named(
+    file: Path, lines: str, field: str, remedy: str
+) -> None:
     written = example(Path("/srv"), "memory:")
     if lines.startswith("[clusters]"):
         written = written.partition("[clusters")[0]

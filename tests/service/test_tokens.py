@@ -58,7 +58,9 @@ def test_only_the_secret_and_the_key_together_give_the_digest() -> None:
     assert kept == digest(secret, key)
     assert kept not in (digest(new_secret(), key), digest(secret, os.urandom(32)))
     assert secret.encode() not in kept
-    assert kept != hashlib.blake2b(secret.encode(), digest_size=32).digest(), "without the key nobody can try secrets"
+    assert kept != hashlib.blake2b(secret.encode(), digest_size=32).digest(), (
+        "without the key nobody can try secrets"
+    )
 
 
 def test_a_token_is_found_by_its_secret_until_it_expires(office: Office) -> None:
@@ -81,13 +83,17 @@ def test_a_token_made_by_a_token_lives_no_longer(office: Office) -> None:
 
 def by(token: Token) -> Asker:
     """Whoever signed in by this token."""
-    return asker_of(token.uid, STAFF, {}, scopes=frozenset(token.scopes), until=token.expires, token=token.id)
+    return asker_of(
+        token.uid, STAFF, {}, scopes=frozenset(token.scopes), until=token.expires, token=token.id
+    )
 
 
 def test_a_token_ends_when_the_one_that_made_it_is_revoked(office: Office) -> None:
     """Whoever got hold of a token keeps nothing of it, also not what was made by what was made by it."""
     first, _ = office.tokens.create(somebody(), label="lost", scopes=["read", "write"], days=9)
-    second, _ = office.tokens.create(by(first), label="made by it", scopes=["read", "write"], days=9)
+    second, _ = office.tokens.create(
+        by(first), label="made by it", scopes=["read", "write"], days=9
+    )
     third, secret = office.tokens.create(by(second), label="and by that", scopes=["read"], days=9)
     assert (second.parent, third.parent) == (first.id, second.id)
     assert office.tokens.find(secret) == third
@@ -95,7 +101,9 @@ def test_a_token_ends_when_the_one_that_made_it_is_revoked(office: Office) -> No
     office.tokens.revoke(somebody(), first.id)
     with pytest.raises(Unauthenticated, match="the token by which this one was made was revoked"):
         office.tokens.find(secret)
-    assert [each.revoked for each in office.tokens.list(somebody(), None, Page(9))] == [office.clock.at] * 3
+    assert [each.revoked for each in office.tokens.list(somebody(), None, Page(9))] == [
+        office.clock.at
+    ] * 3
 
 
 def test_a_line_of_tokens_has_an_end(office: Office) -> None:
@@ -135,7 +143,20 @@ def test_a_read_only_asker_revokes_nothing(office: Office) -> None:
         office.tokens.revoke(somebody(scopes=frozenset({"read"})), token.id)
 
 
-@pytest.mark.parametrize("scopes", [[], ["admin"], ["Read"], ["agent"], ["agent:"], ["agent:two:words"], ["agent:../x"], ["*"], [""]])
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        [],
+        ["admin"],
+        ["Read"],
+        ["agent"],
+        ["agent:"],
+        ["agent:two:words"],
+        ["agent:../x"],
+        ["*"],
+        [""],
+    ],
+)
 def test_scopes_that_there_are_not(office: Office, scopes: list[str]) -> None:
     with pytest.raises(Malformed) as bad:
         office.tokens.create(somebody(SUPERUSER), label="x", scopes=scopes, days=1)
@@ -148,7 +169,9 @@ def test_scopes_that_there_are_not(office: Office, scopes: list[str]) -> None:
     wanted=st.frozensets(st.sampled_from(["read", "write", "agent:alpha", "agent:beta"])),
     owner=st.sampled_from([SUPERUSER, ADMIN, SOMEBODY]),
 )
-def test_a_token_never_has_more_rights_than_its_maker(uid: int, having: frozenset[str], wanted: frozenset[str], owner: int) -> None:
+def test_a_token_never_has_more_rights_than_its_maker(
+    uid: int, having: frozenset[str], wanted: frozenset[str], owner: int
+) -> None:
     """Only superusers give what they have not: an agent's scope, a token of somebody else."""
     office, maker = Office(), somebody(uid, having)
     try:

@@ -41,7 +41,16 @@ class Books:
     def grant(self, number: int) -> None:
         """A project with an allocation of the same number."""
         self.ask(CreateProject(gname=f"g{number}", gid=number, account=f"g{number}"))
-        self.ask(Open(project=number, resource="cpu", category="startup", start=BEGIN, end=END, deposit=SuMinutes(10_000)))
+        self.ask(
+            Open(
+                project=number,
+                resource="cpu",
+                category="startup",
+                start=BEGIN,
+                end=END,
+                deposit=SuMinutes(10_000),
+            )
+        )
 
     def hold(self, project: int, *jobs: int) -> None:
         self.ask(*(_hold(project, each) for each in jobs))
@@ -59,7 +68,15 @@ class Books:
 
 def _hold(project: int, job: int) -> Hold:
     run = Run("darwin", job, 900)
-    return Hold(run=run, line=(project,), resource="cpu", owner=7, amount=SuMinutes(1), start=BEGIN, until=Instant(1_500 + project))
+    return Hold(
+        run=run,
+        line=(project,),
+        resource="cpu",
+        owner=7,
+        amount=SuMinutes(1),
+        start=BEGIN,
+        until=Instant(1_500 + project),
+    )
 
 
 @pytest.fixture
@@ -77,7 +94,9 @@ def test_everything_overdue_is_given_back_and_ended(books: Books) -> None:
     assert books.upkeep.sweep() == Swept(0, 0)
 
 
-def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(books: Books, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(
+    books: Books, caplog: pytest.LogCaptureFixture
+) -> None:
     for number in (1, 2, 3):
         books.grant(number)
         books.hold(number, 10 * number, 10 * number + 1)
@@ -85,7 +104,9 @@ def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(books: Books, capl
     with caplog.at_level(logging.ERROR):
         assert books.upkeep.sweep() == Swept(4, 2)
     assert [
-        each.message.partition(" is left as it is: the row of allocation 1 cannot be read: 7 is neither true nor false")[0]
+        each.message.partition(
+            " is left as it is: the row of allocation 1 cannot be read: 7 is neither true nor false"
+        )[0]
         for each in caplog.records
     ] == [
         "upkeep: the hold of run darwin/10@900.0",
@@ -95,7 +116,9 @@ def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(books: Books, capl
     assert books.upkeep.sweep() == Swept(0, 0)
 
 
-def test_not_even_where_a_whole_batch_cannot_be_read(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_even_where_a_whole_batch_cannot_be_read(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fairbank.service.upkeep.BATCH_MAX", 2)
     for number in (1, 2):
         books.grant(number)

@@ -78,7 +78,9 @@ def test_what_is_open_already_is_written_on_where_it_is(tmp_path: Path, folder: 
         check_place(Path(folder, str(out.fileno())))
         write(Path(folder, str(out.fileno())), "there, ")
         out.write(b"after")
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"out": "before, there, after"}
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
+        "out": "before, there, after"
+    }
 
 
 def test_a_pipe_without_a_name_is_written_as_it_is() -> None:

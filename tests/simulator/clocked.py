@@ -17,12 +17,22 @@ IN_TURN = Ranking(settings=Settings())
 
 
 def job(
-    number: int, submitted: int, processors: int, limit: int, run: int | None = None, *, user: int = 1, group: int = 1, partition: int = 1
+    number: int,
+    submitted: int,
+    processors: int,
+    limit: int,
+    run: int | None = None,
+    *,
+    user: int = 1,
+    group: int = 1,
+    partition: int = 1,
 ) -> Job:
     return Job(number, submitted, processors, limit, run or limit, partition, number, user, group)
 
 
-def starts(jobs: Sequence[Job], size: int, ranking: Ranking = IN_TURN, parameters: Parameters | None = None) -> list[int]:
+def starts(
+    jobs: Sequence[Job], size: int, ranking: Ranking = IN_TURN, parameters: Parameters | None = None
+) -> list[int]:
     """Of each job the second."""
     clock = Clock(size, Slurm(parameters or Parameters(), ranking, size))
     found = {each.number: at for at, begun in clock.run(jobs) for each in begun}

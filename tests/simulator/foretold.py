@@ -49,7 +49,11 @@ def coverage(trace: Callable[[], Skim], name: str, *, every: int, runs: int) -> 
     first to find out who waits."""
     opened, policy = trace(), policy_named(name)
     size = size_of(opened, None)
-    late = {job.number: job for now, job in _starts(opened, policy.scheduler(size), size) if job.submitted < now}
+    late = {
+        job.number: job
+        for now, job in _starts(opened, policy.scheduler(size), size)
+        if job.submitted < now
+    }
     chosen = [late[number] for number in sorted(late)[every - 1 :: every]]
     watched = Watched(policy.scheduler(size), sorted({job.submitted for job in chosen}))
     follower, counts, told = Follower(), Counter[str](), dict[int, Likely | Untold]()

@@ -14,12 +14,22 @@ from fairbank.simulator.skim import Skimmed
 USERS = {7: "ada", 8: "bob"}
 
 
-def job(number: int, submit: int = 0, run: int = 100, asked: int = 4, limit: int = 200, user: int = 7, group: int = 3) -> Skimmed:
+def job(
+    number: int,
+    submit: int = 0,
+    run: int = 100,
+    asked: int = 4,
+    limit: int = 200,
+    user: int = 7,
+    group: int = 3,
+) -> Skimmed:
     return (number, submit, run, asked, asked, limit, 1, user, group, 1)
 
 
 def through(jobs: list[Skimmed], changes: Changes, met: Met | None = None) -> list[Skimmed]:
-    return list(changed(jobs, changes, lambda number: USERS.get(number, str(number)), str, met or Met()))
+    return list(
+        changed(jobs, changes, lambda number: USERS.get(number, str(number)), str, met or Met())
+    )
 
 
 JOBS = [job(1), job(2, user=8), job(3, group=4), job(4, user=9)]
@@ -42,7 +52,11 @@ def test_whose_jobs_never_come(changes: Changes, left: list[int]) -> None:
 
 def test_it_is_counted_what_changes_were_about() -> None:
     met = Met()
-    through([*JOBS, job(3)], Changes(frozenset({"ada", "eve"}), frozenset({"3"}), {4: Resized(1), 9: Resized(1)}), met)
+    through(
+        [*JOBS, job(3)],
+        Changes(frozenset({"ada", "eve"}), frozenset({"3"}), {4: Resized(1), 9: Resized(1)}),
+        met,
+    )
     assert (met.users, met.groups, met.jobs) == ({"ada": 3}, {"3": 2}, {})
 
 
@@ -66,18 +80,31 @@ def test_a_job_of_another_size_or_limit(wanted: Resized, became: Skimmed) -> Non
 
 @pytest.mark.parametrize(
     ("run", "limit", "percent", "became"),
-    [(100, 200, 75, 150), (100, 200, 10, 100), (100, 200, 300, 600), (300, 200, 50, 200), (100, -1, 50, -1), (-1, 200, 50, 100)],
+    [
+        (100, 200, 75, 150),
+        (100, 200, 10, 100),
+        (100, 200, 300, 600),
+        (300, 200, 50, 200),
+        (100, -1, 50, -1),
+        (-1, 200, 50, 100),
+    ],
 )
-def test_limits_of_all_but_none_shorter_than_the_run(run: int, limit: int, percent: int, became: int) -> None:
+def test_limits_of_all_but_none_shorter_than_the_run(
+    run: int, limit: int, percent: int, became: int
+) -> None:
     (found,) = through([job(1, run=run, limit=limit)], Changes(limits_percent=percent))
     assert found == job(1, run=run, limit=became)
 
 
-lines = st.lists(st.tuples(st.integers(0, 90), st.integers(-1, 10**6), st.integers(-1, 10**6)), max_size=60)
+lines = st.lists(
+    st.tuples(st.integers(0, 90), st.integers(-1, 10**6), st.integers(-1, 10**6)), max_size=60
+)
 
 
 @given(lines, st.text(max_size=8))
-def test_shaken_jobs_are_the_same_jobs_a_little_otherwise(drawn: list[tuple[int, int, int]], seed: str) -> None:
+def test_shaken_jobs_are_the_same_jobs_a_little_otherwise(
+    drawn: list[tuple[int, int, int]], seed: str
+) -> None:
     at, jobs = 0, []
     for number, (gap, run, limit) in enumerate(drawn, start=1):
         at += gap

@@ -10,17 +10,27 @@ from fairbank.simulator.course import STRETCHES, Course, Sums
 from fairbank.simulator.jobs import Job
 
 intervals = st.lists(
-    st.builds(lambda since, length, amount: (since, since + length, amount), st.integers(0, 900), st.integers(0, 900), st.integers(1, 9)),
+    st.builds(
+        lambda since, length, amount: (since, since + length, amount),
+        st.integers(0, 900),
+        st.integers(0, 900),
+        st.integers(1, 9),
+    ),
     max_size=12,
 )
 
 
 @given(st.integers(0, 10**9), intervals)
-def test_sums_are_those_of_counting_each_second(begin: int, found: list[tuple[int, int, int]]) -> None:
+def test_sums_are_those_of_counting_each_second(
+    begin: int, found: list[tuple[int, int, int]]
+) -> None:
     sums = Sums(begin)
     for since, until, amount in found:
         sums.add(begin + since, begin + until, amount)
-    seconds = [sum(amount for since, until, amount in found if since <= second < until) for second in range(2048)]
+    seconds = [
+        sum(amount for since, until, amount in found if since <= second < until)
+        for second in range(2048)
+    ]
     stretches = [sum(seconds[at : at + sums.width]) for at in range(0, 2048, sums.width)]
     while stretches and not stretches[-1]:
         stretches.pop()
@@ -37,7 +47,9 @@ def test_a_day_on_four_processors() -> None:
     course = Course(4)
     course.take((0, [job(0, 0, 3600, 4)]))
     course.take((3600, [job(1, 1800, 3600, 2)]))
-    used, waiting, wanted = (list(course.over_time(each)) for each in (course.used, course.waiting, course.wanted))
+    used, waiting, wanted = (
+        list(course.over_time(each)) for each in (course.used, course.waiting, course.wanted)
+    )
     assert (used[0].mean, used[-1].mean) == (4, 2)
     assert (used[0].since, used[-1].until) == (0, 7200)
     assert sum(each.mean * (each.until - each.since) for each in waiting) == 1800
@@ -55,10 +67,20 @@ def test_the_last_stretch_is_as_long_as_the_simulation() -> None:
 
 def test_waits_by_size() -> None:
     course = Course(8)
-    for number, (wait, processors) in enumerate([(0, 1), (10, 1), (20, 1), (100_000, 3), (7, 4), (50, 5), (50, 8)]):
+    for number, (wait, processors) in enumerate(
+        [(0, 1), (10, 1), (20, 1), (100_000, 3), (7, 4), (50, 5), (50, 8)]
+    ):
         course.take((1000 + wait, [job(number, 1000, 5, processors)]))
     one, four, eight = course.sizes()
-    assert (one.least, one.most, one.jobs, one.mean, one.quarter, one.median, one.three_quarters) == (1, 1, 3, 10, 0, 10, 20)
+    assert (
+        one.least,
+        one.most,
+        one.jobs,
+        one.mean,
+        one.quarter,
+        one.median,
+        one.three_quarters,
+    ) == (1, 1, 3, 10, 0, 10, 20)
     assert (four.least, four.most, four.jobs, four.median) == (3, 4, 2, 7)
     assert four.three_quarters == pytest.approx(100_000, rel=1 / 32)
     assert (eight.least, eight.most, eight.quarter) == (5, 8, 50)

@@ -14,9 +14,15 @@ def test_where_rehearsals_may_not_be_long_enough_it_is_told_so() -> None:
     starts = starts_of(jobs, "easy")
     job = max(jobs, key=lambda each: starts[each.number] - each.submitted)
     there = stopped(jobs, "easy", job.submitted)
-    enough, few = (why(there, job.number, ZERO, Drawing(runs=10, **more)) for more in ({}, {"passes": 4}))
+    enough, few = (
+        why(there, job.number, ZERO, Drawing(runs=10, **more)) for more in ({}, {"passes": 4})
+    )
     assert enough.likely is not None
     assert ZERO + job.submitted < enough.likely.earliest
     assert enough.untold is None
     assert (few.likely, few.untold) == (None, Untold.TOO_FAR)
-    assert (few.expected, few.headline, few.checks) == (enough.expected, enough.headline, enough.checks)
+    assert (few.expected, few.headline, few.checks) == (
+        enough.expected,
+        enough.headline,
+        enough.checks,
+    )

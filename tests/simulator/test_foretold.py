@@ -18,7 +18,9 @@ from fairbank.simulator.workload import month
 from tests.simulator.foretold import Coverage, coverage
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 
-CENTRE = Centre(pools=(Pool("cpu", 64),), projects=4, users=12, jobs=1_500, days=20, node_failures=0)
+CENTRE = Centre(
+    pools=(Pool("cpu", 64),), projects=4, users=12, jobs=1_500, days=20, node_failures=0
+)
 RUNS = 40
 
 
@@ -41,7 +43,9 @@ def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> Non
 
 def test_nobody_is_foretold_who_need_not_wait() -> None:
     roomy = Centre(pools=(Pool("cpu", 64),), projects=2, users=2, jobs=5, days=20, node_failures=0)
-    assert coverage(lambda: drawn(roomy, seed=1), "fcfs", every=1, runs=10) == Coverage(0, 0, 0, 0, 0)
+    assert coverage(lambda: drawn(roomy, seed=1), "fcfs", every=1, runs=10) == Coverage(
+        0, 0, 0, 0, 0
+    )
 
 
 STATED = {
@@ -65,7 +69,9 @@ STATED = {
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("trace", "policy", "every"), STATED)
-def test_the_stated_coverage(request: pytest.FixtureRequest, trace: str, policy: str, every: int) -> None:
+def test_the_stated_coverage(
+    request: pytest.FixtureRequest, trace: str, policy: str, every: int
+) -> None:
     """Where it changes, the new figure is printed: it belongs here and into the page."""
     if trace == "synthetic":
         found = coverage(synthetic, policy, every=every, runs=RUNS)
@@ -73,6 +79,11 @@ def test_the_stated_coverage(request: pytest.FixtureRequest, trace: str, policy:
         recorded: Callable[[str], Path] = request.getfixturevalue("recorded")
         path = recorded(trace)
         with ExitStack() as files:
-            found = coverage(lambda: skim(files.enter_context(gzip.open(path))), policy, every=every, runs=RUNS if every < 600 else 10)
+            found = coverage(
+                lambda: skim(files.enter_context(gzip.open(path))),
+                policy,
+                every=every,
+                runs=RUNS if every < 600 else 10,
+            )
     print(f"{trace} {policy}: {found}")
     assert found == STATED[trace, policy, every]

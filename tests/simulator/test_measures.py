@@ -14,7 +14,9 @@ from fairbank.simulator.shares import WINDOW, Sharing, numbered, read_holdings
 from fairbank.values.trouble import Malformed
 
 
-def job(number: int, submitted: int, run: int, processors: int, user: int = 1, limit: int | None = None) -> Job:
+def job(
+    number: int, submitted: int, run: int, processors: int, user: int = 1, limit: int | None = None
+) -> Job:
     return Job(number, submitted, processors, limit or run, run, 1, number, user, user)
 
 
@@ -61,7 +63,14 @@ def test_a_short_run_counts_as_ten_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "index"), [([3.0, 3.0, 3.0], 1.0), ([1.0, 0.0, 0.0, 0.0], 0.25), ([1.0], None), ([], None), ([0.0, 0.0], None)]
+    ("values", "index"),
+    [
+        ([3.0, 3.0, 3.0], 1.0),
+        ([1.0, 0.0, 0.0, 0.0], 0.25),
+        ([1.0], None),
+        ([], None),
+        ([0.0, 0.0], None),
+    ],
 )
 def test_jains_index(values: list[float], index: float | None) -> None:
     assert jain(values) == index
@@ -99,7 +108,10 @@ def test_what_goes_beyond_a_share_is_astray() -> None:
     even = {1: 50, 2: 50}
     first = (0, [job(0, 0, 100, 3, user=1), job(1, 0, 100, 1, user=2)])
     sharing = delivered(even, first)
-    assert (sharing.astray(), sharing.jain()) == (0.25, (0.75 + 0.25) ** 2 / (2 * (0.75**2 + 0.25**2)))
+    assert (sharing.astray(), sharing.jain()) == (
+        0.25,
+        (0.75 + 0.25) ** 2 / (2 * (0.75**2 + 0.25**2)),
+    )
     sharing = delivered(even, first, (WINDOW, [job(2, 0, 1_200, 1, user=2)]))
     assert sharing.astray() == (400 * 0.25 + 1_200 * 0.5) / 1_600
     assert sharing.jain() == pytest.approx((400 * 0.8 + 1_200 * 0.5) / 1_600)

@@ -26,8 +26,17 @@ HOUR, DAY = 3_600, 86_400
 EASY = POLICIES["easy"]
 
 
-def job(number: int, submitted: int, processors: int, limit: int = HOUR, run: int | None = None, group: int = 1) -> Job:
-    return Job(number, submitted, processors, limit, limit if run is None else run, 1, number, group, group)
+def job(
+    number: int,
+    submitted: int,
+    processors: int,
+    limit: int = HOUR,
+    run: int | None = None,
+    group: int = 1,
+) -> Job:
+    return Job(
+        number, submitted, processors, limit, limit if run is None else run, 1, number, group, group
+    )
 
 
 class Ran(NamedTuple):
@@ -36,10 +45,18 @@ class Ran(NamedTuple):
     lost: int
 
 
-def granted(minutes: dict[int, int], unpaid: Unpaid = Unpaid.REFUSE, *, periods: int = 1, staggered: bool = False) -> Grants:
+def granted(
+    minutes: dict[int, int],
+    unpaid: Unpaid = Unpaid.REFUSE,
+    *,
+    periods: int = 1,
+    staggered: bool = False,
+) -> Grants:
     """Credit of each group, in SU-minutes."""
     seconds = {Fund(group, "cpu"): 60 * amount for group, amount in minutes.items()}
-    return Grants(Budget(100, Payer.GROUP, unpaid, periods, staggered), Payer.GROUP, seconds, 0, DAY)
+    return Grants(
+        Budget(100, Payer.GROUP, unpaid, periods, staggered), Payer.GROUP, seconds, 0, DAY
+    )
 
 
 def ran(jobs: Sequence[Job], grants: Grants, size: int = 4, policy: Policy = EASY) -> Ran:
@@ -55,7 +72,12 @@ def test_what_was_held_and_not_used_pays_for_the_next() -> None:
     found = ran(jobs, granted({1: 240}))
     assert found.starts == {0: 0, 1: HOUR // 2}
     (account,) = found.credit.accounts
-    assert (account.granted, account.charged, account.expired, account.refused) == (240, 124, 116, 1)
+    assert (account.granted, account.charged, account.expired, account.refused) == (
+        240,
+        124,
+        116,
+        1,
+    )
 
 
 def test_a_refused_job_gives_its_place_to_others_at_once() -> None:
@@ -83,12 +105,20 @@ def test_the_unpaid_go_last_and_run_for_nothing() -> None:
     jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4), job(3, HOUR + 10, 4)]
     found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
     assert found.starts == {0: 0, 2: HOUR, 3: 2 * HOUR, 1: 3 * HOUR}
-    told = [(each.account, each.charged, each.unpaid, each.unpaid_minutes) for each in found.credit.accounts]
+    told = [
+        (each.account, each.charged, each.unpaid, each.unpaid_minutes)
+        for each in found.credit.accounts
+    ]
     assert told == [(1, 720, 0, 0), (2, 0, 1, 240)]
 
 
 def test_the_unpaid_fill_gaps_that_payers_leave() -> None:
-    jobs = [job(0, 0, 3, 2 * HOUR), job(1, 10, 1, 60, group=2), job(2, 20, 4), job(3, 30, 1, 60, group=2)]
+    jobs = [
+        job(0, 0, 3, 2 * HOUR),
+        job(1, 10, 1, 60, group=2),
+        job(2, 20, 4),
+        job(3, 30, 1, 60, group=2),
+    ]
     found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
     assert found.starts == {0: 0, 1: 10, 3: 70, 2: 2 * HOUR}
 
@@ -107,7 +137,12 @@ def test_a_new_period_brings_new_credit_and_the_old_expires() -> None:
     found = ran(jobs, granted({1: 480}, periods=2))
     assert found.starts == {0: 0, 2: DAY // 2}
     (account,) = found.credit.accounts
-    assert (account.granted, account.charged, account.expired, account.refused) == (480, 244, 236, 1)
+    assert (account.granted, account.charged, account.expired, account.refused) == (
+        480,
+        244,
+        236,
+        1,
+    )
 
 
 def test_staggered_periods_end_at_other_times_and_grant_as_much() -> None:
@@ -115,32 +150,68 @@ def test_staggered_periods_end_at_other_times_and_grant_as_much() -> None:
     found = ran([], granted({1: 480, 2: 480}, periods=2, staggered=True))
     assert [each.granted for each in found.credit.accounts] == [480, 480]
     late = [job(0, DAY // 4 - 10, 4, 1_800, group=2), job(1, DAY // 4 + 3_600, 4, HOUR, group=2)]
-    assert ran(late, granted({1: 480, 2: 480}, periods=2, staggered=True)).starts == {0: DAY // 4 - 10, 1: DAY // 4 + 3_600}
+    assert ran(late, granted({1: 480, 2: 480}, periods=2, staggered=True)).starts == {
+        0: DAY // 4 - 10,
+        1: DAY // 4 + 3_600,
+    }
     assert ran(late, granted({1: 480, 2: 476}, periods=2, staggered=True)).starts == {}
-    assert ran(late, granted({1: 480, 2: 476}, periods=1)).starts == {0: DAY // 4 - 10, 1: DAY // 4 + 3_600}
+    assert ran(late, granted({1: 480, 2: 476}, periods=1)).starts == {
+        0: DAY // 4 - 10,
+        1: DAY // 4 + 3_600,
+    }
 
 
 def test_credit_left_counts_in_slurms_priorities() -> None:
     """Two groups wait, alike in all but the credit that they have left; theirs ends at different times."""
     ranking = Ranking(settings=Settings(weights=Weights()), site_weight=1_000_000)
-    policy = Policy("credit", "", lambda processors: Slurm(Parameters(bf_interval=-1), ranking, processors))
+    policy = Policy(
+        "credit", "", lambda processors: Slurm(Parameters(bf_interval=-1), ranking, processors)
+    )
     grants = granted({1: 2_400, 2: 2_400, 3: 0}, Unpaid.LAST, periods=2, staggered=True)
     spent = [job(0, 0, 4, 2 * HOUR, group=1)]
     waiting = [job(1, 100, 4, HOUR, group=1), job(2, 200, 4, HOUR, group=2)]
     assert ran([*spent, *waiting], grants, policy=policy).starts == {0: 0, 2: 2 * HOUR, 1: 3 * HOUR}
-    in_turn = Policy("turn", "", lambda processors: Slurm(Parameters(bf_interval=-1), Ranking(settings=Settings()), processors))
-    assert ran([*spent, *waiting], grants, policy=in_turn).starts == {0: 0, 1: 2 * HOUR, 2: 3 * HOUR}
+    in_turn = Policy(
+        "turn",
+        "",
+        lambda processors: Slurm(
+            Parameters(bf_interval=-1), Ranking(settings=Settings()), processors
+        ),
+    )
+    assert ran([*spent, *waiting], grants, policy=in_turn).starts == {
+        0: 0,
+        1: 2 * HOUR,
+        2: 3 * HOUR,
+    }
 
 
-drawn_jobs = st.tuples(st.integers(0, 600), st.integers(1, 4), st.integers(60, 4_000), st.integers(1, 60), st.integers(1, 3))
+drawn_jobs = st.tuples(
+    st.integers(0, 600),
+    st.integers(1, 4),
+    st.integers(60, 4_000),
+    st.integers(1, 60),
+    st.integers(1, 3),
+)
 """The gap since the one before, processors, limit, sixtieths of it that it runs, and group."""
 workloads = st.lists(drawn_jobs, min_size=1, max_size=30)
 
 
 @settings(max_examples=60, deadline=None)
-@given(workloads, st.sampled_from(list(POLICIES)), st.integers(0, 130), st.integers(1, 4), st.sampled_from(Unpaid), st.booleans())
+@given(
+    workloads,
+    st.sampled_from(list(POLICIES)),
+    st.integers(0, 130),
+    st.integers(1, 4),
+    st.sampled_from(Unpaid),
+    st.booleans(),
+)
 def test_everybody_runs_or_is_refused_and_the_books_add_up(
-    drawn: list[tuple[int, int, int, int, int]], name: str, percent: int, periods: int, unpaid: Unpaid, staggered: bool
+    drawn: list[tuple[int, int, int, int, int]],
+    name: str,
+    percent: int,
+    periods: int,
+    unpaid: Unpaid,
+    staggered: bool,
 ) -> None:
     """`close` audits the books. With credit for every hold at once, starts are those without a bank."""
     at, jobs = 0, []
@@ -149,14 +220,23 @@ def test_everybody_runs_or_is_refused_and_the_books_add_up(
         jobs.append(job(number, at, processors, limit, max(1, limit * part // 60), group))
     budget = Budget(percent, None, unpaid, periods, staggered)
     found = ran(jobs, grants_of(budget, jobs, Header()), policy=POLICIES[name])
-    refused, free = (sum(getattr(each, what) for each in found.credit.accounts) for what in ("refused", "unpaid"))
+    refused, free = (
+        sum(getattr(each, what) for each in found.credit.accounts) for what in ("refused", "unpaid")
+    )
     assert len(found.starts) + refused == len(jobs)
     assert not (refused if unpaid is Unpaid.LAST else free)
-    costs = sum(-(-each.processors * each.run // 60) for each in jobs if each.number in found.starts)
-    charged, for_nothing = (sum(getattr(each, what) for each in found.credit.accounts) for what in ("charged", "unpaid_minutes"))
+    costs = sum(
+        -(-each.processors * each.run // 60) for each in jobs if each.number in found.starts
+    )
+    charged, for_nothing = (
+        sum(getattr(each, what) for each in found.credit.accounts)
+        for what in ("charged", "unpaid_minutes")
+    )
     assert charged + for_nothing == costs
     assert all(each.granted == each.charged + each.expired for each in found.credit.accounts)
-    rich = ran(jobs, grants_of(Budget(100_000, None, unpaid), jobs, Header()), policy=POLICIES[name])
+    rich = ran(
+        jobs, grants_of(Budget(100_000, None, unpaid), jobs, Header()), policy=POLICIES[name]
+    )
     clock = Clock(4, POLICIES[name].scheduler(4))
     if not sum(each.refused + each.unpaid for each in rich.credit.accounts):
         assert rich.starts == {each.number: at for at, begun in clock.run(jobs) for each in begun}

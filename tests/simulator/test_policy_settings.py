@@ -48,7 +48,12 @@ def test_all_that_the_file_says_counts() -> None:
     """)
     assert asdict(made.parameters) == asdict(Parameters(bf_interval=60, bf_continue=True))
     ranking = made.ranking
-    assert (ranking.algorithm, ranking.dampening, ranking.decay.half_life, ranking.calc_period) == (Algorithm.DEPTH_OBLIVIOUS, 3, 0, 600)
+    assert (ranking.algorithm, ranking.dampening, ranking.decay.half_life, ranking.calc_period) == (
+        Algorithm.DEPTH_OBLIVIOUS,
+        3,
+        0,
+        600,
+    )
     assert (ranking.settings.max_age_seconds, ranking.settings.favour_small) == (36 * 3_600, True)
     weights = ranking.settings.weights
     assert (weights.age, weights.fairshare, weights.job_size) == (7, 10_000, 1_000)
@@ -62,23 +67,95 @@ def test_all_that_the_file_says_counts() -> None:
         ('base = "ezzy"', "base", "'ezzy'", "easy, fcfs"),
         ("base =", "policy", "not TOML", "mend the line"),
         ('bass = "easy"', "bass", "bass is no setting", "there are: base, scheduler, priority"),
-        ('base = "easy"\n[scheduler]', "scheduler", 'only for base = "slurm"', "leave [scheduler] out"),
-        ('base = "fifo"\n[priority]', "priority", 'only for base = "slurm"', "leave [priority] out"),
-        ('base = "slurm"\n[scheduler]\nbf_intervall = 30', "scheduler.bf_intervall", "no setting", "bf_interval"),
-        ('base = "slurm"\n[scheduler]\nbf_interval = 0', "bf_interval", "0 is not a bf_interval", "from 1 to 10800"),
-        ('base = "slurm"\n[scheduler]\nbf_interval = "30"', "scheduler.bf_interval", "expected a whole number", "lists all"),
-        ('base = "slurm"\n[scheduler]\nbf_continue = 1', "scheduler.bf_continue", "expected true or false", "lists all"),
-        ('base = "slurm"\n[scheduler]\nbf_min_prio_reserve = 1', "scheduler.bf_min_prio_reserve", "not simulated", "leave it out: room"),
-        ('base = "slurm"\n[scheduler]\nbf_window_linear = 1', "scheduler.bf_window_linear", "not simulated", "stretches that grow"),
-        ('base = "slurm"\n[priority]\nhalf_life = "a week"', "priority.half_life", "'a week'", "14-0"),
-        ('base = "slurm"\n[priority]\ncalc_period = "0"', "priority.calc_period", "'0'", "write minutes"),
-        ('base = "slurm"\n[priority]\ndampening = 2', "priority.dampening", "Fair Tree knows no dampening", "classic"),
-        ('base = "slurm"\n[priority]\nfair_share = "fair"', "priority.fair_share", "'fair'", "fair tree, classic, depth oblivious"),
-        ('base = "slurm"\n[priority.weights]\nage = -1', "priority.weights.age", ">= 0", "lists all"),
-        ('base = "slurm"\n[priority.weights]\nqos = 1', "priority.weights.qos", "no setting", "age, fairshare, job_size"),
+        (
+            'base = "easy"\n[scheduler]',
+            "scheduler",
+            'only for base = "slurm"',
+            "leave [scheduler] out",
+        ),
+        (
+            'base = "fifo"\n[priority]',
+            "priority",
+            'only for base = "slurm"',
+            "leave [priority] out",
+        ),
+        (
+            'base = "slurm"\n[scheduler]\nbf_intervall = 30',
+            "scheduler.bf_intervall",
+            "no setting",
+            "bf_interval",
+        ),
+        (
+            'base = "slurm"\n[scheduler]\nbf_interval = 0',
+            "bf_interval",
+            "0 is not a bf_interval",
+            "from 1 to 10800",
+        ),
+        (
+            'base = "slurm"\n[scheduler]\nbf_interval = "30"',
+            "scheduler.bf_interval",
+            "expected a whole number",
+            "lists all",
+        ),
+        (
+            'base = "slurm"\n[scheduler]\nbf_continue = 1',
+            "scheduler.bf_continue",
+            "expected true or false",
+            "lists all",
+        ),
+        (
+            'base = "slurm"\n[scheduler]\nbf_min_prio_reserve = 1',
+            "scheduler.bf_min_prio_reserve",
+            "not simulated",
+            "leave it out: room",
+        ),
+        (
+            'base = "slurm"\n[scheduler]\nbf_window_linear = 1',
+            "scheduler.bf_window_linear",
+            "not simulated",
+            "stretches that grow",
+        ),
+        (
+            'base = "slurm"\n[priority]\nhalf_life = "a week"',
+            "priority.half_life",
+            "'a week'",
+            "14-0",
+        ),
+        (
+            'base = "slurm"\n[priority]\ncalc_period = "0"',
+            "priority.calc_period",
+            "'0'",
+            "write minutes",
+        ),
+        (
+            'base = "slurm"\n[priority]\ndampening = 2',
+            "priority.dampening",
+            "Fair Tree knows no dampening",
+            "classic",
+        ),
+        (
+            'base = "slurm"\n[priority]\nfair_share = "fair"',
+            "priority.fair_share",
+            "'fair'",
+            "fair tree, classic, depth oblivious",
+        ),
+        (
+            'base = "slurm"\n[priority.weights]\nage = -1',
+            "priority.weights.age",
+            ">= 0",
+            "lists all",
+        ),
+        (
+            'base = "slurm"\n[priority.weights]\nqos = 1',
+            "priority.weights.qos",
+            "no setting",
+            "age, fairshare, job_size",
+        ),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_key(text: str, field: str, told: str, remedy: str) -> None:
+def test_what_cannot_be_is_refused_with_its_key(
+    text: str, field: str, told: str, remedy: str
+) -> None:
     with pytest.raises(Malformed) as no:
         policy_of("own", text.encode())
     assert no.value.field == field

@@ -31,7 +31,12 @@ STATED = {
 
 LONG = ("conservative", "slurm")
 """Of all but the lightest trace these take many seconds; `make bench ARGS='--only traces'` makes them anew."""
-QUICK = [(trace, policy) for trace in TRACES for policy in POLICIES if policy not in LONG or trace == "MetaCentrum"]
+QUICK = [
+    (trace, policy)
+    for trace in TRACES
+    for policy in POLICIES
+    if policy not in LONG or trace == "MetaCentrum"
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +49,13 @@ def written() -> Written:
 
 def assert_stated(figures: tuple[float, float, float], stated: tuple[str, str, str]) -> None:
     """Mean wait, slowdown and utilisation, to as many places as are stated."""
-    assert tuple(f"{found:.{len(said.partition('.')[2])}f}" for found, said in zip(figures, stated, strict=True)) == stated
+    assert (
+        tuple(
+            f"{found:.{len(said.partition('.')[2])}f}"
+            for found, said in zip(figures, stated, strict=True)
+        )
+        == stated
+    )
 
 
 def test_every_trace_has_its_line_under_every_policy_in_the_table(written: Written) -> None:
@@ -61,7 +72,9 @@ def test_the_table_has_the_stated_figures(written: Written, stem: str, policy: s
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("trace", "policy"), QUICK)
-def test_a_schedule_is_the_one_in_the_table(written: Written, recorded: Callable[[str], Path], trace: str, policy: str) -> None:
+def test_a_schedule_is_the_one_in_the_table(
+    written: Written, recorded: Callable[[str], Path], trace: str, policy: str
+) -> None:
     [outcome] = simulate_each(partial(in_file, recorded(TRACES[trace])), [policy], Plan())
     assert outcome.figures is not None
     made = Schedule(

@@ -99,12 +99,31 @@ large = st.sampled_from(BORDERS).flatmap(lambda border: st.integers(border - 2, 
 words = st.one_of(st.integers(-2, 30).map(str), large.map(str), st.sampled_from(DIRT))
 numbers = st.one_of(st.integers(0, 30), st.sampled_from(BORDERS[:-3])).map(str)
 drawn_lines = st.one_of(
-    st.builds(mended, st.lists(st.integers(0, 17), max_size=3), st.lists(words, min_size=3, max_size=3)),
-    st.builds(mended, st.lists(st.sampled_from(WEIGHTY)), st.lists(numbers, min_size=3, max_size=3)),
-    st.sampled_from(["; a remark", "", f"{PLAIN}\r", f"{PLAIN} ;", PLAIN.replace(" ", "\t"), PLAIN.replace(" ", "\x0b"), f" {PLAIN}"]),
+    st.builds(
+        mended, st.lists(st.integers(0, 17), max_size=3), st.lists(words, min_size=3, max_size=3)
+    ),
+    st.builds(
+        mended, st.lists(st.sampled_from(WEIGHTY)), st.lists(numbers, min_size=3, max_size=3)
+    ),
+    st.sampled_from(
+        [
+            "; a remark",
+            "",
+            f"{PLAIN}\r",
+            f"{PLAIN} ;",
+            PLAIN.replace(" ", "\t"),
+            PLAIN.replace(" ", "\x0b"),
+            f" {PLAIN}",
+        ]
+    ),
 )
 heads = st.sampled_from(
-    ["", "; UnixStartTime: 5\n", f"; UnixStartTime: {LAST_INSTANT - 40}\n", f"; UnixStartTime: {LAST_INSTANT - 10**11}\n"]
+    [
+        "",
+        "; UnixStartTime: 5\n",
+        f"; UnixStartTime: {LAST_INSTANT - 40}\n",
+        f"; UnixStartTime: {LAST_INSTANT - 10**11}\n",
+    ]
 )
 
 
@@ -116,7 +135,10 @@ def test_dirt_is_judged_alike(mark: str, head: str, dirty: list[str]) -> None:
     assert gone_through(skim(BytesIO(text)).jobs) == reading
 
 
-@pytest.mark.parametrize(("before", "among"), [(REMARK_LIMIT, 1), (REMARK_LIMIT // 2, REMARK_LIMIT // 2 + 1), (0, REMARK_LIMIT)])
+@pytest.mark.parametrize(
+    ("before", "among"),
+    [(REMARK_LIMIT, 1), (REMARK_LIMIT // 2, REMARK_LIMIT // 2 + 1), (0, REMARK_LIMIT)],
+)
 def test_remarks_before_the_jobs_and_among_them_count_together(before: int, among: int) -> None:
     text = b";\n" * (before // 2) + f"{PLAIN}\n".encode() + b"\n" * (among + 1)
     reading = gone_through(needed(job) for job in read(BytesIO(text)).jobs)
@@ -210,7 +232,10 @@ def test_what_is_not_plain_blocks_later_is_read_as_ever() -> None:
         (PLAIN.replace(" 10 ", " 10.7 ").replace(" 20 ", " 20.5 "), 1),
         (PLAIN.replace("1 0 ", "1 0.25 "), 1),
         (PLAIN.replace(" 10 ", " 10.00 ").replace(" 20 ", " 20. "), 0),
-        (PLAIN.replace("4 -1 -1 4", "4 3.7 -1 4"), 0),  # average CPU time: no schedule depends on it
+        (
+            PLAIN.replace("4 -1 -1 4", "4 3.7 -1 4"),
+            0,
+        ),  # average CPU time: no schedule depends on it
         (PLAIN, 0),
     ],
 )

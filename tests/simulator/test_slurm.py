@@ -22,25 +22,44 @@ def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:
 
 
 @pytest.mark.parametrize(("minutes", "begin"), [(59, 1_700_000_000), (60, 1_700_010_800)])
-def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(minutes: int, begin: int) -> None:
+def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
+    minutes: int, begin: int
+) -> None:
     """Half of the machine is free for an hour, and then all of it is kept for two hours: facts, section 9, V14. The job of 60 minutes is
     planned for 1_700_010_840 (tests/scheduling/test_slurm_on_two_machines.py), and starts when the large one has ended."""
     now = 1_700_000_000
-    jobs = [job(0, now, 2, HOUR), job(1, now, 4, 2 * HOUR), job(2, now, 2, minutes * MINUTE), job(3, now, 2, 90 * MINUTE)]
+    jobs = [
+        job(0, now, 2, HOUR),
+        job(1, now, 4, 2 * HOUR),
+        job(2, now, 2, minutes * MINUTE),
+        job(3, now, 2, 90 * MINUTE),
+    ]
     assert starts(jobs, 4) == [now, now + HOUR, begin, now + 3 * HOUR]
 
 
-@pytest.mark.parametrize(("limit", "begin"), [(3_559, 40), (3_560, 7_200), (3_590, 7_200), (3_591, 7_200)])
+@pytest.mark.parametrize(
+    ("limit", "begin"), [(3_559, 40), (3_560, 7_200), (3_590, 7_200), (3_591, 7_200)]
+)
 def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: int) -> None:
     """Backfill runs at 40 and plans the second for 3630: whoever starts is gone before 3600. The last is short enough anyway."""
-    jobs = [job(0, 0, 2, 3_630, HOUR), job(1, 10, 4, HOUR), job(2, 20, 1, limit), job(3, 20, 1, MINUTE)]
+    jobs = [
+        job(0, 0, 2, 3_630, HOUR),
+        job(1, 10, 4, HOUR),
+        job(2, 20, 1, limit),
+        job(3, 20, 1, MINUTE),
+    ]
     assert starts(jobs, 4, parameters=Parameters(bf_interval=40)) == [0, HOUR, begin, 40]
 
 
 def test_whoever_used_less_goes_first() -> None:
     """Ada had the machine for a day. Bob comes last and is served first, as soon as that is worked out."""
     day = 24 * HOUR
-    jobs = [job(0, 0, 4, day, user=1), job(1, 10, 4, HOUR, user=1), job(2, 20, 4, HOUR, user=1), job(3, 30, 4, HOUR, user=2)]
+    jobs = [
+        job(0, 0, 4, day, user=1),
+        job(1, 10, 4, HOUR, user=1),
+        job(2, 20, 4, HOUR, user=1),
+        job(3, 30, 4, HOUR, user=2),
+    ]
     assert starts(jobs, 4, Ranking()) == [0, day + HOUR, day + 2 * HOUR, day]
     assert starts(jobs, 4) == [0, day, day + HOUR, day + 2 * HOUR]
 
@@ -61,12 +80,20 @@ def test_large_jobs_go_first_where_size_weighs() -> None:
 
 def test_a_user_has_no_more_than_so_many_tested() -> None:
     """Of two, one is the large job at the head."""
-    jobs = [job(0, 0, 6, HOUR), job(1, 1, 8, HOUR), *(job(number, number, 1, MINUTE) for number in range(2, 5))]
+    jobs = [
+        job(0, 0, 6, HOUR),
+        job(1, 1, 8, HOUR),
+        *(job(number, number, 1, MINUTE) for number in range(2, 5)),
+    ]
     assert starts(jobs, 8, parameters=Parameters(bf_max_job_user=2))[2:] == [30, 60, 90]
 
 
 def test_a_user_in_two_groups_is_two_associations() -> None:
-    jobs = [job(0, 0, 6, HOUR), job(1, 1, 8, HOUR), *(job(number, number, 1, MINUTE) for number in range(2, 4))]
+    jobs = [
+        job(0, 0, 6, HOUR),
+        job(1, 1, 8, HOUR),
+        *(job(number, number, 1, MINUTE) for number in range(2, 4)),
+    ]
     jobs[3] = jobs[3]._replace(group=2)
     assert starts(jobs, 8, parameters=Parameters(bf_max_job_user=2))[2:] == [30, 60]
     assert starts(jobs, 8, parameters=Parameters(bf_max_job_assoc=2))[2:] == [30, 30]
@@ -82,7 +109,12 @@ def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
 
 def test_so_many_of_a_partition_are_looked_at_in_full_passes_too() -> None:
     """The second of its partition would fit beside the first, and comes first in no pass while that waits."""
-    jobs = [job(0, 0, 2, HOUR), job(1, 10, 4, HOUR, user=1), job(2, 20, 1, HOUR)._replace(partition=2), job(3, 30, 1, HOUR)]
+    jobs = [
+        job(0, 0, 2, HOUR),
+        job(1, 10, 4, HOUR, user=1),
+        job(2, 20, 1, HOUR)._replace(partition=2),
+        job(3, 30, 1, HOUR),
+    ]
     young = Parameters(bf_interval=-1, bf_min_age_reserve=2 * HOUR)
     assert starts(jobs, 4, parameters=young)[1:] == [20 + HOUR + 10, 20, 30]
     shallow = Parameters(bf_interval=-1, bf_min_age_reserve=2 * HOUR, partition_job_depth=1)
@@ -95,8 +127,13 @@ def test_whom_the_cap_of_starts_left_out_the_next_full_pass_starts() -> None:
     assert starts(jobs, 4, parameters=one) == [0, 100, 120, 180]
 
 
-@pytest.mark.parametrize(("microseconds", "begins"), [(2, 20), (999_999, 20), (9_999_999, 20), (10_000_000, 21), (60_000_000, 71)])
-def test_more_than_the_least_time_is_between_two_main_passes(microseconds: int, begins: int) -> None:
+@pytest.mark.parametrize(
+    ("microseconds", "begins"),
+    [(2, 20), (999_999, 20), (9_999_999, 20), (10_000_000, 21), (60_000_000, 71)],
+)
+def test_more_than_the_least_time_is_between_two_main_passes(
+    microseconds: int, begins: int
+) -> None:
     """The pass of second 10, when two come at once, starts one. When that ends at 20, the other is to wait until the next may begin."""
     jobs = [job(0, 10, 4, 10), job(1, 10, 4, HOUR)]
     rare = Parameters(sched_min_interval=microseconds, bf_interval=-1)
@@ -108,7 +145,11 @@ def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
     jobs = [job(number, 10, 1, HOUR) for number in range(3)]
     one: dict[str, Any] = {"sched_max_job_start": 1, "bf_interval": -1}
     assert starts(jobs, 4, parameters=Parameters(**one)) == [10, 60, 120]
-    assert starts(jobs, 4, parameters=Parameters(**one, sched_min_interval=100_000_000)) == [10, 111, 212]
+    assert starts(jobs, 4, parameters=Parameters(**one, sched_min_interval=100_000_000)) == [
+        10,
+        111,
+        212,
+    ]
 
 
 def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:
@@ -126,7 +167,12 @@ def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() ->
     ends = 1_990 + 100_000
 
     def order(algorithm: Algorithm) -> list[int]:
-        return starts([*before, *then], 4, Ranking(settings=weights, algorithm=algorithm), Parameters(bf_interval=-1))[3:]
+        return starts(
+            [*before, *then],
+            4,
+            Ranking(settings=weights, algorithm=algorithm),
+            Parameters(bf_interval=-1),
+        )[3:]
 
     assert order(Algorithm.FAIR_TREE) == [ends + HOUR, ends]
     assert order(Algorithm.CLASSIC) == [ends, ends + HOUR]
@@ -138,7 +184,11 @@ def test_a_copy_goes_on_by_itself() -> None:
     jobs = [job(0, 0, 4, HOUR), job(1, 10, 4, HOUR), job(2, 20, 4, HOUR, user=2)]
     fair = [clock.start_without_later(each) for each in jobs[:1]]
     told: list[int] = []
-    found = {each.number: at for at, begun in clock.run(jobs, lambda each: told.append(clock.start_without_later(each))) for each in begun}
+    found = {
+        each.number: at
+        for at, begun in clock.run(jobs, lambda each: told.append(clock.start_without_later(each)))
+        for each in begun
+    }
     assert fair == [0]
     assert told == [0, HOUR, HOUR]
     assert found == {0: 0, 2: HOUR, 1: 2 * HOUR}

@@ -118,7 +118,10 @@ EXAMPLES = {
 def test_each_parameter_does_what_it_says(name: str) -> None:
     about, size, jobs, usual, otherwise, beside = EXAMPLES[name]
     assert starts(jobs, size, parameters=Parameters(**beside)) == usual, about
-    found = {value: starts(jobs, size, parameters=Parameters(**{**beside, name: value})) for value in otherwise}
+    found = {
+        value: starts(jobs, size, parameters=Parameters(**{**beside, name: value}))
+        for value in otherwise
+    }
     assert found == otherwise, about
 
 

@@ -23,7 +23,9 @@ HOUR = 3_600
 
 def busy() -> list[Job]:
     """Some days of jobs of which most wait."""
-    centre = Centre(pools=(Pool("cpu", SIZE),), projects=3, users=6, jobs=150, days=4, node_failures=0)
+    centre = Centre(
+        pools=(Pool("cpu", SIZE),), projects=3, users=6, jobs=150, days=4, node_failures=0
+    )
     return list(Workload(map(needed, month(centre, seed=5).jobs), SIZE))
 
 
@@ -54,7 +56,14 @@ def test_what_was_stopped_goes_on_as_if_nothing_had_been(name: str) -> None:
             there = stopped(jobs, name, at)
             later = ((each.submitted, each) for each in jobs if each.submitted > at)
             snapshot, scheduler = there.begin()
-            came = rehearse(snapshot, scheduler, at, job.number, lasts=lambda each, limit, elapsed: each.run, coming=later)
+            came = rehearse(
+                snapshot,
+                scheduler,
+                at,
+                job.number,
+                lasts=lambda each, limit, elapsed: each.run,
+                coming=later,
+            )
             assert came.at == starts[job.number]
 
 
@@ -64,7 +73,9 @@ def test_a_standstill_holds_who_waits_and_who_runs(name: str) -> None:
     starts = starts_of(jobs, name)
     at = jobs[110].submitted
     there = stopped(jobs, name, at)
-    assert [job.number for job in there.waiting] == [job.number for job in jobs if job.submitted <= at < starts[job.number]]
+    assert [job.number for job in there.waiting] == [
+        job.number for job in jobs if job.submitted <= at < starts[job.number]
+    ]
     assert {each.number for each in there.running} == {
         job.number for job in jobs if starts[job.number] <= at < starts[job.number] + job.run
     }
@@ -94,4 +105,7 @@ def test_arrivals_of_hours_days_or_weeks_that_were_seen_come_again() -> None:
     assert again([], at) == {()}
     assert again([one(0, at - 2 * HOUR), one(1, at - 1_800)], at) == {(0, 1, 2), (1, 3, 5)}
     assert again([one(0, at - 2 * DAY), one(1, at - 23 * HOUR)], at) == {(1, 25, 49), (25, 73, 121)}
-    assert again([one(0, at - 2 * WEEK), one(1, at - WEEK)], at) == {(), (7 * 24, 3 * 7 * 24, 5 * 7 * 24)}
+    assert again([one(0, at - 2 * WEEK), one(1, at - WEEK)], at) == {
+        (),
+        (7 * 24, 3 * 7 * 24, 5 * 7 * 24),
+    }

@@ -57,7 +57,12 @@ def test_a_trace_is_a_header_and_its_jobs() -> None:
     )
     first, second, third = jobs
     assert first == SwfJob(1, 0, 5, 3477, 4, 3000, -1, 4, 3600, 2048, 1, 12, 7, 1, 1, 1, -1, -1)
-    assert (first.processors, first.time_limit, first.start_time, first.end_time) == (4, 3600, 5, 3482)
+    assert (first.processors, first.time_limit, first.start_time, first.end_time) == (
+        4,
+        3600,
+        5,
+        3482,
+    )
     assert second.status == Status.CANCELLED
     assert (second.processors, second.start_time, second.end_time) == (16, 0, None)
     assert (third.processors, third.time_limit, third.end_time) == (8, None, 180)
@@ -66,7 +71,9 @@ def test_a_trace_is_a_header_and_its_jobs() -> None:
 
 def line(**columns: int | str) -> bytes:
     """A job line that is in order, but for the columns given."""
-    job = dict(zip(SwfJob._fields, "1 0 0 60 4 -1 -1 4 600 -1 1 1 1 -1 1 1 -1 -1".split(), strict=True))
+    job = dict(
+        zip(SwfJob._fields, "1 0 0 60 4 -1 -1 4 600 -1 1 1 1 -1 1 1 -1 -1".split(), strict=True)
+    )
     return " ".join(str(value) for value in (job | columns).values()).encode() + b"\n"
 
 
@@ -80,10 +87,16 @@ def only(trace: bytes) -> SwfJob:
     [
         (line(run_time="59.4"), {"run_time": 59}),
         (line(run_time="59.5"), {"run_time": 60}),
-        (line(submit_time="0.", average_cpu_time="12.75", used_memory="0.5"), {"average_cpu_time": 13, "used_memory": 1}),
+        (
+            line(submit_time="0.", average_cpu_time="12.75", used_memory="0.5"),
+            {"average_cpu_time": 13, "used_memory": 1},
+        ),
         (line(run_time=-1_359_980_917), {"run_time": -1}),
         (line(wait_time=-7, think_time="-2.5"), {"wait_time": -1, "think_time": -1}),
-        (line(requested_processors=-1, allocated_processors=-1), {"requested_processors": -1, "allocated_processors": -1}),
+        (
+            line(requested_processors=-1, allocated_processors=-1),
+            {"requested_processors": -1, "allocated_processors": -1},
+        ),
         (line(user=LARGEST), {"user": LARGEST}),
         (line().replace(b" ", b"\t").replace(b"\n", b"\r\n"), {}),
         (line().rstrip(), {}),
@@ -148,8 +161,13 @@ headers = st.builds(
     notes=st.lists(text, max_size=3).map(tuple),
 )
 column = st.integers(-1, 20) | st.integers(-1, 2**36)
-processors = st.integers(-1, 20) | st.integers(-1, 2**19)  # for 2**36 s each they still cost what the bank can count
-columns = dict.fromkeys(SwfJob._fields, column) | {"number": count, "submit_time": st.integers(0, 2**36)}
+processors = st.integers(-1, 20) | st.integers(
+    -1, 2**19
+)  # for 2**36 s each they still cost what the bank can count
+columns = dict.fromkeys(SwfJob._fields, column) | {
+    "number": count,
+    "submit_time": st.integers(0, 2**36),
+}
 columns |= {"allocated_processors": processors, "requested_processors": processors}
 rows = st.lists(st.builds(SwfJob, **columns), max_size=20)
 
@@ -166,8 +184,14 @@ def test_the_mark_that_some_editors_begin_a_file_with_is_passed_over() -> None:
     assert read(BytesIO(b"\xef\xbb\xbf; MaxProcs: 8\n")).header.max_procs == 8
 
 
-@given(st.lists(st.sampled_from([b"", b"1", b"22 22", b"; a long remark\r"])), st.booleans(), st.integers(1, 40))
-def test_lines_in_blocks_are_the_lines_one_by_one(lines: list[bytes], ended: bool, size: int) -> None:
+@given(
+    st.lists(st.sampled_from([b"", b"1", b"22 22", b"; a long remark\r"])),
+    st.booleans(),
+    st.integers(1, 40),
+)
+def test_lines_in_blocks_are_the_lines_one_by_one(
+    lines: list[bytes], ended: bool, size: int
+) -> None:
     text = b"\xef\xbb\xbf" + b"\n".join([b"the first", *lines]) + b"\n" * ended
     one_by_one, many = list(Lines(BytesIO(text))), Lines(BytesIO(text))
     first = next(many)

@@ -37,18 +37,53 @@ def changed(column: int, word: str) -> bytes:
         (GOOD.strip() + b" " + GOOD, "36 columns, expected 18", None, "keep the first 18"),
         (changed(2, "-1"), "submit time is -1, expected 0 or more", "submit time", "count from 0"),
         (changed(2, "-7"), "submit time is -7, expected 0 or more", "submit time", "count from 0"),
-        (changed(1, "-1"), "job number is -1, expected 0 or more", "job number", "number jobs from 0"),
-        (changed(2, "49"), "submit time 49 comes after submit time 50, expected submit times in order", "submit time", "sort"),
-        (changed(5, "-2"), "allocated processors is -2, expected -1 (unknown), or 0 to", "allocated processors", "correct the line"),
-        (changed(5, "4.0"), "allocated processors is '4.0', expected a whole number", "allocated processors", "correct the line"),
-        (changed(12, "alice"), "user is 'alice', expected a whole number", "user", "correct the line"),
+        (
+            changed(1, "-1"),
+            "job number is -1, expected 0 or more",
+            "job number",
+            "number jobs from 0",
+        ),
+        (
+            changed(2, "49"),
+            "submit time 49 comes after submit time 50, expected submit times in order",
+            "submit time",
+            "sort",
+        ),
+        (
+            changed(5, "-2"),
+            "allocated processors is -2, expected -1 (unknown), or 0 to",
+            "allocated processors",
+            "correct the line",
+        ),
+        (
+            changed(5, "4.0"),
+            "allocated processors is '4.0', expected a whole number",
+            "allocated processors",
+            "correct the line",
+        ),
+        (
+            changed(12, "alice"),
+            "user is 'alice', expected a whole number",
+            "user",
+            "correct the line",
+        ),
         (changed(4, "1e3"), "run time is '1e3', expected a number", "run time", "correct the line"),
         (changed(4, "nan"), "run time is 'nan', expected a number", "run time", "correct the line"),
         (changed(4, "--5"), "run time is '--5', expected a number", "run time", "correct the line"),
         (changed(4, "5-"), "run time is '5-', expected a number", "run time", "correct the line"),
         (changed(4, "+5"), "run time is '+5', expected a number", "run time", "correct the line"),
-        (changed(4, "1_000"), "run time is '1_000', expected a number", "run time", "correct the line"),
-        (changed(8, str(2**53)), "requested processors is 9007199254740992, expected -1", "requested processors", "correct the line"),
+        (
+            changed(4, "1_000"),
+            "run time is '1_000', expected a number",
+            "run time",
+            "correct the line",
+        ),
+        (
+            changed(8, str(2**53)),
+            "requested processors is 9007199254740992, expected -1",
+            "requested processors",
+            "correct the line",
+        ),
         (
             changed(8, "9" * 5_000),  # more digits than int() takes
             "requested processors is 99999999999999999999..., expected -1",
@@ -56,14 +91,26 @@ def changed(column: int, word: str) -> bytes:
             "correct the line",
         ),
         (changed(9, str(10**12)), "the job ends after the year 9999", None, "UnixStartTime"),
-        (changed(4, "60\0"), "byte 0x00 at place 10, expected plain text", None, "Standard Workload Format"),
-        (changed(12, "é"), "byte 0xc3 at place 30, expected plain text", None, "Standard Workload Format"),
+        (
+            changed(4, "60\0"),
+            "byte 0x00 at place 10, expected plain text",
+            None,
+            "Standard Workload Format",
+        ),
+        (
+            changed(12, "é"),
+            "byte 0xc3 at place 30, expected plain text",
+            None,
+            "Standard Workload Format",
+        ),
         (b"\x1f\x8b\x08\0", "this is gzip-compressed, expected text", None, "gunzip"),
         (b"# a comment of another kind\n", "6 columns, expected 18", None, "fill the columns"),
         (b"1" * (LINE_LIMIT + 1), f"longer than {LINE_LIMIT} bytes", None, "one job a line"),
     ],
 )
-def test_a_bad_line_is_named(second_line: bytes, message: str, field: str | None, remedy: str) -> None:
+def test_a_bad_line_is_named(
+    second_line: bytes, message: str, field: str | None, remedy: str
+) -> None:
     jobs = read(BytesIO(GOOD + second_line)).jobs
     assert next(jobs).number == 1
     with pytest.raises(Malformed) as said:
@@ -81,7 +128,10 @@ def test_a_bad_line_is_named(second_line: bytes, message: str, field: str | None
             b"; UnixStartTime: 999999999999999999",
             "line 2: UnixStartTime is '999999999999999999', expected a whole number up to 253402300799",
         ),
-        (b"; UnixStartTime: abc", "line 2: UnixStartTime is 'abc', expected a whole number up to 253402300799"),
+        (
+            b"; UnixStartTime: abc",
+            "line 2: UnixStartTime is 'abc', expected a whole number up to 253402300799",
+        ),
         (b"; UnixStartTime: Mon Nov 5 1996", "line 2: UnixStartTime is 'Mon'"),
         (b"; MaxNodes: -5", "line 2: MaxNodes is '-5'"),
         (b"; NodeFailures: 1 two 3", "line 2: NodeFailures is 'two'"),
@@ -101,13 +151,25 @@ def test_a_header_that_contradicts_itself_is_refused(label: str) -> None:
     assert 16 in read(BytesIO(comments.encode() + GOOD)).header
     with pytest.raises(Malformed) as said:
         read(BytesIO(comments.encode() + f"; {label}: 4\n".encode() + GOOD))
-    assert (said.value.message, said.value.field) == (f"line 4: {label} is 4, and 16 further up", label)
+    assert (said.value.message, said.value.field) == (
+        f"line 4: {label} is 4, and 16 further up",
+        label,
+    )
     assert said.value.remedy == "remove the header comment that is wrong"
 
 
 def test_a_header_may_say_that_it_does_not_know() -> None:
-    header = read(BytesIO(b"; MaxProcs: UNKNOWN\n; MaxNodes:\n; MaxRuntime: -1\n; UnixStartTime: unknown\n; Queue: see below\n")).header
-    assert (header.max_procs, header.max_nodes, header.max_runtime, header.unix_start_time) == (None, None, None, None)
+    header = read(
+        BytesIO(
+            b"; MaxProcs: UNKNOWN\n; MaxNodes:\n; MaxRuntime: -1\n; UnixStartTime: unknown\n; Queue: see below\n"
+        )
+    ).header
+    assert (header.max_procs, header.max_nodes, header.max_runtime, header.unix_start_time) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert header.queues == {}
 
 
@@ -120,10 +182,15 @@ def test_a_header_cannot_steer_a_terminal() -> None:
 def test_a_truncated_gzip_file_names_the_line_it_reached(cut: float) -> None:
     whole = gzip.compress(b"".join(b"%d " % n + GOOD[2:] for n in range(20_000)))
     reached: list[int] = []
-    with gzip.open(BytesIO(whole[: int(len(whole) * cut)])) as stream, pytest.raises(Malformed) as said:
+    with (
+        gzip.open(BytesIO(whole[: int(len(whole) * cut)])) as stream,
+        pytest.raises(Malformed) as said,
+    ):
         reached.extend(job.number for job in read(stream).jobs)
     assert reached == list(range(len(reached)))
-    assert said.value.message.startswith(f"line {len(reached) + 1}: the compressed data end here, too early, or are damaged")
+    assert said.value.message.startswith(
+        f"line {len(reached) + 1}: the compressed data end here, too early, or are damaged"
+    )
     assert said.value.remedy == "fetch the file again; gzip -t tests it"
 
 
@@ -132,7 +199,10 @@ def test_damaged_compression_is_malformed() -> None:
     packed[30:40] = b"\xff" * 10
     with gzip.open(BytesIO(packed)) as stream, pytest.raises(Malformed, match=r"line \d+: "):
         drain(stream)
-    with gzip.open(BytesIO(GOOD)) as stream, pytest.raises(Malformed, match=r"line 1: the compressed data"):
+    with (
+        gzip.open(BytesIO(GOOD)) as stream,
+        pytest.raises(Malformed, match=r"line 1: the compressed data"),
+    ):
         drain(stream)
 
 
@@ -158,9 +228,18 @@ BOMBS = {
     "one endless line": (b"1", f"line 1: longer than {LINE_LIMIT} bytes"),
     "one endless comment": (b";", f"line 1: longer than {LINE_LIMIT} bytes"),
     "zeros": (b"\0", f"line 1: longer than {LINE_LIMIT} bytes"),
-    "empty lines": (b"\n", f"line {REMARK_LIMIT + 1}: more than {REMARK_LIMIT} bytes of comments and blank lines"),
-    "one note after another": (b"; Note: x\n", f"more than {REMARK_LIMIT} bytes of comments and blank lines"),
-    "node failures": (b"; NodeFailures: 1 2 3 4 5 6 7\n", f"more than {REMARK_LIMIT} bytes of comments and blank lines"),
+    "empty lines": (
+        b"\n",
+        f"line {REMARK_LIMIT + 1}: more than {REMARK_LIMIT} bytes of comments and blank lines",
+    ),
+    "one note after another": (
+        b"; Note: x\n",
+        f"more than {REMARK_LIMIT} bytes of comments and blank lines",
+    ),
+    "node failures": (
+        b"; NodeFailures: 1 2 3 4 5 6 7\n",
+        f"more than {REMARK_LIMIT} bytes of comments and blank lines",
+    ),
 }
 
 
@@ -168,7 +247,11 @@ BOMBS = {
 def test_a_gzip_bomb_is_refused_in_little_memory(name: str) -> None:
     unit, message = BOMBS[name]
     packed = bomb(unit, 64)
-    with gzip.open(BytesIO(packed)) as stream, peak_below(8 * 2**20), pytest.raises(Malformed) as said:
+    with (
+        gzip.open(BytesIO(packed)) as stream,
+        peak_below(8 * 2**20),
+        pytest.raises(Malformed) as said,
+    ):
         drain(stream)
     assert message in said.value.message
 
@@ -202,12 +285,17 @@ class peak_below:  # noqa: N801 - reads as a phrase
 @pytest.mark.parametrize(
     ("line", "field"),
     [
-        (b"1 100 0 10 99999999999999 -1 -1 99999999999999 100000000 -1 1 1 1 1 1 1 -1 -1\n", "requested processors"),
+        (
+            b"1 100 0 10 99999999999999 -1 -1 99999999999999 100000000 -1 1 1 1 1 1 1 -1 -1\n",
+            "requested processors",
+        ),
         (b"1 100 0 60000 1000000000001 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1\n", "allocated processors"),
     ],
 )
 def test_a_job_that_costs_more_than_the_bank_counts(line: bytes, field: str) -> None:
-    with pytest.raises(Malformed, match="line 2: .* processors for .* at most 1000000000000000 processor-minutes") as bad:
+    with pytest.raises(
+        Malformed, match="line 2: .* processors for .* at most 1000000000000000 processor-minutes"
+    ) as bad:
         drain(BytesIO(GOOD + line))
     assert bad.value.field == field
 
@@ -222,8 +310,26 @@ def test_lines_are_as_long_as_the_caller_allows() -> None:
         list(Lines(BytesIO(b"ab\nc"), limit=2))
 
 
-words = st.sampled_from([b"-1", b"0", b"7", b"600", b"1.5", b"-", b".", b"\0", b"nan", b"9" * 30, b";", b"\xff", b"; MaxProcs: 1"])
-nearly = st.lists(st.lists(words, min_size=16, max_size=20).map(b" ".join), max_size=6).map(b"\n".join)
+words = st.sampled_from(
+    [
+        b"-1",
+        b"0",
+        b"7",
+        b"600",
+        b"1.5",
+        b"-",
+        b".",
+        b"\0",
+        b"nan",
+        b"9" * 30,
+        b";",
+        b"\xff",
+        b"; MaxProcs: 1",
+    ]
+)
+nearly = st.lists(st.lists(words, min_size=16, max_size=20).map(b" ".join), max_size=6).map(
+    b"\n".join
+)
 
 
 @given(st.binary(max_size=300) | nearly | nearly.map(lambda tail: GOOD + tail))
@@ -245,4 +351,6 @@ def readable(stream: ByteStream) -> None:
         drain(stream)
     except Malformed as bad:
         wrong = bad
-    assert wrong is None or (wrong.message.startswith("line ") and wrong.message.isprintable() and wrong.remedy)
+    assert wrong is None or (
+        wrong.message.startswith("line ") and wrong.message.isprintable() and wrong.remedy
+    )

@@ -21,7 +21,9 @@ from fairbank.simulator.swf import read, write
 from fairbank.simulator.workload import HOUR, LIMITS, month
 from fairbank.values.trouble import Malformed
 
-pools = st.builds(Pool, st.sampled_from(["cpu", "gpu", "fat"]), st.integers(32, 400), st.integers(1, 8))
+pools = st.builds(
+    Pool, st.sampled_from(["cpu", "gpu", "fat"]), st.integers(32, 400), st.integers(1, 8)
+)
 centres = st.builds(
     Centre,
     pools=st.lists(pools, min_size=1, max_size=3, unique_by=lambda pool: pool.name).map(tuple),
@@ -60,7 +62,9 @@ def test_another_process_gives_the_same_bytes() -> None:
         "from fairbank.simulator.centre import Centre; print(hashlib.sha256(''.join(write(*month(Centre(), 7))).encode()).hexdigest())"
     )
     environment = os.environ | {"PYTHONHASHSEED": "4711"}
-    there = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout.strip()
+    there = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout.strip()
     assert there == hashlib.sha256(written(Centre(), 7)).hexdigest()
 
 
@@ -94,10 +98,18 @@ def test_nobody_overtakes(centre: Centre, seed: int) -> None:
 def test_a_job_waits_only_while_the_machine_is_too_full_for_it() -> None:
     centre = Centre(pools=(Pool("cpu", 256),), jobs=1_000)
     jobs = [job for job in month(centre, 3).jobs if job.end_time is not None]
-    waited = [job for ahead, job in pairwise(jobs) if job.wait_time > 0 and job.start_time > ahead.start_time]
+    waited = [
+        job
+        for ahead, job in pairwise(jobs)
+        if job.wait_time > 0 and job.start_time > ahead.start_time
+    ]
     assert waited
     for job in waited:
-        a_second_earlier = sum(other.allocated_processors for other in jobs if other.start_time < job.start_time <= (other.end_time or 0))
+        a_second_earlier = sum(
+            other.allocated_processors
+            for other in jobs
+            if other.start_time < job.start_time <= (other.end_time or 0)
+        )
         assert a_second_earlier + job.allocated_processors > 256
 
 
@@ -107,7 +119,10 @@ def most_at_once(jobs: Iterable[SwfJob]) -> int:
         step
         for job in jobs
         if job.end_time is not None
-        for step in ((job.start_time, 1, job.allocated_processors), (job.end_time, 0, -job.allocated_processors))
+        for step in (
+            (job.start_time, 1, job.allocated_processors),
+            (job.end_time, 0, -job.allocated_processors),
+        )
     ]
     used = most = 0
     for _, _, change in sorted(steps):
@@ -123,10 +138,16 @@ def test_every_end_happens() -> None:
     assert ends[Status.COMPLETED] > 3_000
     assert ends[Status.FAILED] > 100
     assert ends[Status.CANCELLED] > 20
-    assert all(job.end_time is None and job.allocated_processors == -1 for job in jobs if job.status == Status.CANCELLED)
+    assert all(
+        job.end_time is None and job.allocated_processors == -1
+        for job in jobs
+        if job.status == Status.CANCELLED
+    )
     over = [job for job in jobs if job.run_time > job.requested_time]
     assert over
-    assert all(job.status == Status.FAILED and job.run_time <= job.requested_time + 30 for job in over)
+    assert all(
+        job.status == Status.FAILED and job.run_time <= job.requested_time + 30 for job in over
+    )
     assert {job.status for job in jobs if job.number in header.node_failures} == {Status.FAILED}
 
 
@@ -141,7 +162,9 @@ def test_the_shapes_are_those_of_the_literature() -> None:
     assert powers > 0.7 * len(jobs)
     noon = sum(9 <= job.submit_time // HOUR % 24 < 18 for job in jobs)
     assert noon > 0.6 * len(jobs)
-    weekend = sum(job.submit_time // HOUR // 24 % 7 >= 5 for job in jobs)  # the default month begins on a Monday
+    weekend = sum(
+        job.submit_time // HOUR // 24 % 7 >= 5 for job in jobs
+    )  # the default month begins on a Monday
     assert 0.05 < weekend / len(jobs) < 0.2
 
 

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from fairbank.slurm.frames import bodies, encode, question
-from fairbank.slurm.records import EpilogTold, Greeting, LimitChanged, Noted, PrologAsked, Question, Told, Verdict, Welcome
+from fairbank.slurm.records import (
+    EpilogTold,
+    Greeting,
+    LimitChanged,
+    Noted,
+    PrologAsked,
+    Question,
+    Told,
+    Verdict,
+    Welcome,
+)
 
 T = TypeVar("T", bound=Told)
 Policy = Callable[[PrologAsked], Verdict | None]
@@ -86,7 +96,11 @@ class Agent:
 
     def of(self, kind: type[T], job: int | None = None) -> list[T]:
         with self._lock:
-            return [each for each in self.heard if isinstance(each, kind) and (job is None or each.run.job_id == job)]
+            return [
+                each
+                for each in self.heard
+                if isinstance(each, kind) and (job is None or each.run.job_id == job)
+            ]
 
     def asked(self, job: int | None = None) -> list[PrologAsked]:
         return self.of(PrologAsked, job)
@@ -130,7 +144,9 @@ class Agent:
         elif isinstance(said, PrologAsked):
             if verdict := self.policy(said):
                 if self.waits(said):
-                    threading.Thread(target=self._later, args=(connection, verdict), daemon=True).start()
+                    threading.Thread(
+                        target=self._later, args=(connection, verdict), daemon=True
+                    ).start()
                 else:
                     connection.sendall(encode(verdict))
         elif self.notes:

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 
-def compared(question: str, theirs: list[str], ours: list[str], counted: Counter[str]) -> Iterator[str]:
+def compared(
+    question: str, theirs: list[str], ours: list[str], counted: Counter[str]
+) -> Iterator[str]:
     """The differences in words; rows and cells are counted. Blanks at the end of a line make none."""
     if len(theirs) != len(ours):
         yield f"{question}: {len(theirs)} lines, not {len(ours)}"

@@ -43,7 +43,9 @@ def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Itera
     with guarded(name, checkout):
         begun = time.monotonic()
         cluster = Cluster.up(name)
-        tell(f"from nothing to {len(cluster.node_names)} idle nodes: {time.monotonic() - begun:.1f} s")
+        tell(
+            f"from nothing to {len(cluster.node_names)} idle nodes: {time.monotonic() - begun:.1f} s"
+        )
         stay: list[str] = []
         try:
             yield cluster
@@ -53,7 +55,9 @@ def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Itera
             tell(f"from there to nothing: {time.monotonic() - begun:.1f} s")
     left = [f"process {process.pid}" for process in cluster.processes()]
     left += [str(cluster.place.folder)] if cluster.place.folder.exists() else []
-    if alone and not names() and not stay:  # another checkout may have a cluster of its own, with the same people
+    if (
+        alone and not names() and not stay
+    ):  # another checkout may have a cluster of its own, with the same people
         left += changed(before)
     if request.session.testsfailed:  # they are what to look at
         tell(f"left behind: {', '.join(left) or 'nothing'}")
@@ -69,7 +73,9 @@ def slurm(cluster: Cluster) -> Cluster:
 
 
 @pytest.fixture(scope="module")
-def asked_cluster(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def asked_cluster(
+    cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """The cluster, which asks an agent for a whole file."""
     install(build(checkout, tmp_path_factory.mktemp("plugins")), cluster)
     with asking(cluster):
@@ -103,7 +109,11 @@ def guarded(name: str, checkout: Path) -> Iterator[None]:
 def people_of_the_host() -> dict[str, set[str]]:
     """What the host has written down about users and groups, by file and line."""
     files = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
-    return {name: set(path.read_text().splitlines()) for name in files if (path := Path("/etc", name)).exists()}
+    return {
+        name: set(path.read_text().splitlines())
+        for name in files
+        if (path := Path("/etc", name)).exists()
+    }
 
 
 def changed(before: Mapping[str, set[str]]) -> list[str]:
@@ -120,7 +130,9 @@ def changed(before: Mapping[str, set[str]]) -> list[str]:
     ]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """The figures, whatever became of the tests; and last of all what failed, for who sees but the end of a log."""
     figures = config.stash.get(_FIGURES, [])
     if not figures:
@@ -128,10 +140,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.section("figures of the lab")
     for line in figures:
         terminalreporter.line(f"    {line}")
-    failed = [each for outcome in ("failed", "error") for each in terminalreporter.getreports(outcome)]
+    failed = [
+        each for outcome in ("failed", "error") for each in terminalreporter.getreports(outcome)
+    ]
     if failed:
         terminalreporter.section("what failed")
     for each in failed:
         terminalreporter.line(f"{each.nodeid} ({each.when})")
-        for line in [line for line in each.longreprtext.splitlines() if line.startswith("E ")][:TOLD_LINES]:
+        for line in [line for line in each.longreprtext.splitlines() if line.startswith("E ")][
+            :TOLD_LINES
+        ]:
             terminalreporter.line(line[:TOLD_COLUMNS])

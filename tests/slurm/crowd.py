@@ -55,7 +55,11 @@ class Crowd:
             while count > 0:
                 kind = "batch" if count < ARRAY else self.rng.choices(kinds, weights)[0]
                 size = ARRAY if kind == "array" else 1
-                drawn = self.rng.choice(RICH_USERS), self.rng.randint(1, 8), self.rng.choice((0, 0, 1, 2, 3))
+                drawn = (
+                    self.rng.choice(RICH_USERS),
+                    self.rng.randint(1, 8),
+                    self.rng.choice((0, 0, 1, 2, 3)),
+                )
                 under_way.append((kind, size, pool.submit(self._one, kind, *drawn)))
                 count -= size
         self.taken += [Taken(kind, done.result(), size) for kind, size, done in under_way]
@@ -66,12 +70,19 @@ class Crowd:
         if kind in ("srun", "salloc"):
             there = (*here, f"--exclude={DOOMED}")
             said = f"echo $SLURM_JOB_ID; {'srun ' if kind == 'salloc' else ''}{sleep}"
-            return int(self.slurm.run(user, kind, *there, "sh", "-c", said, seconds=OVER_SECONDS).done().out)
+            return int(
+                self.slurm.run(user, kind, *there, "sh", "-c", said, seconds=OVER_SECONDS)
+                .done()
+                .out
+            )
         words, script = {
             "batch": (here, sleep),
             "failing": (here, f"{sleep}; exit 3"),
             "memory": (("--time=10", "-c1", f"--mem={cores * 8}G"), sleep),
-            "gpu": (("--time=10", "--partition=gpu", f"-c{cores}", f"--gres=gpu:{1 + cores % 4}"), sleep),
+            "gpu": (
+                ("--time=10", "--partition=gpu", f"-c{cores}", f"--gres=gpu:{1 + cores % 4}"),
+                sleep,
+            ),
             "t4": (("--time=10", "--partition=gpu-t4", f"-c{cores * 4}", "--gres=gpu:1"), sleep),
             "exclusive": (("--time=10", "-N1", "--exclusive"), sleep),
             "array": ((*here, f"--array=1-{ARRAY}"), sleep),
@@ -98,12 +109,23 @@ class Crowd:
 
     def of_the_poor(self, count: int) -> list[int]:
         """Jobs of 20 SU."""
-        return [self.submitted("of the poor", "dave", "-c20", "--time=60", script="sleep 2") for _ in range(count)]
+        return [
+            self.submitted("of the poor", "dave", "-c20", "--time=60", script="sleep 2")
+            for _ in range(count)
+        ]
 
     def failed_nodes(self, count: int) -> list[int]:
         """Jobs on a node whose slurmd is killed: those that may not be requeued end there, the others start again when it is back."""
-        lost = [self.running("no requeue", "alice", "--no-requeue", f"--nodelist={DOOMED}") for _ in range(count)]
-        again = [self.running("node failure", "carol", "--requeue", f"--nodelist={DOOMED}", script=ONCE_LONG) for _ in range(count)]
+        lost = [
+            self.running("no requeue", "alice", "--no-requeue", f"--nodelist={DOOMED}")
+            for _ in range(count)
+        ]
+        again = [
+            self.running(
+                "node failure", "carol", "--requeue", f"--nodelist={DOOMED}", script=ONCE_LONG
+            )
+            for _ in range(count)
+        ]
         self.slurm.kill(DOOMED)
         for job in lost:
             self.slurm.wait_for(job, "NODE_FAIL", seconds=NODE_TIMEOUT * 4 + 30)
@@ -115,7 +137,10 @@ class Crowd:
 
     def requeued(self, count: int) -> list[int]:
         """Jobs that an operator puts back into the queue, and that end at once the second time."""
-        jobs = [self.running("requeue", "alice", "--requeue", "--time=10", script=ONCE_LONG) for _ in range(count)]
+        jobs = [
+            self.running("requeue", "alice", "--requeue", "--time=10", script=ONCE_LONG)
+            for _ in range(count)
+        ]
         for job in jobs:
             self.slurm.root("scontrol", "requeue", str(job))
             self.slurm.wait_for(job, "PENDING")
@@ -165,8 +190,14 @@ class Crowd:
         """Until nothing is left in the queue but what is held for that reason. Those jobs, by number."""
 
         def left() -> list[tuple[str, ...]]:
-            lines = self.slurm.root("squeue", "--noheader", "--array", "--format=%A|%T|%r").splitlines()
+            lines = self.slurm.root(
+                "squeue", "--noheader", "--array", "--format=%A|%T|%r"
+            ).splitlines()
             return [tuple(line.split("|")) for line in lines]
 
-        wait_until(lambda: all(reason == held for _, _, reason in left()), "the queue to be over", seconds=OVER_SECONDS)
+        wait_until(
+            lambda: all(reason == held for _, _, reason in left()),
+            "the queue to be over",
+            seconds=OVER_SECONDS,
+        )
         return [number for number, _, _ in left()]

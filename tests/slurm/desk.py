@@ -32,7 +32,12 @@ class Desk:
 
 def build(checkout: Path, into: Path) -> Path:
     """The plug-in for the Slurm of this machine. Raises AssertionError with what the compiler said; skips where it is not made for it."""
-    done = subprocess.run([str(checkout / "plugins" / "build"), str(into)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(checkout / "plugins" / "build"), str(into)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if STRANGER in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr
@@ -64,8 +69,17 @@ def socket_of(cluster: Cluster) -> Path:
 
 def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
     """What makes slurmctld ask. `changes` are parameters of ours, without their prefix."""
-    ours = {"socket": str(socket_of(cluster)), "patience": str(PATIENCE), "watch": "1", "silence": "closed", **changes}
-    return {"PrEpPlugins": "prep/fairbank", "PrEpParameters": ",".join(f"fairbank_{key}={value}" for key, value in ours.items())}
+    ours = {
+        "socket": str(socket_of(cluster)),
+        "patience": str(PATIENCE),
+        "watch": "1",
+        "silence": "closed",
+        **changes,
+    }
+    return {
+        "PrEpPlugins": "prep/fairbank",
+        "PrEpParameters": ",".join(f"fairbank_{key}={value}" for key, value in ours.items()),
+    }
 
 
 def table_of(cluster: Cluster) -> Path:
@@ -76,7 +90,10 @@ def table_of(cluster: Cluster) -> Path:
 def ranked(cluster: Cluster) -> Mapping[str, str]:
     """What makes slurmctld add the site factors of that table, at which it looks every second."""
     parameters = f"fairbank_table={table_of(cluster)},fairbank_look=1"
-    return {"PrioritySiteFactorPlugin": "site_factor/fairbank", "PrioritySiteFactorParameters": parameters}
+    return {
+        "PrioritySiteFactorPlugin": "site_factor/fairbank",
+        "PrioritySiteFactorParameters": parameters,
+    }
 
 
 @contextmanager
@@ -96,4 +113,8 @@ def start_soon(desk: Desk, job: int) -> None:
 
 
 def wait_for_end(desk: Desk, job: int, count: int = 1, seconds: float = 30) -> None:
-    wait_until(lambda: len(desk.agent.ends(job)) >= count, f"the end of job {job} to be told", seconds=seconds)
+    wait_until(
+        lambda: len(desk.agent.ends(job)) >= count,
+        f"the end of job {job} to be told",
+        seconds=seconds,
+    )

@@ -23,7 +23,16 @@ from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.support.waiting import wait_until
 
-ASSOCIATIONS = ("ID", "Account", "User", "Partition", "ParentName", "Share", "Priority", "GrpTRESMins")
+ASSOCIATIONS = (
+    "ID",
+    "Account",
+    "User",
+    "Partition",
+    "ParentName",
+    "Share",
+    "Priority",
+    "GrpTRESMins",
+)
 
 OF_QOS = ("ID", "Name", "UsageFactor", "Flags")
 
@@ -65,7 +74,14 @@ class Said(NamedTuple):
 
 def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
     """Have sacctmgr do all of this at once."""
-    cluster.run("root", "sacctmgr", "--immediate", "--quiet", stdin="\n".join([*words, "quit\n"]), seconds=90).done()
+    cluster.run(
+        "root",
+        "sacctmgr",
+        "--immediate",
+        "--quiet",
+        stdin="\n".join([*words, "quit\n"]),
+        seconds=90,
+    ).done()
 
 
 def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
@@ -74,10 +90,15 @@ def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] =
     row."""
     cluster.stop(SLURMCTLD)
     state = cluster.place.state
-    associations, qualities = (_usage((state / file).read_bytes()) for file in ("assoc_usage", "qos_usage"))
+    associations, qualities = (
+        _usage((state / file).read_bytes()) for file in ("assoc_usage", "qos_usage")
+    )
     start = Start(associations, qualities, *_ticks(cluster))
     tell_accounting(cluster, words)
-    wait_until(lambda: time.time() >= start.counted_at + 1, "the second of the last tick to be over, so that the next is told from it")
+    wait_until(
+        lambda: time.time() >= start.counted_at + 1,
+        "the second of the last tick to be over, so that the next is told from it",
+    )
     cluster.start_controller(changes)
     _wait_for_tick(cluster, start.counted_at)
     if "DEPTH_OBLIVIOUS" in changes["PriorityFlags"]:
@@ -93,7 +114,9 @@ def _wait_for_tick(cluster: Cluster, last: int) -> None:
 
 def said(cluster: Cluster, flags: str) -> Said:
     """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL for any one of the four."""
-    config = re.sub(r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config"))
+    config = re.sub(
+        r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config")
+    )
     jobs = [_one_tres(job) for job in _each(cluster, "job")]
     return Said(
         counted_at=_counted_at(cluster),
@@ -109,37 +132,80 @@ def said(cluster: Cluster, flags: str) -> Said:
 
 def _one_tres(job: dict[str, str]) -> dict[str, str]:
     """What a job has, or asks for while it waits: newer ones tell both."""
-    return {"TRES": job["ReqTRES" if job["JobState"] == "PENDING" else "AllocTRES"]} | job if "ReqTRES" in job else job
+    return (
+        {"TRES": job["ReqTRES" if job["JobState"] == "PENDING" else "AllocTRES"]} | job
+        if "ReqTRES" in job
+        else job
+    )
 
 
 def _associations(cluster: Cluster) -> list[dict[str, str]]:
     """In the order of Slurm's own list, which decides where levels tie: that of a left number, and since 23.11 that of the names from the
     root down, by their bytes."""
     if cluster.release < (23, 11):
-        return sorted(_listed(cluster, "associations", (*ASSOCIATIONS, "LFT")), key=lambda row: int(row["LFT"]))
-    return sorted(_listed(cluster, "associations", (*ASSOCIATIONS, "Lineage")), key=lambda row: row["Lineage"].encode())
+        return sorted(
+            _listed(cluster, "associations", (*ASSOCIATIONS, "LFT")),
+            key=lambda row: int(row["LFT"]),
+        )
+    return sorted(
+        _listed(cluster, "associations", (*ASSOCIATIONS, "Lineage")),
+        key=lambda row: row["Lineage"].encode(),
+    )
 
 
 def _grounds(cluster: Cluster, config: Mapping[str, str]) -> Grounds:
-    shown = {what: cluster.root("scontrol", "--oneliner", "show", what) for what in ("job", "partition", "node")}
-    listed = [_told(cluster, what, columns) for what, columns in (("qos", QUALITIES), ("associations", PRIORITIES))]
-    jobs, places, nodes = read_pending(shown["job"]), read_places(shown["partition"]), read_nodes(shown["node"])
+    shown = {
+        what: cluster.root("scontrol", "--oneliner", "show", what)
+        for what in ("job", "partition", "node")
+    }
+    listed = [
+        _told(cluster, what, columns)
+        for what, columns in (("qos", QUALITIES), ("associations", PRIORITIES))
+    ]
+    jobs, places, nodes = (
+        read_pending(shown["job"]),
+        read_places(shown["partition"]),
+        read_nodes(shown["node"]),
+    )
     qualities, priorities = read_qualities(listed[0]), read_priorities(listed[1])
-    lost = (*jobs.unreadable, *places.unreadable, *nodes.unreadable, *qualities.unreadable, *priorities.unreadable)
+    lost = (
+        *jobs.unreadable,
+        *places.unreadable,
+        *nodes.unreadable,
+        *qualities.unreadable,
+        *priorities.unreadable,
+    )
     assert lost == ()
-    return Grounds(read_settings(config).factors, config[TRACKED], jobs.rows, places.rows, nodes.rows, qualities.rows, priorities.rows)
+    return Grounds(
+        read_settings(config).factors,
+        config[TRACKED],
+        jobs.rows,
+        places.rows,
+        nodes.rows,
+        qualities.rows,
+        priorities.rows,
+    )
 
 
 def _listed(cluster: Cluster, what: str, columns: Sequence[str]) -> list[dict[str, str]]:
-    return [dict(zip(columns, line.split("|"), strict=True)) for line in _told(cluster, what, columns).splitlines()]
+    return [
+        dict(zip(columns, line.split("|"), strict=True))
+        for line in _told(cluster, what, columns).splitlines()
+    ]
 
 
 def _told(cluster: Cluster, what: str, columns: Sequence[str]) -> str:
-    return cluster.root("sacctmgr", "--noheader", "--parsable2", "list", what, f"format={','.join(columns).lower()}")
+    return cluster.root(
+        "sacctmgr", "--noheader", "--parsable2", "list", what, f"format={','.join(columns).lower()}"
+    )
 
 
 def _each(cluster: Cluster, what: str) -> list[dict[str, str]]:
-    return [answers.fields(line) for line in cluster.root("scontrol", "--oneliner", "show", what).splitlines() if "=" in line]
+    return [
+        answers.fields(line)
+        for line in cluster.root("scontrol", "--oneliner", "show", what).splitlines()
+        if "=" in line
+    ]
 
 
 def _counted_at(cluster: Cluster) -> int:
@@ -168,7 +234,9 @@ def _usage(state: bytes) -> ByNumber:
 
 def own_usage(there: Said, start: Start) -> Own:
     """What was used before the tick."""
-    return Own(in_order(there.associations, start.associations), in_order(there.qualities, start.qualities))
+    return Own(
+        in_order(there.associations, start.associations), in_order(there.qualities, start.qualities)
+    )
 
 
 def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
@@ -178,9 +246,16 @@ def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
 
 def left_usage(there: Said, start: Start) -> Own:
     """What is left of that when the tick comes: nothing where usage is reset by then."""
-    own, period = own_usage(there, start), parse_reset(read_config(there.config)["PriorityUsageResetPeriod"])
+    own, period = (
+        own_usage(there, start),
+        parse_reset(read_config(there.config)["PriorityUsageResetPeriod"]),
+    )
     since = start.reset_at or there.counted_at
-    return Own(*map(np.zeros_like, own)) if last_reset(period, since, there.counted_at, UTC) > since else own
+    return (
+        Own(*map(np.zeros_like, own))
+        if last_reset(period, since, there.counted_at, UTC) > since
+        else own
+    )
 
 
 def instant(text: str) -> int:

@@ -22,7 +22,12 @@ SPROJECT = "import sys; sys.argv[0] = 'sproject'; from fairbank.compose import s
 
 def demand_python() -> None:
     """Skip where Debian's Python is another than ours, for which msgspec of this environment was not made."""
-    said = subprocess.run([PYTHON, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [PYTHON, "-c", "import sys; print(*sys.version_info[:2])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     if said.split() != [str(part) for part in sys.version_info[:2]]:
         pytest.skip(f"msgspec of this environment is not for {PYTHON}")
 
@@ -33,7 +38,10 @@ def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
     lib = cluster.place.folder / "lib"
     for package in (fairbank, msgspec, *([numpy] if numbers else [])):
         folder = Path(package.__file__ or "").parent
-        for part in (folder, folder.with_name(f"{folder.name}.libs")):  # a wheel brings its libraries in a folder beside it
+        for part in (
+            folder,
+            folder.with_name(f"{folder.name}.libs"),
+        ):  # a wheel brings its libraries in a folder beside it
             if part.exists():
                 shutil.copytree(part, lib / part.name, dirs_exist_ok=True)
     return {"PYTHONPATH": str(lib), "PYTHONDONTWRITEBYTECODE": "1"}

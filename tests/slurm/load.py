@@ -51,7 +51,9 @@ class Haste:
             self._start_what_was_put_back()
 
     def _start_what_was_put_back(self) -> None:
-        ran = self.slurm.run("root", "squeue", "--noheader", "--states=PENDING", "--format=%A|%r", seconds=60)
+        ran = self.slurm.run(
+            "root", "squeue", "--noheader", "--states=PENDING", "--format=%A|%r", seconds=60
+        )
         for job, reason in (line.split("|", 1) for line in ran.out.splitlines()):
             now = time.monotonic()
             if now - self._seen.get(job, -HASTE_SECONDS) < HASTE_SECONDS:
@@ -94,7 +96,11 @@ class Load:
     def wait_for_more(self, jobs: int) -> None:
         """Return when so many more are submitted, or nobody can submit because the queue is full."""
         wanted = len(self.submitted) + jobs
-        wait_until(lambda: len(self.submitted) >= wanted or self.is_full(), f"{jobs} more jobs", seconds=PATIENCE)
+        wait_until(
+            lambda: len(self.submitted) >= wanted or self.is_full(),
+            f"{jobs} more jobs",
+            seconds=PATIENCE,
+        )
 
     def is_full(self) -> bool:
         return self._queued() >= MOST_QUEUED
@@ -107,7 +113,9 @@ class Load:
     def _queued(self) -> int:
         """How many there are; who gets no answer in time takes the queue for full, and who gets none at all tries to submit."""
         try:
-            ran = self.slurm.run("root", "squeue", "--noheader", "--format=%i", "--array", seconds=60)
+            ran = self.slurm.run(
+                "root", "squeue", "--noheader", "--format=%i", "--array", seconds=60
+            )
         except TimeoutError:
             return MOST_QUEUED
         return len(ran.out.split()) if ran.code == 0 else 0
@@ -123,7 +131,14 @@ class Load:
 
     def _submit(self) -> None:
         options = self.rng.choices(
-            ((), ("-c4",), ("--mem=16G",), ("--partition=gpu", "--gres=gpu:1"), ("--partition=gpu-t4", "--gres=gpu:1"), ("--array=1-4",)),
+            (
+                (),
+                ("-c4",),
+                ("--mem=16G",),
+                ("--partition=gpu", "--gres=gpu:1"),
+                ("--partition=gpu-t4", "--gres=gpu:1"),
+                ("--array=1-4",),
+            ),
             (6, 3, 2, 3, 1, 2),
         )[0]
         script = f'echo "$SLURM_JOB_ID $(date +%s)" >> "$HOME/{BEGUN}"\nsleep {self.rng.choice((0, 0, 1, 2, 4))}'
@@ -139,7 +154,9 @@ def begun(slurm: Cluster) -> dict[int, list[int]]:
     """When the scripts of each job began (seconds since 1970), by their own word."""
     found: dict[int, list[int]] = defaultdict(list)
     for file in (slurm.file(user, BEGUN) for user in USERS):
-        for job, at in (line.split() for line in (file.read_text().splitlines() if file.exists() else [])):
+        for job, at in (
+            line.split() for line in (file.read_text().splitlines() if file.exists() else [])
+        ):
             found[int(job)].append(int(at))
     return found
 
@@ -177,7 +194,9 @@ class Looking:
         while not self._over.wait(0.1):
             begun, answered = time.monotonic(), False
             with contextlib.suppress(TimeoutError):
-                answered = self.slurm.run("root", "squeue", "--noheader", seconds=LOOK_SECONDS).code == 0
+                answered = (
+                    self.slurm.run("root", "squeue", "--noheader", seconds=LOOK_SECONDS).code == 0
+                )
             self.looks.append(Look(begun, time.monotonic(), answered))
 
 

@@ -93,7 +93,11 @@ class Mischief(ABC):
 
     @abstractmethod
     async def _talk(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, there: asyncio.StreamReader, back: asyncio.StreamWriter
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        there: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
     ) -> None:
         """Pass on what is said until one of the two hangs up, or we do. Raises OSError, EOFError."""
 
@@ -108,9 +112,16 @@ class FrameMischief(Mischief):
     """Frames of decision 0012, either way. The greeting alone is left in peace: who is not greeted hangs up."""
 
     async def _talk(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, there: asyncio.StreamReader, back: asyncio.StreamWriter
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        there: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
     ) -> None:
-        ways = [asyncio.ensure_future(self._pass(reader, back)), asyncio.ensure_future(self._pass(there, writer))]
+        ways = [
+            asyncio.ensure_future(self._pass(reader, back)),
+            asyncio.ensure_future(self._pass(there, writer)),
+        ]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -146,7 +157,11 @@ class RequestMischief(Mischief):
     """HTTP requests and their answers. What is cut off was sometimes heard, and sometimes not."""
 
     async def _talk(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, there: asyncio.StreamReader, back: asyncio.StreamWriter
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        there: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
     ) -> None:
         while True:
             request = await _message(reader)
@@ -158,7 +173,11 @@ class RequestMischief(Mischief):
                 return
             if self.mood in (Mood.LATE, Mood.SHUFFLE):
                 await asyncio.sleep(self.rng.uniform(0, LATE_SECONDS))
-            twice = asyncio.ensure_future(self._say_aside(request)) if self.mood is Mood.DOUBLE else None
+            twice = (
+                asyncio.ensure_future(self._say_aside(request))
+                if self.mood is Mood.DOUBLE
+                else None
+            )
             back.write(request)
             answer = await _message(there)
             if twice is not None:

@@ -53,7 +53,13 @@ class Office:
         """A project with an allocation of each resource."""
         self._client.post("/project", {"gname": account, "gid": gid})
         for resource in ("cpu", "gpu"):
-            wanted = {"account": account, "resource": resource, "category": "test", "start": "2020-01-01", "end": "2040-01-01"}
+            wanted = {
+                "account": account,
+                "resource": resource,
+                "category": "test",
+                "start": "2020-01-01",
+                "end": "2040-01-01",
+            }
             self._client.post("/alloc", {**wanted, "amount": RICH, "comment": "test"})
 
     def leave(self, account: str, credit: int, resource: str = "cpu") -> int:
@@ -62,7 +68,9 @@ class Office:
         more, number = credit - found["available"], int(found["id"])
         if more:
             movement = "deposit" if more > 0 else "withdraw"
-            self._client.post(f"/alloc/{number}/{movement}", {"amount": abs(more), "comment": "test"})
+            self._client.post(
+                f"/alloc/{number}/{movement}", {"amount": abs(more), "comment": "test"}
+            )
         return number
 
     def deposit(self, allocation: int, amount: int) -> None:
@@ -80,10 +88,16 @@ class Office:
     def runs(self, job: int) -> list[dict[str, Any]]:
         """What the books have of a job, by its restarts."""
         rows = self._client.get("/job", {"limit": PAGE})["data"]
-        return sorted((each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"]))
+        return sorted(
+            (each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"])
+        )
 
     def refusals(self, job: int) -> list[dict[str, Any]]:
-        return [each for each in self._client.get("/failure", {"limit": PAGE})["data"] if each["job_id"] == job]
+        return [
+            each
+            for each in self._client.get("/failure", {"limit": PAGE})["data"]
+            if each["job_id"] == job
+        ]
 
     def sums(self, allocation: int) -> tuple[int, int]:
         found = self._client.get(f"/alloc/{allocation}")["data"]
@@ -92,19 +106,28 @@ class Office:
     def settled(self, job: int, count: int = 1) -> list[dict[str, Any]]:
         """The runs of a job, as soon as so many are charged or released."""
         wait_until(
-            lambda: len([each for each in self.runs(job) if each["state"] != "held"]) == count, f"job {job} to be settled", seconds=30
+            lambda: len([each for each in self.runs(job) if each["state"] != "held"]) == count,
+            f"job {job} to be settled",
+            seconds=30,
         )
         return self.runs(job)
 
     def reconciled(self, *options: str) -> subprocess.CompletedProcess[str]:
         """`fairbank reconcile`, as root types it beside this Slurm."""
-        environment = {**self.slurm.place.environment, "FAIRBANK_SERVER": f"unix:{self.bank.socket}"}
+        environment = {
+            **self.slurm.place.environment,
+            "FAIRBANK_SERVER": f"unix:{self.bank.socket}",
+        }
         command = [FAIRBANK, "reconcile", "--grace", "0", "--progress", "none", *options]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
 
 
 @contextmanager
-def opened(cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningAgent) -> Iterator[Office]:
+def opened(
+    cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningAgent
+) -> Iterator[Office]:
     """Bank and agent started, the projects founded, and slurmctld asking, as long as the block lasts."""
     install(plugin, cluster)
     bank.config.write_text(bank.config.read_text() + prices())
@@ -125,7 +148,10 @@ def opened(cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningA
 def of_its_own(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[Office]:
     """With a bank and an agent that nobody had before, at a cluster that is calm before and after. `tables` are the agent's settings."""
     cluster.calm()
-    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank, tables)) as office:
+    with (
+        made() as bank,
+        opened(cluster, plugin, bank, agent_beside(cluster, bank, tables)) as office,
+    ):
         try:
             yield office
         finally:
@@ -134,4 +160,6 @@ def of_its_own(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[
 
 def agent_beside(cluster: Cluster, bank: FairbankServer, tables: str = TERMS) -> RunningAgent:
     """The agent to which slurmctld speaks, and which speaks to the bank."""
-    return RunningAgent(f"unix:{bank.socket}", tables=tables, socket=socket_of(cluster), slurm_user='"slurm"')
+    return RunningAgent(
+        f"unix:{bank.socket}", tables=tables, socket=socket_of(cluster), slurm_user='"slurm"'
+    )

@@ -14,7 +14,8 @@ WEIGHTS = {
 }
 
 PRICES = "".join(
-    f'[clusters.lab.partitions."{name}"]\nresource = "{resource}"\nweights = "{weights}"\n' for name, (resource, weights) in WEIGHTS.items()
+    f'[clusters.lab.partitions."{name}"]\nresource = "{resource}"\nweights = "{weights}"\n'
+    for name, (resource, weights) in WEIGHTS.items()
 )
 
 
@@ -39,7 +40,9 @@ BILLING = (
 def priced(prices: str = PRICES, policy: str = "") -> Iterator[FairbankServer]:
     """A running bank with these prices and no others, and these lines in its policy."""
     with made() as bank:
-        before, table, after = bank.config.read_text().partition("[clusters.local]")[0].partition("[policy]\n")
+        before, table, after = (
+            bank.config.read_text().partition("[clusters.local]")[0].partition("[policy]\n")
+        )
         assert table, "the settings have a table of policy"
         bank.config.write_text(f"{before}{table}{policy}{after}{prices}")
         bank.start()

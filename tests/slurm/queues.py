@@ -36,7 +36,9 @@ class Queue:
         self.slurm.wait_for(self.jobs[name], "RUNNING")
         return self
 
-    def waits(self, name: str, *options: str, user: str = "alice", priority: int | None = None) -> Queue:
+    def waits(
+        self, name: str, *options: str, user: str = "alice", priority: int | None = None
+    ) -> Queue:
         """A job of the queue."""
         self.jobs[name] = self.slurm.submit(user, f"--job-name={name}", *options, script=LONG)
         if priority is not None:
@@ -58,7 +60,9 @@ class Queue:
         """sacctmgr, for the time of the scenario: numbers, or numbers of one TRES."""
         modify = ("sacctmgr", "--immediate", "modify", what, name, "set")
         self.slurm.root(*modify, *(f"{key}={value}" for key, value in limits.items()))
-        self.undoing.append((*modify, *(f"{key}={_taken_back(value)}" for key, value in limits.items())))
+        self.undoing.append(
+            (*modify, *(f"{key}={_taken_back(value)}" for key, value in limits.items()))
+        )
         return self
 
     def undone(self) -> None:
@@ -90,14 +94,23 @@ SETTINGS = {
 
 def settled(slurm: Cluster) -> None:
     """The jobs elsewhere are there: one runs, one waits behind it."""
-    whole = (f"--job-name={ELSEWHERE}", "--partition=gpu-t4", "--nodes=2", "--exclusive", "--time=1-0")
+    whole = (
+        f"--job-name={ELSEWHERE}",
+        "--partition=gpu-t4",
+        "--nodes=2",
+        "--exclusive",
+        "--time=1-0",
+    )
     slurm.wait_for(slurm.submit("dave", *whole, script=LONG), "RUNNING")
     slurm.submit("dave", *whole, script=LONG)
 
 
 def _queued(slurm: Cluster) -> list[str]:
     """What the scenario has left."""
-    rows = [line.split("|") for line in slurm.root("squeue", "--noheader", "--format=%i|%j").splitlines()]
+    rows = [
+        line.split("|")
+        for line in slurm.root("squeue", "--noheader", "--format=%i|%j").splitlines()
+    ]
     return [job for job, name in rows if name != ELSEWHERE]
 
 
@@ -146,7 +159,9 @@ def asked(slurm: Cluster) -> dict[str, str]:
 def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
     """What the core makes of the answers, with these partitions up."""
     opened = dict(texts)
-    opened["partitions"] = "".join(_opened(line, up) for line in texts["partitions"].splitlines(keepends=True))
+    opened["partitions"] = "".join(
+        _opened(line, up) for line in texts["partitions"].splitlines(keepends=True)
+    )
     said, unread = read_answers(opened)
     assert unread == ()
     now = live(said)
@@ -155,7 +170,11 @@ def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
 
 
 def _opened(line: str, up: Sequence[str]) -> str:
-    return line.replace(" State=DOWN ", " State=UP ") if any(line.startswith(f"PartitionName={name} ") for name in up) else line
+    return (
+        line.replace(" State=DOWN ", " State=UP ")
+        if any(line.startswith(f"PartitionName={name} ") for name in up)
+        else line
+    )
 
 
 def _passes(now: Live) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
@@ -174,7 +193,11 @@ def _passes(now: Live) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
             fates[job.name] = Fate(job.name, reason=plan.why(job.number))
         if not plan.starts:
             break
-    return fates, order, frozenset(each.job.name for each in now.snapshot.running if each.number in gone)
+    return (
+        fates,
+        order,
+        frozenset(each.job.name for each in now.snapshot.running if each.number in gone),
+    )
 
 
 def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
@@ -183,24 +206,36 @@ def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
     ran = {fate.name for fate in _fates(slurm) if fate.nodes}
     for name in partitions:
         slurm.root("scontrol", "update", f"partitionname={name}", "state=up")
-    wait_until(lambda: _looked(slurm, before, partitions[0]), "slurmctld to have looked at the queue", seconds=60)
+    wait_until(
+        lambda: _looked(slurm, before, partitions[0]),
+        "slurmctld to have looked at the queue",
+        seconds=60,
+    )
 
     def outcome() -> Outcome:
         fates = {fate.name: fate for fate in _fates(slurm)}
         gone = ran - {name for name, fate in fates.items() if fate.nodes}
-        return Outcome(fates, list(_started(slurm, slurm.log("slurmctld")[written:])), frozenset(gone))
+        return Outcome(
+            fates, list(_started(slurm, slurm.log("slurmctld")[written:])), frozenset(gone)
+        )
 
     return outcome
 
 
 def at_rest(slurm: Cluster) -> None:
     """Whoever was ended has gone."""
-    wait_until(lambda: not slurm.root("squeue", "--noheader", "--states=COMPLETING").strip(), "jobs that were ended to go", seconds=60)
+    wait_until(
+        lambda: not slurm.root("squeue", "--noheader", "--states=COMPLETING").strip(),
+        "jobs that were ended to go",
+        seconds=60,
+    )
 
 
 def passes(slurm: Cluster) -> tuple[int, int]:
     """How often each pass has run."""
-    main, backfill = (int(count) for count in re.findall(r"Total cycles: +(\d+)", slurm.root("sdiag")))
+    main, backfill = (
+        int(count) for count in re.findall(r"Total cycles: +(\d+)", slurm.root("sdiag"))
+    )
     return main, backfill
 
 
@@ -216,14 +251,20 @@ def _looked(slurm: Cluster, before: tuple[int, int], partition: str) -> bool:
 def _fates(slurm: Cluster) -> Iterator[Fate]:
     for line in slurm.root("squeue", "--noheader", "--array", "--format=%i|%T|%r|%N").splitlines():
         name, state, reason, nodes = line.split("|")
-        yield Fate(name, nodes=_sorted(nodes)) if state in ("RUNNING", "CONFIGURING") else Fate(name, reason=words.reason(reason))
+        yield (
+            Fate(name, nodes=_sorted(nodes))
+            if state in ("RUNNING", "CONFIGURING")
+            else Fate(name, reason=words.reason(reason))
+        )
 
 
 def _sorted(nodes: str) -> str:
     return compress(sorted(expand(nodes)))
 
 
-_STARTED = re.compile(r"sched(?:/backfill)?: (?:Allocate |_start_job: Started )JobId=(?:(\d+_\d+)\(\d+\)|(\d+))")
+_STARTED = re.compile(
+    r"sched(?:/backfill)?: (?:Allocate |_start_job: Started )JobId=(?:(\d+_\d+)\(\d+\)|(\d+))"
+)
 
 
 def _started(slurm: Cluster, log: str) -> Iterator[str]:

@@ -35,12 +35,22 @@ def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, Usage]:
     if rule.algorithm is Algorithm.FAIR_TREE:
         return tree, fair_tree(tree, usage.raw), usage
     oblivious = rule.algorithm is Algorithm.DEPTH_OBLIVIOUS
-    return tree, classic(tree, usage.raw, dampening=rule.dampening, depth_oblivious=oblivious), usage
+    return (
+        tree,
+        classic(tree, usage.raw, dampening=rule.dampening, depth_oblivious=oblivious),
+        usage,
+    )
 
 
 def _association(row: Row) -> Association:
     shares = ON_PARENT if row["Share"] == "parent" else int(row["Share"])
-    return Association(row["Account"], row["User"], row["Partition"], "" if row["User"] else row["ParentName"], shares)
+    return Association(
+        row["Account"],
+        row["User"],
+        row["Partition"],
+        "" if row["User"] else row["ParentName"],
+        shares,
+    )
 
 
 # ---------------------------------------------------------------- sshare
@@ -48,9 +58,18 @@ def _association(row: Row) -> Association:
 
 def standings(there: Said, tree: Tree, figures: Standings, usage: Usage) -> list[ShareRow]:
     running = whole_minutes(usage.run_seconds)
-    more = [f"{name}=0" for name in read_tracked(read_config(there.config)).split(",") if name not in NAMES]  # newer ones count more
-    told = [",".join([*(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)), *more]) for row in running]
-    rows = [_standing(tree, figures, at, row, told[at]) for at, row in enumerate(there.associations)]
+    more = [
+        f"{name}=0"
+        for name in read_tracked(read_config(there.config)).split(",")
+        if name not in NAMES
+    ]  # newer ones count more
+    told = [
+        ",".join([*(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)), *more])
+        for row in running
+    ]
+    rows = [
+        _standing(tree, figures, at, row, told[at]) for at, row in enumerate(there.associations)
+    ]
     # 26.05 tells no factor of accounts under the classic rules either.
     newest = release_of(read_config(there.config)["SLURM_VERSION"]) >= (26, 5)
     return [row._replace(factor=None) if newest and not row.user else row for row in rows]
@@ -59,7 +78,11 @@ def standings(there: Said, tree: Tree, figures: Standings, usage: Usage) -> list
 def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -> ShareRow:
     association, root, ranked = tree.rows[at], at == tree.root, isinstance(figures, Ranking)
     on_parent = association.shares == ON_PARENT
-    level = float(figures.level[at]) if isinstance(figures, Ranking) and not (root or on_parent) else None
+    level = (
+        float(figures.level[at])
+        if isinstance(figures, Ranking) and not (root or on_parent)
+        else None
+    )
     return ShareRow(
         account=association.account,
         user=association.user,
@@ -81,7 +104,12 @@ def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -
 
 def _in_slurms_order(limits: str) -> str:
     """sacctmgr tells them as somebody wrote them down."""
-    return ",".join(sorted(filter(None, limits.split(",")), key=lambda each: STATIC_TRES.index(each.partition("=")[0])))
+    return ",".join(
+        sorted(
+            filter(None, limits.split(",")),
+            key=lambda each: STATIC_TRES.index(each.partition("=")[0]),
+        )
+    )
 
 
 # ---------------------------------------------------------------- sprio
@@ -92,7 +120,9 @@ def weights(there: Said) -> Weights:
     return weights_of(read_settings(config).factors.weights, config[WEIGHED_TRES])
 
 
-def queue(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]) -> list[PriorityRow]:
+def queue(
+    there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]
+) -> list[PriorityRow]:
     """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its partitions."""
     newer = release_of(read_config(there.config)["SLURM_VERSION"]) > (22, 5)
     rows = [
@@ -102,13 +132,21 @@ def queue(there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish
         for place in job["Partition"].split(",")
     ]
     factors = {row[:3]: float(figures.factor[at]) for at, row in enumerate(tree.rows)}
-    return [row for row in rows if row.direct is not None] + computed(rows, there.grounds, factors, there.counted_at)
+    return [row for row in rows if row.direct is not None] + computed(
+        rows, there.grounds, factors, there.counted_at
+    )
 
 
 def _told(job: Row, place: str, wish: Wish) -> PriorityRow:
     """What only an operator knows of it."""
     user = job["UserId"].partition("(")[0]
-    row = PriorityRow(job=_number(job), partition_name=place, user=user, account=job["Account"], qos_name=job["QOS"])
+    row = PriorityRow(
+        job=_number(job),
+        partition_name=place,
+        user=user,
+        account=job["Account"],
+        qos_name=job["QOS"],
+    )
     return row._replace(site=wish.site) if wish.given is None else row._replace(direct=wish.given)
 
 

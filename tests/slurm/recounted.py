@@ -18,9 +18,30 @@ from fairbank.slurm.answers.priority import read_adding
 from fairbank.slurm.answers.scontrol import read_config
 from fairbank.values.slurm_numbers import STATIC_TRES
 from fairbank.values.tres import parse_counts, parse_weights
-from tests.slurm.frozen import ByNumber, Own, Row, Said, Start, in_order, instant, left_usage, minutes
+from tests.slurm.frozen import (
+    ByNumber,
+    Own,
+    Row,
+    Said,
+    Start,
+    in_order,
+    instant,
+    left_usage,
+    minutes,
+)
 
-COLUMNS = ("JobIDRaw", "User", "Account", "Partition", "QOS", "State", "Start", "End", "TimelimitRaw", "AllocTRES")
+COLUMNS = (
+    "JobIDRaw",
+    "User",
+    "Account",
+    "Partition",
+    "QOS",
+    "State",
+    "Start",
+    "End",
+    "TimelimitRaw",
+    "AllocTRES",
+)
 NAMES = (*STATIC_TRES, "gres/gpu")
 AS_WRITTEN = 2e-6
 """slurmctld writes six decimals."""
@@ -37,7 +58,11 @@ class Before(NamedTuple):
 def before(said: Said, start: Start, tree: Tree) -> Before:
     """For the next time: what is left at the tick of which `said` is."""
     own = at_tick(left_usage(said, start), start.counted_at, said, tree, alone=True)
-    return Before(said, _by_number(said.associations, own.associations.raw), _by_number(said.qualities, own.qos.raw))
+    return Before(
+        said,
+        _by_number(said.associations, own.associations.raw),
+        _by_number(said.qualities, own.qos.raw),
+    )
 
 
 def _by_number(rows: Sequence[Row], figures: Longs) -> ByNumber:
@@ -46,17 +71,25 @@ def _by_number(rows: Sequence[Row], figures: Longs) -> ByNumber:
 
 def recounted(then: Before, records: Sequence[Row], now: Said, tree: Tree) -> Own:
     """What each association and each QOS of now has used: what was, and what the jobs of the records have cost."""
-    was = Own(in_order(now.associations, then.associations), in_order(now.qualities, then.qualities))
+    was = Own(
+        in_order(now.associations, then.associations), in_order(now.qualities, then.qualities)
+    )
     jobs, last = jobs_of(records, then.said, tree), then.said.counted_at
-    alone, books = _books(was, np.full(len(tree.rows), -1, np.int64), then.said)  # who is above has no usage of its own
-    found = ended(books, jobs, alone, _rules(then.said), last=last, now=int(jobs.end.max(initial=last)))
+    alone, books = _books(
+        was, np.full(len(tree.rows), -1, np.int64), then.said
+    )  # who is above has no usage of its own
+    found = ended(
+        books, jobs, alone, _rules(then.said), last=last, now=int(jobs.end.max(initial=last))
+    )
     return Own(found.associations.raw, found.qos.raw)
 
 
 def at_tick(own: Own, counted_at: int, said: Said, tree: Tree, *, alone: bool = False) -> Books:
     """The usage after the tick, of the usage before it and of the jobs that run: of associations with all below them, or `alone`."""
     above = np.full(len(tree.rows), -1, np.int64) if alone else tree.parent.astype(np.int64)
-    payers, books = _books(own if alone else own._replace(associations=summed(tree, own.associations)), above, said)
+    payers, books = _books(
+        own if alone else own._replace(associations=summed(tree, own.associations)), above, said
+    )
     jobs = jobs_of([_record(job) for job in said.running], said, tree)
     books = started(books, jobs, payers, _rules(said))
     return ticked(books, jobs, payers, _rules(said), last=counted_at, now=said.counted_at)
@@ -65,36 +98,63 @@ def at_tick(own: Own, counted_at: int, said: Said, tree: Tree, *, alone: bool = 
 def _books(raw: Own, parent: Ints, said: Said) -> tuple[Payers, Books]:
     payers = Payers(parent, np.array(["NoDecay" in each["Flags"] for each in said.qualities]))
     books = unused(payers, len(NAMES))
-    return payers, Books(books.associations._replace(raw=raw.associations), books.qos._replace(raw=raw.qualities))
+    return payers, Books(
+        books.associations._replace(raw=raw.associations), books.qos._replace(raw=raw.qualities)
+    )
 
 
 def _rules(said: Said) -> Rules:
-    return Rules(fading(parse_half_life(read_config(said.config)["PriorityDecayHalfLife"]), Reset.NONE))
+    return Rules(
+        fading(parse_half_life(read_config(said.config)["PriorityDecayHalfLife"]), Reset.NONE)
+    )
 
 
 def _record(job: Row) -> Row:
     """A job that runs, in the words of accounting."""
     user, limit = job["UserId"].partition("(")[0], str(minutes(job["TimeLimit"]))
-    return {**job, "User": user, "Start": job["StartTime"], "End": "Unknown", "TimelimitRaw": limit, "AllocTRES": job["TRES"]}
+    return {
+        **job,
+        "User": user,
+        "Start": job["StartTime"],
+        "End": "Unknown",
+        "TimelimitRaw": limit,
+        "AllocTRES": job["TRES"],
+    }
 
 
 def jobs_of(records: Sequence[Row], said: Said, tree: Tree) -> Jobs:
     """The jobs of these records, priced as partitions and settings are."""
     flags = read_config(said.config)["PriorityFlags"]
-    places, qualities = [each["PartitionName"] for each in said.partitions], [each["Name"] for each in said.qualities]
+    places, qualities = (
+        [each["PartitionName"] for each in said.partitions],
+        [each["Name"] for each in said.qualities],
+    )
     rows = {row[:3]: at for at, row in enumerate(tree.rows)}
-    weights = [parse_weights(each["TRESBillingWeights"], field="TRESBillingWeights") for each in said.partitions]
+    weights = [
+        parse_weights(each["TRESBillingWeights"], field="TRESBillingWeights")
+        for each in said.partitions
+    ]
     table = prices(NAMES, weights, read_adding(flags))
-    counts = np.array([_counts(each["AllocTRES"]) for each in records], np.uint64).reshape(len(records), len(NAMES))
+    counts = np.array([_counts(each["AllocTRES"]) for each in records], np.uint64).reshape(
+        len(records), len(NAMES)
+    )
     where = np.array([places.index(each["Partition"]) for each in records], np.int64)
     units = billable(counts, where, table)
-    of_places = np.array([qualities.index(each["QoS"]) if each["QoS"] in qualities else -1 for each in said.partitions], np.int64)
+    of_places = np.array(
+        [
+            qualities.index(each["QoS"]) if each["QoS"] in qualities else -1
+            for each in said.partitions
+        ],
+        np.int64,
+    )
     qos = np.array([qualities.index(each["QOS"]) for each in records], np.int64)
     return Jobs(
         association=np.array([_payer(each, rows) for each in records], np.int64),
         qos=qos,
         partition_qos=of_places[where],
-        factor=usage_factors(qos, np.array([float(each["UsageFactor"]) for each in said.qualities])),
+        factor=usage_factors(
+            qos, np.array([float(each["UsageFactor"]) for each in said.qualities])
+        ),
         start=np.array([instant(each["Start"]) for each in records], np.int64),
         end=np.array([instant(each["End"]) for each in records], np.int64),
         limit=np.array([int(each["TimelimitRaw"]) for each in records], np.int64),

@@ -17,7 +17,19 @@ def compiled(checkout: Path, folder: Path, guard: str) -> Path:
     if compiler is None:
         pytest.skip("no C compiler here: apt-get install gcc")
     program = folder / "check_site_factor"
-    sources = [checkout / "plugins" / "site_factor" / f"{name}.c" for name in ("check", "keeper", "table")]
-    words = ["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", f"-fsanitize={guard}", "-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror"]
+    sources = [
+        checkout / "plugins" / "site_factor" / f"{name}.c" for name in ("check", "keeper", "table")
+    ]
+    words = [
+        "-std=gnu11",
+        "-D_GNU_SOURCE",
+        "-g",
+        "-O1",
+        f"-fsanitize={guard}",
+        "-fno-sanitize-recover=all",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+    ]
     subprocess.run([compiler, *words, "-o", program, *sources, "-lpthread"], check=True)
     return program

@@ -18,7 +18,13 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 PLACE = "cpu"
-SEATS = (("alice", "wg_astro"), ("bob", "wg_astro"), ("bob", "wg_bio"), ("carol", "wg_bio"), ("dave", "wg_chem"))
+SEATS = (
+    ("alice", "wg_astro"),
+    ("bob", "wg_astro"),
+    ("bob", "wg_bio"),
+    ("carol", "wg_bio"),
+    ("dave", "wg_chem"),
+)
 ACCOUNTS = {"wg_bio": Limit(group=2)}
 QUALITIES = {"normal": Limit(), "high": Limit(per_user=2), "low": Limit(group=3)}
 FREE = Job(user="dave", account="wg_chem", submitted_at=1, eligible_at=1)
@@ -39,25 +45,41 @@ def limited(slurm: Cluster) -> Iterator[Cluster]:
 
 
 def _of_qos(high: str, low: str) -> list[str]:
-    return [f"modify qos high set maxjobsaccrueperuser={high}", f"modify qos low set grpjobsaccrue={low}"]
+    return [
+        f"modify qos high set maxjobsaccrueperuser={high}",
+        f"modify qos low set grpjobsaccrue={low}",
+    ]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
     chance = Random(seed)
     seats = [(*chance.choice(SEATS), chance.choice(list(QUALITIES))) for _ in range(16)]
-    queue = {_submit(limited, job): job for job in (Job(user=u, account=a, qos=q, submitted_at=1, eligible_at=1) for u, a, q in seats)}
+    queue = {
+        _submit(limited, job): job
+        for job in (
+            Job(user=u, account=a, qos=q, submitted_at=1, eligible_at=1) for u, a, q in seats
+        )
+    }
     ageing = _after_a_pass(limited, queue)
     assert {job for job, since in ageing.items() if since} == _expected(queue)
     gone = chance.sample(sorted(job for job, since in ageing.items() if since), 4)
     limited.root("scancel", *map(str, gone))
-    left = {number: replace(job, accrued_at=1 if ageing[number] else 0) for number, job in queue.items() if number not in gone}
+    left = {
+        number: replace(job, accrued_at=1 if ageing[number] else 0)
+        for number, job in queue.items()
+        if number not in gone
+    }
     then = _after_a_pass(limited, left)
     begun = {job for job in left if then[job] and not ageing[job]}
     assert begun == _expected(left)
     assert all(then[job] == ageing[job] for job in left if ageing[job]), "who aged goes on"
-    assert all(then[job] >= max(ageing.values()) for job in begun), "from now on, and not from when it might have begun"
-    tell(f"limits of accrual: of {len(queue)} jobs {sum(map(bool, ageing.values()))} age, and {len(begun)} more when 4 are gone")
+    assert all(then[job] >= max(ageing.values()) for job in begun), (
+        "from now on, and not from when it might have begun"
+    )
+    tell(
+        f"limits of accrual: of {len(queue)} jobs {sum(map(bool, ageing.values()))} age, and {len(begun)} more when 4 are gone"
+    )
 
 
 def _expected(queue: Mapping[int, Job]) -> set[int]:
@@ -67,7 +89,15 @@ def _expected(queue: Mapping[int, Job]) -> set[int]:
 
 
 def _submit(slurm: Cluster, job: Job) -> int:
-    return int(slurm.submit(job.user, f"--partition={PLACE}", f"--account={job.account}", f"--qos={job.qos}", "--time=5"))
+    return int(
+        slurm.submit(
+            job.user,
+            f"--partition={PLACE}",
+            f"--account={job.account}",
+            f"--qos={job.qos}",
+            "--time=5",
+        )
+    )
 
 
 def _after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
@@ -80,5 +110,13 @@ def _after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
 
 
 def _ages(slurm: Cluster) -> dict[int, int]:
-    jobs = (answers.fields(line) for line in slurm.root("scontrol", "--oneliner", "show", "job").splitlines() if "=" in line)
-    return {int(job["JobId"]): instant(job["AccrueTime"]) for job in jobs if job["JobState"] == "PENDING"}
+    jobs = (
+        answers.fields(line)
+        for line in slurm.root("scontrol", "--oneliner", "show", "job").splitlines()
+        if "=" in line
+    )
+    return {
+        int(job["JobId"]): instant(job["AccrueTime"])
+        for job in jobs
+        if job["JobState"] == "PENDING"
+    }

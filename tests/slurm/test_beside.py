@@ -40,11 +40,15 @@ class Beside:
 
     def reconciled(self, *, fix: bool = False) -> Reconciled:
         now = int(time.time()) + 1
-        return Reconciler(Slurm(self.cluster.place.environment), self.bank, grace_seconds=0).reconcile(self.since, now, fix=fix)
+        return Reconciler(
+            Slurm(self.cluster.place.environment), self.bank, grace_seconds=0
+        ).reconcile(self.since, now, fix=fix)
 
     def import_history(self) -> Past:
         now = int(time.time()) + 1
-        return History(self.slurm, self.bank, grace_seconds=0, now=now, cover=True).enter(self.since, now)
+        return History(self.slurm, self.bank, grace_seconds=0, now=now, cover=True).enter(
+            self.since, now
+        )
 
     def executions(self, job: int) -> list[Job]:
         """What accounting has of this test under a job id."""
@@ -56,12 +60,18 @@ class Beside:
 
         def there() -> bool:
             rows = sorted(self.executions(job), key=lambda row: row.submitted)
-            return len(rows) == executions and all(row.whole for row in rows) and rows[-1].state == state
+            return (
+                len(rows) == executions
+                and all(row.whole for row in rows)
+                and rows[-1].state == state
+            )
 
         wait_until(there, f"accounting to have job {job} as {state}")
 
     def kinds(self) -> list[Kind]:
-        return sorted((each.finding.kind for each in self.reconciled().outcomes), key=lambda kind: kind.name)
+        return sorted(
+            (each.finding.kind for each in self.reconciled().outcomes), key=lambda kind: kind.name
+        )
 
 
 @pytest.fixture
@@ -85,7 +95,9 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
     cluster = beside.cluster
     Importer(beside.slurm, beside.bank).people()
     names = ["a|b", "two\nlines", '"x"\x1f1', "1\x1f2026-01-01T00:00:00"]
-    jobs = [cluster.submit("alice", f"--job-name={name}", "-c2", script="sleep 3") for name in names]
+    jobs = [
+        cluster.submit("alice", f"--job-name={name}", "-c2", script="sleep 3") for name in names
+    ]
     jobs.append(cluster.submit("bob", "--partition=gpu", "--gres=gpu:2", script="sleep 3"))
     again = cluster.submit("carol", "--requeue", script="[ $SLURM_RESTART_COUNT ] || sleep 600")
     lost = cluster.submit("dave", script=LONG)
@@ -94,7 +106,9 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
     wait_until(lambda: time.time() > since + 4, "the first execution to last some seconds")
     cluster.root("scontrol", "requeue", str(again))
     cluster.wait_for(again, "PENDING")
-    cluster.root("scontrol", "update", f"jobid={again}", "starttime=now+3")  # within the same second its credential would count as revoked
+    cluster.root(
+        "scontrol", "update", f"jobid={again}", "starttime=now+3"
+    )  # within the same second its credential would count as revoked
     for job in jobs:
         cluster.wait_for(job, "COMPLETED")
         beside.wait_for_accounting(job, "COMPLETED")
@@ -105,12 +119,24 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
     before = beside.reconciled()
     assert before.unreadable == ()
     assert {each.finding.kind for each in before.outcomes} == {Kind.MISSING}
-    assert {each.finding.job.job_id for each in before.outcomes if each.finding.job} >= {*jobs, again}
+    assert {each.finding.job.job_id for each in before.outcomes if each.finding.job} >= {
+        *jobs,
+        again,
+    }
     assert not beside.import_history().left
     after = beside.reconciled()
-    assert (after.clean, after.outcomes, after.comparison.matched) == (True, (), len(before.outcomes))
-    assert sum(each.available for each in beside.bank.allocations()) == 0, "each allocation was given exactly what its runs cost"
-    runs = {(run.job_id, run.restart): run for run in beside.bank.runs("lab", beside.since - DAY, beside.since + DAY)}
+    assert (after.clean, after.outcomes, after.comparison.matched) == (
+        True,
+        (),
+        len(before.outcomes),
+    )
+    assert sum(each.available for each in beside.bank.allocations()) == 0, (
+        "each allocation was given exactly what its runs cost"
+    )
+    runs = {
+        (run.job_id, run.restart): run
+        for run in beside.bank.runs("lab", beside.since - DAY, beside.since + DAY)
+    }
     assert (again, 0) in runs
 
 
@@ -119,14 +145,25 @@ def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
     Importer(beside.slurm, beside.bank).people()
     project = next(each for each in beside.bank.projects() if each.account == "wg_chem")
     terms = {"resource": "cpu", "category": "test", "amount": 6_000, "comment": "a test"}
-    beside.bank.post("/alloc", {"project": project.id, "start": "2020-01-01", "end": "2040-01-01", **terms})
+    beside.bank.post(
+        "/alloc", {"project": project.id, "start": "2020-01-01", "end": "2040-01-01", **terms}
+    )
     job = cluster.submit("dave", "--time=10", script=LONG)
     cluster.wait_for(job, "RUNNING")
     submitted = next(each.submitted for each in beside.slurm.queue().rows if each.job_id == job)
     start = int(time.time()) - 5
     for number in (job, 4_000_000_000):  # that one, and another of which Slurm has never heard
-        hold = {"cluster": "lab", "job_id": number, "submitted": submitted, "owner_uid": 60_604, "account": "wg_chem", "partition": "cpu"}
-        assert beside.bank.report([{"do": "hold", **hold, "start": start, "time_limit": 600, "tres": "cpu=1"}]) == [None]
+        hold = {
+            "cluster": "lab",
+            "job_id": number,
+            "submitted": submitted,
+            "owner_uid": 60_604,
+            "account": "wg_chem",
+            "partition": "cpu",
+        }
+        assert beside.bank.report(
+            [{"do": "hold", **hold, "start": start, "time_limit": 600, "tres": "cpu=1"}]
+        ) == [None]
     assert beside.kinds() == [Kind.ORPHAN]
     assert beside.reconciled(fix=True).clean
     assert beside.kinds() == []
@@ -149,9 +186,16 @@ def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
     second = cluster.submit("alice", "-c2", script="sleep 2")
     assert second == first
     cluster.wait_for(second, "COMPLETED")
-    wait_until(lambda: len([job for job in beside.executions(first) if job.ended and job.whole]) == 2, "accounting to have both jobs")
+    wait_until(
+        lambda: len([job for job in beside.executions(first) if job.ended and job.whole]) == 2,
+        "accounting to have both jobs",
+    )
     assert not beside.import_history().left
-    runs = [run for run in beside.bank.runs("lab", beside.since - DAY, beside.since + DAY) if run.job_id == first]
+    runs = [
+        run
+        for run in beside.bank.runs("lab", beside.since - DAY, beside.since + DAY)
+        if run.job_id == first
+    ]
     assert len({run.id for run in runs}) == 2
     assert len({run.submitted for run in runs}) == 2
     assert {run.restart for run in runs} == {0}
@@ -165,7 +209,9 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
     job = cluster.submit("dave", "--time=10", script=LONG)
     cluster.wait_for(job, "RUNNING")
     wait_until(
-        lambda: any(each.account == "wg_chem" and each.running > 0 for each in beside.slurm.usage().rows),
+        lambda: any(
+            each.account == "wg_chem" and each.running > 0 for each in beside.slurm.usage().rows
+        ),
         "Slurm to count what runs",
         seconds=90,
     )
@@ -174,10 +220,21 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
         assert len([change for change in made.changes if "GrpTRESMins" in change.words[-1]]) == 3
         assert cluster.states(job) == ["RUNNING"]
         refused = cluster.submit("alice", "--time=10", script=LONG)
-        wait_until(lambda: "AssocGrpBillingMinutes" in cluster.job(refused)["Reason"], "Slurm to hold back what nobody can pay")
+        wait_until(
+            lambda: "AssocGrpBillingMinutes" in cluster.job(refused)["Reason"],
+            "Slurm to hold back what nobody can pay",
+        )
         assert cluster.states(job) == ["RUNNING"]
     finally:
-        cluster.root("sacctmgr", "--immediate", "modify", "account", *("wg_astro", "wg_bio", "wg_chem"), "set", "GrpTRESMins=billing=-1")
+        cluster.root(
+            "sacctmgr",
+            "--immediate",
+            "modify",
+            "account",
+            *("wg_astro", "wg_bio", "wg_chem"),
+            "set",
+            "GrpTRESMins=billing=-1",
+        )
 
 
 def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: Path) -> None:
@@ -189,11 +246,17 @@ def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: P
     jobs, unreadable = read_jobs(beside.slurm, beside.since, int(time.time()) + 1)
     assert unreadable == ()
     world = World(
-        cluster=beside.bank.cluster("lab"), projects=beside.bank.projects(), allocations=beside.bank.allocations(), now=int(time.time())
+        cluster=beside.bank.cluster("lab"),
+        projects=beside.bank.projects(),
+        allocations=beside.bank.allocations(),
+        now=int(time.time()),
     )
     seen = watch(jobs, world)
     assert job in {each.job.job_id for each in seen.refused}, "there is no credit yet"
     Sync(beside.slurm, beside.bank).policy(Site(policy=str(tmp_path / "policy")))
     lines = (tmp_path / "policy").read_text().splitlines()
     assert {"gpu\tgpu\ta100", "gpu\tgpu-t4\tt4", "balance\twg_astro\tcpu\t0"} <= set(lines)
-    assert any(line.startswith("partition\tcpu\tcpu\tmax_tres\t2048\t1000\t30\t64\t131072") for line in lines)
+    assert any(
+        line.startswith("partition\tcpu\tcpu\tmax_tres\t2048\t1000\t30\t64\t131072")
+        for line in lines
+    )

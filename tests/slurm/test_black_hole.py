@@ -57,7 +57,13 @@ def stage(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Stage]:
     plugin = build(checkout, tmp_path / "plugins")
     with made() as bank:
         hole = RequestMischief(tmp_path / "bank.sock", bank.socket, random.Random(1))
-        agent = RunningAgent(f"unix:{hole.path}", tables=TERMS, socket=socket_of(cluster), slurm_user='"slurm"', timeout=BANK_TIMEOUT)
+        agent = RunningAgent(
+            f"unix:{hole.path}",
+            tables=TERMS,
+            socket=socket_of(cluster),
+            slurm_user='"slurm"',
+            timeout=BANK_TIMEOUT,
+        )
         hole.start()
         try:
             with opened(cluster, plugin, bank, agent) as office:
@@ -76,11 +82,15 @@ def test_nobody_in_slurm_waits_for_a_bank_that_answers_nothing(stage: Stage, tel
     run, put_off = [], []
     for number in range(ROUNDS):
         run += (held := [slurm.submit("alice", "--hold", "--time=5") for _ in range(JOBS)])
-        put_off.append(slurm.submit("carol", "--hold", "--time=5", "--partition=gpu", "--gres=gpu:1"))
+        put_off.append(
+            slurm.submit("carol", "--hold", "--time=5", "--partition=gpu", "--gres=gpu:1")
+        )
         slurm.root("scontrol", "release", ",".join(map(str, [*held, put_off[-1]])))
         wait_until(lambda: _open(office), "a job to ask", seconds=60)
         unheard = _looks_while_nobody_is_answered(office)
-        assert len(unheard) >= LEAST, f"round {number}: squeue was answered {len(unheard)} times while jobs waited for the bank"
+        assert len(unheard) >= LEAST, (
+            f"round {number}: squeue was answered {len(unheard)} times while jobs waited for the bank"
+        )
         looks += unheard
         wait_until(lambda: not _open(office), "the partitions' policy to decide", seconds=60)
     for job in run:
@@ -90,7 +100,9 @@ def test_nobody_in_slurm_waits_for_a_bank_that_answers_nothing(stage: Stage, tel
     assert hole.done[Mood.MUTE.value] > 0, "the agent has asked"
     assert office.rows("/job") == []
     assert all(look.answered for look in looks)
-    tell(f"bank silent for {time.time() - since:.0f} s, {len(run)} jobs run and {len(put_off)} put off; squeue meanwhile: {told(looks)}")
+    tell(
+        f"bank silent for {time.time() - since:.0f} s, {len(run)} jobs run and {len(put_off)} put off; squeue meanwhile: {told(looks)}"
+    )
 
     hole.mood = Mood.CALM
     for job in run:
@@ -127,7 +139,9 @@ def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
     answers = office.agent.status()["answers"]
     while True:
         begun = time.monotonic()
-        answered = office.slurm.run("root", "squeue", "--noheader", seconds=BANK_TIMEOUT / 2).code == 0
+        answered = (
+            office.slurm.run("root", "squeue", "--noheader", seconds=BANK_TIMEOUT / 2).code == 0
+        )
         look = Look(begun, time.monotonic(), answered)
         status = office.agent.status()
         if status["answers"] != answers or not status["questions"]:

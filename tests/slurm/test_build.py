@@ -14,7 +14,9 @@ pytestmark = pytest.mark.slow
 
 def build(checkout: Path, into: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [str(checkout / "plugins" / "build"), str(into)]
-    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
 
 
 def source(folder: Path, version: str) -> Path:
@@ -44,20 +46,33 @@ def test_without_a_compiler_the_package_is_named(checkout: Path, tmp_path: Path)
     path = only(tmp_path / "bin", "sh", "dirname", "sed", "awk", "mkdir")
     done = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", PATH=path)
     assert done.returncode == 1
-    assert done.stderr.startswith("plugins/build: no C compiler here (cc): apt-get install gcc libc6-dev")
+    assert done.stderr.startswith(
+        "plugins/build: no C compiler here (cc): apt-get install gcc libc6-dev"
+    )
     assert not (tmp_path / "out").exists()
 
 
 def test_a_compiler_without_the_headers_of_c_names_theirs(checkout: Path, tmp_path: Path) -> None:
     done = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", CC="false --of-some-kind")
     assert done.returncode == 1
-    assert "false --of-some-kind finds no headers of the C library: apt-get install libc6-dev" in done.stderr
+    assert (
+        "false --of-some-kind finds no headers of the C library: apt-get install libc6-dev"
+        in done.stderr
+    )
 
 
 def test_a_source_of_another_patch_level_is_refused(checkout: Path, tmp_path: Path) -> None:
-    done = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", SLURM_SOURCE=str(source(tmp_path / "slurm", "22.05.7")))
+    done = build(
+        checkout,
+        tmp_path / "out",
+        SLURM_VERSION="22.05.8",
+        SLURM_SOURCE=str(source(tmp_path / "slurm", "22.05.7")),
+    )
     assert done.returncode == 1
-    assert "is Slurm 22.05.7, and Slurm 22.05.8 is installed: slurmctld would refuse the plug-in" in done.stderr
+    assert (
+        "is Slurm 22.05.7, and Slurm 22.05.8 is installed: slurmctld would refuse the plug-in"
+        in done.stderr
+    )
 
 
 def test_a_folder_that_is_no_source_is_refused(checkout: Path, tmp_path: Path) -> None:

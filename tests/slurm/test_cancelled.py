@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 TABLES = f'{TERMS}\n[partitions.cpu]\nrefusal = "cancel"\n'
 USER, TEAM, ASKED = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
-WORDS = f"Fairbank: {TEAM}: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try "
+WORDS = (
+    f"Fairbank: {TEAM}: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try "
+)
 
 
 @pytest.fixture
@@ -26,7 +28,9 @@ def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]
         yield office
 
 
-def test_what_is_refused_there_is_ended_in_words_and_leaves_nothing_in_the_queue(office: Office, tell: Tell) -> None:
+def test_what_is_refused_there_is_ended_in_words_and_leaves_nothing_in_the_queue(
+    office: Office, tell: Tell
+) -> None:
     slurm, allocation = office.slurm, office.leave(TEAM, 1 * SU)
     job = slurm.submit(USER, *ASKED)
     slurm.wait_for(job, "CANCELLED")

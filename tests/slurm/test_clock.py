@@ -22,8 +22,12 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 OFF_SECONDS = 60  # from two minutes on a slurmd would take what slurmctld signs for too old
-AGAIN_SECONDS = OFF_SECONDS + 60  # till then sacct shows nothing that began when the clock was set forward, and the scheduler may rest
-QUIET = {"SlurmdTimeout": "3600"}  # or all nodes would seem silent since then when the clock is set forward
+AGAIN_SECONDS = (
+    OFF_SECONDS + 60
+)  # till then sacct shows nothing that began when the clock was set forward, and the scheduler may rest
+QUIET = {
+    "SlurmdTimeout": "3600"
+}  # or all nodes would seem silent since then when the clock is set forward
 
 
 @dataclass
@@ -34,7 +38,11 @@ class Stage:
 
 @pytest.fixture
 def stage(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Stage]:
-    with of_its_own(cluster, build(checkout, tmp_path)) as office, cluster.configured(QUIET), own_clock(cluster) as clock:
+    with (
+        of_its_own(cluster, build(checkout, tmp_path)) as office,
+        cluster.configured(QUIET),
+        own_clock(cluster) as clock,
+    ):
         yield Stage(office, clock)
 
 
@@ -59,12 +67,16 @@ def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str,
     stage.clock.set(before)
     job = slurm.submit("alice", "-c4", "--time=60", script=UNTIL_TOLD)
     slurm.wait_for(job, "RUNNING")
-    wait_until(lambda: [each["held"] for each in office.runs(job)] == [4 * 60], "its price to be held")
+    wait_until(
+        lambda: [each["held"] for each in office.runs(job)] == [4 * 60], "its price to be held"
+    )
     stage.clock.set(after)
     slurm.let_end("alice", job)
     slurm.wait_for(job, "COMPLETED", seconds=60)
     (run,) = office.settled(job)
     (row,) = slurm.wait_for_sacct(job, "COMPLETED", seconds=AGAIN_SECONDS)
-    tell(f"slurmctld's clock {before} s off, then {after}: {row['Start']} to {row['End']}, {row['ElapsedRaw']} s, charged {run['charged']}")
+    tell(
+        f"slurmctld's clock {before} s off, then {after}: {row['Start']} to {row['End']}, {row['ElapsedRaw']} s, charged {run['charged']}"
+    )
     assert (run["elapsed"], run["charged"], run["held"]) == (int(row["ElapsedRaw"]), price(row), 0)
     return run

@@ -24,18 +24,33 @@ def compiled(name: str, guard: str, checkout: Path, folder: Path) -> Path:
     if compiler is None:
         pytest.skip("no C compiler here: apt-get install gcc")
     program = folder / name
-    sources = [checkout / "plugins" / "prep" / f"{each}.c" for each in (name, "courier", "clerk", "frame")]
-    words = ["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", f"-fsanitize={guard}", "-Wall", "-Wextra", "-Werror"]
+    sources = [
+        checkout / "plugins" / "prep" / f"{each}.c" for each in (name, "courier", "clerk", "frame")
+    ]
+    words = [
+        "-std=gnu11",
+        "-D_GNU_SOURCE",
+        "-g",
+        "-O1",
+        f"-fsanitize={guard}",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+    ]
     subprocess.run([compiler, *words, "-o", program, *sources, "-lpthread"], check=True)
     return program
 
 
 @pytest.fixture(scope="module", params=GUARDS)
-def courier(request: pytest.FixtureRequest, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def courier(
+    request: pytest.FixtureRequest, checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     return compiled("check_courier", request.param, checkout, tmp_path_factory.mktemp("c"))
 
 
-def said_by(courier: Path, agent: Agent, questions: int, patience: int = 30, letters: int = 100_000) -> str:
+def said_by(
+    courier: Path, agent: Agent, questions: int, patience: int = 30, letters: int = 100_000
+) -> str:
     words = [str(courier), str(agent.path), str(questions), str(patience), str(letters)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=50)
     assert "Sanitizer" not in done.stderr, done.stderr
@@ -45,11 +60,15 @@ def said_by(courier: Path, agent: Agent, questions: int, patience: int = 30, let
 
 def test_each_question_is_settled_once(courier: Path, tmp_path: Path) -> None:
     def mixed(asked: PrologAsked) -> Verdict:
-        return (let_run if asked.run.job_id % 2 else holding("Short", "3 SU short"))(asked) or Verdict(number=0, say="run")
+        return (let_run if asked.run.job_id % 2 else holding("Short", "3 SU short"))(
+            asked
+        ) or Verdict(number=0, say="run")
 
     with Agent(tmp_path / "s", mixed).at_work() as agent:
         assert said_by(courier, agent, 4000).endswith("cancel 0 wrong 0")
-        assert len({each.run for each in agent.asked()}) >= 3900  # those withdrawn may not have been sent
+        assert (
+            len({each.run for each in agent.asked()}) >= 3900
+        )  # those withdrawn may not have been sent
 
 
 def test_an_agent_that_comes_and_goes(courier: Path, tmp_path: Path) -> None:
@@ -99,7 +118,13 @@ def test_withdrawing_a_question_does_not_look_through_ends(checkout: Path, tmp_p
     program = compiled("check_withdraw", "address,undefined", checkout, tmp_path)
 
     def nanoseconds(ends: int) -> int:
-        done = subprocess.run([str(program), str(tmp_path / "s"), str(ends)], capture_output=True, text=True, check=False, timeout=50)
+        done = subprocess.run(
+            [str(program), str(tmp_path / "s"), str(ends)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=50,
+        )
         assert "Sanitizer" not in done.stderr, done.stderr
         assert done.stdout.startswith("settled 1 of 1 in "), done.stdout + done.stderr
         return int(done.stdout.split()[-2])
@@ -115,6 +140,12 @@ def test_a_clerk_that_was_left_behind_goes_on_or_is_followed_and_is_never_beside
 ) -> None:
     """slurmctld stops its plug-in holding the locks that the clerk waits for, and starts it again in the same process."""
     program = compiled("check_clerk", guard, checkout, tmp_path)
-    done = subprocess.run([str(program), str(tmp_path / "s"), when], capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(
+        [str(program), str(tmp_path / "s"), when],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
     assert "Sanitizer" not in done.stderr, done.stderr
     assert done.stdout == f"settled 21 clerks {clerks} at once 1 more threads 0\n", done.stderr

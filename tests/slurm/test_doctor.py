@@ -11,7 +11,16 @@ import pytest
 
 from tests.agent.running import RunningAgent
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import SITE_FACTOR, build, install, install_lua, ranked, settings, socket_of, table_of
+from tests.slurm.desk import (
+    SITE_FACTOR,
+    build,
+    install,
+    install_lua,
+    ranked,
+    settings,
+    socket_of,
+    table_of,
+)
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import MUNGED, SLURMCTLD
 from tests.slurm.priced import priced
@@ -26,14 +35,31 @@ SCRIPTS = {"JobSubmitPlugins": "lua", "CliFilterPlugins": "lua"}
 class Ward:
     """A cluster that loads all that is ours, its agent, which keeps a table of site factors, and a bank with its prices."""
 
-    def __init__(self, cluster: Cluster, bank: FairbankServer, agent: RunningAgent, site: Path, policy: Path) -> None:
-        self.cluster, self.bank, self.agent, self.site, self.policy = cluster, bank, agent, site, policy
+    def __init__(
+        self, cluster: Cluster, bank: FairbankServer, agent: RunningAgent, site: Path, policy: Path
+    ) -> None:
+        self.cluster, self.bank, self.agent, self.site, self.policy = (
+            cluster,
+            bank,
+            agent,
+            site,
+            policy,
+        )
 
     def fairbank(self, *words: str) -> subprocess.CompletedProcess[str]:
-        environment = {**self.bank.environment, **self.agent.environment, **self.cluster.place.environment}
+        environment = {
+            **self.bank.environment,
+            **self.agent.environment,
+            **self.cluster.place.environment,
+        }
         environment["FAIRBANK_SERVER"] = f"unix:{self.bank.socket}"
         return subprocess.run(
-            [FAIRBANK, *words, "--site", str(self.site)], env=environment, capture_output=True, text=True, check=False, timeout=60
+            [FAIRBANK, *words, "--site", str(self.site)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
         )
 
     def wrong(self) -> list[str]:
@@ -57,7 +83,9 @@ def ward(slurm: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Ward]:
     site.write_text(f'policy = "{policy}"\n')
     factors = f'[site_factor]\npath = "{table_of(slurm)}"\ncluster = "lab"\nrefresh = 0.5\n'
     with priced() as bank:
-        agent = RunningAgent(f"unix:{bank.socket}", tables=factors, socket=socket_of(slurm), slurm_user='"slurm"')
+        agent = RunningAgent(
+            f"unix:{bank.socket}", tables=factors, socket=socket_of(slurm), slurm_user='"slurm"'
+        )
         try:
             agent.start()
             with slurm.configured({**settings(slurm), **ranked(slurm), **SCRIPTS}):
@@ -86,7 +114,9 @@ def test_a_fresh_installation_and_what_breaks_in_it(ward: Ward, tell: Tell) -> N
 
     ward.cluster.stop(MUNGED)
     try:
-        assert any("munged" in each or each.startswith("Slurm's commands answer") for each in ward.wrong())
+        assert any(
+            "munged" in each or each.startswith("Slurm's commands answer") for each in ward.wrong()
+        )
     finally:
         ward.cluster.start(MUNGED)
 

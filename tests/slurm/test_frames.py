@@ -15,15 +15,40 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.cluster.job import Run
-from fairbank.slurm.frames import ANSWER_MAX, HEAD, TEXT_MAX, answer, bodies, encode, question, shortened
-from fairbank.slurm.records import Answer, EpilogTold, Greeting, LimitChanged, Noted, PrologAsked, Question, Verdict, Welcome
+from fairbank.slurm.frames import (
+    ANSWER_MAX,
+    HEAD,
+    TEXT_MAX,
+    answer,
+    bodies,
+    encode,
+    question,
+    shortened,
+)
+from fairbank.slurm.records import (
+    Answer,
+    EpilogTold,
+    Greeting,
+    LimitChanged,
+    Noted,
+    PrologAsked,
+    Question,
+    Verdict,
+    Welcome,
+)
 from fairbank.values.trouble import Malformed
 
 counts = st.integers(0, 2**53 - 1)
 texts = st.text(st.characters(codec="utf-8"), max_size=40)
 lines = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=100)
 words = st.text("abcXYZ019_-:.", max_size=63)
-run = st.builds(Run, st.sampled_from(["lab", "DARWIN"]), st.integers(1, 2**32 - 1), counts, st.integers(0, 65_535))
+run = st.builds(
+    Run,
+    st.sampled_from(["lab", "DARWIN"]),
+    st.integers(1, 2**32 - 1),
+    counts,
+    st.integers(0, 65_535),
+)
 pairs = st.none() | st.tuples(counts, counts)
 uids = st.integers(0, 2**32 - 2)
 billing = st.floats(0, 1e12, allow_nan=False).map(lambda figure: Fraction(repr(figure)))
@@ -61,7 +86,13 @@ questions: st.SearchStrategy[Question] = st.one_of(
 answers: st.SearchStrategy[Answer] = st.one_of(
     st.builds(Welcome, version=st.integers(0, 65_535)),
     st.builds(Noted, number=counts),
-    st.builds(Verdict, number=counts, say=st.sampled_from(["run", "hold", "cancel"]), reason=words, text=lines),
+    st.builds(
+        Verdict,
+        number=counts,
+        say=st.sampled_from(["run", "hold", "cancel"]),
+        reason=words,
+        text=lines,
+    ),
 )
 
 
@@ -105,7 +136,9 @@ def test_noise_is_refused_in_words(noise: bytes) -> None:
 
 
 @given(questions, st.data())
-def test_a_changed_byte_is_refused_or_reads_as_another_value(said: Question, data: st.DataObject) -> None:
+def test_a_changed_byte_is_refused_or_reads_as_another_value(
+    said: Question, data: st.DataObject
+) -> None:
     changed = bytearray(body(said))
     changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
     try:
@@ -164,9 +197,29 @@ def check(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None:
         pytest.skip("no C compiler here: apt-get install gcc")
     program = tmp_path_factory.mktemp("c") / "check"
-    guards = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror"]
+    guards = [
+        "-g",
+        "-O1",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+    ]
     folder = checkout / "plugins" / "prep"
-    subprocess.run([compiler, "-std=gnu11", *guards, "-o", program, folder / "check.c", folder / "frame.c", "-lm"], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-std=gnu11",
+            *guards,
+            "-o",
+            program,
+            folder / "check.c",
+            folder / "frame.c",
+            "-lm",
+        ],
+        check=True,
+    )
     return program
 
 
@@ -200,7 +253,9 @@ def test_the_plug_in_survives_every_changed_answer(check: Path, data: st.DataObj
     for said in data.draw(st.lists(answers, min_size=20, max_size=40)):
         changed = bytearray(body(said))
         for _ in range(data.draw(st.integers(1, 3))):
-            changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.sampled_from(b"\x00\n=%\xff9a"))
+            changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(
+                st.sampled_from(b"\x00\n=%\xff9a")
+            )
         frames.append(len(changed).to_bytes(HEAD, "big") + bytes(changed))
     assert len(understood(check, frames)) == len(frames)
 
@@ -208,15 +263,38 @@ def test_the_plug_in_survives_every_changed_answer(check: Path, data: st.DataObj
 @pytest.mark.slow
 def test_the_plug_in_refuses_what_is_no_answer(check: Path) -> None:
     lenient = {"leading noughts", "too great"}  # harmless to it: nobody has such a number
-    wrong = [each for name, each in WRONG.items() if name not in lenient] + [b"x" * (ANSWER_MAX + 1), b"\0" * 100]
-    assert understood(check, [len(each).to_bytes(HEAD, "big") + each for each in wrong]) == ["refused"] * len(wrong)
+    wrong = [each for name, each in WRONG.items() if name not in lenient] + [
+        b"x" * (ANSWER_MAX + 1),
+        b"\0" * 100,
+    ]
+    assert understood(check, [len(each).to_bytes(HEAD, "big") + each for each in wrong]) == [
+        "refused"
+    ] * len(wrong)
 
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(account=texts.filter(lambda text: "\0" not in text), figure=st.floats(0, 1e15), start=counts)
-def test_what_the_plug_in_writes_is_read(check: Path, account: str, figure: float, start: int) -> None:
-    said = ["prolog", "#number", "1", "cluster", "lab", "#job", "7", "#submitted", "1", "#restart", "0", "#uid", "1", "#gid", "1"]
+def test_what_the_plug_in_writes_is_read(
+    check: Path, account: str, figure: float, start: int
+) -> None:
+    said = [
+        "prolog",
+        "#number",
+        "1",
+        "cluster",
+        "lab",
+        "#job",
+        "7",
+        "#submitted",
+        "1",
+        "#restart",
+        "0",
+        "#uid",
+        "1",
+        "#gid",
+        "1",
+    ]
     said += ["account", account, "~billing", repr(figure), "#start", str(start), "#batch", "1"]
     done = subprocess.run([check, *said], capture_output=True, check=True)
     (whole,), rest = bodies(done.stdout)
@@ -239,9 +317,29 @@ def test_what_the_plug_in_writes_is_read(check: Path, account: str, figure: floa
         (b"x" + "\u00fc".encode() * 300, "x" + "\u00fc" * 255),
     ],
 )
-def test_a_name_that_users_chose_makes_no_frame_garbage(check: Path, name: bytes, read: str) -> None:
-    said = ["prolog", "#number", "1", "cluster", "lab", "#job", "7", "#submitted", "1", "#restart", "0", "#uid", "1", "#gid", "1"]
-    done = subprocess.run([check, *said, "#start", "1", "#batch", "1", "@name", name], capture_output=True, check=True)
+def test_a_name_that_users_chose_makes_no_frame_garbage(
+    check: Path, name: bytes, read: str
+) -> None:
+    said = [
+        "prolog",
+        "#number",
+        "1",
+        "cluster",
+        "lab",
+        "#job",
+        "7",
+        "#submitted",
+        "1",
+        "#restart",
+        "0",
+        "#uid",
+        "1",
+        "#gid",
+        "1",
+    ]
+    done = subprocess.run(
+        [check, *said, "#start", "1", "#batch", "1", "@name", name], capture_output=True, check=True
+    )
     heard = question(bodies(done.stdout)[0][0])
     assert isinstance(heard, PrologAsked)
     assert heard.name == read

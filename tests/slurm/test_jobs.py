@@ -50,20 +50,36 @@ def test_nobody_spends_from_the_account_of_others(slurm: Cluster) -> None:
 
 
 def test_an_array_is_as_many_jobs(slurm: Cluster) -> None:
-    job = slurm.submit("dave", "--array=1-5%2", "--output=said-%a", script="echo task $SLURM_ARRAY_TASK_ID")
+    job = slurm.submit(
+        "dave", "--array=1-5%2", "--output=said-%a", script="echo task $SLURM_ARRAY_TASK_ID"
+    )
     slurm.wait_for(job, "COMPLETED", seconds=60)
     rows = slurm.wait_for_sacct(job, "COMPLETED", rows=5)
     assert {row["JobID"] for row in rows} == {f"{job}_{task}" for task in range(1, 6)}
-    assert [slurm.file("dave", f"said-{task}").read_text() for task in range(1, 6)] == [f"task {task}\n" for task in range(1, 6)]
+    assert [slurm.file("dave", f"said-{task}").read_text() for task in range(1, 6)] == [
+        f"task {task}\n" for task in range(1, 6)
+    ]
 
 
 def test_gpus_are_given_and_counted(slurm: Cluster) -> None:
     job = slurm.submit(
-        "carol", "--partition=gpu", "--cpus-per-task=16", "--mem=64G", "--gres=gpu:2", "--output=said", script="echo $SLURM_GPUS_ON_NODE"
+        "carol",
+        "--partition=gpu",
+        "--cpus-per-task=16",
+        "--mem=64G",
+        "--gres=gpu:2",
+        "--output=said",
+        script="echo $SLURM_GPUS_ON_NODE",
     )
     slurm.wait_for(job, "COMPLETED")
     (row,) = slurm.wait_for_sacct(job, "COMPLETED")
-    assert tres(row["AllocTRES"]) == {"billing": "24", "cpu": "16", "gres/gpu": "2", "mem": "64G", "node": "1"}
+    assert tres(row["AllocTRES"]) == {
+        "billing": "24",
+        "cpu": "16",
+        "gres/gpu": "2",
+        "mem": "64G",
+        "node": "1",
+    }
     assert slurm.file("carol", "said").read_text() == "2\n"
 
 
@@ -73,9 +89,18 @@ def ended(slurm: Cluster, jobs: Iterable[int]) -> list[dict[str, str]]:
 
 
 def test_the_greatest_resource_is_billed(slurm: Cluster) -> None:
-    rows = ended(slurm, [slurm.submit("alice", f"--partition={partition}", *options.split()) for partition, options, _ in BILLING])
+    rows = ended(
+        slurm,
+        [
+            slurm.submit("alice", f"--partition={partition}", *options.split())
+            for partition, options, _ in BILLING
+        ],
+    )
     billed = [int(tres(row["AllocTRES"]).get("billing", "0")) for row in rows]
-    assert [(partition, options, sum_) for (partition, options, _), sum_ in zip(BILLING, billed, strict=True)] == list(BILLING)
+    assert [
+        (partition, options, sum_)
+        for (partition, options, _), sum_ in zip(BILLING, billed, strict=True)
+    ] == list(BILLING)
 
 
 def name_of(slurm: Cluster, row: dict[str, str]) -> str:

@@ -32,13 +32,17 @@ EVE = Person("fb_eve", 60_698, ((PASSING.name, "1"),))
 def lab(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """`python -m tests.slurm.lab ...`, as people type it."""
     command = [sys.executable, "-m", "tests.slurm.lab", *words]
-    return subprocess.run(command, cwd=checkout, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=checkout, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
 
 
 def test_all_nodes_are_idle_and_all_daemons_run(slurm: Cluster) -> None:
     assert set(slurm.nodes().values()) == {"idle"}
     assert len(slurm.node_names) >= 8
-    assert all(slurm.pid(name) for name in (MUNGED, MARIADBD, SLURMDBD, SLURMCTLD, *slurm.node_names))
+    assert all(
+        slurm.pid(name) for name in (MUNGED, MARIADBD, SLURMDBD, SLURMCTLD, *slurm.node_names)
+    )
 
 
 def test_a_dead_node_fails_its_jobs_and_comes_back(slurm: Cluster, tell: Tell) -> None:
@@ -91,7 +95,9 @@ def test_accounting_that_was_away_misses_nothing(slurm: Cluster, killed: tuple[s
 
 
 def test_without_munge_nobody_is_let_in_until_it_is_back(slurm: Cluster) -> None:
-    slurm.stop(MUNGED)  # killed, it would leave its socket, and every command would try again for most of a minute
+    slurm.stop(
+        MUNGED
+    )  # killed, it would leave its socket, and every command would try again for most of a minute
     assert "Munge encode failed" in slurm.run("alice", "sbatch", "--wrap=true").err
     slurm.start(MUNGED)
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
@@ -126,7 +132,9 @@ def test_plug_ins_of_the_commands_and_scripts_of_the_controller(slurm: Cluster) 
         "function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end\n"
     )
     prolog = slurm.place.conf / "prolog"
-    prolog.write_text(f'#!/bin/sh\necho "$SLURM_JOB_ID $SLURM_JOB_ACCOUNT" >>{slurm.place.state}/started\n')
+    prolog.write_text(
+        f'#!/bin/sh\necho "$SLURM_JOB_ID $SLURM_JOB_ACCOUNT" >>{slurm.place.state}/started\n'
+    )
     prolog.chmod(0o755)
     with slurm.configured({"CliFilterPlugins": "lua", "PrologSlurmctld": str(prolog)}):
         assert f"error: lua: {said}" in slurm.run("bob", "srun", "true").err
@@ -145,12 +153,18 @@ def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
     slurm.empty()
     tell(f"emptied of 2,021 jobs: {time.monotonic() - begun:.1f} s")
     assert slurm.queued() == []
-    assert not [process for process in slurm.processes() if b"sleep" in process.command or b"slurmstepd" in process.command]
+    assert not [
+        process
+        for process in slurm.processes()
+        if b"sleep" in process.command or b"slurmstepd" in process.command
+    ]
     wait_until(lambda: slurm.sacct("--state=RUNNING,PENDING") == [], "accounting to end them too")
     assert slurm.submit("dave") == 1
 
 
-def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(slurm: Cluster, checkout: Path) -> None:
+def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(
+    slurm: Cluster, checkout: Path
+) -> None:
     name = f"{slurm.place.folder.name}-beside"
     lab(checkout, "up", "--name", name, "--size", "small").check_returncode()
     second = Cluster.found(name)
@@ -166,7 +180,9 @@ def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(slurm: Cluster
         ours = second.processes()
         assert len(ours) > 5
     finally:
-        lab(checkout, "guard", "--name", name).check_returncode()  # its standard input is at an end, as when the tests have died
+        lab(
+            checkout, "guard", "--name", name
+        ).check_returncode()  # its standard input is at an end, as when the tests have died
     assert name not in names()
     assert not second.place.folder.exists()
     assert [process for process in ours if process.running] == []
@@ -175,12 +191,16 @@ def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(slurm: Cluster
     assert slurm.run(PEOPLE[0].name, "id").code == 0
 
 
-def test_people_who_have_a_process_of_their_own_stay_until_it_is_over(slurm: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_who_have_a_process_of_their_own_stay_until_it_is_over(
+    slurm: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     arrive([EVE], [PASSING])
     with subprocess.Popen(["sleep", "600"], user=EVE.uid) as foreign:
         try:
             assert leave([EVE], [PASSING], seconds=0) == [EVE.name]
-            assert capsys.readouterr().err == (f"the user fb_eve stays: not of the lab, but theirs: process {foreign.pid} (sleep 600)\n")
+            assert capsys.readouterr().err == (
+                f"the user fb_eve stays: not of the lab, but theirs: process {foreign.pid} (sleep 600)\n"
+            )
             assert grp.getgrnam(PASSING.name).gr_mem == [EVE.name]
         finally:
             foreign.kill()
@@ -189,9 +209,13 @@ def test_people_who_have_a_process_of_their_own_stay_until_it_is_over(slurm: Clu
     assert not is_known(EVE, PASSING)
 
 
-def test_who_leaves_ends_what_the_lab_has_started_for_them_and_waits_for_no_corpse(slurm: Cluster) -> None:
+def test_who_leaves_ends_what_the_lab_has_started_for_them_and_waits_for_no_corpse(
+    slurm: Cluster,
+) -> None:
     arrive([EVE], [PASSING])
-    with subprocess.Popen(["sleep", "600"], user=EVE.uid, env=slurm.place.environment) as ours:  # a corpse once killed, until we look
+    with subprocess.Popen(
+        ["sleep", "600"], user=EVE.uid, env=slurm.place.environment
+    ) as ours:  # a corpse once killed, until we look
         assert leave([EVE], [PASSING]) == []
     assert ours.returncode == -signal.SIGKILL
     assert not is_known(EVE, PASSING)
@@ -213,4 +237,6 @@ def test_any_order_of_dying_and_coming_back(slurm: Cluster) -> None:
 
 def is_known(person: Person, team: Team) -> bool:
     """Whether the host has the user, or the group."""
-    return person.name in {entry.pw_name for entry in pwd.getpwall()} or team.name in {entry.gr_name for entry in grp.getgrall()}
+    return person.name in {entry.pw_name for entry in pwd.getpwall()} or team.name in {
+        entry.gr_name for entry in grp.getgrall()
+    }

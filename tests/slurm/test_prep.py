@@ -31,7 +31,13 @@ def has_heard_ends(desk: Desk, count: int) -> bool:
 
 def test_a_job_starts_after_the_answer_and_its_end_is_told(desk: Desk) -> None:
     job = desk.slurm.submit(
-        "carol", "--partition=gpu", "--cpus-per-task=16", "--gres=gpu:2", "--time=7", "--job-name=two words", script="sleep 1; exit 3"
+        "carol",
+        "--partition=gpu",
+        "--cpus-per-task=16",
+        "--gres=gpu:2",
+        "--time=7",
+        "--job-name=two words",
+        script="sleep 1; exit 3",
     )
     desk.slurm.wait_for(job, "FAILED")
     wait_for_end(desk, job)
@@ -39,8 +45,20 @@ def test_a_job_starts_after_the_answer_and_its_end_is_told(desk: Desk) -> None:
     (row,) = desk.slurm.wait_for_sacct(job, "FAILED")
     assert asked.run == end.run
     assert (asked.run.cluster, asked.run.restart) == ("lab", 0)
-    assert (asked.account, asked.partition, asked.qos, asked.limit_seconds, asked.batch) == ("wg_bio", "gpu", "normal", 420, True)
-    assert tres(asked.tres) == {"cpu": "16", "mem": "16000M", "node": "1", "billing": "24", "gres/gpu": "2"}
+    assert (asked.account, asked.partition, asked.qos, asked.limit_seconds, asked.batch) == (
+        "wg_bio",
+        "gpu",
+        "normal",
+        420,
+        True,
+    )
+    assert tres(asked.tres) == {
+        "cpu": "16",
+        "mem": "16000M",
+        "node": "1",
+        "billing": "24",
+        "gres/gpu": "2",
+    }
     assert asked.billing == 24
     assert asked.name == end.name == "two words"
     assert (end.state, end.exit_status, end.begun) == ("FAILED", 3 << 8, True)
@@ -66,7 +84,10 @@ def test_each_component_of_a_heterogeneous_job_asks(desk: Desk) -> None:
     job = desk.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
-    assert {(each.het, each.partition) for each in desk.agent.asked()} == {((job, 0), "cpu"), ((job, 1), "gpu")}
+    assert {(each.het, each.partition) for each in desk.agent.asked()} == {
+        ((job, 0), "cpu"),
+        ((job, 1), "gpu"),
+    }
 
 
 def test_a_changed_time_limit_is_seen(desk: Desk) -> None:
@@ -105,7 +126,10 @@ def test_time_in_suspension_is_not_run(desk: Desk) -> None:
 
 def test_a_refused_job_is_held_and_says_why(desk: Desk) -> None:
     desk.agent.policy = SHORT_OF_CREDIT
-    jobs = [desk.slurm.submit("alice", option, "--comment=mine") for option in ("--requeue", "--no-requeue")]
+    jobs = [
+        desk.slurm.submit("alice", option, "--comment=mine")
+        for option in ("--requeue", "--no-requeue")
+    ]
     for job in jobs:
         wait_for_end(desk, job)
         desk.slurm.wait_for(job, "PENDING")
@@ -131,7 +155,10 @@ def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: De
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
     assert [each.run.restart for each in desk.agent.asked(job)] == [0, 1]
-    assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [(0, False), (1, True)]
+    assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [
+        (0, False),
+        (1, True),
+    ]
     assert "AdminComment=Fairbank" not in desk.slurm.root("scontrol", "show", "job", str(job))
 
 
@@ -141,7 +168,9 @@ def test_many_that_are_refused_at_once_all_say_why(desk: Desk) -> None:
     job = desk.slurm.submit("alice", "--array=1-200")
     wait_until(lambda: len(desk.agent.ends()) == 200, "200 ends", seconds=120)
     desk.slurm.wait_for(job, "PENDING")
-    reasons = desk.slurm.root("squeue", "--noheader", "--array", f"--jobs={job}", "--format=%r").split()
+    reasons = desk.slurm.root(
+        "squeue", "--noheader", "--array", f"--jobs={job}", "--format=%r"
+    ).split()
     assert reasons == ["Allocation_exhausted"] * 200
 
 
@@ -154,7 +183,10 @@ def test_a_refused_heterogeneous_job_is_held_as_a_whole(desk: Desk) -> None:
     assert reasons == ["Allocation_exhausted"] * 2
 
 
-@pytest.mark.parametrize("policy", [cancelling("no credit left; ask your PI"), holding("Short", "no credit left; ask your PI")])
+@pytest.mark.parametrize(
+    "policy",
+    [cancelling("no credit left; ask your PI"), holding("Short", "no credit left; ask your PI")],
+)
 def test_who_waits_at_a_terminal_sees_why(desk: Desk, policy: Policy) -> None:
     desk.agent.policy = policy
     for command in ("srun", "salloc"):
@@ -169,7 +201,9 @@ def test_a_cancelled_script_leaves_a_comment_in_accounting(desk: Desk) -> None:
     desk.agent.policy = cancelling("no credit left")
     job = desk.slurm.submit("alice")
     desk.slurm.wait_for(job, "CANCELLED")
-    assert "AdminComment=Fairbank: no credit left" in desk.slurm.root("scontrol", "show", "job", str(job))
+    assert "AdminComment=Fairbank: no credit left" in desk.slurm.root(
+        "scontrol", "show", "job", str(job)
+    )
 
 
 # ---------------------------------------------------------------- ends of other kinds

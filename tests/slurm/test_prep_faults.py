@@ -32,15 +32,23 @@ def test_a_slow_answer_delays_nobody_else(desk: Desk, tell: Tell) -> None:
     assert desk.slurm.states(slow) == ["CONFIGURING"]
     desk.agent.answer.set()
     desk.slurm.wait_for(slow, "COMPLETED")
-    tell(f"while an answer is pending: sbatch {submitted * 1000:.0f} ms, squeue {looked * 1000:.0f} ms")
-    assert max(submitted, looked) < PATIENCE / 2, "whoever waited for the answer would have waited until the plug-in's patience was over"
+    tell(
+        f"while an answer is pending: sbatch {submitted * 1000:.0f} ms, squeue {looked * 1000:.0f} ms"
+    )
+    assert max(submitted, looked) < PATIENCE / 2, (
+        "whoever waited for the answer would have waited until the plug-in's patience was over"
+    )
 
 
 def test_without_an_agent_a_job_is_held_until_there_is_one(desk: Desk) -> None:
     desk.agent.stop()
     job = desk.slurm.submit("alice")
     desk.slurm.wait_for(job, "PENDING", "CONFIGURING")
-    wait_until(lambda: desk.slurm.job(job).get("Reason") == "Fairbank_does_not_answer", "the job to be held", seconds=PATIENCE + 20)
+    wait_until(
+        lambda: desk.slurm.job(job).get("Reason") == "Fairbank_does_not_answer",
+        "the job to be held",
+        seconds=PATIENCE + 20,
+    )
     refused = desk.slurm.run("bob", "srun", "true")
     assert "srun: Fairbank: the allocation bank does not answer" in refused.err
     assert desk.slurm.job(job)["Restarts"] == "1"
@@ -49,7 +57,10 @@ def test_without_an_agent_a_job_is_held_until_there_is_one(desk: Desk) -> None:
     start_soon(desk, job)
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
-    assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [(0, False), (1, True)]
+    assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [
+        (0, False),
+        (1, True),
+    ]
 
 
 def test_an_agent_that_dies_with_questions_open_is_asked_them_again(desk: Desk) -> None:
@@ -179,8 +190,19 @@ def test_a_silent_agent_and_an_open_door(desk: Desk) -> None:
         assert len(runs([*desk.agent.limits(job), *desk.agent.ends(job)])) == 1
 
 
-@pytest.mark.parametrize("changes", [{"colour": "red"}, {"patience": "soon"}, {"silence": "ajar"}, {"socket": "prep.sock"}], ids=str)
-def test_a_parameter_that_is_not_understood_stops_the_controller_at_its_start(desk: Desk, changes: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [{"colour": "red"}, {"patience": "soon"}, {"silence": "ajar"}, {"socket": "prep.sock"}],
+    ids=str,
+)
+def test_a_parameter_that_is_not_understood_stops_the_controller_at_its_start(
+    desk: Desk, changes: dict[str, str]
+) -> None:
     (name, value), *_ = changes.items()
-    with pytest.raises(RuntimeError, match=f"PrEpParameters: fairbank_{name}={value} is not understood"), asking(desk.slurm, **changes):
+    with (
+        pytest.raises(
+            RuntimeError, match=f"PrEpParameters: fairbank_{name}={value} is not understood"
+        ),
+        asking(desk.slurm, **changes),
+    ):
         raise AssertionError("slurmctld has started")

@@ -28,15 +28,25 @@ class Bank:
         self.server = server
         self.client = Client(parse_address(f"unix:{server.socket}"))
         self.script = cluster.place.folder / "prolog_slurmctld"
-        for number, (account, credit) in enumerate((("wg_astro", RICH), ("wg_chem", 1 * SU)), 60_900):
+        for number, (account, credit) in enumerate(
+            (("wg_astro", RICH), ("wg_chem", 1 * SU)), 60_900
+        ):
             self.client.post("/project", {"gname": account, "gid": number})
-            wanted = {"account": account, "resource": "cpu", "category": "test", "start": "2020-01-01", "end": "2040-01-01"}
+            wanted = {
+                "account": account,
+                "resource": "cpu",
+                "category": "test",
+                "start": "2020-01-01",
+                "end": "2040-01-01",
+            }
             self.client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})
         self.write(cluster)
 
     def write(self, cluster: Cluster) -> None:
         """What packaging/slurm has, for this cluster and this bank."""
-        packed = (Path(__file__).parents[2] / "packaging" / "slurm" / "prolog_slurmctld").read_text()
+        packed = (
+            Path(__file__).parents[2] / "packaging" / "slurm" / "prolog_slurmctld"
+        ).read_text()
         assert "/opt/fairbank/bin/fairbank slurm prolog" in packed
         names = {
             "SLURM_CONF": str(cluster.place.slurm_conf),
@@ -55,14 +65,23 @@ class Bank:
         self.script.chmod(0o755)
 
     def runs(self, job: int) -> list[str]:
-        return [each["state"] for each in self.client.get("/job", {"limit": 1000})["data"] if each["job_id"] == job]
+        return [
+            each["state"]
+            for each in self.client.get("/job", {"limit": 1000})["data"]
+            if each["job_id"] == job
+        ]
 
 
 @pytest.fixture
 def bank(slurm: Cluster) -> Iterator[Bank]:
     demand_python()
     with made() as server:
-        slurm_user = int(slurm.root("scontrol", "show", "config").partition("SlurmUser")[2].partition("(")[2].partition(")")[0])
+        slurm_user = int(
+            slurm.root("scontrol", "show", "config")
+            .partition("SlurmUser")[2]
+            .partition("(")[2]
+            .partition(")")[0]
+        )
         settings = server.config.read_text().partition("[clusters.local]")[0]
         server.config.write_text(f"{settings}[clusters.lab]\nagents = [{slurm_user}]\n{prices()}")
         server.folder.chmod(0o755)
@@ -77,12 +96,20 @@ def bank(slurm: Cluster) -> Iterator[Bank]:
 
 def are_held(slurm: Cluster, job: int, count: int = 1) -> bool:
     """Slurm's own word for it; from 24.11 on it is wiped out where a scheduler passes by before the prolog is over."""
-    reasons = slurm.root("squeue", "--noheader", "--array", f"--jobs={job}", "--format=%r").splitlines()
-    return sum(reason in ("job requeued in held state", "JobHeldAdmin") for reason in reasons) == count
+    reasons = slurm.root(
+        "squeue", "--noheader", "--array", f"--jobs={job}", "--format=%r"
+    ).splitlines()
+    return (
+        sum(reason in ("job requeued in held state", "JobHeldAdmin") for reason in reasons) == count
+    )
 
 
 def comment(slurm: Cluster, job: int | str) -> str:
-    return slurm.root("scontrol", "show", "job", str(job)).partition("AdminComment=")[2].partition("\n")[0]
+    return (
+        slurm.root("scontrol", "show", "job", str(job))
+        .partition("AdminComment=")[2]
+        .partition("\n")[0]
+    )
 
 
 def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: Tell) -> None:
@@ -92,7 +119,9 @@ def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: T
 
     poor = slurm.submit("dave", "-c4", "--time=60")
     wait_until(lambda: are_held(slurm, poor), "the job to be held", seconds=PATIENCE)
-    assert comment(slurm, poor).startswith("Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try ")
+    assert comment(slurm, poor).startswith(
+        "Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try "
+    )
     assert bank.runs(poor) == []
 
     array = slurm.submit("dave", "-c4", "--time=60", "--array=1-2")
@@ -106,7 +135,10 @@ def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: T
         ran = slurm.run("dave", command, "-c4", "--time=60", "true")
         assert ran.code == 1
         assert f"{command}: Fairbank: wg_chem: there is too little left" in ran.err
-        tell(f"$ {command} -c4 --time=60 true   (no plug-in)\n" + "".join(f"      {line}\n" for line in ran.err.splitlines()))
+        tell(
+            f"$ {command} -c4 --time=60 true   (no plug-in)\n"
+            + "".join(f"      {line}\n" for line in ran.err.splitlines())
+        )
 
 
 def test_what_it_costs_at_a_terminal(slurm: Cluster, bank: Bank, tell: Tell) -> None:
@@ -122,7 +154,9 @@ def test_what_it_costs_at_a_terminal(slurm: Cluster, bank: Bank, tell: Tell) -> 
 def test_while_the_bank_is_away_a_script_waits(slurm: Cluster, bank: Bank) -> None:
     bank.server.stop()
     job = slurm.submit("alice", "-c2", "--time=10")
-    wait_until(lambda: "cannot be asked" in comment(slurm, job), "the job to be held", seconds=PATIENCE)
+    wait_until(
+        lambda: "cannot be asked" in comment(slurm, job), "the job to be held", seconds=PATIENCE
+    )
     bank.server.start()
     slurm.root("scontrol", "release", str(job))
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now")

@@ -37,8 +37,14 @@ class Lane:
 
 RING = ("c01", "c02", "c03", "c04", "c05", "c06")
 LANES = (
-    *(Lane(f"race{number}", (node, RING[number % len(RING)])) for number, node in enumerate(RING, 1)),
-    *(Lane(f"race{number}", ("g01", "g02"), ("--partition=gpu", *CORES), "gpu") for number in (7, 8)),
+    *(
+        Lane(f"race{number}", (node, RING[number % len(RING)]))
+        for number, node in enumerate(RING, 1)
+    ),
+    *(
+        Lane(f"race{number}", ("g01", "g02"), ("--partition=gpu", *CORES), "gpu")
+        for number in (7, 8)
+    ),
     Lane("race9", ("g03", "g04"), GPUS, "gpu"),
 )
 """Six on the nodes without GPUs, each of which has jobs of two; two on those with large ones, and one that takes the small ones whole."""
@@ -65,30 +71,52 @@ def _accounts(slurm: Cluster) -> Iterator[None]:
         slurm.root("sacctmgr", "--immediate", "delete", "account", f"name={names}", "cluster=lab")
 
 
-def test_of_two_jobs_that_cannot_both_be_paid_one_runs_everywhere_at_once(office: Office, tell: Tell) -> None:
+def test_of_two_jobs_that_cannot_both_be_paid_one_runs_everywhere_at_once(
+    office: Office, tell: Tell
+) -> None:
     slurm, begun = office.slurm, time.monotonic()
     for _ in range(ROUNDS):
         numbers = {lane: office.leave(lane.account, CREDIT, lane.resource) for lane in LANES}
         jobs = {lane: [_submitted(slurm, lane, node) for node in lane.nodes] for lane in LANES}
         together = [str(each) for pair in jobs.values() for each in pair]
         slurm.root("scontrol", "release", ",".join(together))
-        wait_until(partial(_all_decided, slurm, jobs), "one of each pair to run, and the other to be held", seconds=60)
+        wait_until(
+            partial(_all_decided, slurm, jobs),
+            "one of each pair to run, and the other to be held",
+            seconds=60,
+        )
         office.agent.wait_until_empty()
-        assert {lane.account: office.sums(number)[1] for lane, number in numbers.items()} == {lane.account: PRICE for lane in LANES}
+        assert {lane.account: office.sums(number)[1] for lane, number in numbers.items()} == {
+            lane.account: PRICE for lane in LANES
+        }
         slurm.root("scancel", *together)
         wait_until(lambda: not slurm.queued(), "them to be gone", seconds=60)
         office.agent.wait_until_empty()
     races, took = ROUNDS * len(LANES), time.monotonic() - begun
-    tell(f"{races} races of two jobs for credit that pays one, {len(LANES)} at a time on {len(slurm.node_names)} nodes: {took:.0f} s")
+    tell(
+        f"{races} races of two jobs for credit that pays one, {len(LANES)} at a time on {len(slurm.node_names)} nodes: {took:.0f} s"
+    )
 
 
 def _submitted(slurm: Cluster, lane: Lane, node: str) -> int:
     """A job that is held by hand until all of them are there."""
-    return slurm.submit(RUNNER, "--hold", f"--account={lane.account}", f"--nodelist={node}", *lane.options, script="sleep 600")
+    return slurm.submit(
+        RUNNER,
+        "--hold",
+        f"--account={lane.account}",
+        f"--nodelist={node}",
+        *lane.options,
+        script="sleep 600",
+    )
 
 
 def _all_decided(slurm: Cluster, jobs: dict[Lane, list[int]]) -> bool:
-    rows = (line.split("|") for line in slurm.root("squeue", "--noheader", "--format=%A|%T|%r").splitlines())
+    rows = (
+        line.split("|")
+        for line in slurm.root("squeue", "--noheader", "--format=%A|%T|%r").splitlines()
+    )
     found = {int(job): (state, reason.replace("_", " ")) for job, state, reason in rows}
     decided = [("PENDING", "Allocation exhausted"), ("RUNNING", "None")]
-    return all(sorted(found.get(each, ("gone", "")) for each in pair) == decided for pair in jobs.values())
+    return all(
+        sorted(found.get(each, ("gone", "")) for each in pair) == decided for pair in jobs.values()
+    )

@@ -51,13 +51,17 @@ class Terminal:
 
 
 @pytest.fixture(scope="module")
-def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+def office(
+    cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Office]:
     demand_python()
     cluster.calm()
     plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
     with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
         (project,) = (each["id"] for each in office.rows("/project") if each["account"] == TEAM)
-        Client(parse_address(f"unix:{bank.socket}")).put(f"/project/{project}/member/{UID}", {"role": "member"})
+        Client(parse_address(f"unix:{bank.socket}")).put(
+            f"/project/{project}/member/{UID}", {"role": "member"}
+        )
         office.leave(TEAM, 1 * SU)
         yield office
 
@@ -68,7 +72,17 @@ def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
     policy, site = install_lua(office.slurm, checkout), folder / "slurm.toml"
     site.write_text(f'policy = "{policy}"\nprice = "refuse"\n')
     environment = {"FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
-    synced = office.slurm.run("root", FAIRBANK, "slurm", "sync", "--site", str(site), "--progress", "none", environment=environment)
+    synced = office.slurm.run(
+        "root",
+        FAIRBANK,
+        "slurm",
+        "sync",
+        "--site",
+        str(site),
+        "--progress",
+        "none",
+        environment=environment,
+    )
     assert synced.code == 0, synced.out + synced.err
     policy.chmod(0o644)
     with office.slurm.configured({"JobSubmitPlugins": "lua"}):
@@ -86,7 +100,11 @@ def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
 def test_at_once_by_the_policy(office: Office, checkout: Path, tmp_path: Path, tell: Tell) -> None:
     terminal = Terminal(office)
     with controlled(office, checkout, tmp_path):
-        for command in (("sbatch", *ASKED, "--wrap", "true"), ("srun", *ASKED, "true"), ("salloc", *ASKED, "true")):
+        for command in (
+            ("sbatch", *ASKED, "--wrap", "true"),
+            ("srun", *ASKED, "true"),
+            ("salloc", *ASKED, "true"),
+        ):
             code, said = terminal.type(*command)
             assert (code, said.partition(":")[0]) == (1, command[0])
             assert "short by 3 SU" in said, said
@@ -99,7 +117,9 @@ def test_at_the_start_by_the_bank(office: Office, tell: Tell) -> None:
     code, said = terminal.type("sbatch", *ASKED, "--wrap", "true")
     assert code == 0
     job = said.split()[-1]
-    wait_until(lambda: office.slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
+    wait_until(
+        lambda: office.slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held"
+    )
     assert "(Allocation_exhausted)" in terminal.type("squeue", "--me")[1]
     shown = office.slurm.run(USER, "scontrol", "show", "job", job).out
     assert f"AdminComment=Fairbank: {TEAM}: there is too little left: {SHORT}. Try " in shown
@@ -111,7 +131,13 @@ def test_at_the_start_by_the_bank(office: Office, tell: Tell) -> None:
     assert (code, rows_of(said, "PROJECT", "RESOURCE")) == (0, [(TEAM, "cpu"), (TEAM, "gpu")]), said
     code, said = terminal.fairbank("balance")
     assert (code, "unit SU" in said) == (0, True), said
-    assert rows_of(said, "PROJECT", "RESOURCE", "GRANTED", "HELD", "AVAILABLE")[0] == (TEAM, "cpu", "1", "0", "1"), said
+    assert rows_of(said, "PROJECT", "RESOURCE", "GRANTED", "HELD", "AVAILABLE")[0] == (
+        TEAM,
+        "cpu",
+        "1",
+        "0",
+        "1",
+    ), said
     code, said = terminal.sproject("failures")
     refused = rows_of(said, "PROJECT", "OWNER", "AMOUNT", "BALANCE")
     assert (code, refused) == (0, [(TEAM, USER, "4", "1")] * 3), said

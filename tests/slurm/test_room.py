@@ -21,7 +21,9 @@ def made() -> Release:
     """A release whose root is here; none is made for this."""
     names = [folder.name for folder in release.CACHE.glob("*") if (folder / "root").exists()]
     if os.geteuid() != 0 or not names:
-        pytest.skip("no root of another release is here: `make test-slurm RELEASE=trixie` makes one, as root")
+        pytest.skip(
+            "no root of another release is here: `make test-slurm RELEASE=trixie` makes one, as root"
+        )
     return Release(names[0])
 
 
@@ -32,13 +34,19 @@ def within(checkout: Path, name: str, script: str) -> subprocess.CompletedProces
 
 @pytest.mark.slurm
 def test_a_room_is_apart(checkout: Path, made: Release) -> None:
-    said = within(checkout, made.name, f"pwd; hostname; ls /sys/class/net; echo /proc/[0-9]* | wc -w; echo here > {MARK}; exit 7")
+    said = within(
+        checkout,
+        made.name,
+        f"pwd; hostname; ls /sys/class/net; echo /proc/[0-9]* | wc -w; echo here > {MARK}; exit 7",
+    )
     assert said.returncode == 7, said.stderr
     folder, host, *network, processes = said.stdout.split()
     assert (folder, host, network) == (str(checkout), "head", ["lo"])
     assert int(processes) < 6
     assert not MARK.exists()
-    assert within(checkout, made.name, f"test ! -e {MARK}").returncode == 0, "what one command wrote is gone with it"
+    assert within(checkout, made.name, f"test ! -e {MARK}").returncode == 0, (
+        "what one command wrote is gone with it"
+    )
     assert str(release.CACHE) not in Path("/proc/self/mounts").read_text()
 
 
@@ -55,13 +63,18 @@ def test_what_is_no_release_is_refused(name: str) -> None:
         release.found(name)
 
 
-def test_a_release_that_is_not_there_says_how_it_comes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_release_that_is_not_there_says_how_it_comes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(release, "CACHE", tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(Unobtainable, match="`python -m tests.slurm.lab install trixie` makes one"):
         release.found("trixie")
     monkeypatch.setattr(release, "MAKER", "no-such-program")
-    with pytest.raises(Unobtainable, match="no-such-program is not installed, which makes a root of Debian trixie; apt-get install"):
+    with pytest.raises(
+        Unobtainable,
+        match="no-such-program is not installed, which makes a root of Debian trixie; apt-get install",
+    ):
         release.made("trixie")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(Unobtainable, match="only root can make and enter a root of Debian trixie"):

@@ -16,7 +16,20 @@ from fairbank.values.time import parse_instant
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.queues import NODES, PARTITIONS, SETTINGS, WHOLE, Queue, Scenario, arranged, asked, at_rest, foretold, let_go, settled
+from tests.slurm.queues import (
+    NODES,
+    PARTITIONS,
+    SETTINGS,
+    WHOLE,
+    Queue,
+    Scenario,
+    arranged,
+    asked,
+    at_rest,
+    foretold,
+    let_go,
+    settled,
+)
 from tests.slurm.scenarios import SCENARIOS
 from tests.slurm.scenarios.holes import hole_just_fits
 from tests.slurm.scenarios.in_place_of_others import PREEMPTING
@@ -49,7 +62,9 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
 @pytest.fixture
 def preempting(checkout: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """One where jobs take the place of others, by the rule that the test names."""
-    yield from scheduling(checkout, "preempting", PreemptType=request.param.value, PreemptMode="CANCEL")
+    yield from scheduling(
+        checkout, "preempting", PreemptType=request.param.value, PreemptMode="CANCEL"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +76,9 @@ def counted(tell: Tell) -> Iterator[Counter[str]]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
-def test_the_core_does_what_slurmctld_does(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> None:
+def test_the_core_does_what_slurmctld_does(
+    scenario: Scenario, slurm: Cluster, counted: Counter[str]
+) -> None:
     assert compared(scenario, slurm, counted) == []
 
 
@@ -71,7 +88,9 @@ def test_the_core_does_what_slurmctld_does(scenario: Scenario, slurm: Cluster, c
     ids=lambda each: each.value if isinstance(each, PreemptBy) else each.__name__,
     indirect=["preempting"],
 )
-def test_the_core_lets_take_the_place_of_others_as_slurmctld_does(preempting: Cluster, scenario: Scenario, counted: Counter[str]) -> None:
+def test_the_core_lets_take_the_place_of_others_as_slurmctld_does(
+    preempting: Cluster, scenario: Scenario, counted: Counter[str]
+) -> None:
     assert compared(scenario, preempting, counted) == []
 
 
@@ -97,12 +116,21 @@ def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[
         for name, fate in new.items()
         if fate != ours.fates[name]
     ]
-    wrong += [f"the core has {name}, slurmctld has not" for name in sorted(set(ours.fates) - set(new))]
+    wrong += [
+        f"the core has {name}, slurmctld has not" for name in sorted(set(ours.fates) - set(new))
+    ]
     if list(ours.order) != [name for name in theirs.order if name in ours.fates]:
         wrong.append(f"slurmctld starts {list(theirs.order)}, the core {list(ours.order)}")
     if ours.gone != theirs.gone:
         wrong.append(f"slurmctld ends {sorted(theirs.gone)}, the core {sorted(ours.gone)}")
-    counted.update({"scenarios": 1, "jobs compared": len(new), "jobs that lost their place": len(theirs.gone), "differences": len(wrong)})
+    counted.update(
+        {
+            "scenarios": 1,
+            "jobs compared": len(new),
+            "jobs that lost their place": len(theirs.gone),
+            "differences": len(wrong),
+        }
+    )
     return wrong
 
 
@@ -113,21 +141,31 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
     try:
         hole_just_fits(queue)
         let_go(slurm, PARTITIONS)
-        reasons = dict(line.split("|", 1) for line in slurm.root("squeue", "-h", "-o", "%A|%r").splitlines())
+        reasons = dict(
+            line.split("|", 1) for line in slurm.root("squeue", "-h", "-o", "%A|%r").splitlines()
+        )
         for name in ("all", "long"):
             job = str(queue.jobs[name])
             (data,) = json.loads(slurm.root(*fairbank, job, "--json"))["data"]
             assert (data["code"], data["slurm_reason"]) == (reasons[job], reasons[job])
             assert (data["name"], data["user"]) == (name, "alice")
             assert abs(parse_instant(data["expected"]) - parse_instant(data["slurm_expects"])) <= 60
-            for line in slurm.run("root", *fairbank, job, environment={"COLUMNS": "120"}).done().out.splitlines():
+            for line in (
+                slurm.run("root", *fairbank, job, environment={"COLUMNS": "120"})
+                .done()
+                .out.splitlines()
+            ):
                 tell(line)
         behind = json.loads(slurm.root(*fairbank, str(queue.jobs["long"]), "--json"))["data"][0]
         pending = slurm.root("squeue", "--noheader", "--states=PENDING", "--format=%A").split()
         # on a slow machine the hole before `all` is too small for `short` by the time slurmctld looks: then it is ahead, too
-        assert behind["ahead"] == [job for job in (str(queue.jobs[name]) for name in ("all", "short")) if job in pending]
+        assert behind["ahead"] == [
+            job for job in (str(queue.jobs[name]) for name in ("all", "short")) if job in pending
+        ]
         assert behind["suggestion"]["option"], f"nothing would start it sooner of {behind['tried']}"
-        runs, unknown = (slurm.run("root", *fairbank, job) for job in (str(queue.jobs["first"]), "4000000"))
+        runs, unknown = (
+            slurm.run("root", *fairbank, job) for job in (str(queue.jobs["first"]), "4000000")
+        )
         assert (runs.code, "does not wait: it is running since" in runs.err) == (7, True)
         assert (unknown.code, "slurmctld has no job 4000000 that waits" in unknown.err) == (3, True)
     finally:
@@ -135,17 +173,23 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
         queue.undone()
 
 
-def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(slurm: Cluster, tell: Tell) -> None:
+def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
+    slurm: Cluster, tell: Tell
+) -> None:
     """slurmctld's own words for each kind of dependency are read, and each is told with what the job does."""
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.compose", "why")
 
     def checks(name: str) -> dict[str, str]:
-        (data,) = json.loads(slurm.root(*fairbank, str(queue.jobs[name]), "--json", "--no-likely", "--no-advice"))["data"]
+        (data,) = json.loads(
+            slurm.root(*fairbank, str(queue.jobs[name]), "--json", "--no-likely", "--no-advice")
+        )["data"]
         assert data["code"] == data["slurm_reason"]
         tell(f"{name}: {data['headline']}")
         found = {check["what"]: check["evidence"] for check in data["checks"]}
-        assert found["its turn"] == "it has no place in the queue as long as something holds it back"
+        assert (
+            found["its turn"] == "it has no place in the queue as long as something holds it back"
+        )
         assert "nodes of cpu that would do" in found
         return found
 
@@ -166,14 +210,27 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(slurm: Cluster,
 
         said = checks("all")["dependencies"]
         assert said.startswith(f"job {first} has ended well: not yet, it runs until ")
-        assert said.endswith(f"every task of array {array} has ended: not yet, job {array}_1 and 2 more wait (JobHeldUser)")
+        assert said.endswith(
+            f"every task of array {array} has ended: not yet, job {array}_1 and 2 more wait (JobHeldUser)"
+        )
         said = checks("any")["dependencies"]
-        assert said.startswith(f"one of these is enough: job {first} has ended, and not well: not yet, it runs until ")
-        assert said.endswith(f"job {array}_2 has begun, or was cancelled: not yet, it waits (JobHeldUser)")
-        assert checks("soon")["dependencies"].startswith(f"60 minutes have passed since job {first} began: not yet, that is at ")
+        assert said.startswith(
+            f"one of these is enough: job {first} has ended, and not well: not yet, it runs until "
+        )
+        assert said.endswith(
+            f"job {array}_2 has begun, or was cancelled: not yet, it waits (JobHeldUser)"
+        )
+        assert checks("soon")["dependencies"].startswith(
+            f"60 minutes have passed since job {first} began: not yet, that is at "
+        )
         assert f"job {first} runs until " in checks("first")["dependencies"]
-        assert checks("never")["dependencies"].startswith(f"job {fails} has ended well: can never be any more, it ended as FAILED; so ")
-        assert checks("tasks")["dependencies"] == f"job {array}_2 has ended well: not yet, it waits (JobHeldUser)"
+        assert checks("never")["dependencies"].startswith(
+            f"job {fails} has ended well: can never be any more, it ended as FAILED; so "
+        )
+        assert (
+            checks("tasks")["dependencies"]
+            == f"job {array}_2 has ended well: not yet, it waits (JobHeldUser)"
+        )
     finally:
         arranged(slurm)
         queue.undone()

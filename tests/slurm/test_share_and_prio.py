@@ -44,7 +44,9 @@ class Players:
         return self.slurm.run(who, *words)
 
     def fairbank(self, who: str, *words: str) -> Ran:
-        return self.slurm.run(who, PYTHON, "-m", "fairbank.compose", *words, environment=self._environment)
+        return self.slurm.run(
+            who, PYTHON, "-m", "fairbank.compose", *words, environment=self._environment
+        )
 
     def both(self, who: str, *words: str) -> tuple[Ran, Ran]:
         """What Slurm's command says, and ours, of the same moment: Slurm says the same before and after."""
@@ -55,10 +57,14 @@ class Players:
             said[:] = self.type(who, *words), self.fairbank(who, *ours), self.type(who, *words)
             return said[0] == said[2]
 
-        wait_until(same_moment, f"no tick of slurmctld during `{' '.join(words)}`", seconds=standing.TICK)
+        wait_until(
+            same_moment, f"no tick of slurmctld during `{' '.join(words)}`", seconds=standing.TICK
+        )
         return said[0], said[1]
 
-    def questions(self, rule: str, command: str, asked: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    def questions(
+        self, rule: str, command: str, asked: Mapping[str, tuple[str, ...]]
+    ) -> Iterator[tuple[str, ...]]:
         """Who asks what, in every form that the command has."""
         assert MUST_BE_ASKED[command] <= asked.keys()
         for name, (who, *words) in asked.items():
@@ -87,45 +93,72 @@ def players(checkout: Path) -> Iterator[Players]:
 def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, tell: Tell) -> None:
     players.slurm.reconfigure(RULES[rule])
     before = players.type("root", *standing.SHARES["long-all"][1:])
-    wait_until(lambda: players.type("root", *standing.SHARES["long-all"][1:]) != before, "slurmctld to count", seconds=standing.TICK)
+    wait_until(
+        lambda: players.type("root", *standing.SHARES["long-all"][1:]) != before,
+        "slurmctld to count",
+        seconds=standing.TICK,
+    )
     compared, broken, different = 0, 0, []
     for command, asked in (("sshare", standing.SHARES), ("sprio", standing.PRIORITIES)):
         for who, *words in players.questions(rule, command, asked):
             theirs, ours = players.both(who, *words)
             if _is_broken(players, command, theirs):
                 broken += 1
-                tell(f"{' '.join(words)} ended with {theirs.code}: {theirs.err.strip()}; ours told {len(ours.out.splitlines())} lines")
+                tell(
+                    f"{' '.join(words)} ended with {theirs.code}: {theirs.err.strip()}; ours told {len(ours.out.splitlines())} lines"
+                )
                 continue
             compared += 1
             if ours.out != theirs.out:
-                different.append(f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$ {' '.join(ours.command)}\n{ours.out}{ours.err}")
+                different.append(
+                    f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$ {' '.join(ours.command)}\n{ours.out}{ours.err}"
+                )
     apart = f"; at {broken} more sprio failed itself" if broken else ""
-    tell(f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms, {len(different)} differ{apart}")
+    tell(
+        f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms, {len(different)} differ{apart}"
+    )
     assert different == [], "\n".join(different)
 
 
 def _is_broken(players: Players, command: str, theirs: Ran) -> bool:
     """sprio of 24.11 dies when it sorts a given priority by its factors, and understands one job after -j, not several."""
-    return command == "sprio" and players.slurm.release > (22, 5) and (theirs.code < 0 or "Invalid job id" in theirs.err)
+    return (
+        command == "sprio"
+        and players.slurm.release > (22, 5)
+        and (theirs.code < 0 or "Invalid job id" in theirs.err)
+    )
 
 
 def test_the_tree_has_every_account_and_user_of_slurm(players: Players, tell: Tell) -> None:
-    theirs, tree = players.type("root", "sshare", "-a", "-P", "-n", "-o", "account,user"), players.fairbank("root", "share", "--tree", "-a")
+    theirs, tree = (
+        players.type("root", "sshare", "-a", "-P", "-n", "-o", "account,user"),
+        players.fairbank("root", "share", "--tree", "-a"),
+    )
     assert tree.code == 0, tree.err
     tell("$ fairbank share --tree -a\n" + tree.out)
-    wanted = [(len(account) - len(account.lstrip()), user or account.lstrip()) for account, user in _cells(theirs.out)]
-    shown = [((len(line) - len(line.lstrip())) // 2 + 1, line.split()[0]) for line in tree.out.splitlines()[1:]]
+    wanted = [
+        (len(account) - len(account.lstrip()), user or account.lstrip())
+        for account, user in _cells(theirs.out)
+    ]
+    shown = [
+        ((len(line) - len(line.lstrip())) // 2 + 1, line.split()[0])
+        for line in tree.out.splitlines()[1:]
+    ]
     assert len(shown) == len(wanted) - 1, "all but the root"
     for (depth, name), (shown_depth, shown_name) in zip(wanted[1:], shown, strict=True):
         cut = f"{name[: len(shown_name) - 1]}+" if shown_name.endswith("+") else name
-        assert (depth, cut) == (shown_depth, shown_name), "each below its account, in the order of sshare"
+        assert (depth, cut) == (shown_depth, shown_name), (
+            "each below its account, in the order of sshare"
+        )
 
 
 def _cells(text: str) -> Iterator[list[str]]:
     return (line.split("|") for line in text.splitlines())
 
 
-def test_a_job_that_waits_is_explained_with_the_priority_that_slurm_has(players: Players, tell: Tell) -> None:
+def test_a_job_that_waits_is_explained_with_the_priority_that_slurm_has(
+    players: Players, tell: Tell
+) -> None:
     job = players.jobs.partition(",")[0]
     theirs, explained = (
         players.type("bob", "sprio", "-h", "-j", job, "-o", "%r %Y"),
@@ -136,4 +169,6 @@ def test_a_job_that_waits_is_explained_with_the_priority_that_slurm_has(players:
     places = [line.split() for line in theirs.out.splitlines()]
     assert len(places) == 2
     for place, priority in places:
-        assert re.search(rf"partition {place}\)\npriority {int(priority):,}, ", explained.out), explained.out
+        assert re.search(rf"partition {place}\)\npriority {int(priority):,}, ", explained.out), (
+            explained.out
+        )

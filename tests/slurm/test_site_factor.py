@@ -51,11 +51,19 @@ class Office:
         for team in TEAMS:
             self._client.post("/project", {"gname": team.name, "gid": team.gid})
         for (account, resource), end in ENDS.items():
-            wanted = {"account": account, "resource": resource, "category": "test", "start": "2020-01-01", "end": end}
+            wanted = {
+                "account": account,
+                "resource": resource,
+                "category": "test",
+                "start": "2020-01-01",
+                "end": end,
+            }
             self._client.post("/alloc", {**wanted, "amount": CREDIT, "comment": "test"})
 
     def allocations(self) -> dict[tuple[str, str], dict[str, Any]]:
-        return {(each["account"], each["resource"]): each for each in self._client.get("/alloc")["data"]}
+        return {
+            (each["account"], each["resource"]): each for each in self._client.get("/alloc")["data"]
+        }
 
     def value(self, account: str, resource: str) -> float:
         """What the books say now, by the formulae and not by our code."""
@@ -79,11 +87,15 @@ class Office:
     def agrees(self, jobs: dict[int, tuple[str, str]]) -> bool:
         """Whether the column says of each job what the books say of its account and resource."""
         seen = self.site()
-        return all(job in seen and abs(seen[job] - self.value(*whose)) <= 1 for job, whose in jobs.items())
+        return all(
+            job in seen and abs(seen[job] - self.value(*whose)) <= 1 for job, whose in jobs.items()
+        )
 
 
 @pytest.fixture(scope="module")
-def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+def office(
+    cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Office]:
     prep = build(checkout, tmp_path_factory.mktemp("plugins"))
     install(prep, cluster)
     install(prep.with_name(SITE_FACTOR), cluster)
@@ -92,7 +104,9 @@ def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFa
     with made() as bank:
         bank.config.write_text(bank.config.read_text() + LAB)
         bank.start()
-        agent = RunningAgent(f"unix:{bank.socket}", tables=lines, socket=socket_of(cluster), slurm_user='"slurm"')
+        agent = RunningAgent(
+            f"unix:{bank.socket}", tables=lines, socket=socket_of(cluster), slurm_user='"slurm"'
+        )
         try:
             agent.start()
             office = Office(cluster, agent, Client(parse_address(f"unix:{bank.socket}")), table)
@@ -126,10 +140,16 @@ def crowded(office: Office) -> Iterator[dict[int, tuple[str, str]]]:
     slurm.calm()
 
 
-def test_sprio_shows_the_banks_value_and_follows_it(office: Office, crowded: dict[int, tuple[str, str]], tell: Tell) -> None:
+def test_sprio_shows_the_banks_value_and_follows_it(
+    office: Office, crowded: dict[int, tuple[str, str]], tell: Tell
+) -> None:
     slurm = office.slurm
     begun = time.monotonic()
-    wait_until(lambda: office.agrees(crowded), "sprio to agree with the bank", seconds=CALC_SECONDS + LATE_SECONDS)
+    wait_until(
+        lambda: office.agrees(crowded),
+        "sprio to agree with the bank",
+        seconds=CALC_SECONDS + LATE_SECONDS,
+    )
     tell(f"site factors agree {time.monotonic() - begun:.1f} s after four submissions")
     values = list(office.site().values())
     assert len(set(values)) == 4, values
@@ -137,19 +157,35 @@ def test_sprio_shows_the_banks_value_and_follows_it(office: Office, crowded: dic
 
     before = office.value("wg_astro", "cpu")
     other = slurm.submit(
-        "alice", "--partition=cpu", f"--nodelist={slurm.machine[0].nodes[1]}", "--exclusive", "--time=100", script="sleep 600"
+        "alice",
+        "--partition=cpu",
+        f"--nodelist={slurm.machine[0].nodes[1]}",
+        "--exclusive",
+        "--time=100",
+        script="sleep 600",
     )
     slurm.wait_for(other, "RUNNING")
     begun = time.monotonic()
     wait_until(lambda: office.value("wg_astro", "cpu") < before * 0.8, "the bank to hold credit")
-    wait_until(lambda: office.agrees(crowded), "sprio to follow the bank", seconds=CALC_SECONDS + LATE_SECONDS)
-    tell(f"a change of credit is in sprio after {time.monotonic() - begun:.1f} s, PriorityCalcPeriod being {CALC_SECONDS} s")
+    wait_until(
+        lambda: office.agrees(crowded),
+        "sprio to follow the bank",
+        seconds=CALC_SECONDS + LATE_SECONDS,
+    )
+    tell(
+        f"a change of credit is in sprio after {time.monotonic() - begun:.1f} s, PriorityCalcPeriod being {CALC_SECONDS} s"
+    )
 
 
-def test_a_job_has_its_value_as_soon_as_it_is_submitted(office: Office, crowded: dict[int, tuple[str, str]]) -> None:
+def test_a_job_has_its_value_as_soon_as_it_is_submitted(
+    office: Office, crowded: dict[int, tuple[str, str]]
+) -> None:
     held = office.value("wg_astro", "cpu")
     written = office.table.stat().st_mtime_ns
-    wait_until(lambda: office.agent.status()["site_factor"]["written"] * 10**9 > written, "a table of the credit that is held now")
+    wait_until(
+        lambda: office.agent.status()["site_factor"]["written"] * 10**9 > written,
+        "a table of the credit that is held now",
+    )
     assert held > 0
 
     def agrees_at_once() -> bool:
@@ -159,18 +195,32 @@ def test_a_job_has_its_value_as_soon_as_it_is_submitted(office: Office, crowded:
     wait_until(agrees_at_once, "the plug-in to have looked at the file", seconds=LATE_SECONDS)
 
 
-def test_a_stale_table_is_neutral_and_told_once(office: Office, crowded: dict[int, tuple[str, str]]) -> None:
+def test_a_stale_table_is_neutral_and_told_once(
+    office: Office, crowded: dict[int, tuple[str, str]]
+) -> None:
     wait_until(lambda: any(office.site().values()), "values", seconds=CALC_SECONDS + LATE_SECONDS)
     told = office.told("it is stale")
     office.agent.kill()
-    wait_until(lambda: office.told("it is stale") > told, "slurmctld to tell that the table is stale", seconds=STALE + 10)
-    wait_until(lambda: not any(office.site().values()), "all values to be neutral", seconds=CALC_SECONDS + LATE_SECONDS)
+    wait_until(
+        lambda: office.told("it is stale") > told,
+        "slurmctld to tell that the table is stale",
+        seconds=STALE + 10,
+    )
+    wait_until(
+        lambda: not any(office.site().values()),
+        "all values to be neutral",
+        seconds=CALC_SECONDS + LATE_SECONDS,
+    )
     assert office.told("it is stale") == told + 1
     office.agent.start()
-    wait_until(lambda: office.agrees(crowded), "the values to be back", seconds=CALC_SECONDS + LATE_SECONDS)
+    wait_until(
+        lambda: office.agrees(crowded), "the values to be back", seconds=CALC_SECONDS + LATE_SECONDS
+    )
 
 
-def test_settings_change_at_a_reconfiguration(office: Office, crowded: dict[int, tuple[str, str]]) -> None:
+def test_settings_change_at_a_reconfiguration(
+    office: Office, crowded: dict[int, tuple[str, str]]
+) -> None:
     """Which changes a slurmctld of 22.05, and since 23.11 makes it start anew, so that a mistake leaves nothing as it was."""
     slurm, conf = office.slurm, office.slurm.place.slurm_conf
     before = conf.read_text()
@@ -178,12 +228,23 @@ def test_settings_change_at_a_reconfiguration(office: Office, crowded: dict[int,
     try:
         conf.write_text(before.replace("fairbank_table=", "fairbank_table=/nowhere"))
         slurm.root("scontrol", "reconfigure")
-        wait_until(lambda: office.told(f"/nowhere{office.table}: No such file"), "the plug-in to look elsewhere")
-        wait_until(lambda: not any(office.site().values()), "all values to be neutral", seconds=CALC_SECONDS + LATE_SECONDS)
+        wait_until(
+            lambda: office.told(f"/nowhere{office.table}: No such file"),
+            "the plug-in to look elsewhere",
+        )
+        wait_until(
+            lambda: not any(office.site().values()),
+            "all values to be neutral",
+            seconds=CALC_SECONDS + LATE_SECONDS,
+        )
         conf.write_text(before.replace("fairbank_table=", "fairbank_tabel="))
         slurm.root("scontrol", "reconfigure")
         wait_until(lambda: office.told("fairbank_tabel="), "the mistake to be told")
     finally:
         conf.write_text(before)
         slurm.root("scontrol", "reconfigure")
-    wait_until(lambda: office.agrees(crowded), "the table to be in use again", seconds=CALC_SECONDS + LATE_SECONDS)
+    wait_until(
+        lambda: office.agrees(crowded),
+        "the table to be in use again",
+        seconds=CALC_SECONDS + LATE_SECONDS,
+    )

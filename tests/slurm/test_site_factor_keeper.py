@@ -23,7 +23,11 @@ class Keeper:
     def __init__(self, program: Path, file: Path) -> None:
         self.file = file
         self.process = subprocess.Popen(
-            [program, "keep", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [program, "keep", file],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         self.logged: list[str] = []
 
@@ -42,12 +46,21 @@ class Keeper:
     def wait_for_line(self, beginning: str, what: str) -> None:
         def told() -> bool:
             self.value()
-            return bool(self.logged) and self.logged[-1].startswith(beginning) and what in self.logged[-1]
+            return (
+                bool(self.logged)
+                and self.logged[-1].startswith(beginning)
+                and what in self.logged[-1]
+            )
 
         wait_until(told, f"the keeper to tell: {what}")
 
     def write(self, value: int, *, written: float | None = None, stale: int = 600) -> None:
-        table = Table(int(time.time() if written is None else written), stale, {"cpu": "cpu"}, {("chem", "cpu"): value})
+        table = Table(
+            int(time.time() if written is None else written),
+            stale,
+            {"cpu": "cpu"},
+            {("chem", "cpu"): value},
+        )
         replace_file(self.file, encode(table))
 
 
@@ -86,7 +99,16 @@ def test_a_new_table_is_seen_and_each_trouble_is_told_once(keeper: Keeper) -> No
     keeper.wait_for(0)
     keeper.file.mkdir()
     keeper.wait_for_line("error", "no plain file")
-    assert [line.split()[0] for line in keeper.logged] == ["error", "info", "error", "info", "error", "info", "error", "error"]
+    assert [line.split()[0] for line in keeper.logged] == [
+        "error",
+        "info",
+        "error",
+        "info",
+        "error",
+        "info",
+        "error",
+        "error",
+    ]
 
 
 def test_a_table_grows_stale_by_itself(keeper: Keeper) -> None:

@@ -8,33 +8,65 @@ from fairbank.slurm.site_factor import table_of
 from tests.slurm.beside.jobs import NOW, a_project, an_allocation
 
 DAY = 86_400
-CLUSTER = Cluster("lab", {"cpu": Partition("cpu", "cpu"), "fat": Partition("fat", "cpu"), "gpu": Partition("gpu", "gpu")})
+CLUSTER = Cluster(
+    "lab",
+    {
+        "cpu": Partition("cpu", "cpu"),
+        "fat": Partition("fat", "cpu"),
+        "gpu": Partition("gpu", "gpu"),
+    },
+)
 
 
-def of(*allocations: object, projects: object = None, weight: int = 1000, rule: Rule = LINEAR) -> dict[tuple[str, str], int]:
+def of(
+    *allocations: object, projects: object = None, weight: int = 1000, rule: Rule = LINEAR
+) -> dict[tuple[str, str], int]:
     found = projects or [a_project(1, "chem"), a_project(2, "bio")]
-    return dict(table_of(CLUSTER, found, allocations, now=NOW, weight=weight, stale_seconds=60, rule=rule).values)  # type: ignore[arg-type]
+    return dict(
+        table_of(
+            CLUSTER,
+            found,
+            allocations,
+            now=NOW,
+            weight=weight,
+            stale_seconds=60,
+            rule=rule,  # type: ignore[arg-type]
+        ).values
+    )
 
 
 def granted(number: int, project: int, charged: int, days: int, **more: object) -> object:
     """Of 100 SU-minutes, so many are charged; it ends in so many days."""
     left = 100 - charged - int(str(more.get("held", 0)))
-    return an_allocation(number, project, left, deposited=100, charged=charged, end=NOW + days * DAY, **more)
+    return an_allocation(
+        number, project, left, deposited=100, charged=charged, end=NOW + days * DAY, **more
+    )
 
 
 def test_the_value_is_the_product_of_both_factors() -> None:
     found = of(granted(1, 1, 5, 30), granted(2, 2, 50, 100), granted(3, 2, 0, 50, resource="gpu"))
-    assert found == {("chem", "cpu"): 665, ("bio", "cpu"): 0, ("bio", "gpu"): 500}  # 0.95 x 0.70, the furthest end, 1 x 0.5
+    assert found == {
+        ("chem", "cpu"): 665,
+        ("bio", "cpu"): 0,
+        ("bio", "gpu"): 500,
+    }  # 0.95 x 0.70, the furthest end, 1 x 0.5
 
 
 def test_another_rule_is_another_number_in_the_table() -> None:
-    granted_so = (granted(1, 1, 75, 50), granted(2, 2, 0, 100))  # a quarter left, half way to the furthest end
+    granted_so = (
+        granted(1, 1, 75, 50),
+        granted(2, 2, 0, 100),
+    )  # a quarter left, half way to the furthest end
     assert of(*granted_so)["chem", "cpu"] == 125
     assert of(*granted_so, rule=Rule(Power(0.5), Power(2)))["chem", "cpu"] == 125  # 1/2 x 1/4
     assert of(*granted_so, rule=Rule(Power(2), Power(2)))["chem", "cpu"] == 15
-    assert of(*granted_so, rule=Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 0  # not near its end
+    assert (
+        of(*granted_so, rule=Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 0
+    )  # not near its end
     near = (granted(1, 1, 75, 10), granted(2, 2, 0, 100))
-    assert of(*near, rule=Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 367  # 0.3676 x 0.9994
+    assert (
+        of(*near, rule=Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 367
+    )  # 0.3676 x 0.9994
 
 
 def test_what_is_held_is_not_left() -> None:
@@ -51,7 +83,10 @@ def test_the_allocation_that_pays_next_counts() -> None:
 def test_a_parent_shares_its_value_with_its_credit() -> None:
     projects = [a_project(1, "chem"), a_project(2, "bio", parent=1)]
     far = granted(9, 3, 0, 100)
-    assert of(granted(1, 1, 0, 50, shared=True), far, projects=projects) == {("chem", "cpu"): 500, ("bio", "cpu"): 500}
+    assert of(granted(1, 1, 0, 50, shared=True), far, projects=projects) == {
+        ("chem", "cpu"): 500,
+        ("bio", "cpu"): 500,
+    }
     assert of(granted(1, 1, 0, 50), far, projects=projects) == {("chem", "cpu"): 500}
 
 
@@ -61,7 +96,10 @@ def test_only_what_is_active_counts() -> None:
         granted(2, 1, 0, 500, start=NOW + DAY, state="planned"),
         granted(3, 1, 0, -1, state="ended"),
     ]
-    assert of(*closed, granted(4, 2, 0, 40), granted(5, 2, 0, 80, resource="gpu")) == {("bio", "cpu"): 500, ("bio", "gpu"): 0}
+    assert of(*closed, granted(4, 2, 0, 40), granted(5, 2, 0, 80, resource="gpu")) == {
+        ("bio", "cpu"): 500,
+        ("bio", "gpu"): 0,
+    }
 
 
 def test_a_bank_without_allocations_is_neutral() -> None:

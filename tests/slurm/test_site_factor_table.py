@@ -17,7 +17,9 @@ from fairbank.values.trouble import Malformed
 from tests.slurm.beside.jobs import NOW
 from tests.slurm.site_factor import GUARDS, compiled
 
-names = st.text(st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=1, max_size=71)
+names = st.text(
+    st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=1, max_size=71
+)
 short = st.text("abXY09_-.", min_size=1, max_size=3)
 resources = st.text("abcxyz09_-", min_size=1, max_size=39)
 values = st.integers(-NICE_MAX, NICE_MAX)
@@ -26,7 +28,9 @@ tables = st.builds(
     written=st.integers(0, 2**63 - 1),
     stale_seconds=st.integers(0, 2**31 - 1),
     resources=st.dictionaries(names | short, resources | short.map(str.lower), max_size=8),
-    values=st.dictionaries(st.tuples(names | short, resources | short.map(str.lower)), values, max_size=20),
+    values=st.dictionaries(
+        st.tuples(names | short, resources | short.map(str.lower)), values, max_size=20
+    ),
 )
 
 
@@ -36,9 +40,15 @@ def test_every_table_reads_back(table: Table) -> None:
 
 
 def test_the_form_is_the_one_that_is_written_down() -> None:
-    table = Table(1_700_000_000, 600, {"gpu": "a100"}, {("chem", "a100"): -2, ("chem", "cpu"): 70_000})
+    table = Table(
+        1_700_000_000, 600, {"gpu": "a100"}, {("chem", "a100"): -2, ("chem", "cpu"): 70_000}
+    )
     summed = struct.pack("<QIIII", 1_700_000_000, 600, 1, 2, 0)
-    for name, resource, value in ((b"gpu", b"a100", 0), (b"chem", b"a100", -2), (b"chem", b"cpu", 70_000)):
+    for name, resource, value in (
+        (b"gpu", b"a100", 0),
+        (b"chem", b"a100", -2),
+        (b"chem", b"cpu", 70_000),
+    ):
         summed += name.ljust(72, b"\0") + resource.ljust(40, b"\0") + struct.pack("<iI", value, 0)
     assert encode(table) == b"FBSITEF\n" + struct.pack("<II", 1, zlib.crc32(summed)) + summed
 
@@ -56,7 +66,17 @@ def test_the_form_is_the_one_that_is_written_down() -> None:
         Table(0, 2**31, {}, {}),
         Table(0, 1, {}, {(str(number), "cpu"): 1 for number in range(SIZE_MAX // 120 + 1)}),
     ],
-    ids=["blank", "empty", "long", "long resource", "not ASCII", "value", "written", "stale", "rows"],
+    ids=[
+        "blank",
+        "empty",
+        "long",
+        "long resource",
+        "not ASCII",
+        "value",
+        "written",
+        "stale",
+        "rows",
+    ],
 )
 def test_what_cannot_stand_in_it_is_refused(table: Table) -> None:
     with pytest.raises(Malformed):
@@ -65,7 +85,13 @@ def test_what_cannot_stand_in_it_is_refused(table: Table) -> None:
 
 def test_a_stale_table_is_neutral() -> None:
     table = Table(NOW, 60, {"cpu": "cpu"}, {("chem", "cpu"): 7})
-    assert [table.value("chem", "cpu", NOW + age) for age in (-61, -60, 0, 60, 61)] == [0, 7, 7, 7, 0]
+    assert [table.value("chem", "cpu", NOW + age) for age in (-61, -60, 0, 60, 61)] == [
+        0,
+        7,
+        7,
+        7,
+        0,
+    ]
     assert (table.value("bio", "cpu", NOW), table.value("chem", "gpu", NOW)) == (0, 0)
 
 
@@ -84,7 +110,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def said_of(check: Path, file: Path, text: bytes, now: int, questions: str = "") -> list[str]:
     file.write_bytes(text)
-    done = subprocess.run([check, file, str(now)], input=questions, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [check, file, str(now)], input=questions, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
@@ -92,22 +120,40 @@ def said_of(check: Path, file: Path, text: bytes, now: int, questions: str = "")
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(table=tables, data=st.data())
-def test_the_plug_in_finds_every_value(check: Path, file: Path, table: Table, data: st.DataObject) -> None:
+def test_the_plug_in_finds_every_value(
+    check: Path, file: Path, table: Table, data: st.DataObject
+) -> None:
     accounts = sorted({account for account, _ in table.values} | {"nobody"})
-    asked = [(account, partition) for account in accounts for partition in [*sorted(table.resources), "nowhere"]]
-    age = data.draw(st.sampled_from([0, table.stale_seconds, table.stale_seconds + 1, -table.stale_seconds - 1]))
+    asked = [
+        (account, partition)
+        for account in accounts
+        for partition in [*sorted(table.resources), "nowhere"]
+    ]
+    age = data.draw(
+        st.sampled_from([0, table.stale_seconds, table.stale_seconds + 1, -table.stale_seconds - 1])
+    )
     now = min(table.written + age, 2**63 - 1)
-    said = said_of(check, file, encode(table), now, "".join(f"{account} {partition}\n" for account, partition in asked))
+    said = said_of(
+        check,
+        file,
+        encode(table),
+        now,
+        "".join(f"{account} {partition}\n" for account, partition in asked),
+    )
     assert said == [str(table.value(*each, now)) for each in asked]
 
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(table=tables, data=st.data())
-def test_the_plug_in_refuses_what_we_refuse(check: Path, file: Path, table: Table, data: st.DataObject) -> None:
+def test_the_plug_in_refuses_what_we_refuse(
+    check: Path, file: Path, table: Table, data: st.DataObject
+) -> None:
     changed = bytearray(encode(table))
     for _ in range(data.draw(st.integers(1, 3))):
-        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.sampled_from(b"\x00\n\x7f\x80\xffaZ"))
+        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(
+            st.sampled_from(b"\x00\n\x7f\x80\xffaZ")
+        )
     if data.draw(st.booleans()):
         del changed[data.draw(st.integers(0, len(changed))) :]
     if len(changed) >= 40 and data.draw(st.booleans()):
@@ -128,9 +174,17 @@ def row(name: bytes = b"chem", resource: bytes = b"cpu", value: int = 1, nothing
 
 
 def raw(
-    *rows: bytes, partitions: int = 0, version: int = 1, written: int = NOW, stale: int = 60, nothing: int = 0, count: int = 0
+    *rows: bytes,
+    partitions: int = 0,
+    version: int = 1,
+    written: int = NOW,
+    stale: int = 60,
+    nothing: int = 0,
+    count: int = 0,
 ) -> bytes:
-    head = struct.pack("<QIIII", written, stale, partitions, count or len(rows) - partitions, nothing)
+    head = struct.pack(
+        "<QIIII", written, stale, partitions, count or len(rows) - partitions, nothing
+    )
     summed = head + b"".join(rows)
     return b"FBSITEF\n" + struct.pack("<II", version, zlib.crc32(summed)) + summed
 
@@ -138,7 +192,10 @@ def raw(
 WRONG = {
     "another version": (raw(version=2), "its version is"),
     "too few rows": (raw(row(), count=2), "its length is not what its head says"),
-    "more rows than memory": (raw(row(), partitions=2**32 - 1, count=2**32 - 1), "its length is not what its head says"),
+    "more rows than memory": (
+        raw(row(), partitions=2**32 - 1, count=2**32 - 1),
+        "its length is not what its head says",
+    ),
     "a bit too much": (raw(row()) + b"x", "its length is not what its head says"),
     "no table": (b"x" * 200, "it is no table of site factors"),
     "half a head": (raw()[:39], "it is no table of site factors"),
@@ -157,8 +214,14 @@ WRONG = {
     "a byte beyond ASCII": (raw(row(b"\xe4")), "one of its rows is wrong"),
     "a row twice": (raw(row(), row()), "its rows are not in order"),
     "rows out of order": (raw(row(b"b"), row(b"a")), "its rows are not in order"),
-    "resources out of order": (raw(row(resource=b"b"), row(resource=b"a")), "its rows are not in order"),
-    "a partition of two resources": (raw(row(resource=b"a"), row(resource=b"b"), partitions=2), "its rows are not in order"),
+    "resources out of order": (
+        raw(row(resource=b"b"), row(resource=b"a")),
+        "its rows are not in order",
+    ),
+    "a partition of two resources": (
+        raw(row(resource=b"a"), row(resource=b"b"), partitions=2),
+        "its rows are not in order",
+    ),
 }
 
 
@@ -171,13 +234,26 @@ def test_what_is_no_table_is_refused(name: str) -> None:
 @pytest.mark.slow
 def test_the_plug_in_refuses_what_is_no_table(check: Path, file: Path) -> None:
     said = {name: said_of(check, file, text, NOW) for name, (text, _) in WRONG.items()}
-    assert {name: each[0][: len(WRONG[name][1])] for name, each in said.items()} == {name: why for name, (_, why) in WRONG.items()}
-    assert decode(raw(row(), row(b"chem", b"gpu", -NICE_MAX), row(b"d", value=NICE_MAX))).values["d", "cpu"] == NICE_MAX
+    assert {name: each[0][: len(WRONG[name][1])] for name, each in said.items()} == {
+        name: why for name, (_, why) in WRONG.items()
+    }
+    assert (
+        decode(raw(row(), row(b"chem", b"gpu", -NICE_MAX), row(b"d", value=NICE_MAX))).values[
+            "d", "cpu"
+        ]
+        == NICE_MAX
+    )
 
 
 @pytest.mark.slow
 def test_a_table_as_large_as_may_be(check: Path, file: Path) -> None:
     count = (SIZE_MAX - 40) // 120 - 1
-    table = Table(NOW, 60, {"cpu": "cpu"}, {(f"a{number}", "cpu"): number for number in range(count)})
-    assert said_of(check, file, encode(table), NOW, f"a0 cpu\na{count - 1} cpu\na{count} cpu\n") == ["0", str(count - 1), "0"]
-    assert said_of(check, file, encode(table) + bytes(120), NOW) == ["its length is not what its head says"]
+    table = Table(
+        NOW, 60, {"cpu": "cpu"}, {(f"a{number}", "cpu"): number for number in range(count)}
+    )
+    assert said_of(
+        check, file, encode(table), NOW, f"a0 cpu\na{count - 1} cpu\na{count} cpu\n"
+    ) == ["0", str(count - 1), "0"]
+    assert said_of(check, file, encode(table) + bytes(120), NOW) == [
+        "its length is not what its head says"
+    ]

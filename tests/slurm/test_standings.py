@@ -58,14 +58,18 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
             cluster.down()
 
 
-def test_every_row_and_column_is_what_slurm_prints(slurm: Cluster, tell: Tell, rounds: Callable[[int, int], int]) -> None:
+def test_every_row_and_column_is_what_slurm_prints(
+    slurm: Cluster, tell: Tell, rounds: Callable[[int, int], int]
+) -> None:
     setups, counted, wrong = rounds(*SETUPS), Counter[str](), list[str]()
     there, then, stayed = Planted(), Before(_begun(slurm), {}, {}), dict[int, int]()
     for number in range(setups):
         chance = Random(number)
         there, words = forest.grown(there, number, chance)
         tell_accounting(slurm, words)
-        then, differences = _set_up(slurm, there, then, stayed, _settings(number, chance), chance, counted)
+        then, differences = _set_up(
+            slurm, there, then, stayed, _settings(number, chance), chance, counted
+        )
         wrong += [f"set-up {number}, {each}" for each in differences]
     told = ", ".join(f"{count} {what}" for what, count in counted.items())
     tell(f"fair share and priorities in {setups} set-ups: {told}; {len(wrong)} differences")
@@ -103,12 +107,16 @@ def _set_up(
     stayed.clear()
     # The classic rule's tick sets accounts' figures before it adds what running jobs used.
     if read_algorithm(settings["PriorityFlags"]) is Algorithm.FAIR_TREE:
-        stayed.update({_submit(slurm, wish): wish.tasks for wish in forest.to_stay(there.seats, chance)})
+        stayed.update(
+            {_submit(slurm, wish): wish.tasks for wish in forest.to_stay(there.seats, chance)}
+        )
         slurm.wait_for(",".join(map(str, stayed)), "RUNNING")
     start = started(slurm, settings, forest.repriced(chance))
     try:
         answers, state = _answers(slurm), said(slurm, settings["PriorityFlags"])
-        assert _answers(slurm) == answers, f"slurmctld has counted while we looked, with {settings['PriorityFlags']}"
+        assert _answers(slurm) == answers, (
+            f"slurmctld has counted while we looked, with {settings['PriorityFlags']}"
+        )
     finally:
         slurm.root("scancel", *map(str, (*wishes, *stayed)))
     tree, figures, usage = reckoned(state, start)
@@ -125,9 +133,20 @@ def _set_up(
     records = _records(slurm, ran)
     counted["jobs that ran"] += len(records)
     used, written = recounted(then, records, state, tree), own_usage(state, start)
-    wrong = [each for question in QUESTIONS for each in compared(question, answers[question], ours[question], counted)]
-    wrong += _unlike([str(row) for row in tree.rows], used.associations, written.associations, counted)
-    wrong += _unlike([f"QOS {row['Name']}" for row in state.qualities], used.qualities, written.qualities, counted)
+    wrong = [
+        each
+        for question in QUESTIONS
+        for each in compared(question, answers[question], ours[question], counted)
+    ]
+    wrong += _unlike(
+        [str(row) for row in tree.rows], used.associations, written.associations, counted
+    )
+    wrong += _unlike(
+        [f"QOS {row['Name']}" for row in state.qualities],
+        used.qualities,
+        written.qualities,
+        counted,
+    )
     return before(state, start, tree), [f"{settings['PriorityFlags']}: {each}" for each in wrong]
 
 
@@ -146,7 +165,9 @@ def _disturbed(slurm: Cluster, wishes: Sequence[Wish]) -> dict[int, int]:
 
 
 def _rule(settings: Mapping[str, str]) -> str:
-    return read_algorithm(settings["PriorityFlags"]).value + (" after a reset" if settings["PriorityUsageResetPeriod"] == "NOW" else "")
+    return read_algorithm(settings["PriorityFlags"]).value + (
+        " after a reset" if settings["PriorityUsageResetPeriod"] == "NOW" else ""
+    )
 
 
 def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
@@ -154,7 +175,9 @@ def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
 
     def there() -> bool:
-        found[:] = slurm.sacct("--duplicates", f"--jobs={','.join(map(str, jobs))}", columns=COLUMNS)
+        found[:] = slurm.sacct(
+            "--duplicates", f"--jobs={','.join(map(str, jobs))}", columns=COLUMNS
+        )
         return len(found) == sum(jobs.values()) and all(_is_over(each) for each in found)
 
     wait_until(there, "accounting to have the jobs that ran", seconds=90)
@@ -162,10 +185,16 @@ def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
 
 
 def _is_over(record: Mapping[str, str]) -> bool:
-    return bool(record["Partition"]) and record["State"].split()[0] in ("COMPLETED", "CANCELLED", "REQUEUED") and record["End"] != "Unknown"
+    return (
+        bool(record["Partition"])
+        and record["State"].split()[0] in ("COMPLETED", "CANCELLED", "REQUEUED")
+        and record["End"] != "Unknown"
+    )
 
 
-def _unlike(whose: Sequence[str], ours: Longs, theirs: Longs, counted: Counter[str]) -> Iterator[str]:
+def _unlike(
+    whose: Sequence[str], ours: Longs, theirs: Longs, counted: Counter[str]
+) -> Iterator[str]:
     counted["usages recounted from job records"] += int(np.count_nonzero(theirs))
     for name, found, wrote in zip(whose, ours, theirs, strict=True):
         if abs(found - wrote) > AS_WRITTEN:
@@ -207,7 +236,9 @@ def _answers(slurm: Cluster) -> dict[str, list[str]]:
     return {name: slurm.root(*words).splitlines() for name, words in QUESTIONS.items()}
 
 
-def _ours(rows: list[ShareRow], jobs: list[PriorityRow], by: Weights, *, fair_tree: bool, named: bool) -> dict[str, list[str]]:
+def _ours(
+    rows: list[ShareRow], jobs: list[PriorityRow], by: Weights, *, fair_tree: bool, named: bool
+) -> dict[str, list[str]]:
     waiting = priorities.in_order(jobs, by)
     every = usual_fields(long=True, partitions=True, fair_tree=fair_tree)
     return {
@@ -224,7 +255,10 @@ def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
     if slurm.release > (22, 5):
         return shares.in_order(rows)
     by_number = {row.number: row for row in rows}
-    return [by_number[row.number] for row in shares.in_order([row._replace(partition="") for row in rows])]
+    return [
+        by_number[row.number]
+        for row in shares.in_order([row._replace(partition="") for row in rows])
+    ]
 
 
 def _has_levels(answers: dict[str, list[str]]) -> bool:

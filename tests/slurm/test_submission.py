@@ -98,10 +98,22 @@ CHANGES = [
 def told(slurm: Cluster, user: str, group: str, command: str) -> str:
     """The command and all that its user sees, with what became of the job; the numbers of jobs left out."""
     ran = slurm.run(user, *shlex.split(command), group=group, stdin="", seconds=60)
-    said = re.sub(r"(?m)^s(?:run|alloc): (?:[Jj]ob|Pending|Granted|Relinquishing|Nodes|Required) .*\n", "", ran.out + ran.err)
+    said = re.sub(
+        r"(?m)^s(?:run|alloc): (?:[Jj]ob|Pending|Granted|Relinquishing|Nodes|Required) .*\n",
+        "",
+        ran.out + ran.err,
+    )
     if found := re.search(r"Submitted batch job (\d+)", said):
         job = slurm.job(found[1]) if "--array" not in command else {}
-        shown = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "MinMemoryCPU", "MinMemoryNode")
+        shown = (
+            "Account",
+            "QOS",
+            "Partition",
+            "TimeLimit",
+            "TimeMin",
+            "MinMemoryCPU",
+            "MinMemoryNode",
+        )
         said += "".join(f"  {name}={job[name]}\n" for name in shown if name in job)
     return f"$ ({user}, {group}) {command}\n{re.sub(r'job [0-9]+', 'job N', said)}  exit status {ran.code}\n\n"
 
@@ -122,7 +134,11 @@ def install(slurm: Cluster, checkout: Path, policy: SubmissionPolicy) -> None:
 @pytest.fixture
 def reserved(slurm: Cluster) -> Iterator[Cluster]:
     """The reservation of the short-term allocation."""
-    slurm.root(*shlex.split("scontrol create reservation reservationname=wg_chem accounts=wg_chem starttime=now duration=60 nodes=g03"))
+    slurm.root(
+        *shlex.split(
+            "scontrol create reservation reservationname=wg_chem accounts=wg_chem starttime=now duration=60 nodes=g03"
+        )
+    )
     yield slurm
     slurm.root("scontrol", "delete", "reservation=wg_chem")
 
@@ -146,7 +162,9 @@ def test_what_users_see_of_cli_filter(reserved: Cluster, checkout: Path) -> None
 
 def test_with_both_nothing_is_said_twice(controlled: Cluster) -> None:
     with controlled.configured({"CliFilterPlugins": "lua"}):
-        ran = controlled.run("carol", "sbatch", "-p", "cpu", "-t", "5", "-q", "high", "--wrap=true", group=BIO)
+        ran = controlled.run(
+            "carol", "sbatch", "-p", "cpu", "-t", "5", "-q", "high", "--wrap=true", group=BIO
+        )
         assert ran.err == "sbatch: lua: QOS high replaced by normal: leave out --qos\n"
         assert controlled.run("carol", "srun", "-p", "cpu", "-t", "5", "true", group=BIO).code == 0
 
@@ -155,10 +173,14 @@ def test_what_owners_see_when_they_change_a_job(controlled: Cluster) -> None:
     job = controlled.submit("alice", "-p", "cpu", "-t", "10", "-n2", "--hold", group=ASTRO)
     pages = []
     for change in CHANGES:
-        page = told(controlled, "alice", ASTRO, f"scontrol update jobid={job} {change}").replace(f"jobid={job}", "jobid=N")
+        page = told(controlled, "alice", ASTRO, f"scontrol update jobid={job} {change}").replace(
+            f"jobid={job}", "jobid=N"
+        )
         now = controlled.job(job)
         shown = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "NumCPUs")
-        pages.append(page.rstrip("\n") + "\n  " + " ".join(f"{name}={now[name]}" for name in shown) + "\n\n")
+        pages.append(
+            page.rstrip("\n") + "\n  " + " ".join(f"{name}={now[name]}" for name in shown) + "\n\n"
+        )
     told_in_words = controlled.release > (22, 5)  # 22.05 tells its own alone
     compare("scontrol-update-with-words" if told_in_words else "scontrol-update", "".join(pages))
 
@@ -172,7 +194,10 @@ def test_who_may_change_anothers_job_by_slurm_goes_round_no_rule(controlled: Clu
 
     assert carol("comment=hers") != 0
     for given, taken in (
-        (f"add coordinator account={ASTRO} names=carol", f"delete coordinator account={ASTRO} names=carol"),
+        (
+            f"add coordinator account={ASTRO} names=carol",
+            f"delete coordinator account={ASTRO} names=carol",
+        ),
         ("modify user carol set adminlevel=operator", "modify user carol set adminlevel=none"),
     ):
         controlled.root("sacctmgr", "--immediate", *given.split())
@@ -189,18 +214,34 @@ def test_who_may_change_anothers_job_by_slurm_goes_round_no_rule(controlled: Clu
 
 def test_the_price_foretold_is_what_slurm_bills(controlled: Cluster, checkout: Path) -> None:
     """Slurm tells whole billing units, rounded down; of an hour's job they are its SU."""
-    broke = tuple(Balance(account, resource, 0) for account in (ASTRO,) for resource in ("cpu", "gpu"))
-    install(controlled, checkout, msgspec.structs.replace(CENTRE, price=Answer.WARN, balances=broke))
+    broke = tuple(
+        Balance(account, resource, 0) for account in (ASTRO,) for resource in ("cpu", "gpu")
+    )
+    install(
+        controlled, checkout, msgspec.structs.replace(CENTRE, price=Answer.WARN, balances=broke)
+    )
     jobs = []
     for partition, options, _ in BILLING:
         ran = controlled.run(
-            "alice", "sbatch", "--parsable", "-p", partition, "-t", "60", *options.split(), "--wrap=true", group=ASTRO
+            "alice",
+            "sbatch",
+            "--parsable",
+            "-p",
+            partition,
+            "-t",
+            "60",
+            *options.split(),
+            "--wrap=true",
+            group=ASTRO,
         ).done()
         foretold = re.search(r"may cost ([0-9.]+) SU", ran.err)
         jobs.append((int(ran.out), options, int(float(foretold[1])) if foretold else None))
     for job, options, foretold_units in jobs:
         (row,) = controlled.wait_for_sacct(job, "COMPLETED", seconds=60)
-        assert (options, foretold_units) == (options, int(tres(row["AllocTRES"]).get("billing", "0")))
+        assert (options, foretold_units) == (
+            options,
+            int(tres(row["AllocTRES"]).get("billing", "0")),
+        )
 
 
 def test_a_policy_that_goes_and_comes_back(controlled: Cluster, checkout: Path) -> None:
@@ -208,7 +249,9 @@ def test_a_policy_that_goes_and_comes_back(controlled: Cluster, checkout: Path) 
     wrong = ("sbatch", "-p", "cpu,gpu", "-t", "5", "--wrap=true")
     assert controlled.run("alice", *wrong, group=ASTRO).code != 0
     policy.write_text("rubbish\n")
-    assert controlled.run("alice", *wrong, group=ASTRO).code != 0  # the policy read before stays in force
+    assert (
+        controlled.run("alice", *wrong, group=ASTRO).code != 0
+    )  # the policy read before stays in force
     assert "stays in force" in controlled.log("slurmctld")
     install(controlled, checkout, msgspec.structs.replace(CENTRE, qos="low"))
     job = controlled.submit("alice", "-p", "cpu", "-t", "5", group=ASTRO)

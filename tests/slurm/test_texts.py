@@ -66,7 +66,9 @@ def test_rows_hold_pipes_and_line_feeds() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["1\n", DELIMITER * 3 + "\n", f"1{DELIMITER}\n2{DELIMITER}x{DELIMITER}y\n"])
+@pytest.mark.parametrize(
+    "text", ["1\n", DELIMITER * 3 + "\n", f"1{DELIMITER}\n2{DELIMITER}x{DELIMITER}y\n"]
+)
 def test_what_is_no_row_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"fields|within a row"):
         rows(text, ("id", "name", "node"))
@@ -82,7 +84,10 @@ def test_a_recording_tells_nothing_of_its_host() -> None:
     text = "SlurmctldHost[0] = here(10.1.2.3)\nOS=Linux 6.9-mine #1 SMP today \n WorkDir=/lab/one/home/bob AllocNode:Sid=there:77\n"
     place = dataclasses.replace(PLACE, address="10.1.2.3")
     kept = "SlurmctldHost[0] = head(127.0.0.1)\nOS=Linux 6.1.0-1-amd64 #1 SMP \n WorkDir=/lab/home/bob AllocNode:Sid=head:1000\n"
-    assert anonymous(text + '"directory": "\\/lab\\/one\\/home"\n', place) == kept + '"directory": "\\/lab\\/home"\n'
+    assert (
+        anonymous(text + '"directory": "\\/lab\\/one\\/home"\n', place)
+        == kept + '"directory": "\\/lab\\/home"\n'
+    )
 
 
 def test_what_was_recorded_can_be_read(checkout: Path) -> None:
@@ -105,8 +110,12 @@ def test_what_was_recorded_can_be_read(checkout: Path) -> None:
         assert json.loads(file.read_text())["errors"] == []
 
 
-@pytest.mark.parametrize("own", [None, "#!/bin/sh\nexit 0\n", f"#!/bin/sh\n{packages.MARK}\nexit 101\n"])
-def test_the_policy_of_the_host_stands_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None) -> None:
+@pytest.mark.parametrize(
+    "own", [None, "#!/bin/sh\nexit 0\n", f"#!/bin/sh\n{packages.MARK}\nexit 101\n"]
+)
+def test_the_policy_of_the_host_stands_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None
+) -> None:
     policy, aside = tmp_path / "policy-rc.d", tmp_path / "aside"
     monkeypatch.setattr(packages, "POLICY", policy)
     monkeypatch.setattr(packages, "SET_ASIDE", aside)

@@ -21,7 +21,16 @@ from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.load import Haste, Load, Looking, Submitted, begun, missed, told
 from tests.slurm.mischief import FrameMischief, Mischief, RequestMischief
 from tests.slurm.office import TERMS, Office, opened
-from tests.slurm.reckoning import CLOCK_SECONDS, END_MAY_COME_FIRST, executions, instant, instants, key, reckon, words_of
+from tests.slurm.reckoning import (
+    CLOCK_SECONDS,
+    END_MAY_COME_FIRST,
+    executions,
+    instant,
+    instants,
+    key,
+    reckon,
+    words_of,
+)
 from tests.slurm.troubles import Troubles
 from tests.support.postgres import PostgresServer
 from tests.support.server import made
@@ -35,9 +44,18 @@ FAULTS = [
     pytest.param(11, 1, 2.0, 10.0, id="short"),
     pytest.param(104, 4, 8.0, 150.0, marks=pytest.mark.campaign, id="a hundred and more"),
 ]
-MISSED_SHARE, FORGOTTEN_SHARE, SOME = 0.02, 0.03, 10  # some for the kills together, and for each reset, which forgets as much at once
-GONE = {"ORPHAN", "RUNAWAY"}  # neither slurmctld nor accounting has what became of it: they have lost it, and not we
-FOR_PEOPLE = {"AMOUNT"}  # accounting was told of another end by a slurmctld that had forgotten the first
+MISSED_SHARE, FORGOTTEN_SHARE, SOME = (
+    0.02,
+    0.03,
+    10,
+)  # some for the kills together, and for each reset, which forgets as much at once
+GONE = {
+    "ORPHAN",
+    "RUNAWAY",
+}  # neither slurmctld nor accounting has what became of it: they have lost it, and not we
+FOR_PEOPLE = {
+    "AMOUNT"
+}  # accounting was told of another end by a slurmctld that had forgotten the first
 OVER_SECONDS = 400
 
 
@@ -51,13 +69,25 @@ class Stage:
 
 
 @pytest.fixture
-def stage(cluster: Cluster, checkout: Path, tmp_path: Path, postgres18: PostgresServer) -> Iterator[Stage]:
+def stage(
+    cluster: Cluster, checkout: Path, tmp_path: Path, postgres18: PostgresServer
+) -> Iterator[Stage]:
     cluster.calm()
     plugin = build(checkout, tmp_path / "plugins")
     rng = random.Random(SEED)
-    with postgres18.fresh_database() as name, made(postgres18.url(name)) as bank, small_disk(tmp_path / "disk", "8m") as disk:
+    with (
+        postgres18.fresh_database() as name,
+        made(postgres18.url(name)) as bank,
+        small_disk(tmp_path / "disk", "8m") as disk,
+    ):
         to_bank = RequestMischief(tmp_path / "bank.sock", bank.socket, rng)
-        agent = RunningAgent(f"unix:{to_bank.path}", tables=TERMS, outbox=disk / "outbox.sqlite", slurm_user='"slurm"', timeout=3.0)
+        agent = RunningAgent(
+            f"unix:{to_bank.path}",
+            tables=TERMS,
+            outbox=disk / "outbox.sqlite",
+            slurm_user='"slurm"',
+            timeout=3.0,
+        )
         to_agent = FrameMischief(socket_of(cluster), agent.socket, rng)
         to_bank.start()
         to_agent.start()
@@ -72,14 +102,22 @@ def stage(cluster: Cluster, checkout: Path, tmp_path: Path, postgres18: Postgres
 
 @pytest.mark.parametrize(("faults", "resets", "away", "once"), FAULTS)
 def test_after_all_faults_the_books_are_what_accounting_tells(
-    stage: Stage, postgres18: PostgresServer, faults: int, resets: int, away: float, once: float, tell: Tell
+    stage: Stage,
+    postgres18: PostgresServer,
+    faults: int,
+    resets: int,
+    away: float,
+    once: float,
+    tell: Tell,
 ) -> None:
     """With the bank away for `away` seconds at most, and `once` for so many."""
     office, slurm, rng = stage.office, stage.office.slurm, random.Random(SEED)
     since = float(int(time.time()) + 1)
     wait_until(lambda: time.time() > since, "what was before to be over")
     load, looking = Load(slurm, rng), Looking(slurm)
-    troubles = Troubles(office, postgres18, stage.disk, stage.mischief, load, random.Random(SEED), away, once)
+    troubles = Troubles(
+        office, postgres18, stage.disk, stage.mischief, load, random.Random(SEED), away, once
+    )
     load.start()
     looking.start()
     try:
@@ -97,7 +135,11 @@ def test_after_all_faults_the_books_are_what_accounting_tells(
         tell(f"messages to and from {name}: {dict(between.done)}")
 
     lost = lost_by_slurm(office, since, troubles, tell)
-    there = [look for look in looking.looks if not troubles.without_controller.touch(look.begun, look.ended)]
+    there = [
+        look
+        for look in looking.looks
+        if not troubles.without_controller.touch(look.begun, look.ended)
+    ]
     away_looks = [look for look in there if troubles.without_bank.touch(look.begun, look.ended)]
     tell(f"squeue: {told(there)}; of them with the bank away: {told(away_looks)}")
     strange = lost_by_us(office, since, lost, troubles, tell)
@@ -106,16 +148,29 @@ def test_after_all_faults_the_books_are_what_accounting_tells(
     left = findings(office, since)
     tell(f"then fairbank reconcile finds: {_amounts(left)}")
     found = reckon(office, since, holds=END_MAY_COME_FIRST, lost=lost, begun=begun(slurm))
-    forgotten = [each for each in found.wrong if any(_was_unsaved(at, at, troubles) for at in each.instants)]
+    forgotten = [
+        each for each in found.wrong if any(_was_unsaved(at, at, troubles) for at in each.instants)
+    ]
     tell(f"books against accounting: {found.told()}; put off for {found.put_off_seconds} s at most")
-    tell("\n        ".join(["told otherwise by a slurmctld that had forgotten:", *(each.words for each in forgotten)]))
+    tell(
+        "\n        ".join(
+            [
+                "told otherwise by a slurmctld that had forgotten:",
+                *(each.words for each in forgotten),
+            ]
+        )
+    )
     wrong = [each.words for each in found.wrong if each not in forgotten]
     assert wrong == [], "\n".join(wrong[:20])
     assert strange == [], "\n".join(map(str, strange[:20]))
     assert len(forgotten) <= SOME * (1 + resets) + FORGOTTEN_SHARE * found.counts["executions"]
     assert {each["kind"] for each in left} <= FOR_PEOPLE
-    assert {(each["job_id"], each["submitted"]) for each in left} <= {each.job for each in forgotten} | lost
-    tell(f"after fairbank refund of what is above accounting: {_amounts(refunded(office, since, left))}")
+    assert {(each["job_id"], each["submitted"]) for each in left} <= {
+        each.job for each in forgotten
+    } | lost
+    tell(
+        f"after fairbank refund of what is above accounting: {_amounts(refunded(office, since, left))}"
+    )
     assert office.bank.command("audit", "verify").returncode == 0
     for looks in (there, away_looks):
         assert looks
@@ -133,12 +188,16 @@ def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
     try:
         wait_until(over, "the queue to be empty", seconds=OVER_SECONDS)
     except TimeoutError as late:
-        raise TimeoutError(f"{late}:\n{slurm.root('squeue')}\n{slurm.log(SLURMCTLD)[-3000:]}") from None
+        raise TimeoutError(
+            f"{late}:\n{slurm.root('squeue')}\n{slurm.log(SLURMCTLD)[-3000:]}"
+        ) from None
 
 
 def findings(office: Office, since: float) -> list[dict[str, Any]]:
     """What reconciling finds, changing nothing."""
-    rows: list[dict[str, Any]] = json.loads(office.reconciled("--starttime", words_of(since), "--json").stdout)["data"]
+    rows: list[dict[str, Any]] = json.loads(
+        office.reconciled("--starttime", words_of(since), "--json").stdout
+    )["data"]
     return rows
 
 
@@ -150,7 +209,15 @@ def refunded(office: Office, since: float, left: list[dict[str, Any]]) -> list[d
     """What reconciling still finds after people followed its advice: nothing where the bank was above it, and the rest as before."""
     above = [each for each in left if each["amount"] > 0]
     for each in above:
-        told = office.bank.command("refund", "--id", str(each["job"]), f"{each['amount']}m", "--reason", "as accounting has it", "--yes")
+        told = office.bank.command(
+            "refund",
+            "--id",
+            str(each["job"]),
+            f"{each['amount']}m",
+            "--reason",
+            "as accounting has it",
+            "--yes",
+        )
         assert told.returncode == 0, told.stderr
     still = findings(office, since)
     assert still == [each for each in left if each not in above]
@@ -161,17 +228,27 @@ def _amounts(rows: list[dict[str, Any]]) -> list[str]:
     return [f"{each['kind']} {each['amount']:+} min" for each in rows]
 
 
-def lost_by_us(office: Office, since: float, lost: set[tuple[int, int]], troubles: Troubles, tell: Tell) -> list[dict[str, Any]]:
+def lost_by_us(
+    office: Office, since: float, lost: set[tuple[int, int]], troubles: Troubles, tell: Tell
+) -> list[dict[str, Any]]:
     """What reconciling finds before it mends anything, without what slurmctld itself forgot. There may be none: of what agent, bank, disk
     and proxies lost, nobody was told that it was safe, and so it was said again."""
     differing = findings(office, since)
     runs = {run["id"]: instants(run) for run in office.rows("/job", cluster="lab")}
-    ours = [each for each in differing if not _is_slurms_own(each, runs.get(each["job"], ()), lost, troubles)]
-    tell(f"fairbank reconcile finds: {_kinds(differing)}; of them lost by others than slurmctld: {_kinds(ours)}")
+    ours = [
+        each
+        for each in differing
+        if not _is_slurms_own(each, runs.get(each["job"], ()), lost, troubles)
+    ]
+    tell(
+        f"fairbank reconcile finds: {_kinds(differing)}; of them lost by others than slurmctld: {_kinds(ours)}"
+    )
     return ours
 
 
-def _is_slurms_own(finding: dict[str, Any], run: tuple[int, ...], lost: set[tuple[int, int]], troubles: Troubles) -> bool:
+def _is_slurms_own(
+    finding: dict[str, Any], run: tuple[int, ...], lost: set[tuple[int, int]], troubles: Troubles
+) -> bool:
     """Whether that differs because slurmctld was killed before it wrote something down, or made to forget all. `run`: when that of the
     books began and ended."""
     job, begun_at = (finding["job_id"], finding["submitted"]), finding["start"]
@@ -179,21 +256,35 @@ def _is_slurms_own(finding: dict[str, Any], run: tuple[int, ...], lost: set[tupl
     told_at = (finding["submitted"], *of_accounting, *run)
     if job in lost or any(_was_unsaved(at, at, troubles) for at in told_at):
         return True
-    return finding["kind"] in GONE and any(finding["submitted"] <= ended for _, ended in troubles.resets)
+    return finding["kind"] in GONE and any(
+        finding["submitted"] <= ended for _, ended in troubles.resets
+    )
 
 
-def lost_by_slurm(office: Office, since: float, troubles: Troubles, tell: Tell) -> set[tuple[int, int]]:
+def lost_by_slurm(
+    office: Office, since: float, troubles: Troubles, tell: Tell
+) -> set[tuple[int, int]]:
     """The jobs that slurmctld has forgotten: those it had not written down yet when it was killed, and those of before a reset. Fails for
     any other that has no end."""
-    wait_until(lambda: not _without_end(executions(office, since), troubles), "accounting to have every end", seconds=120)
+    wait_until(
+        lambda: not _without_end(executions(office, since), troubles),
+        "accounting to have every end",
+        seconds=120,
+    )
     rows = executions(office, since)
     lost = {key(row) for row in rows if _is_lost(row, troubles)}
     known = {(int(row["JobIDRaw"])) for row in rows}
     unheard = [each for each in troubles.load.submitted if each.job not in known]
-    assert [each for each in unheard if not _was_unsaved(each.asked, each.told, troubles) and not _was_reset(each, troubles)] == []
+    assert [
+        each
+        for each in unheard
+        if not _was_unsaved(each.asked, each.told, troubles) and not _was_reset(each, troubles)
+    ] == []
     load = troubles.load
     tell(f"{len(load.submitted)} submissions, {load.failed} not taken; {len(rows)} executions")
-    tell(f"by Slurm itself: {len(lost)} executions lost, {load.haste.slurms_own} jobs held since their numbers were known")
+    tell(
+        f"by Slurm itself: {len(lost)} executions lost, {load.haste.slurms_own} jobs held since their numbers were known"
+    )
     return lost
 
 
@@ -204,13 +295,20 @@ def _without_end(rows: list[dict[str, str]], troubles: Troubles) -> list[dict[st
 def _is_lost(row: dict[str, str], troubles: Troubles) -> bool:
     """A task of an array gets its number when it starts, and another one from a slurmctld that has forgotten that."""
     submitted, started, end = instant(row["Submit"]), instant(row["Start"]), instant(row["End"])
-    at_reset = any(submitted <= ended and (not end or end >= int(begun)) for begun, ended in troubles.resets)
-    return at_reset or (not end and any(_was_unsaved(at, at, troubles) for at in (submitted, started) if at))
+    at_reset = any(
+        submitted <= ended and (not end or end >= int(begun)) for begun, ended in troubles.resets
+    )
+    return at_reset or (
+        not end and any(_was_unsaved(at, at, troubles) for at in (submitted, started) if at)
+    )
 
 
 def _was_unsaved(first: float, last: float, troubles: Troubles) -> bool:
     """Whether a slurmctld was killed before it wrote down what happened between these instants."""
-    return any(saved - CLOCK_SECONDS <= last and first <= death + CLOCK_SECONDS for saved, death in troubles.unsaved)
+    return any(
+        saved - CLOCK_SECONDS <= last and first <= death + CLOCK_SECONDS
+        for saved, death in troubles.unsaved
+    )
 
 
 def _was_reset(each: Submitted, troubles: Troubles) -> bool:

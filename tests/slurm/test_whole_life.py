@@ -21,7 +21,10 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
-COUNTS = [pytest.param(60, id="short"), pytest.param(1_000, marks=pytest.mark.campaign, id="a thousand")]
+COUNTS = [
+    pytest.param(60, id="short"),
+    pytest.param(1_000, marks=pytest.mark.campaign, id="a thousand"),
+]
 POOR = 30 * SU
 
 
@@ -32,7 +35,9 @@ def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Office, count: int, tell: Tell) -> None:
+def test_every_job_of_a_life_is_charged_once_what_accounting_tells(
+    office: Office, count: int, tell: Tell
+) -> None:
     slurm, crowd = office.slurm, Crowd(office.slurm, random.Random(count))
     some = max(1, count // 60)
     since = float(int(time.time()) + 1)
@@ -40,14 +45,21 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Offic
     allocation = office.leave("wg_chem", POOR)
 
     def limit_is_held(job: int, minutes: int) -> None:
-        wait_until(lambda: [each["held"] for each in office.runs(job)] == [minutes], f"{minutes} minutes to be held for job {job}")
+        wait_until(
+            lambda: [each["held"] for each in office.runs(job)] == [minutes],
+            f"{minutes} minutes to be held for job {job}",
+        )
 
     timeouts = crowd.timeouts(some)
     with ThreadPoolExecutor(4) as pool:
         mass = pool.submit(crowd.mass, count - 12 * some)
         failed = pool.submit(crowd.failed_nodes, some)
         limits = pool.submit(crowd.changed_limits, some, limit_is_held)
-        others = [pool.submit(crowd.requeued, some), pool.submit(crowd.cancelled, some * 2), pool.submit(crowd.suspended, some)]
+        others = [
+            pool.submit(crowd.requeued, some),
+            pool.submit(crowd.cancelled, some * 2),
+            pool.submit(crowd.suspended, some),
+        ]
         poor = crowd.of_the_poor(some * 4)
         mass.result()
         for each in (limits, failed, *others):
@@ -56,7 +68,9 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Offic
     assert {int(each) for each in held} <= set(poor)
     assert held, "a project of 30 SU cannot start all of its jobs of 20 SU at once"
     for job in held:
-        assert "AdminComment=Fairbank: wg_chem: there is too little left: " in slurm.root("scontrol", "show", "job", job)
+        assert "AdminComment=Fairbank: wg_chem: there is too little left: " in slurm.root(
+            "scontrol", "show", "job", job
+        )
     slurm.root("scancel", *held)
     took = time.time() - since
     wait_for_accounting(office, since)
@@ -68,12 +82,23 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Offic
     assert found.wrong == [], "\n".join(each.words for each in found.wrong[:20])
     rows = executions(office, since)
     assert jobs.total() == count
-    ran, wanted = that_ran(office, rows), [each for each in crowd.taken if each.kind != NEVER_RUNS and str(each.job) not in held]
+    ran, wanted = (
+        that_ran(office, rows),
+        [each for each in crowd.taken if each.kind != NEVER_RUNS and str(each.job) not in held],
+    )
     assert [each for each in wanted if ran[each.job] != each.size] == []
     assert found.counts["executions"] >= ran.total()
-    states = {state: [row for row in rows if row["State"].split()[0] == state] for state in (FREE, "TIMEOUT", "REQUEUED")}
+    states = {
+        state: [row for row in rows if row["State"].split()[0] == state]
+        for state in (FREE, "TIMEOUT", "REQUEUED")
+    }
     assert len(of_jobs(states[FREE], failed.result())) >= 2 * some
-    assert all(run["charged"] == 0 for row in states[FREE] for run in office.runs(int(row["JobIDRaw"])) if same(run, row))
+    assert all(
+        run["charged"] == 0
+        for row in states[FREE]
+        for run in office.runs(int(row["JobIDRaw"]))
+        if same(run, row)
+    )
     assert len(of_jobs(states["TIMEOUT"], timeouts)) == some
     assert len(states["REQUEUED"]) >= some
     charged, still_held = office.sums(allocation)
@@ -87,7 +112,9 @@ def test_every_job_of_a_life_is_charged_once_what_accounting_tells(office: Offic
 def that_ran(office: Office, rows: list[dict[str, str]]) -> Counter[int]:
     """How many jobs ran of what was submitted under each number, by accounting and by the books; tasks of an array are jobs."""
     booked = {run["job_id"] for run in office.rows("/job", cluster="lab")}
-    names = {row["JobID"] for row in rows if instant(row["Start"]) and int(row["JobIDRaw"]) in booked}
+    names = {
+        row["JobID"] for row in rows if instant(row["Start"]) and int(row["JobIDRaw"]) in booked
+    }
     return Counter(int(name.partition("_")[0]) for name in names)
 
 

@@ -31,7 +31,9 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
-def office(cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+def office(
+    cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Office]:
     plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
     with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
         yield office
@@ -56,7 +58,9 @@ def at_rest(office: Office) -> Iterator[Office]:
 
 def cost(row: dict[str, str]) -> int:
     """What a run costs by accounting alone: billing units times elapsed time, in SU-minutes, a begun one counting."""
-    return round_up(Fraction(tres(row["AllocTRES"]).get("billing", "0")) * int(row["ElapsedRaw"]) / 60)
+    return round_up(
+        Fraction(tres(row["AllocTRES"]).get("billing", "0")) * int(row["ElapsedRaw"]) / 60
+    )
 
 
 def test_jobs_of_all_kinds_are_held_and_charged_what_accounting_says(at_rest: Office) -> None:
@@ -78,7 +82,10 @@ def test_jobs_of_all_kinds_are_held_and_charged_what_accounting_says(at_rest: Of
 
 
 def test_srun_and_salloc_are_charged(at_rest: Office) -> None:
-    for command in (("srun", "sh", "-c", "echo $SLURM_JOB_ID; sleep 1"), ("salloc", "sh", "-c", "echo $SLURM_JOB_ID; srun true")):
+    for command in (
+        ("srun", "sh", "-c", "echo $SLURM_JOB_ID; sleep 1"),
+        ("salloc", "sh", "-c", "echo $SLURM_JOB_ID; srun true"),
+    ):
         job = int(at_rest.slurm.run("dave", *command).done().out)
         (run,) = at_rest.settled(job)
         assert run["state"] in ("charged", "released")
@@ -91,13 +98,22 @@ def test_a_poor_project_is_refused_in_words_at_every_command(at_rest: Office, te
     job = slurm.submit("dave", "-c4", "--time=60")
     wait_until(lambda: slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
     shown = slurm.root("scontrol", "show", "job", str(job))
-    assert "AdminComment=Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU" in shown
+    assert (
+        "AdminComment=Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU"
+        in shown
+    )
     assert "denied" in slurm.run("dave", "scontrol", "release", str(job)).err
     for command in ("srun", "salloc"):
         ran = slurm.run("dave", command, "-c4", "--time=60", "true")
         assert ran.code == 1
-        assert f"{command}: Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try " in ran.err
-        tell(f"$ {command} -c4 --time=60 true\n" + "".join(f"      {line}\n" for line in ran.err.splitlines()))
+        assert (
+            f"{command}: Fairbank: wg_chem: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try "
+            in ran.err
+        )
+        tell(
+            f"$ {command} -c4 --time=60 true\n"
+            + "".join(f"      {line}\n" for line in ran.err.splitlines())
+        )
     at_rest.agent.wait_until_empty()
     assert at_rest.sums(allocation) == before
     assert len(at_rest.refusals(job)) == 1
@@ -126,7 +142,9 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
     """Those that the plug-in held and the bank would pay for; what an operator has put another comment on stays."""
     allocation = at_rest.leave("wg_chem", 1 * SU)
     slurm = at_rest.slurm
-    job, dear, kept = (slurm.submit("dave", "-c4", f"--time={minutes}") for minutes in (60, 600, 60))
+    job, dear, kept = (
+        slurm.submit("dave", "-c4", f"--time={minutes}") for minutes in (60, 600, 60)
+    )
     for each in (job, dear, kept):
         wait_until(partial(slurm_holds, slurm, each), "the job to be held")
     slurm.root("scontrol", "update", f"jobid={kept}", "admincomment=not before Monday")
@@ -145,16 +163,25 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
 
 def test_an_account_that_the_bank_does_not_know_is_refused_with_the_remedy(at_rest: Office) -> None:
     ran = at_rest.slurm.run("root", "srun", "--account=root", "true")
-    assert "srun: Fairbank: root: there is no such project: none has the account 'root'. Try " in ran.err
+    assert (
+        "srun: Fairbank: root: there is no such project: none has the account 'root'. Try "
+        in ran.err
+    )
 
 
 def test_limits_requeues_and_cancellations(at_rest: Office) -> None:
     slurm = at_rest.slurm
-    job = slurm.submit("alice", "--requeue", "--time=10", script="[ $SLURM_RESTART_COUNT ] || sleep 600")
+    job = slurm.submit(
+        "alice", "--requeue", "--time=10", script="[ $SLURM_RESTART_COUNT ] || sleep 600"
+    )
     slurm.wait_for(job, "RUNNING")
-    wait_until(lambda: [each["held"] for each in at_rest.runs(job)] == [10], "ten minutes to be held")
+    wait_until(
+        lambda: [each["held"] for each in at_rest.runs(job)] == [10], "ten minutes to be held"
+    )
     slurm.root("scontrol", "update", f"jobid={job}", "timelimit=25")
-    wait_until(lambda: [each["held"] for each in at_rest.runs(job)] == [25], "the new limit to be held")
+    wait_until(
+        lambda: [each["held"] for each in at_rest.runs(job)] == [25], "the new limit to be held"
+    )
     slurm.root("scontrol", "requeue", str(job))
     slurm.wait_for(job, "PENDING")
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
@@ -174,9 +201,15 @@ def test_while_the_bank_is_away_jobs_wait_and_then_start_by_themselves(at_rest: 
     put_off = slurm.submit("alice")
     open_ = slurm.submit("carol", "--partition=gpu", "--gres=gpu:1", script="sleep 1")
     slurm.wait_for(open_, "COMPLETED", seconds=60)
-    wait_until(lambda: slurm.job(put_off).get("Reason") == "Fairbank_does_not_answer", "the job to be put off")
+    wait_until(
+        lambda: slurm.job(put_off).get("Reason") == "Fairbank_does_not_answer",
+        "the job to be put off",
+    )
     refused = slurm.run("alice", "srun", "true")
-    assert "srun: Fairbank: the allocation bank cannot be asked just now; try again later" in refused.err
+    assert (
+        "srun: Fairbank: the allocation bank cannot be asked just now; try again later"
+        in refused.err
+    )
     at_rest.agent.kill()
     at_rest.agent.start()
     at_rest.bank.start()
@@ -193,7 +226,9 @@ def test_while_the_bank_is_away_jobs_wait_and_then_start_by_themselves(at_rest: 
     wait_until(lambda: at_rest.runs(put_off)[-1]["state"] != "held", "the job to be settled")
 
 
-def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(at_rest: Office, tell: Tell) -> None:
+def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(
+    at_rest: Office, tell: Tell
+) -> None:
     slurm = at_rest.slurm
     begun = time.monotonic()
     job = slurm.submit("alice", "--array=1-200")
@@ -204,7 +239,9 @@ def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(at_rest: Office,
         return len([each for each in rows if each["job_id"] in ids and each["state"] != "held"])
 
     for enough in (20, 60, 120):
-        wait_until(partial(lambda enough: settled() >= enough, enough), "some to be settled", seconds=60)
+        wait_until(
+            partial(lambda enough: settled() >= enough, enough), "some to be settled", seconds=60
+        )
         at_rest.agent.kill()
         at_rest.agent.start()
     slurm.wait_for(job, "COMPLETED", seconds=120)

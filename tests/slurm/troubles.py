@@ -89,7 +89,9 @@ class Troubles:
             ("messages of the plug-in in disorder", lambda: self._disorder(self.mischief[0], 20)),
             ("messages to the bank in disorder", lambda: self._disorder(self.mischief[1], 6)),
         ]
-        order = [kinds[number % len(kinds)] for number in range(times - resets)] + [("state reset", self._reset)] * resets
+        order = [kinds[number % len(kinds)] for number in range(times - resets)] + [
+            ("state reset", self._reset)
+        ] * resets
         self.rng.shuffle(order)
         for name, fault in order:
             self.load.wait_for_more(self.rng.randint(2, 8))
@@ -160,7 +162,11 @@ class Troubles:
         met = between.done[mood.value] + messages
         between.mood = mood
         try:
-            wait_until(lambda: between.done[mood.value] >= met, f"{messages} messages to be {mood.value}", seconds=PATIENCE)
+            wait_until(
+                lambda: between.done[mood.value] >= met,
+                f"{messages} messages to be {mood.value}",
+                seconds=PATIENCE,
+            )
         finally:
             between.mood = Mood.CALM
 
@@ -176,7 +182,11 @@ class Troubles:
         return self.rng.uniform(0.3, 1) * self.away_seconds
 
     def _wait_for_controller(self) -> None:
-        wait_until(lambda: self.office.slurm.run("root", "scontrol", "ping").code == 0, "slurmctld to answer", seconds=PATIENCE)
+        wait_until(
+            lambda: self.office.slurm.run("root", "scontrol", "ping").code == 0,
+            "slurmctld to answer",
+            seconds=PATIENCE,
+        )
 
 
 def _let_pass(seconds: float) -> None:

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from fairbank.store.migrating import migrate
-from tests.contracts.conftest import IN_SQL, migrated_file, postgres_place, sql_place, template15, template18
+from tests.contracts.conftest import (
+    IN_SQL,
+    migrated_file,
+    postgres_place,
+    sql_place,
+    template15,
+    template18,
+)
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer
 

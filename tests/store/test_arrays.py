@@ -19,17 +19,31 @@ odd = st.text(st.sampled_from("\\\"'{},nN uUlL\n\t\b\x1f/u0x%$1"), max_size=8)
 
 @pytest.fixture(scope="module")
 def cursor(postgres18: PostgresServer) -> Iterator[psycopg.RawCursor[Any]]:
-    with postgres18.fresh_database() as name, psycopg.connect(postgres18.conninfo(name), autocommit=True) as connection:
+    with (
+        postgres18.fresh_database() as name,
+        psycopg.connect(postgres18.conninfo(name), autocommit=True) as connection,
+    ):
         yield psycopg.RawCursor(connection)
 
 
 def sent(cursor: psycopg.RawCursor[Any], kind: str, column: list[Any]) -> list[Any]:
     """As in a table, beside the numbers of its rows: a column of nothing but None is as long as these, though nothing of it is sent."""
     asked = f"SELECT value FROM unnest($1::bigint[], $2::{kind}[]) AS sent (place, value) ORDER BY place"
-    return [value for (value,) in cursor.execute(asked, [_array(list(range(len(column)))), _array(column)])]
+    return [
+        value
+        for (value,) in cursor.execute(asked, [_array(list(range(len(column)))), _array(column)])
+    ]
 
 
-@given(column=st.lists(st.none() | texts | odd | st.sampled_from(["NULL", "null", "", "\\", '\\"', "\\n", "\\\\n"]), max_size=8))
+@given(
+    column=st.lists(
+        st.none()
+        | texts
+        | odd
+        | st.sampled_from(["NULL", "null", "", "\\", '\\"', "\\n", "\\\\n"]),
+        max_size=8,
+    )
+)
 @example(column=["\n", "\\n", "\\\n", '"\n"', None])
 def test_texts(cursor: psycopg.RawCursor[Any], column: list[str | None]) -> None:
     assert sent(cursor, "text", column) == column

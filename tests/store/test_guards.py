@@ -33,13 +33,18 @@ def filled(sql_place: Place) -> Place:
     return sql_place
 
 
-def insert(place: Place, number: int, start: int, end: int, *, project: int = 1, resource: str = "cpu") -> None:
+def insert(
+    place: Place, number: int, start: int, end: int, *, project: int = 1, resource: str = "cpu"
+) -> None:
     no, link = ("false", "'\\x00'") if place.is_postgres else ("0", "x'00'")
     statement = ALLOCATION.format(no=no, link=link)
     place.run(statement, id=number, project=project, resource=resource, start=start, end=end)
 
 
-@pytest.mark.parametrize(("start", "end"), [(START, END), (START + 1, END - 1), (0, START + 1), (END - 1, END + 1), (0, 2 * END)])
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [(START, END), (START + 1, END - 1), (0, START + 1), (END - 1, END + 1), (0, 2 * END)],
+)
 def test_overlapping_periods_of_one_fund(filled: Place, start: int, end: int) -> None:
     with pytest.raises(DBAPIError, match="allocation_periods_apart"):
         insert(filled, 9, start, end)
@@ -51,7 +56,10 @@ def test_periods_that_meet_and_other_funds(filled: Place) -> None:
     insert(filled, 9, START, END, resource="gpu")
 
 
-@pytest.mark.parametrize("change", ["start_at = 1001, end_at = 9000001", "end_at = 9000001", "project = 2", "resource = 'cpu'"])
+@pytest.mark.parametrize(
+    "change",
+    ["start_at = 1001, end_at = 9000001", "end_at = 9000001", "project = 2", "resource = 'cpu'"],
+)
 def test_periods_that_are_moved_into_each_other(filled: Place, change: str) -> None:
     insert(filled, 8, END, END + 10)
     insert(filled, 9, START, END, resource="gpu")
@@ -90,8 +98,13 @@ def test_nor_replaced_by_a_connection_of_ours(file_place: Place) -> None:
     fill(store)
     store.close()
     engine = writing_engine(path_of(read_url(file_place.url)), "truncate")
-    with engine.connect() as connection, pytest.raises(DBAPIError, match="never changed or deleted"):
-        connection.exec_driver_sql("REPLACE INTO journal SELECT * FROM journal WHERE kind = 'deposit'")
+    with (
+        engine.connect() as connection,
+        pytest.raises(DBAPIError, match="never changed or deleted"),
+    ):
+        connection.exec_driver_sql(
+            "REPLACE INTO journal SELECT * FROM journal WHERE kind = 'deposit'"
+        )
     engine.dispose()
 
 
@@ -100,7 +113,9 @@ def test_what_others_replace_is_found_by_the_audit(file_place: Place) -> None:
     fill(store)
     names = file_place.names("SELECT * FROM journal")
     forged = ", ".join("amount + 1" if name == "amount" else name for name in names)
-    file_place.run(f"REPLACE INTO journal SELECT {forged} FROM journal WHERE kind = 'deposit' OR (kind = 'open' AND amount > 0)")
+    file_place.run(
+        f"REPLACE INTO journal SELECT {forged} FROM journal WHERE kind = 'deposit' OR (kind = 'open' AND amount > 0)"
+    )
     assert Audit(store).verify().findings
 
 
@@ -147,7 +162,10 @@ def test_figures_that_break_a_rule_are_told_as_a_bug(filled: Place) -> None:
     store = filled.open()
     before = contents(store)
     asked = Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)
-    with pytest.raises(Corrupt, match="allocation_not_overdrawn"), store.transaction() as transaction:
+    with (
+        pytest.raises(Corrupt, match="allocation_not_overdrawn"),
+        store.transaction() as transaction,
+    ):
         work = transaction.load(needs_of([asked]))
         judge(work, asked, Policy())
         work.allocations[1] = msgspec.structs.replace(work.allocations[1], held=SuMinutes(10**6))

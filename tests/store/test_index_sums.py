@@ -38,7 +38,10 @@ def looking(path: Path, look: Callable[[Connection], T]) -> T:
 def test_every_index_is_compared(written: Path) -> None:
     """But those that are their tables."""
     with closing(driver.connect(str(written))) as connection:
-        every = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
+        every = {
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'index'")
+        }
     seen = [each for having in looking(written, indexes).values() for each in having]
     assert {each.name for each in seen} == every
     assert {each.name for each in seen if each.where != "TRUE"} >= {"journal_key", "run_open"}
@@ -58,7 +61,9 @@ def test_an_index_that_lacks_a_single_row_is_found(written: Path) -> None:
     with closing(driver.connect(str(written))) as connection:
         (first,) = connection.execute("SELECT min(id) FROM run").fetchone()
     replant(written, "run_owner", f"CREATE INDEX planted ON run (owner, id) WHERE id <> {first}")
-    assert looking(written, unlike) == ["the index run_owner lacks 1 of the rows of its table, which nobody finds through it"]
+    assert looking(written, unlike) == [
+        "the index run_owner lacks 1 of the rows of its table, which nobody finds through it"
+    ]
 
 
 def test_an_index_with_the_rows_of_its_table_under_other_keys_is_found(written: Path) -> None:

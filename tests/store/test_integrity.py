@@ -6,8 +6,13 @@ from fairbank.store.integrity import in_words
 
 
 def test_many_rows_of_one_index_are_one_complaint() -> None:
-    said = [*(f"row {number} missing from index journal_key" for number in (1, 2, 7)), "wrong # of entries in index journal_key"]
-    assert list(in_words(said)) == ["the index journal_key lacks 3 of the rows of its table, which nobody finds through it"]
+    said = [
+        *(f"row {number} missing from index journal_key" for number in (1, 2, 7)),
+        "wrong # of entries in index journal_key",
+    ]
+    assert list(in_words(said)) == [
+        "the index journal_key lacks 3 of the rows of its table, which nobody finds through it"
+    ]
 
 
 def test_each_kind_has_its_words_and_what_has_none_is_told_as_it_is() -> None:

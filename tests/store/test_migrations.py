@@ -34,12 +34,22 @@ def test_the_migrations_are_those_that_the_schema_names_in_one_line() -> None:
 
 
 def test_migrations_make_what_the_schema_describes(sql_place: Place) -> None:
-    engine = create_engine(sql_place.url) if sql_place.is_postgres else create_engine(sql_place.url, module=driver)
+    engine = (
+        create_engine(sql_place.url)
+        if sql_place.is_postgres
+        else create_engine(sql_place.url, module=driver)
+    )
     with engine.connect() as connection:
-        wanted = MigrationContext.configure(connection, opts={"compare_type": True, "include_object": _is_ours})
+        wanted = MigrationContext.configure(
+            connection, opts={"compare_type": True, "include_object": _is_ours}
+        )
         differences = compare_metadata(wanted, metadata)
         checks = {
-            name: sorted(filter(None, (each["name"] for each in inspect(connection).get_check_constraints(name))))
+            name: sorted(
+                filter(
+                    None, (each["name"] for each in inspect(connection).get_check_constraints(name))
+                )
+            )
             for name in metadata.tables
         }
     engine.dispose()
@@ -47,13 +57,19 @@ def test_migrations_make_what_the_schema_describes(sql_place: Place) -> None:
     assert checks == {name: sorted(_checks_of(name)) for name in metadata.tables}
 
 
-def _is_ours(_object: object, name: str | None, kind: str, _reflected: bool, _other: object) -> bool:
+def _is_ours(
+    _object: object, name: str | None, kind: str, _reflected: bool, _other: object
+) -> bool:
     """Alembic's own table, and the index behind the exclusion constraint, are none of the schema's."""
     return name not in ("alembic_version", "allocation_periods_apart")
 
 
 def _checks_of(table: str) -> list[str]:
-    return [str(each.name) for each in metadata.tables[table].constraints if type(each).__name__ == "CheckConstraint"]
+    return [
+        str(each.name)
+        for each in metadata.tables[table].constraints
+        if type(each).__name__ == "CheckConstraint"
+    ]
 
 
 def test_migrating_twice_changes_nothing(sql_place: Place) -> None:
@@ -112,7 +128,10 @@ def test_a_later_migration_brings_books_up_to_date_with_all_that_is_in_them(
             sql_place.open()
         assert migrate(sql_place.url)
         assert not migrate(sql_place.url)
-        assert sql_place.run("SELECT motto FROM project ORDER BY id") == [("PHYSICS",), ("CHEMISTRY",)]
+        assert sql_place.run("SELECT motto FROM project ORDER BY id") == [
+            ("PHYSICS",),
+            ("CHEMISTRY",),
+        ]
         after = sql_place.open()
         assert contents(after) == before
         granted(after, charge(1, 7))
@@ -125,8 +144,18 @@ def test_memory_needs_no_migration() -> None:
     assert not migrate("memory:")
 
 
-@pytest.mark.parametrize("statement", ["CREATE TABLE journal", "CREATE TRIGGER run_stays", "CREATE VIEW balances", "INSERT INTO alembic"])
-def test_a_migration_that_is_stopped_midway_has_changed_nothing(bare_url: str, statement: str) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE journal",
+        "CREATE TRIGGER run_stays",
+        "CREATE VIEW balances",
+        "INSERT INTO alembic",
+    ],
+)
+def test_a_migration_that_is_stopped_midway_has_changed_nothing(
+    bare_url: str, statement: str
+) -> None:
     """The next try makes all of it."""
     with _stopped_after(statement), pytest.raises(KeyboardInterrupt):
         migrate(bare_url)
@@ -156,12 +185,16 @@ def test_two_servers_may_migrate_at_once(bare_url: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ["9999", "0000", "0001b", "a schema of somebody else's"])
-def test_books_of_a_schema_that_nobody_knows_are_left_alone(sql_place: Place, revision: str) -> None:
+def test_books_of_a_schema_that_nobody_knows_are_left_alone(
+    sql_place: Place, revision: str
+) -> None:
     sql_place.run("ALTER TABLE alembic_version RENAME TO alembic_old")
     sql_place.run("CREATE TABLE alembic_version (version_num text)")
     sql_place.run("INSERT INTO alembic_version VALUES ('{}')".format(revision.replace("'", "''")))
     for attempt in (migrate, open_store):
-        with pytest.raises(Conflict, match="which this Fairbank does not know: it knows schemas up to 0001") as told:
+        with pytest.raises(
+            Conflict, match="which this Fairbank does not know: it knows schemas up to 0001"
+        ) as told:
             attempt(sql_place.url)
         assert revision in told.value.message
         assert told.value.remedy == "use the Fairbank that migrated them, or a newer one"
@@ -174,13 +207,18 @@ def test_a_database_that_does_not_exist_is_unreachable(postgres18: PostgresServe
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_a_database_that_is_not_utf_8_is_refused_before_anything_is_written(postgres18: PostgresServer, encoding: str) -> None:
+def test_a_database_that_is_not_utf_8_is_refused_before_anything_is_written(
+    postgres18: PostgresServer, encoding: str
+) -> None:
     with postgres18.fresh_database("template0", encoding) as name:
         for attempt in (migrate, open_store):
             with pytest.raises(Conflict, match=f"the database's encoding is {encoding}") as told:
                 attempt(postgres18.url(name))
             assert told.value.field == "store.url"
-            assert told.value.remedy == "create the database with ENCODING 'UTF8' (createdb -E UTF8 -T template0 NAME)"
+            assert (
+                told.value.remedy
+                == "create the database with ENCODING 'UTF8' (createdb -E UTF8 -T template0 NAME)"
+            )
 
 
 def test_a_server_that_does_not_exist_is_unreachable(tmp_path: Path) -> None:
@@ -191,4 +229,8 @@ def test_a_server_that_does_not_exist_is_unreachable(tmp_path: Path) -> None:
 
 def test_revisions_are_numbered_in_their_order() -> None:
     names = sorted(path.stem for path in (MIGRATIONS / "versions").glob("v*.py"))
-    assert [name[1:5] for name in names] == list(REVISIONS) == [f"{number:04}" for number in range(1, len(names) + 1)]
+    assert (
+        [name[1:5] for name in names]
+        == list(REVISIONS)
+        == [f"{number:04}" for number in range(1, len(names) + 1)]
+    )

@@ -42,9 +42,7 @@ def figure(day: int) -> ShareFigure:
 
 def by_an_administrator(server: PostgresServer) -> None:
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
-        ended = (
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'fairbank' AND xact_start IS NOT NULL"
-        )
+        ended = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'fairbank' AND xact_start IS NOT NULL"
         assert administrator.execute(ended).fetchall() == [(True,)]
 
 
@@ -75,7 +73,9 @@ def commits_wait(server: PostgresServer) -> Iterator[Callable[[], None]]:
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
         waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
         _demand_standby(administrator, "nobody")
-        yield lambda: wait_until(lambda: administrator.execute(waiting).fetchone(), "a COMMIT to wait")
+        yield lambda: wait_until(
+            lambda: administrator.execute(waiting).fetchone(), "a COMMIT to wait"
+        )
     server.start()
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
         _demand_standby(administrator, "")
@@ -83,7 +83,9 @@ def commits_wait(server: PostgresServer) -> Iterator[Callable[[], None]]:
 
 def _demand_standby(administrator: psycopg.Connection[Any], name: str) -> None:
     """Soon: the server heeds it when it comes to it."""
-    administrator.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")  # a setting takes no parameters
+    administrator.execute(
+        f"ALTER SYSTEM SET synchronous_standby_names = '{name}'"
+    )  # a setting takes no parameters
     administrator.execute("SELECT pg_reload_conf()")
 
 
@@ -99,7 +101,10 @@ def test_cut_before_commit_was_sent_nothing_is_carried_out_and_who_asked_knows(
 ) -> None:
     before = contents(store)
     batch = [Asked(gift(0), START, CLERK)]
-    with pytest.raises(Unreachable, match=NOT_CARRIED_OUT) as told, store.transaction() as transaction:
+    with (
+        pytest.raises(Unreachable, match=NOT_CARRIED_OUT) as told,
+        store.transaction() as transaction,
+    ):
         work = transaction.load(needs_of(batch))
         assert isinstance(judge(work, batch[0], Policy()), Done)
         transaction.write(work)
@@ -120,13 +125,18 @@ def test_cut_after_commit_was_sent_nobody_knows_and_under_the_same_key_it_counts
         cut(postgres_server)
         with pytest.raises(Unreachable, match=NOT_KNOWN) as untold:
             asking.result()
-    assert untold.value.remedy == "ask again with the same key: it counts once; without a key look into the statement first"
+    assert (
+        untold.value.remedy
+        == "ask again with the same key: it counts once; without a key look into the statement first"
+    )
     assert len(contents(store)[5]) == before + len(told) + 1, "the database had carried it out"
     assert granted(store, gift(len(told)))[0].again
     assert Audit(store).verify().findings == ()
 
 
-def test_of_what_is_no_batch_the_same_is_told(store: Store, postgres_server: PostgresServer, cut: Cut) -> None:
+def test_of_what_is_no_batch_the_same_is_told(
+    store: Store, postgres_server: PostgresServer, cut: Cut
+) -> None:
     assert isinstance(store, SqlStore)
     told = list[int]()
     with pytest.raises(Unreachable, match=NOT_CARRIED_OUT), store._writing():

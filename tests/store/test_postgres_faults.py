@@ -52,7 +52,9 @@ def impatient(place: Place) -> Iterator[PostgresStore]:
     store.close()
 
 
-def test_a_restart_between_two_batches_is_not_even_noticed(server: PostgresServer, place: Place) -> None:
+def test_a_restart_between_two_batches_is_not_even_noticed(
+    server: PostgresServer, place: Place
+) -> None:
     store = place.open()
     fill(store)
     store.spend(b"one", 1001, START, LATER)
@@ -62,11 +64,17 @@ def test_a_restart_between_two_batches_is_not_even_noticed(server: PostgresServe
     assert not store.spend(b"one", 1001, START, LATER)
 
 
-def test_while_the_server_is_dead_everything_is_unreachable(server: PostgresServer, place: Place) -> None:
+def test_while_the_server_is_dead_everything_is_unreachable(
+    server: PostgresServer, place: Place
+) -> None:
     store = place.open()
     fill(store)
     server.kill()
-    for attempt in (lambda: ask(store, hold(1, 5)), lambda: contents(store), lambda: store.spend(b"n", 1, START, LATER)):
+    for attempt in (
+        lambda: ask(store, hold(1, 5)),
+        lambda: contents(store),
+        lambda: store.spend(b"n", 1, START, LATER),
+    ):
         with pytest.raises(Unreachable):
             attempt()
     server.start()
@@ -74,7 +82,9 @@ def test_while_the_server_is_dead_everything_is_unreachable(server: PostgresServ
     assert Audit(store).verify().findings == ()
 
 
-def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(server: PostgresServer, place: Place) -> None:
+def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(
+    server: PostgresServer, place: Place
+) -> None:
     store = place.open()
     fill(store)
     before = contents(store)
@@ -88,11 +98,20 @@ def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(server: Post
     granted(store, hold(1, 5))
 
 
-def test_a_server_killed_under_load_keeps_what_it_acknowledged(server: PostgresServer, place: Place) -> None:
+def test_a_server_killed_under_load_keeps_what_it_acknowledged(
+    server: PostgresServer, place: Place
+) -> None:
     store = place.open()
     fill(store)
     for round_ in range(3):
-        kept = _ask_until_killed(server, store, [Deposit(allocation=1, amount=SuMinutes(1), key=f"d{round_}.{n}") for n in range(100_000)])
+        kept = _ask_until_killed(
+            server,
+            store,
+            [
+                Deposit(allocation=1, amount=SuMinutes(1), key=f"d{round_}.{n}")
+                for n in range(100_000)
+            ],
+        )
         server.start()
         keys = {entry.key for entry in contents(store)[5]}
         assert {wish.key for wish in kept} <= keys
@@ -128,7 +147,9 @@ def test_many_connections_cut_off_are_replaced(server: PostgresServer, place: Pl
     with store.reading(), store.reading(), store.reading():
         pass
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
-        administrator.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fairbank'")
+        administrator.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fairbank'"
+        )
     contents(store)
     granted(store, hold(1, 5))
 
@@ -148,14 +169,22 @@ def test_a_deadlock_is_contention(place: Place) -> None:
     store = place.open()
     fill(store)
     url = make_url(place.url)
-    with psycopg.connect(host=str(url.query["host"]), port=5432, user=url.username, dbname=url.database) as administrator:
+    with psycopg.connect(
+        host=str(url.query["host"]), port=5432, user=url.username, dbname=url.database
+    ) as administrator:
         administrator.execute("SET deadlock_timeout = '1h'")
         administrator.execute("SELECT 1 FROM office FOR UPDATE")
         with pytest.raises(Contention, match="deadlock"), store.transaction() as transaction:
             transaction.load(Needs(allocations={1}))
-            crossing = threading.Thread(target=administrator.execute, args=["SELECT 1 FROM allocation WHERE id = 1 FOR UPDATE"])
+            crossing = threading.Thread(
+                target=administrator.execute,
+                args=["SELECT 1 FROM allocation WHERE id = 1 FOR UPDATE"],
+            )
             crossing.start()
-            wait_until(lambda: place.run("SELECT 1 FROM pg_locks WHERE NOT granted"), "the administrator to wait")
+            wait_until(
+                lambda: place.run("SELECT 1 FROM pg_locks WHERE NOT granted"),
+                "the administrator to wait",
+            )
             transaction.load(Needs(allocations={1}, office=True))
         crossing.join()
     granted(store, hold(1, 5))
@@ -193,9 +222,13 @@ def _limit(reader: Reader) -> str:
     return str(reader._connection.exec_driver_sql("SHOW statement_timeout").scalar())  # type: ignore[attr-defined]
 
 
-def test_a_nonce_that_another_server_is_spending_for_too_long_is_busy(place: Place, impatient: PostgresStore) -> None:
+def test_a_nonce_that_another_server_is_spending_for_too_long_is_busy(
+    place: Place, impatient: PostgresStore
+) -> None:
     url = make_url(place.url)
-    with psycopg.connect(host=str(url.query["host"]), port=5432, user=url.username, dbname=url.database) as other:
+    with psycopg.connect(
+        host=str(url.query["host"]), port=5432, user=url.username, dbname=url.database
+    ) as other:
         other.execute("INSERT INTO nonce (nonce, uid, expires_at) VALUES ('one', 1001, 9000000)")
         with pytest.raises(Busy, match="lock timeout"):
             impatient.spend(b"one", 1001, START, LATER)
@@ -210,7 +243,9 @@ def test_books_are_opened_while_somebody_writes(place: Place) -> None:
         assert contents(place.open())[2]
 
 
-def test_a_transaction_that_idles_too_long_is_cut_off(place: Place, impatient: PostgresStore) -> None:
+def test_a_transaction_that_idles_too_long_is_cut_off(
+    place: Place, impatient: PostgresStore
+) -> None:
     """A server of ours that stops in the middle must not keep the others waiting."""
     fill(place.open())
     with pytest.raises(Unreachable), impatient.transaction() as transaction:
@@ -229,7 +264,9 @@ def test_a_database_that_only_reads_is_unreachable(place: Place) -> None:
     """A standby after a fail-over, for a while."""
     store = place.open()
     fill(store)
-    place.run("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$")
+    place.run(
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$"
+    )
     store.close()
     with pytest.raises(Unreachable, match="read-only"):
         ask(store, hold(1, 5))
@@ -237,7 +274,9 @@ def test_a_database_that_only_reads_is_unreachable(place: Place) -> None:
 
 
 def test_commits_are_durable_whatever_the_database_says(place: Place) -> None:
-    place.run("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$")
+    place.run(
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$"
+    )
     store = PostgresStore(make_url(place.url))
     with store._writing() as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"

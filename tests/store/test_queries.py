@@ -23,8 +23,22 @@ LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "words", "users", "membe
 
 
 def test_statements_have_names_and_no_comments() -> None:
-    assert set(POSTGRES) == {*LOOK_UPS, "office", "entry_ids", "next_ids", "allocation_id", "project_id", "token_id", "write", "spend"}
-    assert not [name for name, statement in [*POSTGRES.items(), *SQLITE.items()] if "--" in statement or not statement]
+    assert set(POSTGRES) == {
+        *LOOK_UPS,
+        "office",
+        "entry_ids",
+        "next_ids",
+        "allocation_id",
+        "project_id",
+        "token_id",
+        "write",
+        "spend",
+    }
+    assert not [
+        name
+        for name, statement in [*POSTGRES.items(), *SQLITE.items()]
+        if "--" in statement or not statement
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,11 +56,17 @@ def test_statements_have_names_and_no_comments() -> None:
 def test_whole_rows_come_in_the_order_of_the_schema(name: str, table: str) -> None:
     for statement in (POSTGRES[name], SQLITE["allocations" if name == "lock" else name]):
         found = statement.partition("locked AS MATERIALIZED")[2] or statement
-        listed = found[found.index("SELECT") + len("SELECT") : found.index("FROM")].replace(f"{table}.", "")
-        assert [column.strip() for column in listed.split(",")] == schema.metadata.tables[table].columns.keys()
+        listed = found[found.index("SELECT") + len("SELECT") : found.index("FROM")].replace(
+            f"{table}.", ""
+        )
+        assert [column.strip() for column in listed.split(",")] == schema.metadata.tables[
+            table
+        ].columns.keys()
 
 
-@pytest.mark.parametrize(("name", "table"), [("write_new_runs", "run"), ("write_entries", "journal")])
+@pytest.mark.parametrize(
+    ("name", "table"), [("write_new_runs", "run"), ("write_entries", "journal")]
+)
 def test_whole_rows_are_written_in_the_order_of_the_schema(name: str, table: str) -> None:
     columns = ", ".join(schema.metadata.tables[table].columns.keys())
     for statement in (POSTGRES["write"], SQLITE[name]):
@@ -54,15 +74,22 @@ def test_whole_rows_are_written_in_the_order_of_the_schema(name: str, table: str
 
 
 @pytest.mark.parametrize("name", ["undoing", "words"])
-def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(file_place: Place, name: str) -> None:
+def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(
+    file_place: Place, name: str
+) -> None:
     """SQLite takes the index only where the words are the same; a kind left out of one would be undone for ever."""
     kinds = f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})"
     assert f"journal.{kinds}" in SQLITE[name]
     assert f"journal.{kinds}" in POSTGRES[name]
     store = SqliteStore(path_of(make_url(file_place.url)))
     with store._writing() as connection:
-        (made,) = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'journal_undoing'").scalars()
-        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {SQLITE[name]}", ("[]",))]
+        (made,) = connection.exec_driver_sql(
+            "SELECT sql FROM sqlite_master WHERE name = 'journal_undoing'"
+        ).scalars()
+        plan = [
+            row[3]
+            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {SQLITE[name]}", ("[]",))
+        ]
     store.close()
     assert kinds in made
     assert [line for line in plan if "USING INDEX journal_undoing" in line]
@@ -86,9 +113,16 @@ def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None
     store = SqliteStore(path_of(make_url(file_place.url)))
     with store._writing() as connection:
         wanted = ("[]",) * SQLITE[name].count("?")
-        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {SQLITE[name]}", wanted)]
+        plan = [
+            row[3]
+            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {SQLITE[name]}", wanted)
+        ]
     store.close()
-    assert not [line for line in plan if line.startswith("SCAN") and "VIRTUAL TABLE" not in line and "json_each" not in line]
+    assert not [
+        line
+        for line in plan
+        if line.startswith("SCAN") and "VIRTUAL TABLE" not in line and "json_each" not in line
+    ]
 
 
 def plan_of(store: SqliteStore, asked: Select[Any], **values: int) -> list[str]:
@@ -100,7 +134,8 @@ def plan_of(store: SqliteStore, asked: Select[Any], **values: int) -> list[str]:
         return [
             row[3]
             for row in connection.exec_driver_sql(
-                f"EXPLAIN QUERY PLAN {compiled}", tuple(bound[name] for name in compiled.positiontup or ())
+                f"EXPLAIN QUERY PLAN {compiled}",
+                tuple(bound[name] for name in compiled.positiontup or ()),
             )
         ]
 
@@ -112,13 +147,18 @@ EVERYTHING, MINE = Sight(everything=True), Sight(uid=1001)
     ("asked", "index"),
     [
         (RefusalQuery(sight=EVERYTHING), "journal_refused"),
-        (RefusalQuery(sight=EVERYTHING, cluster="darwin", job_id=5, since=Instant(5)), "journal_refused"),
+        (
+            RefusalQuery(sight=EVERYTHING, cluster="darwin", job_id=5, since=Instant(5)),
+            "journal_refused",
+        ),
         (RefusalQuery(sight=EVERYTHING, owner=1001), "journal_refusal"),
         (RefusalQuery(sight=MINE), "journal_refusal"),
     ],
 )
 @pytest.mark.parametrize("newest_first", [True, False])
-def test_refusals_are_found_without_the_rest_of_the_journal(file_place: Place, asked: RefusalQuery, index: str, newest_first: bool) -> None:
+def test_refusals_are_found_without_the_rest_of_the_journal(
+    file_place: Place, asked: RefusalQuery, index: str, newest_first: bool
+) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     page = Page(newest_first=newest_first)
     plan = plan_of(store, selecting.refusals(asked, page))

@@ -23,7 +23,10 @@ _WAITED_FOR = ("Query", "Sync")
 @pytest.fixture(params=["18", "15"])
 def store(request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
     server: PostgresServer = request.getfixturevalue(f"postgres{request.param}")
-    with server.fresh_database(request.getfixturevalue(f"template{request.param}")) as name, Place(server.url(name)) as place:
+    with (
+        server.fresh_database(request.getfixturevalue(f"template{request.param}")) as name,
+        Place(server.url(name)) as place,
+    ):
         store = place.open()
         assert isinstance(store, PostgresStore)
         yield store
@@ -46,14 +49,20 @@ def round_trips(store: PostgresStore, *wishes: Request) -> int:
         event.remove(store._writer, "checkout", trace)
         event.remove(store._writer, "checkin", untrace)
         messages.seek(0)
-        return sum(line.startswith("F\t") and line.split("\t")[2].strip() in _WAITED_FOR for line in messages)
+        return sum(
+            line.startswith("F\t") and line.split("\t")[2].strip() in _WAITED_FOR
+            for line in messages
+        )
 
 
 def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
     """For its locks, its runs, its users' sums, and the commit: BEGIN goes with the first, what is written with the last."""
     fill(store)
     waits = [
-        (round_trips(store, *(hold(each, 1) for each in jobs)), round_trips(store, *(charge(each, 1) for each in jobs)))
+        (
+            round_trips(store, *(hold(each, 1) for each in jobs)),
+            round_trips(store, *(charge(each, 1) for each in jobs)),
+        )
         for jobs in (range(1, 31), range(31, 61))
     ]
     assert waits[-1] == (4, 4)  # before, the statements were prepared

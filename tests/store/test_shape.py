@@ -14,7 +14,9 @@ def test_books_as_they_were_made(sql_place: Place) -> None:
     fill(sql_place.open())
     sql_place.run("CREATE VIEW our_report AS SELECT account FROM project")
     assert differences(sql_place.url) == []
-    assert [(each.what, each.ok) for each in guards(sql_place.url)] == [("the guards and views are as Fairbank made them", True)]
+    assert [(each.what, each.ok) for each in guards(sql_place.url)] == [
+        ("the guards and views are as Fairbank made them", True)
+    ]
 
 
 def test_in_memory_there_is_nobody_else() -> None:
@@ -22,8 +24,12 @@ def test_in_memory_there_is_nobody_else() -> None:
 
 
 def test_a_guard_that_was_taken_away(sql_place: Place) -> None:
-    sql_place.run(f"DROP TRIGGER journal_only_grows{' ON journal' if sql_place.is_postgres else ''}")
-    assert differences(sql_place.url) == [Difference("trigger", "journal_only_grows", Fault.MISSING)]
+    sql_place.run(
+        f"DROP TRIGGER journal_only_grows{' ON journal' if sql_place.is_postgres else ''}"
+    )
+    assert differences(sql_place.url) == [
+        Difference("trigger", "journal_only_grows", Fault.MISSING)
+    ]
     (check,) = guards(sql_place.url)
     assert (check.what, check.ok) == ("trigger journal_only_grows is missing", False)
     assert "fairbank audit verify" in str(check.remedy)
@@ -42,7 +48,9 @@ def test_an_index_that_is_gone(sql_place: Place) -> None:
 
 
 def test_a_trigger_that_nobody_of_ours_made(file_place: Place) -> None:
-    file_place.run("CREATE TRIGGER gift AFTER INSERT ON run BEGIN UPDATE allocation SET charged = 0; END")
+    file_place.run(
+        "CREATE TRIGGER gift AFTER INSERT ON run BEGIN UPDATE allocation SET charged = 0; END"
+    )
     (check,) = guards(file_place.url)
     assert (check.what, check.ok) == ("trigger gift is not Fairbank's", False)
 
@@ -50,18 +58,26 @@ def test_a_trigger_that_nobody_of_ours_made(file_place: Place) -> None:
 @pytest.mark.parametrize(
     ("statement", "found"),
     [
-        ("ALTER TABLE journal DISABLE TRIGGER journal_only_grows", [Difference("trigger", "journal_only_grows", Fault.ALTERED)]),
+        (
+            "ALTER TABLE journal DISABLE TRIGGER journal_only_grows",
+            [Difference("trigger", "journal_only_grows", Fault.ALTERED)],
+        ),
         (
             "CREATE OR REPLACE FUNCTION fairbank_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
             [Difference("function", "fairbank_refuse", Fault.ALTERED)],
         ),
         (
             "ALTER TABLE allocation DROP CONSTRAINT allocation_periods_apart",
-            [Difference(kind, "allocation_periods_apart", Fault.MISSING) for kind in ("constraint", "index")],
+            [
+                Difference(kind, "allocation_periods_apart", Fault.MISSING)
+                for kind in ("constraint", "index")
+            ],
         ),
     ],
 )
-def test_what_only_postgres_has(postgres_place: Place, statement: str, found: list[Difference]) -> None:
+def test_what_only_postgres_has(
+    postgres_place: Place, statement: str, found: list[Difference]
+) -> None:
     postgres_place.run(statement)
     assert differences(postgres_place.url) == found
     assert postgres_place.run("SELECT 1 FROM pg_namespace WHERE nspname = 'fairbank_doctor'") == []

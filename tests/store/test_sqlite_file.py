@@ -26,7 +26,9 @@ from tests.support.account import Account
 WITH_THE_BUG = (3, 40, 1)
 WAL = 2  # in bytes 18 and 19 of the file's head
 
-needs_wal = pytest.mark.skipif(not wal_is_safe(VERSION), reason=f"SQLite {VERSION} must not use a write-ahead log")
+needs_wal = pytest.mark.skipif(
+    not wal_is_safe(VERSION), reason=f"SQLite {VERSION} must not use a write-ahead log"
+)
 
 
 def url(path: Path) -> str:
@@ -97,10 +99,17 @@ def test_the_journal_is_a_write_ahead_log_and_every_commit_is_synced(file: Path)
             for name in ("journal_mode", "synchronous", "foreign_keys", "wal_autocheckpoint")
         }
     store.close()
-    assert facts == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "wal_autocheckpoint": 4_000}
+    assert facts == {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "wal_autocheckpoint": 4_000,
+    }
 
 
-def test_a_library_with_the_bug_is_refused_a_write_ahead_log(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_with_the_bug_is_refused_a_write_ahead_log(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     for attempt in (migrate, open_store):
         with pytest.raises(Malformed, match=r"3\.40\.1") as told:
@@ -111,7 +120,9 @@ def test_a_library_with_the_bug_is_refused_a_write_ahead_log(file: Path, monkeyp
 
 
 @pytest.mark.parametrize("asked", ["truncate", None])
-def test_a_library_with_the_bug_keeps_a_rollback_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None) -> None:
+def test_a_library_with_the_bug_keeps_a_rollback_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
+) -> None:
     """Also where nobody said anything: a new bank is not refused for the age of the machine's library."""
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     path = tmp_path / "books.sqlite"
@@ -229,7 +240,11 @@ def test_a_damaged_page_is_told(file: Path) -> None:
 
 @pytest.mark.parametrize("closed", ["folder", "file"])
 def test_a_file_that_is_not_ours_is_told_as_such(closed: str) -> None:
-    folder, ourselves, nobody = Account.ourselves().own_folder("fb-own-", 0o755), os.geteuid(), Account.nobody()
+    folder, ourselves, nobody = (
+        Account.ourselves().own_folder("fb-own-", 0o755),
+        os.geteuid(),
+        Account.nobody(),
+    )
     try:
         migrate(url(folder / "books.sqlite"))
         (folder if closed == "folder" else folder / "books.sqlite").chmod(0o000)
@@ -250,7 +265,9 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         open_store(url(tmp_path))
 
 
-def test_a_full_check_gives_signs_of_life_and_then_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_check_gives_signs_of_life_and_then_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite, "_STEPS", 100)
     path = tmp_path / "books.sqlite"
     migrate(url(path))

@@ -7,12 +7,27 @@ import pytest
 from fairbank.store.sqlite_version import wal_is_safe
 
 
-@pytest.mark.parametrize("version", [(3, 7, 0), (3, 40, 1), (3, 44, 5), (3, 45, 0), (3, 45, 3), (3, 50, 6), (3, 51, 0), (3, 51, 2)])
+@pytest.mark.parametrize(
+    "version",
+    [(3, 7, 0), (3, 40, 1), (3, 44, 5), (3, 45, 0), (3, 45, 3), (3, 50, 6), (3, 51, 0), (3, 51, 2)],
+)
 def test_the_bug_is_there(version: tuple[int, int, int]) -> None:
     assert not wal_is_safe(version)
 
 
-@pytest.mark.parametrize("version", [(3, 44, 6), (3, 44, 9), (3, 50, 7), (3, 50, 10), (3, 51, 3), (3, 52, 0), (3, 53, 4), (4, 0, 0)])
+@pytest.mark.parametrize(
+    "version",
+    [
+        (3, 44, 6),
+        (3, 44, 9),
+        (3, 50, 7),
+        (3, 50, 10),
+        (3, 51, 3),
+        (3, 52, 0),
+        (3, 53, 4),
+        (4, 0, 0),
+    ],
+)
 def test_the_bug_is_mended(version: tuple[int, int, int]) -> None:
     assert wal_is_safe(version)
 

@@ -54,7 +54,10 @@ def test_what_is_not_understood(text: str) -> None:
     assert "postgresql://" in str(told.value.remedy)
 
 
-@pytest.mark.parametrize("text", ["mysql://bank:secret@db.example.org/books", "mysql://db.example.org/books?password=secret"])
+@pytest.mark.parametrize(
+    "text",
+    ["mysql://bank:secret@db.example.org/books", "mysql://db.example.org/books?password=secret"],
+)
 def test_a_password_is_not_repeated(text: str) -> None:
     with pytest.raises(Malformed) as told:
         read_url(text)
@@ -73,7 +76,10 @@ def test_memory_is_opened_empty() -> None:
         ("postgresql:///books", "postgresql:///books"),
         ("postgresql://bank:s%40cret@db/books", "postgresql://bank:***@db/books"),
         ("postgres://bank@db/books?password=secret", "postgres://bank@db/books?password=***"),
-        ("postgresql://bank:s@db:5433/books?sslpassword=secret", "postgresql://bank:***@db:5433/books?sslpassword=***"),
+        (
+            "postgresql://bank:s@db:5433/books?sslpassword=secret",
+            "postgresql://bank:***@db:5433/books?sslpassword=***",
+        ),
     ],
 )
 def test_a_password_is_not_shown(text: str, shown: str) -> None:

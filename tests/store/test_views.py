@@ -10,16 +10,44 @@ import pytest
 from fairbank.bank.wish import Lapse, Refund, Release, Transfer, Withdraw
 from fairbank.store.contract import Store
 from fairbank.values.units import SuMinutes
-from tests.contracts.centre import ALICE, BOB, START, allocation, ask, charge, contents, fill, granted, hold, job, late_charge
+from tests.contracts.centre import (
+    ALICE,
+    BOB,
+    START,
+    allocation,
+    ask,
+    charge,
+    contents,
+    fill,
+    granted,
+    hold,
+    job,
+    late_charge,
+)
 from tests.contracts.conftest import IN_SQL, places
 from tests.contracts.places import Place
 
 COLUMNS = {
     "projects": ["project_id", "gname", "gid", "account"],
-    "allocations": ["allocation_id", "project_id", "category", "resource", "start_date", "end_date"],
+    "allocations": [
+        "allocation_id",
+        "project_id",
+        "category",
+        "resource",
+        "start_date",
+        "end_date",
+    ],
     "activity": ["activity_id", "allocation_id", "amount", "comments"],
     "credits": ["activity_id", "allocation_id", "amount", "comments"],
-    "predebits": ["activity_id", "allocation_id", "amount", "comments", "job_id", "status", "owner_uid"],
+    "predebits": [
+        "activity_id",
+        "allocation_id",
+        "amount",
+        "comments",
+        "job_id",
+        "status",
+        "owner_uid",
+    ],
     "debits": ["activity_id", "allocation_id", "amount", "comments", "owner_uid"],
     "failures": ["activity_id", "allocation_id", "amount", "comments", "job_id", "owner_uid"],
     "balances": ["allocation_id", "credit", "predebit", "debit", "balance"],
@@ -27,7 +55,9 @@ COLUMNS = {
 
 
 @pytest.fixture(scope="module", params=IN_SQL)
-def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
     """Credits of all kinds; an open hold, charges of two users, a refund, a release, a lapse, refusals. Only to be read."""
     for place in places(request.param, request, tmp_path_factory.mktemp("views")):
         _fill(place.open())
@@ -36,12 +66,33 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def _fill(store: Store) -> None:
     fill(store)
-    granted(store, Transfer(source=1, target=2, amount=SuMinutes(100)), Withdraw(allocation=2, amount=SuMinutes(50), comment="too much"))
-    granted(store, hold(1, 100), hold(2, 60, owner=BOB, comment="urgent"), hold(3, 10), hold(4, 10, until=START + 1))
-    granted(store, charge(1, 40), late_charge(5, 30, owner=BOB), late_charge(6, 5), Release(run=job(3), ended=START, outcome="NODE_FAIL"))
+    granted(
+        store,
+        Transfer(source=1, target=2, amount=SuMinutes(100)),
+        Withdraw(allocation=2, amount=SuMinutes(50), comment="too much"),
+    )
+    granted(
+        store,
+        hold(1, 100),
+        hold(2, 60, owner=BOB, comment="urgent"),
+        hold(3, 10),
+        hold(4, 10, until=START + 1),
+    )
+    granted(
+        store,
+        charge(1, 40),
+        late_charge(5, 30, owner=BOB),
+        late_charge(6, 5),
+        Release(run=job(3), ended=START, outcome="NODE_FAIL"),
+    )
     granted(store, Lapse(run=job(4)), at=START + 1)
     granted(store, Refund(run=job(5), amount=SuMinutes(10)))
-    ask(store, hold(7, 5_000), hold(8, 1, project=2, resource="gpu"), hold(9, 7_000, comment="please"))
+    ask(
+        store,
+        hold(7, 5_000),
+        hold(8, 1, project=2, resource="gpu"),
+        hold(9, 7_000, comment="please"),
+    )
     granted(store, allocation(2, 0, resource="gpu", credit_limit=SuMinutes(70)))
 
 
@@ -51,10 +102,16 @@ def test_columns(filled: Place, view: str) -> None:
 
 
 def test_projects_and_allocations(filled: Place) -> None:
-    assert filled.run("SELECT * FROM projects ORDER BY project_id") == [(1, "physics", 100, "physics"), (2, "chemistry", 200, "chemistry")]
+    assert filled.run("SELECT * FROM projects ORDER BY project_id") == [
+        (1, "physics", 100, "physics"),
+        (2, "chemistry", 200, "chemistry"),
+    ]
     *facts, start, end = filled.run("SELECT * FROM allocations WHERE allocation_id = 1")[0]
     assert facts == [1, 1, "startup", "cpu"]
-    assert [_moment(start), _moment(end)] == [datetime(1970, 1, 1, 0, 16, 40), datetime(1970, 4, 15, 4)]  # noqa: DTZ001 (a timestamp without zone)
+    assert [_moment(start), _moment(end)] == [
+        datetime(1970, 1, 1, 0, 16, 40),  # noqa: DTZ001 (a timestamp without zone)
+        datetime(1970, 4, 15, 4),  # noqa: DTZ001
+    ]
 
 
 def _moment(shown: str | datetime) -> datetime:
@@ -64,30 +121,45 @@ def _moment(shown: str | datetime) -> datetime:
 def test_dates_do_not_depend_on_the_session(postgres_place: Place) -> None:
     fill(postgres_place.open())
     postgres_place.run("SELECT set_config('TimeZone', 'Asia/Tokyo', false)")
-    assert postgres_place.run("SELECT current_setting('TimeZone'), start_date::text FROM allocations WHERE allocation_id = 1") == [
-        ("Asia/Tokyo", "1970-01-01 00:16:40")
-    ]
+    assert postgres_place.run(
+        "SELECT current_setting('TimeZone'), start_date::text FROM allocations WHERE allocation_id = 1"
+    ) == [("Asia/Tokyo", "1970-01-01 00:16:40")]
 
 
 def test_credits(filled: Place) -> None:
     found = filled.run("SELECT allocation_id, amount, comments FROM credits ORDER BY activity_id")
-    assert found == [(1, 1_000, None), (2, 500, None), (1, -100, None), (2, 100, None), (2, -50, "too much")]
+    assert found == [
+        (1, 1_000, None),
+        (2, 500, None),
+        (1, -100, None),
+        (2, 100, None),
+        (2, -50, "too much"),
+    ]
 
 
 def test_predebits_are_open_holds(filled: Place) -> None:
-    found = filled.run("SELECT allocation_id, amount, comments, job_id, status, owner_uid FROM predebits")
+    found = filled.run(
+        "SELECT allocation_id, amount, comments, job_id, status, owner_uid FROM predebits"
+    )
     assert found == [(1, 60, "urgent", 2, "executing", BOB)]
 
 
 def test_debits_by_user(filled: Place) -> None:
-    found = filled.run("SELECT allocation_id, owner_uid, amount, comments FROM debits ORDER BY owner_uid")
+    found = filled.run(
+        "SELECT allocation_id, owner_uid, amount, comments FROM debits ORDER BY owner_uid"
+    )
     assert found == [(1, ALICE, 45, None), (1, BOB, 20, None)]
     charged = {run.id: run.owner for run in contents(filled.open())[4] if run.charged}
-    assert [charged[number] for (number,) in filled.run("SELECT activity_id FROM debits ORDER BY owner_uid")] == [ALICE, BOB]
+    assert [
+        charged[number]
+        for (number,) in filled.run("SELECT activity_id FROM debits ORDER BY owner_uid")
+    ] == [ALICE, BOB]
 
 
 def test_failures_are_refused_jobs(filled: Place) -> None:
-    found = filled.run("SELECT allocation_id, amount, comments, job_id, owner_uid FROM failures ORDER BY activity_id")
+    found = filled.run(
+        "SELECT allocation_id, amount, comments, job_id, owner_uid FROM failures ORDER BY activity_id"
+    )
     assert found == [
         (1, 5_000, "there is too little left", 7, ALICE),
         (None, 1, "the project has no allocation of this resource at this time", 8, ALICE),
@@ -109,10 +181,16 @@ def test_activity_is_all_of_them_each_once(filled: Place) -> None:
 def test_balances_are_what_the_books_say_and_what_the_activity_sums_up_to(filled: Place) -> None:
     balances = filled.run("SELECT * FROM balances ORDER BY allocation_id")
     assert balances == [(1, 900, 60, 65, 775), (2, 550, 0, 0, 550), (3, 0, 0, 0, 0)]
-    assert balances == [(each.id, each.deposited, each.held, each.charged, each.own_available) for each in contents(filled.open())[2]]
+    assert balances == [
+        (each.id, each.deposited, each.held, each.charged, each.own_available)
+        for each in contents(filled.open())[2]
+    ]
     for number, credit, predebit, debit, _ in balances:
         sum_of = "SELECT coalesce(sum(amount), 0) FROM {} WHERE allocation_id = :number"
-        sums = [filled.run(sum_of.format(part), number=number)[0][0] for part in ("credits", "predebits", "debits")]
+        sums = [
+            filled.run(sum_of.format(part), number=number)[0][0]
+            for part in ("credits", "predebits", "debits")
+        ]
         assert sums == [credit, predebit, debit]
 
 
@@ -122,4 +200,8 @@ def test_a_report_written_for_hadm(filled: Place) -> None:
         FROM projects JOIN allocations USING (project_id) JOIN balances USING (allocation_id)
         ORDER BY projects.account, allocations.resource
     """
-    assert filled.run(report) == [("chemistry", "cpu", 550), ("chemistry", "gpu", 0), ("physics", "cpu", 775)]
+    assert filled.run(report) == [
+        ("chemistry", "cpu", 550),
+        ("chemistry", "gpu", 0),
+        ("physics", "cpu", 775),
+    ]

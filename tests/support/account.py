@@ -56,7 +56,9 @@ class Account:
 
     def within_reach(self, folder: Path, spare: Path) -> Path:
         """The folder, or a copy under `spare` when this user cannot get there: a checkout in /root, say."""
-        if self.is_ourselves or all(parent.stat().st_mode & 0o001 for parent in [folder, *folder.parents]):
+        if self.is_ourselves or all(
+            parent.stat().st_mode & 0o001 for parent in [folder, *folder.parents]
+        ):
             return folder
         copy = spare / folder.name
         if not copy.exists():

@@ -52,7 +52,9 @@ class Daemon(ABC):
         if self.running:
             return
         self._process = Kept(self._order())
-        wait_until(lambda: self._answers() or not self.running, f"{self.name} to answer", seconds=60)
+        wait_until(
+            lambda: self._answers() or not self.running, f"{self.name} to answer", seconds=60
+        )
         if not self.running:
             self._process.stop()
             raise RuntimeError(f"{self.name} ended at once:\n{self.tail()}")

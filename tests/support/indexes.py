@@ -14,7 +14,9 @@ def replant(path: Path, index: str, *made_by: str) -> None:
         for statement in made_by:
             connection.execute(statement)
         connection.execute("PRAGMA writable_schema = ON")
-        root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'planted'").fetchone()
+        root = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'planted'"
+        ).fetchone()
         connection.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", (*root, index))
         connection.execute("DELETE FROM sqlite_master WHERE name LIKE 'planted%'")
         connection.execute("PRAGMA writable_schema = RESET")
@@ -23,4 +25,6 @@ def replant(path: Path, index: str, *made_by: str) -> None:
 def hollow(path: Path, *indexes: str) -> None:
     """Let each index begin at a page with nothing in it."""
     for index in indexes:
-        replant(path, index, "CREATE TABLE planted_in (a)", "CREATE INDEX planted ON planted_in (a)")
+        replant(
+            path, index, "CREATE TABLE planted_in (a)", "CREATE INDEX planted ON planted_in (a)"
+        )

@@ -105,7 +105,9 @@ def children(pid: int) -> list[int]:
 def keep(order: Order) -> int:
     """The keeper's life: start, tell the process id, wait for the end of the server or of the tests, bury the dead."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # the server's orphans become our children
+        ctypes.CDLL(None).prctl(
+            PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
+        )  # the server's orphans become our children
     with Path(order.log).open("ab") as log:
         server = subprocess.Popen(
             order.command,
@@ -120,7 +122,11 @@ def keep(order: Order) -> int:
         )
     print(server.pid, flush=True)
     orphaned, ended = threading.Event(), threading.Event()
-    threading.Thread(target=_end_with_the_tests, args=(server.pid, order.stop_signal, orphaned, ended), daemon=True).start()
+    threading.Thread(
+        target=_end_with_the_tests,
+        args=(server.pid, order.stop_signal, orphaned, ended),
+        daemon=True,
+    ).start()
     code = _bury(server.pid, order.orphans_seconds)
     ended.set()
     if orphaned.is_set():
@@ -152,7 +158,9 @@ def _kill_orphans(insisting: threading.Event) -> None:
         _send(orphan, signal.SIGKILL)
 
 
-def _end_with_the_tests(server: int, stop_signal: int, orphaned: threading.Event, ended: threading.Event) -> None:
+def _end_with_the_tests(
+    server: int, stop_signal: int, orphaned: threading.Event, ended: threading.Event
+) -> None:
     os.read(0, 1)  # nobody writes any more: this returns when the tests are gone
     orphaned.set()
     _send(server, stop_signal)
@@ -161,4 +169,6 @@ def _end_with_the_tests(server: int, stop_signal: int, orphaned: threading.Event
 
 
 if __name__ == "__main__":
-    os._exit(keep(Order(**json.loads(sys.stdin.readline()))) & 0xFF)  # at once: the thread may still be reading
+    os._exit(
+        keep(Order(**json.loads(sys.stdin.readline()))) & 0xFF
+    )  # at once: the thread may still be reading

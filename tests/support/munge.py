@@ -37,21 +37,38 @@ class MungeTools:
     @property
     def libmunge(self) -> Path:
         """The shared library, for ctypes."""
-        found = sorted([*self.usr.glob("lib/*/libmunge.so.2"), *self.usr.glob("lib*/libmunge.so.2")])
+        found = sorted(
+            [*self.usr.glob("lib/*/libmunge.so.2"), *self.usr.glob("lib*/libmunge.so.2")]
+        )
         if not found:
             raise Unobtainable(f"{self.usr} has no libmunge.so.2")
         return found[0]
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "LD_LIBRARY_PATH": str(self.libmunge.parent)}
+        return {
+            "PATH": os.defpath,
+            "LC_ALL": "C",
+            "TZ": "UTC",
+            "LD_LIBRARY_PATH": str(self.libmunge.parent),
+        }
 
     def check(self) -> MungeTools:
         """Itself, when the programs run here. Raises Unobtainable."""
-        for program in (self.usr / "sbin" / "munged", self.usr / "bin" / "munge", self.usr / "bin" / "unmunge"):
+        for program in (
+            self.usr / "sbin" / "munged",
+            self.usr / "bin" / "munge",
+            self.usr / "bin" / "unmunge",
+        ):
             if not program.exists():
                 raise Unobtainable(f"{program} is not there")
-            done = subprocess.run([program, "--version"], env=self.environment, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [program, "--version"],
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             if done.returncode:
                 raise Unobtainable(f"{program} does not run here: {done.stderr.strip()}")
         return self
@@ -64,7 +81,9 @@ class Munged(Daemon):
 
     def __init__(self, tools: MungeTools, *, key: bytes | None = None) -> None:
         self.key = key or secrets.token_bytes(128)
-        super().__init__(Account.number(DAEMON_UID), "fb-mu-", mode=0o711)  # clients of any user pass, and see nothing
+        super().__init__(
+            Account.number(DAEMON_UID), "fb-mu-", mode=0o711
+        )  # clients of any user pass, and see nothing
         self.tools = MungeTools(self._account.within_reach(tools.usr, self.folder))
         self.socket = self.folder / "socket"
         self.key_file = self.folder / "key"
@@ -138,7 +157,9 @@ def obtain() -> MungeTools:
 def _unpack(place: Path) -> None:
     """Fetch and unpack the packages, without installing them and without needing root. The folder appears whole or not at all."""
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
-        raise Unobtainable("munge is not installed, and this is no Debian to fetch it from; install munge")
+        raise Unobtainable(
+            "munge is not installed, and this is no Debian to fetch it from; install munge"
+        )
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as draft:
         packages, unpacked = Path(draft) / "packages", Path(draft) / "unpacked"
@@ -158,7 +179,9 @@ def _unpack(place: Path) -> None:
 def _run(command: list[str], folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Unobtainable(f"munge is not installed, and `{' '.join(command)}` failed: {done.stderr.strip()[-300:]}")
+        raise Unobtainable(
+            f"munge is not installed, and `{' '.join(command)}` failed: {done.stderr.strip()[-300:]}"
+        )
 
 
 @contextmanager

@@ -23,4 +23,6 @@ class MemoryNonces:
     def forget(self, now: Instant) -> None:
         """Drop what no server would accept any more."""
         with self._lock:
-            self._spent = {key: expires_at for key, expires_at in self._spent.items() if now < expires_at}
+            self._spent = {
+                key: expires_at for key, expires_at in self._spent.items() if now < expires_at
+            }

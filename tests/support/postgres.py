@@ -54,7 +54,12 @@ class Installation:
     @property
     def environment(self) -> dict[str, str]:
         libraries = [str(folder) for folder in (self.home / "lib", self.libraries) if folder]
-        return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "LD_LIBRARY_PATH": ":".join(libraries)}
+        return {
+            "PATH": os.defpath,
+            "LC_ALL": "C",
+            "TZ": "UTC",
+            "LD_LIBRARY_PATH": ":".join(libraries),
+        }
 
 
 class PostgresServer(Daemon):
@@ -91,7 +96,9 @@ class PostgresServer(Daemon):
         name = f"test_{next(self._numbers)}"
         self.start()
         making = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING {} LC_COLLATE 'C' LC_CTYPE 'C'")
-        self._administer(making.format(sql.Identifier(name), sql.Identifier(template), sql.Literal(encoding)))
+        self._administer(
+            making.format(sql.Identifier(name), sql.Identifier(template), sql.Literal(encoding))
+        )
         try:
             yield name
         finally:
@@ -102,7 +109,17 @@ class PostgresServer(Daemon):
         self.log.touch()
         self._account.give(self.log)
         done = subprocess.run(
-            [self._program("initdb"), "-D", self._data, "-U", USER, "--encoding=UTF8", "--no-locale", "--auth=trust", "--no-sync"],
+            [
+                self._program("initdb"),
+                "-D",
+                self._data,
+                "-U",
+                USER,
+                "--encoding=UTF8",
+                "--no-locale",
+                "--auth=trust",
+                "--no-sync",
+            ],
             env=self._installation.environment,
             user=self._account.uid,
             group=self._account.gid,

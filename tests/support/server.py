@@ -34,8 +34,13 @@ class FairbankServer(Daemon):
         self.config = self.folder / "fairbank.toml"
         self.socket = self.folder / "fairbank.sock"
         self.store = store or f"sqlite:///{self.folder}/books.sqlite"
-        Works().init(str(self.folder), self.store)  # as `fairbank init` does, without the start of another Python
-        for section, lines in {**sections, "policy": f"{AHEAD}\n{sections.get('policy', '')}"}.items():
+        Works().init(
+            str(self.folder), self.store
+        )  # as `fairbank init` does, without the start of another Python
+        for section, lines in {
+            **sections,
+            "policy": f"{AHEAD}\n{sections.get('policy', '')}",
+        }.items():
             settings = self.config.read_text()
             assert f"[{section}]\n" in settings
             self.config.write_text(settings.replace(f"[{section}]\n", f"[{section}]\n{lines}\n"))
@@ -55,13 +60,21 @@ class FairbankServer(Daemon):
     def command(self, *words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         """`fairbank WORDS`, to its end."""
         return subprocess.run(
-            [FAIRBANK, *words], env=self.environment, cwd=self.folder, capture_output=True, text=True, check=False, timeout=timeout
+            [FAIRBANK, *words],
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
         )
 
     def begin(self, *words: str) -> subprocess.Popen[bytes]:
         """`fairbank WORDS`, not waited for; what it prints goes to the log."""
         with self.log.open("ab") as log:
-            return subprocess.Popen([FAIRBANK, *words], env=self.environment, cwd=self.folder, stdout=log, stderr=log)
+            return subprocess.Popen(
+                [FAIRBANK, *words], env=self.environment, cwd=self.folder, stdout=log, stderr=log
+            )
 
     def _command(self) -> list[str]:
         return [FAIRBANK, "serve", "--config", str(self.config)]

@@ -13,7 +13,9 @@ LONGEST_SECONDS = 300
 """How long a whole session may take where much else runs beside it."""
 
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-_WHEN = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ|(?: \d\d:\d\d:\d\d(?: [+-]\d\d:\d\d)?)?)|\d\d-\d\d \d\d:\d\d")
+_WHEN = re.compile(
+    r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ|(?: \d\d:\d\d:\d\d(?: [+-]\d\d:\d\d)?)?)|\d\d-\d\d \d\d:\d\d"
+)
 _SPENT = re.compile(r"\d+ ms")
 
 Typed = list[tuple[str, str]]

@@ -17,7 +17,11 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small disk")
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
+        capture_output=True,
+        check=False,
+    )
     if mounted.returncode:
         pytest.skip("no disk can be mounted here")
     try:

@@ -62,7 +62,8 @@ def said_more() -> dict[str, str]:
     return {
         "nodes": (GOLDEN.parent / "nodes-oneliner.txt").read_text(),
         "qos": "normal|0|1.000000\nhigh|100|1.000000\nlow|1|1.000000\ndear|0|1.000000\n",
-        "associations": "root|||\n" + "".join(f"{account}|{user}||{priority}\n" for (account, user), priority in own.items()),
+        "associations": "root|||\n"
+        + "".join(f"{account}|{user}||{priority}\n" for (account, user), priority in own.items()),
     }
 
 

@@ -41,7 +41,9 @@ class Wire:
         self._patience_seconds = patience_seconds
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Answer:
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, key: str | None = None
+    ) -> Answer:
         """One request. Raises Lost; then the next request has a new connection."""
         sent = b"" if body is None else json.dumps(body).encode()
         head = [f"{method} {path} HTTP/1.1", "host: bank"]
@@ -52,7 +54,9 @@ class Wire:
         begun = time.monotonic()
         try:
             async with asyncio.timeout(self._patience_seconds):
-                status, headers, read = await self._exchange("\r\n".join([*head, "", ""]).encode("ascii") + sent)
+                status, headers, read = await self._exchange(
+                    "\r\n".join([*head, "", ""]).encode("ascii") + sent
+                )
         except (OSError, EOFError, asyncio.LimitOverrunError) as gone:
             self.drop()
             raise Lost(f"{method} {path}: {gone!r}") from gone
@@ -70,8 +74,13 @@ class Wire:
         reader, writer = self._streams
         writer.write(request)
         await writer.drain()
-        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").rstrip().split("\r\n")
-        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        first, *lines = (
+            (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").rstrip().split("\r\n")
+        )
+        headers = {
+            name.strip().lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines)
+        }
         read = await reader.readexactly(int(headers["content-length"]))
         return int(first.split()[1]), headers, read
 

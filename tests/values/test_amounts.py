@@ -9,7 +9,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairbank.values.trouble import Malformed
-from fairbank.values.units import AMOUNT_MAX, WORTH, amount, parse_su, show_moved, show_running, show_su, show_sums
+from fairbank.values.units import (
+    AMOUNT_MAX,
+    WORTH,
+    amount,
+    parse_su,
+    show_moved,
+    show_running,
+    show_su,
+    show_sums,
+)
 
 amounts = st.integers(1, AMOUNT_MAX)
 
@@ -41,15 +50,65 @@ def test_amounts_as_people_write_them(text: str, minutes: int) -> None:
 
 
 def test_a_door_may_choose_what_a_bare_number_means() -> None:
-    assert (parse_su("90", default="m"), parse_su("90h", default="m"), parse_su("1", default="k")) == (90, 5_400, 60_000)
+    assert (
+        parse_su("90", default="m"),
+        parse_su("90h", default="m"),
+        parse_su("1", default="k"),
+    ) == (90, 5_400, 60_000)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("", " ", ".", "-", "+", "h", ".5", "5.", "1.2.3", "1e3", "0x10", "1_000", "--1", "+-1", "1 000", " 1", "1 ", "1h ", "1 h"),
-        *("1H", "1K", "1s", "1mh", "1%", "nan", "inf", "-inf", "NaN", "None", "1\n", "\n1", "1\x00", "1\r\n2", "=1+1", "'1'"),
-        *("\u0661\u0662", "\u096a", "\uff11", "\u00bd", "\u00b2", "\u2212" + "1", "1\u00a0000", "1\u2009000"),
+        *(
+            "",
+            " ",
+            ".",
+            "-",
+            "+",
+            "h",
+            ".5",
+            "5.",
+            "1.2.3",
+            "1e3",
+            "0x10",
+            "1_000",
+            "--1",
+            "+-1",
+            "1 000",
+            " 1",
+            "1 ",
+            "1h ",
+            "1 h",
+        ),
+        *(
+            "1H",
+            "1K",
+            "1s",
+            "1mh",
+            "1%",
+            "nan",
+            "inf",
+            "-inf",
+            "NaN",
+            "None",
+            "1\n",
+            "\n1",
+            "1\x00",
+            "1\r\n2",
+            "=1+1",
+            "'1'",
+        ),
+        *(
+            "\u0661\u0662",
+            "\u096a",
+            "\uff11",
+            "\u00bd",
+            "\u00b2",
+            "\u2212" + "1",
+            "1\u00a0000",
+            "1\u2009000",
+        ),
         "9" * 41,
         "1." + "0" * 21,
     ],
@@ -61,7 +120,23 @@ def test_anything_else_is_no_amount(text: str) -> None:
     assert "12.5" in str(no.value.remedy)
 
 
-@pytest.mark.parametrize("text", ["12,5", "1,00", ",1", "1,", "1,,,5", "1.2,5", "1,0000", "1234,567", "0,5", "1,234,56", ",", "1.234,567"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12,5",
+        "1,00",
+        ",1",
+        "1,",
+        "1,,,5",
+        "1.2,5",
+        "1,0000",
+        "1234,567",
+        "0,5",
+        "1,234,56",
+        ",",
+        "1.234,567",
+    ],
+)
 def test_a_comma_only_separates_thousands(text: str) -> None:
     with pytest.raises(Malformed):
         parse_su(text)
@@ -81,7 +156,9 @@ def test_nothing_and_less_than_nothing_cannot_be_moved(text: str) -> None:
     assert "at least one SU-minute" in str(no.value.remedy)
 
 
-@pytest.mark.parametrize(("text", "minutes"), [("0", 0), ("0.0", 0), ("0m", 0), ("-0", 0), ("0k", 0), ("1m", 1)])
+@pytest.mark.parametrize(
+    ("text", "minutes"), [("0", 0), ("0.0", 0), ("0m", 0), ("-0", 0), ("0k", 0), ("1m", 1)]
+)
 def test_a_limit_may_be_nothing(text: str, minutes: int) -> None:
     assert parse_su(text, least=0) == minutes
 
@@ -119,7 +196,10 @@ def test_amounts_of_an_allocation_add_up_as_they_are_shown(
     granted: int, limit: int, used: int, held: int, units: str, decimals: int | None
 ) -> None:
     """Each is off by less than one of its last decimals, and what is available is never more than it is."""
-    available, step = granted + limit - used - held, Fraction(1, 10 ** (2 if decimals is None else decimals))
+    available, step = (
+        granted + limit - used - held,
+        Fraction(1, 10 ** (2 if decimals is None else decimals)),
+    )
     sums = show_sums(granted, used, held, available, units=units, decimals=decimals)
     shown = [Fraction(each) for each in sums]
     assert shown[0] + shown[1] == sum(shown[2:])
@@ -138,9 +218,19 @@ def test_amounts_of_an_allocation_add_up_as_they_are_shown(
 def test_without_decimals_each_amount_is_the_nearest_and_what_is_left_is_cut_off(
     granted: int, limit: int, used: int, held: int, units: str
 ) -> None:
-    exact = [Fraction(each, WORTH[units]) for each in (granted, limit, used, held, granted + limit - used - held)]
-    shown = [Fraction(each) for each in show_sums(granted, used, held, granted + limit - used - held, units=units, decimals=0)]
-    assert all(abs(one - other) <= Fraction(1, 2) for one, other in zip(shown[:4], exact[:4], strict=True))
+    exact = [
+        Fraction(each, WORTH[units])
+        for each in (granted, limit, used, held, granted + limit - used - held)
+    ]
+    shown = [
+        Fraction(each)
+        for each in show_sums(
+            granted, used, held, granted + limit - used - held, units=units, decimals=0
+        )
+    ]
+    assert all(
+        abs(one - other) <= Fraction(1, 2) for one, other in zip(shown[:4], exact[:4], strict=True)
+    )
     assert exact[4] - 1 < shown[4] <= exact[4]
 
 
@@ -176,11 +266,18 @@ def test_any_text_is_an_amount_or_malformed(text: str) -> None:
 def test_what_is_written_in_whole_units_is_read(minutes: int, suffix: str) -> None:
     whole = minutes // WORTH[suffix]
     if whole:
-        assert parse_su(f"{whole}{suffix}") == parse_su(f"{whole:,}{suffix}") == whole * WORTH[suffix]
+        assert (
+            parse_su(f"{whole}{suffix}") == parse_su(f"{whole:,}{suffix}") == whole * WORTH[suffix]
+        )
 
 
-@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), max_size=8), st.sampled_from([None, 0, 2]))
-def test_sums_below_each_other_differ_by_what_moved_them(jobs: list[tuple[int, int]], decimals: int | None) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), max_size=8),
+    st.sampled_from([None, 0, 2]),
+)
+def test_sums_below_each_other_differ_by_what_moved_them(
+    jobs: list[tuple[int, int]], decimals: int | None
+) -> None:
     """Holds, and charges that free them: each row adds up, and no sum changes but by the amount shown, nor is more left than there is."""
     granted, used, shown = 10**6, 0, Fraction(0)
     for held, cost in jobs:

@@ -83,7 +83,10 @@ def test_hosts_become_a_list_that_keeps_their_order(hosts: str, text: str) -> No
 
 
 def test_hosts_sort_by_their_numbers_as_people_do() -> None:
-    assert compress(sorted("n10 n2 n02 n1 login a2b10 a2b9 a10b1".split(), key=natural)) == "a2b[9-10],a10b1,login,n[1-2,02,10]"
+    assert (
+        compress(sorted("n10 n2 n02 n1 login a2b10 a2b9 a10b1".split(), key=natural))
+        == "a2b[9-10],a10b1,login,n[1-2,02,10]"
+    )
 
 
 @given(st.lists(st.from_regex(r"[a-c]{0,2}[0-9]{1,4}(-x)?", fullmatch=True)))

@@ -12,8 +12,38 @@ from fairbank.values import ids
 from fairbank.values.trouble import Malformed
 
 NOBODYS_NAME = [
-    *("", " ", "a b", "a\n", "\na", "a\nb", "a\x00", "a\tb", "a'b", 'a"b', "a;b", "a,b", "a/b", "a\\b", "a$b", "a\u202eb"),
-    *("=1+1", "+a", "-a", "@a", ".a", "1a", "..", "caf\u00e9", "\u0430bc", "\uff41bc", "\ud800", "a" * 65),
+    *(
+        "",
+        " ",
+        "a b",
+        "a\n",
+        "\na",
+        "a\nb",
+        "a\x00",
+        "a\tb",
+        "a'b",
+        'a"b',
+        "a;b",
+        "a,b",
+        "a/b",
+        "a\\b",
+        "a$b",
+        "a\u202eb",
+    ),
+    *(
+        "=1+1",
+        "+a",
+        "-a",
+        "@a",
+        ".a",
+        "1a",
+        "..",
+        "caf\u00e9",
+        "\u0430bc",
+        "\uff41bc",
+        "\ud800",
+        "a" * 65,
+    ),
 ]
 
 
@@ -59,7 +89,20 @@ def test_comments_are_one_line_for_people(text: str) -> None:
     assert ids.comment(text) == text
 
 
-@pytest.mark.parametrize("text", ["two\nlines", "a\tb", "a\rb", "\x1b[31mred", "a\x00", "\u2028", "\u202eabc", "\ud800", "x" * 501])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "two\nlines",
+        "a\tb",
+        "a\rb",
+        "\x1b[31mred",
+        "a\x00",
+        "\u2028",
+        "\u202eabc",
+        "\ud800",
+        "x" * 501,
+    ],
+)
 def test_comments_cannot_move_a_terminal(text: str) -> None:
     with pytest.raises(Malformed) as no:
         ids.comment(text, field="reason")

@@ -108,4 +108,6 @@ def test_what_iso_writes_reads_back_in_any_zone(at: int) -> None:
 
 def test_an_instant_without_a_zone_is_utc_unless_said_otherwise() -> None:
     assert parse_instant("2026-11-01T00:00") == int(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
-    assert parse_instant("2026-11-01T00:00", zone=EAST) == int(datetime(2026, 11, 1, 5, tzinfo=UTC).timestamp())
+    assert parse_instant("2026-11-01T00:00", zone=EAST) == int(
+        datetime(2026, 11, 1, 5, tzinfo=UTC).timestamp()
+    )

@@ -23,7 +23,9 @@ from fairbank.values.trouble import Forbidden, Malformed, Trouble, Unknown
         (errno.EIO, Trouble, "Input/output error", "who runs this host"),
     ],
 )
-def test_each_has_its_kind_and_its_remedy(number: int, kind: type[Trouble], said: str, remedy: str) -> None:
+def test_each_has_its_kind_and_its_remedy(
+    number: int, kind: type[Trouble], said: str, remedy: str
+) -> None:
     error = OSError(number, os.strerror(number))
     trouble = of_system(error, "cannot make /x", field="FOLDER")
     assert (type(trouble), trouble.field) == (kind, "FOLDER")

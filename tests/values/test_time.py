@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.values.time import DAY, LAST_INSTANT, StoppedClock, iso, parse_duration, parse_instant, show_duration
+from fairbank.values.time import (
+    DAY,
+    LAST_INSTANT,
+    StoppedClock,
+    iso,
+    parse_duration,
+    parse_instant,
+    show_duration,
+)
 from fairbank.values.trouble import Malformed
 
 NOVEMBER = 1_795_219_200  # 2026-11-21T00:00:00Z
@@ -44,9 +52,39 @@ def test_instants_as_people_write_them(text: str, seconds: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("20261121", "2026", "0", "99999999", "@", "@-1", "@1.5", "2026-W47-6", "2026-325"),  # bare digits could be a date
-        *("2026-11-21\n07:30", "2026-11-21\x0007:30", "2026-11-21x07:30", "2026-11-21T07", "2026-11-21T", "2026-11-21T07:30z"),
-        *("", " ", "now", "tomorrow", "21.11.2026", "11/21/26", "2026-11", "2026-13-01", "2026-02-29", "2026-11-21T25:00", "-1", "1.5"),
+        *(
+            "20261121",
+            "2026",
+            "0",
+            "99999999",
+            "@",
+            "@-1",
+            "@1.5",
+            "2026-W47-6",
+            "2026-325",
+        ),  # bare digits could be a date
+        *(
+            "2026-11-21\n07:30",
+            "2026-11-21\x0007:30",
+            "2026-11-21x07:30",
+            "2026-11-21T07",
+            "2026-11-21T",
+            "2026-11-21T07:30z",
+        ),
+        *(
+            "",
+            " ",
+            "now",
+            "tomorrow",
+            "21.11.2026",
+            "11/21/26",
+            "2026-11",
+            "2026-13-01",
+            "2026-02-29",
+            "2026-11-21T25:00",
+            "-1",
+            "1.5",
+        ),
         *("2026-11-21\n", "9" * 5_000, "99999-12", "99999-12-31x"),
         *("\u0661", "2026-11-2\u0661", "\ud800", "2026-11-21T07:30Z; DROP"),
     ],
@@ -125,13 +163,24 @@ def test_time_limits_as_slurm_reads_them(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "minutes"),
-    [("0:30", 1), ("1:01", 2), ("90", 90), ("1-0", 1_440), ("0:0:1", 1), ("2-12:30", 3_630), ("00090", 90)],
+    [
+        ("0:30", 1),
+        ("1:01", 2),
+        ("90", 90),
+        ("1-0", 1_440),
+        ("0:0:1", 1),
+        ("2-12:30", 3_630),
+        ("00090", 90),
+    ],
 )
 def test_time_limits_are_rounded_up_to_minutes_as_slurm_does(text: str, minutes: int) -> None:
     assert parse_duration(text) == minutes * 60
 
 
-@pytest.mark.parametrize("text", ["-1", "INFINITE", "unlimited", "UNLIMITED", "infinite", "0", "00", "0:0", "0:0:0", "0-0"])
+@pytest.mark.parametrize(
+    "text",
+    ["-1", "INFINITE", "unlimited", "UNLIMITED", "infinite", "0", "00", "0:0", "0:0:0", "0-0"],
+)
 def test_a_hold_needs_a_finite_limit(text: str) -> None:
     """sbatch takes 0 for no limit."""
     with pytest.raises(Malformed, match="finite time limit"):
@@ -171,7 +220,14 @@ def test_other_texts_are_no_time_limit(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0, "00:00:00"), (59, "00:00:59"), (3_600, "01:00:00"), (DAY - 1, "23:59:59"), (DAY, "1-00:00:00"), (100 * DAY + 1, "100-00:00:01")],
+    [
+        (0, "00:00:00"),
+        (59, "00:00:59"),
+        (3_600, "01:00:00"),
+        (DAY - 1, "23:59:59"),
+        (DAY, "1-00:00:00"),
+        (100 * DAY + 1, "100-00:00:01"),
+    ],
 )
 def test_durations_as_sacct_prints_them(seconds: int, shown: str) -> None:
     assert show_duration(seconds) == shown
@@ -179,7 +235,9 @@ def test_durations_as_sacct_prints_them(seconds: int, shown: str) -> None:
 
 @given(st.integers(1, 10**9))
 def test_a_shown_duration_is_a_time_limit(minutes: int) -> None:
-    assert parse_duration(show_duration(minutes * 60)) == minutes * 60 == parse_duration(str(minutes))
+    assert (
+        parse_duration(show_duration(minutes * 60)) == minutes * 60 == parse_duration(str(minutes))
+    )
 
 
 @given(st.text(max_size=12) | st.text("0123456789-: ", max_size=12))

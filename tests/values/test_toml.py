@@ -21,7 +21,9 @@ def read(text: bytes) -> Lab:
     with fitting(FILE, Lab, PAGE):
         lab = msgspec.convert(said, Lab)
         if lab.floor > lab.rooms:
-            raise Malformed("there are not so many floors", field="floor", remedy="at most as many as rooms")
+            raise Malformed(
+                "there are not so many floors", field="floor", remedy="at most as many as rooms"
+            )
     return lab
 
 
@@ -34,10 +36,20 @@ def test_what_fits_is_read() -> None:
     [
         (b"rooms = [", f"{FILE} is not TOML: ", "--lab", "mend the line named"),
         (b"rooms = 3 # \xff", f"{FILE} is not TOML: ", "--lab", "mend the line named"),
-        (b"rooms = 'many'", f"{FILE}: rooms: expected a whole number", "rooms", f"{PAGE} lists all settings"),
+        (
+            b"rooms = 'many'",
+            f"{FILE}: rooms: expected a whole number",
+            "rooms",
+            f"{PAGE} lists all settings",
+        ),
         (b"rooms = 3\ndoor = 1", f"{FILE}: door is no setting", "door", "there are: rooms, floor"),
         (b"floor = 1", f"{FILE}: rooms is missing", "rooms", f"add it; {PAGE} lists all settings"),
-        (b"rooms = 3\nfloor = 4", f"{FILE}: there are not so many floors", "floor", "at most as many as rooms"),
+        (
+            b"rooms = 3\nfloor = 4",
+            f"{FILE}: there are not so many floors",
+            "floor",
+            "at most as many as rooms",
+        ),
     ],
 )
 def test_what_does_not_is_told(text: bytes, message: str, field: str, remedy: str) -> None:

@@ -39,7 +39,23 @@ def test_each_tres_has_one_spelling(text: str, name: str) -> None:
     assert tres_name(text) == name
 
 
-@pytest.mark.parametrize("text", ["", "cpus", "memory", "gres", "gres/", "license/", "gpus", "gpux", "cpu ", "cpu\n", "ram", "\u00b5"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "cpus",
+        "memory",
+        "gres",
+        "gres/",
+        "license/",
+        "gpus",
+        "gpux",
+        "cpu ",
+        "cpu\n",
+        "ram",
+        "\u00b5",
+    ],
+)
 def test_what_slurm_does_not_count_is_no_tres(text: str) -> None:
     with pytest.raises(Malformed, match="is not a TRES") as no:
         tres_name(text)
@@ -114,7 +130,9 @@ def test_other_texts_are_no_counts(text: str) -> None:
     assert no.value.remedy
 
 
-names = st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100", "license/a", "bb/cray", "fs/disk"])
+names = st.sampled_from(
+    ["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100", "license/a", "bb/cray", "fs/disk"]
+)
 numbers = st.decimals(0, 10**12, places=6)
 
 
@@ -165,7 +183,18 @@ def test_a_tenth_is_a_tenth() -> None:
     assert parse_weights("CPU=0.1") == {"cpu": Fraction(1, 10)}
 
 
-@pytest.mark.parametrize("text", ["CPU=1.0,foo=1", "CPU=1.0,Mem=x", "CPU=1.0,Mem=1X", "CPU=1.0,", "CPU=-1", "CPU=1,cpu=1", "CPU"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CPU=1.0,foo=1",
+        "CPU=1.0,Mem=x",
+        "CPU=1.0,Mem=1X",
+        "CPU=1.0,",
+        "CPU=-1",
+        "CPU=1,cpu=1",
+        "CPU",
+    ],
+)
 def test_one_bad_weight_spoils_all_as_in_slurm(text: str) -> None:
     with pytest.raises(Malformed) as no:
         parse_weights(text)
@@ -198,17 +227,29 @@ GPU_NODES = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"  # with four devices a node
         ("CPU=0.5,Mem=0.125G", "cpu=4,mem=16G", "4", "2", "2"),
         ("license/a=1.5,fs/disk=1", "cpu=4,license/a=2", "3", "3", "3"),
         ("CPU=1.0", "mem=16G", "0", "0", "0"),
-        ("CPU=1.0,gres/gpu=1,gres/gpu:a100=3,node=5", "cpu=2,gpu=2,gpu:a100=2,node=1", "15", "6", "13"),
+        (
+            "CPU=1.0,gres/gpu=1,gres/gpu:a100=3,node=5",
+            "cpu=2,gpu=2,gpu:a100=2,node=1",
+            "15",
+            "6",
+            "13",
+        ),
     ],
 )
-def test_slurms_three_ways_of_adding_up(weights: str, job: str, by_sum: str, by_max: str, by_max_gres: str) -> None:
+def test_slurms_three_ways_of_adding_up(
+    weights: str, job: str, by_sum: str, by_max: str, by_max_gres: str
+) -> None:
     counts, each = parse_counts(job), parse_weights(weights)
-    assert [billing(counts, each, adding) for adding in (SUM, MAX, MAX_GRES)] == [Fraction(text) for text in (by_sum, by_max, by_max_gres)]
+    assert [billing(counts, each, adding) for adding in (SUM, MAX, MAX_GRES)] == [
+        Fraction(text) for text in (by_sum, by_max, by_max_gres)
+    ]
 
 
 @pytest.mark.parametrize("adding", Adding)
 @pytest.mark.parametrize("weights", [None, {}])
-def test_without_weights_a_job_bills_its_cpus(weights: dict[str, Fraction] | None, adding: Adding) -> None:
+def test_without_weights_a_job_bills_its_cpus(
+    weights: dict[str, Fraction] | None, adding: Adding
+) -> None:
     assert billing(parse_counts("cpu=7,mem=100G"), weights, adding) == 7
     assert billing(parse_counts("mem=100G"), weights, adding) == 0
 
@@ -218,7 +259,12 @@ def test_billing_itself_is_never_weighted() -> None:
 
 
 def test_who_sets_the_price() -> None:
-    weighted = {"cpu": Fraction(1), "mem": Fraction(2), "gres/gpu": Fraction(3), "license/a": Fraction(1)}
+    weighted = {
+        "cpu": Fraction(1),
+        "mem": Fraction(2),
+        "gres/gpu": Fraction(3),
+        "license/a": Fraction(1),
+    }
     assert setters(weighted, SUM) == frozenset(weighted)
     assert setters(weighted, MAX) == {"gres/gpu", "license/a"}
     assert setters(weighted, MAX_GRES) == {"mem", "gres/gpu", "license/a"}
@@ -230,21 +276,31 @@ jobs = st.dictionaries(names, st.fractions(0, 1000))
 
 
 @given(jobs, weightings)
-def test_a_maximum_is_never_dearer_than_the_sum(counts: dict[str, Fraction], weights: dict[str, Fraction]) -> None:
-    dearest, gres_apart, everything = (billing(counts, weights, adding) for adding in (MAX, MAX_GRES, SUM))
+def test_a_maximum_is_never_dearer_than_the_sum(
+    counts: dict[str, Fraction], weights: dict[str, Fraction]
+) -> None:
+    dearest, gres_apart, everything = (
+        billing(counts, weights, adding) for adding in (MAX, MAX_GRES, SUM)
+    )
     assert 0 <= dearest <= gres_apart <= everything
 
 
 @given(jobs, weightings, st.sampled_from(Adding), st.integers(0, 9))
-def test_twice_the_job_is_twice_the_price(counts: dict[str, Fraction], weights: dict[str, Fraction], adding: Adding, times: int) -> None:
+def test_twice_the_job_is_twice_the_price(
+    counts: dict[str, Fraction], weights: dict[str, Fraction], adding: Adding, times: int
+) -> None:
     larger = {name: count * times for name, count in counts.items()}
     assert billing(larger, weights, adding) == times * billing(counts, weights, adding)
 
 
 @given(jobs, weightings, st.sampled_from(Adding))
-def test_order_changes_no_price(counts: dict[str, Fraction], weights: dict[str, Fraction], adding: Adding) -> None:
+def test_order_changes_no_price(
+    counts: dict[str, Fraction], weights: dict[str, Fraction], adding: Adding
+) -> None:
     turned = dict(reversed(weights.items()))
-    assert billing(counts, weights, adding) == billing(dict(reversed(counts.items())), turned, adding)
+    assert billing(counts, weights, adding) == billing(
+        dict(reversed(counts.items())), turned, adding
+    )
 
 
 def test_a_number_that_is_too_long_is_told_as_that() -> None:

@@ -11,7 +11,11 @@ TABLE = re.findall(r"\+ (\w+) ", Trouble.__doc__ or "")
 
 
 def test_the_table_lists_every_trouble() -> None:
-    defined = [name for name, each in vars(trouble).items() if isinstance(each, type) and issubclass(each, Trouble) and each is not Trouble]
+    defined = [
+        name
+        for name, each in vars(trouble).items()
+        if isinstance(each, type) and issubclass(each, Trouble) and each is not Trouble
+    ]
     assert defined == TABLE
 
 

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.values.units import AMOUNT_MAX, MINUTES_IN_SU, WORTH, parse_su, round_up, show_su, type_su
+from fairbank.values.units import (
+    AMOUNT_MAX,
+    MINUTES_IN_SU,
+    WORTH,
+    parse_su,
+    round_up,
+    show_su,
+    type_su,
+)
 
 amounts = st.integers(1, AMOUNT_MAX)
 
@@ -79,15 +87,28 @@ def test_separators_for_people() -> None:
 
 @given(st.integers(-AMOUNT_MAX, AMOUNT_MAX), st.sampled_from(sorted(WORTH)))
 @example(minutes=-1, units="M")
-def test_what_is_shown_is_less_than_a_hundredth_off_and_nearer_to_nothing(minutes: int, units: str) -> None:
+def test_what_is_shown_is_less_than_a_hundredth_off_and_nearer_to_nothing(
+    minutes: int, units: str
+) -> None:
     shown = Fraction(show_su(minutes, units=units))
     assert 0 <= abs(Fraction(minutes, WORTH[units])) - abs(shown) < Fraction(1, 100)
-    assert show_su(minutes, units=units, separators=True).replace(",", "") == show_su(minutes, units=units)
+    assert show_su(minutes, units=units, separators=True).replace(",", "") == show_su(
+        minutes, units=units
+    )
 
 
-@given(st.integers(-AMOUNT_MAX, AMOUNT_MAX), st.sampled_from(sorted(WORTH)), st.sampled_from([None, 0, 2, 5]))
-def test_what_is_rounded_down_is_never_more_than_it_is(minutes: int, units: str, decimals: int | None) -> None:
-    exact, step = Fraction(minutes, WORTH[units]), Fraction(1, 10 ** (2 if decimals is None else decimals))
+@given(
+    st.integers(-AMOUNT_MAX, AMOUNT_MAX),
+    st.sampled_from(sorted(WORTH)),
+    st.sampled_from([None, 0, 2, 5]),
+)
+def test_what_is_rounded_down_is_never_more_than_it_is(
+    minutes: int, units: str, decimals: int | None
+) -> None:
+    exact, step = (
+        Fraction(minutes, WORTH[units]),
+        Fraction(1, 10 ** (2 if decimals is None else decimals)),
+    )
     shown = show_su(minutes, units=units, decimals=decimals, down=True)
     assert exact - step < Fraction(shown) <= exact
     near = show_su(minutes, units=units, decimals=decimals)
@@ -104,7 +125,10 @@ def test_minutes_and_whole_hours_can_be_typed_back(minutes: int) -> None:
         assert parse_su(show_su(whole, separators=True)) == whole
 
 
-@pytest.mark.parametrize(("minutes", "typed"), [(0, "0"), (60, "1"), (3_959, "3959m"), (3_960, "66"), (1, "1m"), (72_000_000, "1200000")])
+@pytest.mark.parametrize(
+    ("minutes", "typed"),
+    [(0, "0"), (60, "1"), (3_959, "3959m"), (3_960, "66"), (1, "1m"), (72_000_000, "1200000")],
+)
 def test_amounts_in_advice_are_shown_as_they_are_typed(minutes: int, typed: str) -> None:
     assert type_su(minutes) == typed
 

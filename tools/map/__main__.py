@@ -14,10 +14,24 @@ from tools.map.streets import wrong_streets
 
 def main(arguments: list[str] | None = None) -> int:
     """Draw or check; 0 when the streets are kept and the page is up to date."""
-    parser = argparse.ArgumentParser(prog="tools.map", description="Draw the import graph, and keep the streets one way.")
-    parser.add_argument("--check", action="store_true", help="change nothing; fail when the drawing is stale")
-    parser.add_argument("--package", type=Path, default=Path("src/fairbank"), help="the folder of the package (%(default)s)")
-    parser.add_argument("--page", type=Path, default=Path("ARCHITECTURE.md"), help="where the drawing stands (%(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="tools.map", description="Draw the import graph, and keep the streets one way."
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail when the drawing is stale"
+    )
+    parser.add_argument(
+        "--package",
+        type=Path,
+        default=Path("src/fairbank"),
+        help="the folder of the package (%(default)s)",
+    )
+    parser.add_argument(
+        "--page",
+        type=Path,
+        default=Path("ARCHITECTURE.md"),
+        help="where the drawing stands (%(default)s)",
+    )
     asked = parser.parse_args(arguments)
     graph = Graph(asked.package.resolve())
     faults = [*wrong_streets(graph), *impurities(graph)]
@@ -47,7 +61,11 @@ def check_page(graph: Graph, page: Path) -> str | None:
         fresh = replace_map(old, draw(graph))
     except ValueError as wrong:
         return f"{page}: {wrong}"
-    return None if fresh == old else f"{page}: the map is older than the code; run `make map` and look at what changed"
+    return (
+        None
+        if fresh == old
+        else f"{page}: the map is older than the code; run `make map` and look at what changed"
+    )
 
 
 if __name__ == "__main__":

@@ -20,12 +20,16 @@ def draw(graph: Graph) -> str:
 def rooms(graph: Graph) -> str:
     """Each room and an arrow to each room that it imports."""
     present = sorted({room_of(name) for name in graph.modules if name != ANYWHERE}, key=_in_order)
-    arrows = {(room_of(found.source), room_of(found.target)) for found in graph.imports if found.inside}
+    arrows = {
+        (room_of(found.source), room_of(found.target)) for found in graph.imports if found.inside
+    }
     lines = ["flowchart TD"]
     lines += [f'  {_identifier(room)}["{room}"]' for room in present]
     lines += [
         f"  {_identifier(here)} --> {_identifier(there)}"
-        for here, there in sorted(arrows, key=lambda arrow: (_in_order(arrow[0]), _in_order(arrow[1])))
+        for here, there in sorted(
+            arrows, key=lambda arrow: (_in_order(arrow[0]), _in_order(arrow[1]))
+        )
         if here != there and there != ANYWHERE
     ]
     return "\n".join(lines)
@@ -40,7 +44,10 @@ def files(graph: Graph) -> str:
     lines = []
     for room in sorted(by_room, key=_in_order):
         lines.append(room)
-        lines += [f"  {_file(name, room):<14} {_needs(graph, name, room)}".rstrip() for name in sorted(by_room[room])]
+        lines += [
+            f"  {_file(name, room):<14} {_needs(graph, name, room)}".rstrip()
+            for name in sorted(by_room[room])
+        ]
     return "\n".join(lines)
 
 
@@ -49,12 +56,18 @@ def replace_map(page: str, drawing: str) -> str:
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in after:
-        raise ValueError(f"the page needs these two lines, once each and in this order:\n{BEGIN}\n{END}")
+        raise ValueError(
+            f"the page needs these two lines, once each and in this order:\n{BEGIN}\n{END}"
+        )
     return f"{before}{BEGIN}\n\n{drawing}\n{END}{after}"
 
 
 def _targets(graph: Graph, name: str) -> set[str]:
-    return {found.target for found in graph.imports if found.source == name and found.inside and found.target not in (name, ANYWHERE)}
+    return {
+        found.target
+        for found in graph.imports
+        if found.source == name and found.inside and found.target not in (name, ANYWHERE)
+    }
 
 
 def _needs(graph: Graph, name: str, room: str) -> str:
@@ -63,7 +76,10 @@ def _needs(graph: Graph, name: str, room: str) -> str:
     for target in sorted(_targets(graph, name)):
         needed[room_of(target)].append(_inside(target, room_of(target)))
     neighbours = " ".join(filter(None, needed.pop(room, [])))
-    others = [f"{there}: {' '.join(needed[there])}".removesuffix(": ") for there in sorted(needed, key=_in_order)]
+    others = [
+        f"{there}: {' '.join(needed[there])}".removesuffix(": ")
+        for there in sorted(needed, key=_in_order)
+    ]
     return "; ".join(filter(None, [neighbours, *others]))
 
 

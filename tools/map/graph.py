@@ -38,11 +38,15 @@ class Graph:
 
     def __init__(self, package: Path) -> None:
         self.package = package
-        self.modules = {module.name: module for module in map(self._read, sorted(package.rglob("*.py")))}
+        self.modules = {
+            module.name: module for module in map(self._read, sorted(package.rglob("*.py")))
+        }
 
     @cached_property
     def imports(self) -> list[Import]:
-        return sorted({found for module in self.modules.values() for found in self._imports(module)})
+        return sorted(
+            {found for module in self.modules.values() for found in self._imports(module)}
+        )
 
     def where(self, found: Import) -> str:
         """`src/fairbank/bank/ledger.py:12`, for an editor to jump to."""

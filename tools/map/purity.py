@@ -29,7 +29,11 @@ def impurities(graph: Graph) -> Iterator[str]:
     """A sentence for each place where a pure room reaches outside."""
     for found in graph.imports:
         room = room_of(found.source)
-        if room in PURE_ROOMS and not found.inside and (_is_outside(found.target) or _is_dice(found.target)):
+        if (
+            room in PURE_ROOMS
+            and not found.inside
+            and (_is_outside(found.target) or _is_dice(found.target))
+        ):
             yield f"{graph.where(found)}: {room} is pure and may not import {found.target}; let a shell do it and hand over the value"
     for name, module in sorted(graph.modules.items()):
         if room_of(name) in PURE_ROOMS:

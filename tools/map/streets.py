@@ -19,25 +19,58 @@ STREETS: Mapping[str, tuple[str, ...]] = {
     "report": ("values",),
     "store": ("values", "cluster", "bank"),
     "service": ("values", "cluster", "bank", "priority", "simulator", "store"),
-    "rest": ("values", "cluster", "bank", "service", "rest.bodies", "rest.statuses", "rest.sign_in", "rest.sign_in.doorkeeper"),
+    "rest": (
+        "values",
+        "cluster",
+        "bank",
+        "service",
+        "rest.bodies",
+        "rest.statuses",
+        "rest.sign_in",
+        "rest.sign_in.doorkeeper",
+    ),
     "rest.bodies": ("values",),
     "rest.statuses": ("values",),
     "rest.client": ("values", "rest.bodies", "rest.sign_in"),
     "rest.sign_in": ("values",),
     "rest.sign_in.doorkeeper": ("values", "bank", "service", "rest", "rest.sign_in"),
-    "rest.server": ("values", "service", "rest", "rest.bodies", "rest.sign_in", "rest.server.unix_socket"),
+    "rest.server": (
+        "values",
+        "service",
+        "rest",
+        "rest.bodies",
+        "rest.sign_in",
+        "rest.server.unix_socket",
+    ),
     "rest.server.unix_socket": ("values",),
     "web": ("values", "cluster", "bank", "service", "report"),
     "gold": ("values",),
     "gold.verbs": ("values", "cluster", "bank", "service", "gold"),
     "amie": ("values",),
     "amie.flows": ("values", "cluster", "bank", "service", "amie"),
-    "slurm": ("values", "cluster", "priority", "rest.bodies", "rest.client", "slurm.answers", "slurm.judging"),
+    "slurm": (
+        "values",
+        "cluster",
+        "priority",
+        "rest.bodies",
+        "rest.client",
+        "slurm.answers",
+        "slurm.judging",
+    ),
     "slurm.answers": ("values", "cluster", "priority", "simulator"),
     "slurm.judging": ("values", "cluster", "bank", "slurm.answers"),
     "slurm.ranking": ("values", "priority", "report", "slurm.answers"),
     "slurm.queueing": ("values", "cluster", "priority", "scheduling", "slurm.answers"),
-    "slurm.agent": ("values", "cluster", "priority", "slurm", "rest.bodies", "rest.client", "rest.sign_in", "rest.server.unix_socket"),
+    "slurm.agent": (
+        "values",
+        "cluster",
+        "priority",
+        "slurm",
+        "rest.bodies",
+        "rest.client",
+        "rest.sign_in",
+        "rest.server.unix_socket",
+    ),
     "wlm.core": ("values", "cluster", "priority", "scheduling"),
     "wlm.wire": ("values",),
     "wlm.controller": ("values", "cluster", "wlm.core", "wlm.wire", "rest.bodies", "rest.client"),
@@ -69,7 +102,11 @@ def may_import(source: str, target: str) -> bool:
 def wrong_streets(graph: Graph) -> Iterator[str]:
     """A sentence for each import that leaves the streets, each room that has none, and a circle of files."""
     for name, module in sorted(graph.modules.items()):
-        if room_of(name) not in STREETS and name != ANYWHERE and not (module.is_package and _is_house_of_rooms(name)):
+        if (
+            room_of(name) not in STREETS
+            and name != ANYWHERE
+            and not (module.is_package and _is_house_of_rooms(name))
+        ):
             yield f"{shown(module.path)}: the room {room_of(name)} is not on the map; say in tools/map/streets.py what it may import"
     for found in graph.imports:
         if found.inside and not may_import(found.source, found.target):

@@ -28,11 +28,16 @@ def main() -> int:
     os.environ["COLUMNS"] = "100"  # argparse folds its help to the terminal
     wanted = dict(drawn())
     there = set(MANUAL.glob("*/*")) | wanted.keys()
-    stale = sorted(path for path in there if not path.exists() or path.read_text() != wanted.get(path))
+    stale = sorted(
+        path for path in there if not path.exists() or path.read_text() != wanted.get(path)
+    )
     if "--check" in sys.argv[1:]:
         if stale:
             names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
-            print(f"{names}: older than the code; run `make map` and look at what changed", file=sys.stderr)
+            print(
+                f"{names}: older than the code; run `make map` and look at what changed",
+                file=sys.stderr,
+            )
         return 1 if stale else 0
     for path in stale:
         if path not in wanted:

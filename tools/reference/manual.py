@@ -53,14 +53,22 @@ def _head(name: str, section: int, about: str) -> list[str]:
 def _page(name: str, command: Command | Noun, about: str) -> str:
     verbs = command.verbs if isinstance(command, Noun) else {"": command}
     lines = _head(name, 1, about)
-    parsers = {f"{name} {verb}".strip(): each.parser(f"{name} {verb}".strip()) for verb, each in verbs.items()}
+    parsers = {
+        f"{name} {verb}".strip(): each.parser(f"{name} {verb}".strip())
+        for verb, each in verbs.items()
+    }
     lines.append(".SH SYNOPSIS")
     for prog, parser in parsers.items():
-        places = " ".join(f"\\fI{said(_place(each))}\\fR" for each in parser._actions if not each.option_strings)
+        places = " ".join(
+            f"\\fI{said(_place(each))}\\fR" for each in parser._actions if not each.option_strings
+        )
         lines += [f"\\fB{said(prog)}\\fR {places} [\\fIOPTIONS\\fR]".replace("  ", " "), ".br"]
     for prog, parser in parsers.items():
         each = verbs[prog.removeprefix(name).strip()]
-        lines += [f".SH {said(prog.upper())}" if isinstance(command, Noun) else ".SH DESCRIPTION", f"{said(each.about)}."]
+        lines += [
+            f".SH {said(prog.upper())}" if isinstance(command, Noun) else ".SH DESCRIPTION",
+            f"{said(each.about)}.",
+        ]
         if isinstance(command, Noun) and prog == f"{name} {command.usual}":
             lines += [".PP", "This is meant where no verb is said."]
         lines += [".PP", "Examples:", *_literally(each.examples)]
@@ -93,13 +101,17 @@ def _groups(parser: Parser, *, own: bool, seen: set[str] | None = None) -> Itera
             yield f"{'.SS' if own else '.SH'} {said(title if own else title.upper())}"
         seen |= {title, *(f"{title} {_names(each)}" for each in fresh)}
         for each in fresh:
-            choices = f"; one of {', '.join(map(str, each.choices))}" if each.choices is not None else ""
+            choices = (
+                f"; one of {', '.join(map(str, each.choices))}" if each.choices is not None else ""
+            )
             text = formatter._expand_help(each) if each.help else ""
             yield from (".TP", _names(each), said(f"{text}{choices}".lstrip("; ") or "as in Slurm"))
 
 
 def _names(action: Action) -> str:
-    takes = "" if action.nargs == 0 else f" \\fI{said(str(action.metavar or action.dest.upper()))}\\fR"
+    takes = (
+        "" if action.nargs == 0 else f" \\fI{said(str(action.metavar or action.dest.upper()))}\\fR"
+    )
     if not action.option_strings:
         return f"\\fI{said(str(action.metavar or action.dest))}\\fR"
     return ", ".join(f"\\fB{said(flag)}\\fR" for flag in action.option_strings) + takes
@@ -108,7 +120,10 @@ def _names(action: Action) -> str:
 def _tail(name: str) -> list[str]:
     lines = [".SH EXIT STATUS", *_pairs((str(code), about) for code, about in EXIT_CODES.items())]
     if name != "fairbank":
-        lines += [".SH SEE ALSO", "\\fBfairbank\\fR(1), which tells of files and of the environment; \\fBfairbank\\-reasons\\fR(7)"]
+        lines += [
+            ".SH SEE ALSO",
+            "\\fBfairbank\\fR(1), which tells of files and of the environment; \\fBfairbank\\-reasons\\fR(7)",
+        ]
     return lines
 
 
@@ -119,18 +134,34 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def _front() -> str:
     lines = _head("fairbank", 1, front.ABOUT)
-    lines += [".SH SYNOPSIS", "\\fBfairbank\\fR [\\fICOMMAND\\fR] [\\fIOPTIONS\\fR]", ".SH DESCRIPTION"]
-    lines += ["Without a command: my projects on one screen. Each command has a page of its own, such as \\fBfairbank\\-balance\\fR(1)."]
+    lines += [
+        ".SH SYNOPSIS",
+        "\\fBfairbank\\fR [\\fICOMMAND\\fR] [\\fIOPTIONS\\fR]",
+        ".SH DESCRIPTION",
+    ]
+    lines += [
+        "Without a command: my projects on one screen. Each command has a page of its own, such as \\fBfairbank\\-balance\\fR(1)."
+    ]
     lines += [".PP", "Examples:", *_literally(front.EXAMPLES)]
     for group in dict.fromkeys(entry.group for entry in front.COMMANDS):
-        lines += [f".SS {said(group)}", *_pairs((entry.name, entry.about) for entry in front.COMMANDS if entry.group == group)]
+        lines += [
+            f".SS {said(group)}",
+            *_pairs((entry.name, entry.about) for entry in front.COMMANDS if entry.group == group),
+        ]
     lines += [".SH FILES", *_pairs(_files())]
     own = [(f"FAIRBANK_{key.upper()}", about) for key, about in client.KEYS.items()]
     lines += [".SH ENVIRONMENT", "Options count before the environment, and that before files."]
     lines += _pairs([*own, *client.ENVIRONMENT.items()])
     pages: Sequence[str] = [f"\\fBfairbank\\-{said(entry.name)}\\fR(1)" for entry in front.COMMANDS]
     return (
-        "\n".join([*lines, *_tail("fairbank"), ".SH SEE ALSO", ", ".join([*pages, "\\fBfairbank\\-reasons\\fR(7)", "\\fBsproject\\fR(1)"])])
+        "\n".join(
+            [
+                *lines,
+                *_tail("fairbank"),
+                ".SH SEE ALSO",
+                ", ".join([*pages, "\\fBfairbank\\-reasons\\fR(7)", "\\fBsproject\\fR(1)"]),
+            ]
+        )
         + "\n"
     )
 
@@ -138,7 +169,10 @@ def _front() -> str:
 def _files() -> list[tuple[str, str]]:
     keys = ", ".join(client.KEYS)
     return [
-        ("~/.config/fairbank/client.toml", f'where the bank is, and the usual choices: lines KEY = "TEXT" of {keys}'),
+        (
+            "~/.config/fairbank/client.toml",
+            f'where the bank is, and the usual choices: lines KEY = "TEXT" of {keys}',
+        ),
         (client.SITE_FILE, "the same for all users of a host"),
         (client.SITE_SOCKET, "where the site's bank listens"),
     ]
@@ -146,8 +180,21 @@ def _files() -> list[tuple[str, str]]:
 
 def _reasons() -> str:
     lines = _head("fairbank reasons", 7, "why the bank says no, and what to do")
-    lines += [".SH DESCRIPTION", "Capitals in a remedy stand for what each case has of its own; a refusal itself names the figures."]
+    lines += [
+        ".SH DESCRIPTION",
+        "Capitals in a remedy stand for what each case has of its own; a refusal itself names the figures.",
+    ]
     for no in explained():
-        lines += [f".SH {said(no.name)}", f"{said(no.meaning)}.", ".PP", said(no.why), ".PP", f"What to do: {said(no.remedy)}"]
+        lines += [
+            f".SH {said(no.name)}",
+            f"{said(no.meaning)}.",
+            ".PP",
+            said(no.why),
+            ".PP",
+            f"What to do: {said(no.remedy)}",
+        ]
         lines += [".PP", f"Exit code {REFUSED[no.kind]}, HTTP status {STATUS[no.kind]}."]
-    return "\n".join([*lines, ".SH SEE ALSO", "\\fBfairbank\\-jobs\\fR(1), \\fBfairbank\\fR(1)"]) + "\n"
+    return (
+        "\n".join([*lines, ".SH SEE ALSO", "\\fBfairbank\\-jobs\\fR(1), \\fBfairbank\\fR(1)"])
+        + "\n"
+    )

@@ -52,12 +52,19 @@ class Standing(Word):
     ENDED = "ended"
 
 
-_STANDING: Mapping[AllocationState, Standing] = {_S.ACTIVE: Standing.ACTIVE, _S.FROZEN: Standing.FROZEN, _S.ENDED: Standing.ENDED}
+_STANDING: Mapping[AllocationState, Standing] = {
+    _S.ACTIVE: Standing.ACTIVE,
+    _S.FROZEN: Standing.FROZEN,
+    _S.ENDED: Standing.ENDED,
+}
 
 
 def diagram() -> str:
     """The table as Mermaid; the reference page includes this, so it cannot drift."""
-    edges = (f"    {before.value} --> {after.value}: {event.value}" for (before, event), after in NEXT.items())
+    edges = (
+        f"    {before.value} --> {after.value}: {event.value}"
+        for (before, event), after in NEXT.items()
+    )
     return "\n".join(["stateDiagram-v2", f"    [*] --> {_S.ACTIVE.value}", *edges])
 
 
@@ -103,7 +110,9 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
         One second is what is left of an allocation that staff ended before it began, as no period is empty; it pays nothing.
         """
-        return self.start <= start < self.end and not (self.end == self.start + 1 and self.state is AllocationState.ENDED)
+        return self.start <= start < self.end and not (
+            self.end == self.start + 1 and self.state is AllocationState.ENDED
+        )
 
     def state_at(self, now: int) -> AllocationState:
         """The state that the table of events starts from: past its end it is ended, whether or not the sweep came by."""
@@ -112,7 +121,11 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def standing(self, now: int) -> Standing:
         """The state by the clock: planned is what would be active, and has not begun."""
         state = self.state_at(now)
-        return Standing.PLANNED if state is AllocationState.ACTIVE and now < self.start else _STANDING[state]
+        return (
+            Standing.PLANNED
+            if state is AllocationState.ACTIVE and now < self.start
+            else _STANDING[state]
+        )
 
 
 def overlapping(start: int, end: int, others: Iterable[Allocation]) -> Allocation | None:

@@ -19,7 +19,11 @@ def changes(before: Entry | None, entries: Iterable[Entry]) -> Mapping[int, dict
             continue
         now = _terms(entry)
         if entry.kind is Kind.TERMS:
-            found[entry.id] = {name: value for name, value in now.items() if name not in known or known[name] != value}
+            found[entry.id] = {
+                name: value
+                for name, value in now.items()
+                if name not in known or known[name] != value
+            }
         known = now
     return found
 

@@ -61,4 +61,7 @@ def bill(request: JobRequest, cluster: Cluster) -> Bill:
 def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
     weights, weighted = partition.weights or BY_CPU, weigh(counts, partition.weights)
     chosen = setters(weighted, partition.adding)
-    return tuple(Line(name, counts[name], weights[name], value, name in chosen) for name, value in weighted.items())
+    return tuple(
+        Line(name, counts[name], weights[name], value, name in chosen)
+        for name, value in weighted.items()
+    )

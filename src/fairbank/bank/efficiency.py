@@ -31,7 +31,11 @@ def efficiency(run: RunRecord) -> Efficiency:
     if not given:
         return Efficiency()
     used = min(told.cpu_seconds, given)
-    return Efficiency(used, given, (run.charged - run.refunded) * (1000 - (2000 * used + given) // (2 * given)) // 1000)
+    return Efficiency(
+        used,
+        given,
+        (run.charged - run.refunded) * (1000 - (2000 * used + given) // (2 * given)) // 1000,
+    )
 
 
 def counted_of_more(run: RunRecord) -> int | None:
@@ -49,4 +53,8 @@ def counted_of_more(run: RunRecord) -> int | None:
 
 def failed_early(run: RunRecord) -> bool:
     """Whether it failed within EARLY_SECONDS of its start."""
-    return run.outcome in EARLY_OUTCOMES and run.elapsed_seconds is not None and run.elapsed_seconds <= EARLY_SECONDS
+    return (
+        run.outcome in EARLY_OUTCOMES
+        and run.elapsed_seconds is not None
+        and run.elapsed_seconds <= EARLY_SECONDS
+    )

@@ -160,15 +160,21 @@ def tells_of(entry: Entry) -> tuple[int, int] | None:
     project, as (OFFICE, user)."""
     if entry.kind in OF_TERMS:
         return entry.book, TERMS
-    return (entry.book, entry.owner) if entry.kind in _OF_USERS and entry.owner is not None else None
+    return (
+        (entry.book, entry.owner) if entry.kind in _OF_USERS and entry.owner is not None else None
+    )
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_UNBEGUN = blake2b(digest_size=32)  # only ever copied: that takes two thirds of the time of a new one
+_UNBEGUN = blake2b(
+    digest_size=32
+)  # only ever copied: that takes two thirds of the time of a new one
 
 
 def link_of(entry: Entry, before: bytes) -> bytes:
     """The 32 bytes that tie `entry` to the link of the entry before it: blake2b over all its fields with that link in place of its own."""
     link = _UNBEGUN.copy()
-    link.update(_encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before)))
+    link.update(
+        _encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before))
+    )
     return link.digest()

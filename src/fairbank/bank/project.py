@@ -60,7 +60,9 @@ def line_of(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
     return tuple(line)
 
 
-def with_all_above(projects: Iterable[Project], load: Callable[[Collection[int]], Iterable[Project]]) -> list[Project]:
+def with_all_above(
+    projects: Iterable[Project], load: Callable[[Collection[int]], Iterable[Project]]
+) -> list[Project]:
     """These projects and all above them, each level by `load`; one that is not there, or that is met again, ends it."""
     found = {each.id: each for each in projects}
     last = found

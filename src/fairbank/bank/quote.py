@@ -12,7 +12,9 @@ from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
 from fairbank.values.tres import BY_CPU, unpriced
 
-OBSERVED = "the bank only observes: it would let this job through, and keep why it would have refused it"
+OBSERVED = (
+    "the bank only observes: it would let this job through, and keep why it would have refused it"
+)
 
 
 class Quote(msgspec.Struct, frozen=True):
@@ -58,12 +60,16 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
     notes = []
     if request.qos is not None and request.qos not in cluster.qos_factors:
         known = ", ".join(sorted(cluster.qos_factors)) or "none"
-        notes.append(f"QOS {request.qos} has no price factor on cluster {cluster.name}, so it counts as 1; those with one: {known}")
+        notes.append(
+            f"QOS {request.qos} has no price factor on cluster {cluster.name}, so it counts as 1; those with one: {known}"
+        )
     weights = cluster.partition(request.partition).weights
     free = unpriced(request.counts, weights)
     if free:
         priced = ", ".join(sorted(weights or BY_CPU))
-        notes.append(f"{', '.join(free)}: no price in partition {request.partition}, which bills {priced}")
+        notes.append(
+            f"{', '.join(free)}: no price in partition {request.partition}, which bills {priced}"
+        )
     return tuple(notes)
 
 

@@ -19,10 +19,16 @@ class Reach(msgspec.Struct, frozen=True):
 
     def __or__(self, other: Reach) -> Reach:
         """What is in either, and what lies between the two: so only those that begin in one week are put together."""
-        return Reach(min(self.first, other.first), max(self.last, other.last), self.own or other.own)
+        return Reach(
+            min(self.first, other.first), max(self.last, other.last), self.own or other.own
+        )
 
     def has(self, allocation: Allocation) -> bool:
-        return allocation.start <= self.last and self.first < allocation.end and (self.own or allocation.shared)
+        return (
+            allocation.start <= self.last
+            and self.first < allocation.end
+            and (self.own or allocation.shared)
+        )
 
 
 ALL_OF_IT = Reach(0, LAST_INSTANT, own=True)

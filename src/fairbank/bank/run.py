@@ -84,4 +84,6 @@ class UserSums(msgspec.Struct, frozen=True, gc=False):
 
     def within(self, available: int) -> int:
         """How much of `available` the cap lets this user draw; negative where more is drawn already."""
-        return available if self.cap is None else min(available, self.cap - self.charged - self.held)
+        return (
+            available if self.cap is None else min(available, self.cap - self.charged - self.held)
+        )

@@ -65,7 +65,9 @@ def opening_of(record: RunRecord) -> Opening:
     return Opening(r.run, r.project, r.partition, r.start, r.until, r.particulars)
 
 
-def resolution_of(wish: Charge | Release, written_off: SuMinutes, cpu_counted: int | None, new: Particulars | None) -> Resolution:
+def resolution_of(
+    wish: Charge | Release, written_off: SuMinutes, cpu_counted: int | None, new: Particulars | None
+) -> Resolution:
     """What is said of a run that ends."""
     return Resolution(wish.outcome, wish.elapsed_seconds, wish.ended, written_off, cpu_counted, new)
 

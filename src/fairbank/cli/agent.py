@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 def _add(parser: Parser) -> None:
     usual = "/etc/fairbank/agent.toml"
-    parser.add_argument("--config", metavar="FILE", help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; usual: {usual})")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; usual: {usual})",
+    )
 
 
 def _run(desk: Desk, options: Namespace) -> int:
@@ -47,7 +51,9 @@ def _status(desk: Desk, options: Namespace) -> int:
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    plugins, bank, outbox, senders = (status[each] for each in ("plugins", "bank", "outbox", "senders"))
+    plugins, bank, outbox, senders = (
+        status[each] for each in ("plugins", "bank", "outbox", "senders")
+    )
     connected = ", ".join(f"{each['slurm']} of cluster {each['cluster']}" for each in plugins)
     yield "slurmctld", f"connected: {connected}" if plugins else "not connected"
     if bank["reachable"] is None:
@@ -58,28 +64,48 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "bank", f"away since {iso(bank['since'])}: {bank['trouble']}"
         if bank["remedy"]:
             yield "", f"try: {bank['remedy']}"
-    oldest = "" if outbox["oldest_seconds"] is None else f", the oldest for {outbox['oldest_seconds']:.1f} s"
-    yield "outbox", f"{outbox['letters']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only"
+    oldest = (
+        ""
+        if outbox["oldest_seconds"] is None
+        else f", the oldest for {outbox['oldest_seconds']:.1f} s"
+    )
+    yield (
+        "outbox",
+        f"{outbox['letters']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only",
+    )
     if later := outbox.get("later"):
-        yield "", f"besides, {later} ends that the bank's clock finds too early; they are told again later"
+        yield (
+            "",
+            f"besides, {later} ends that the bank's clock finds too early; they are told again later",
+        )
         yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
     if outbox["trouble"]:
         yield "", f"cannot be written: {outbox['trouble']}"
         yield "", "try: make room on its disk; the agent goes on by itself"
     if aside := _aside(status):
-        yield "aside", f"{aside['frames']} frames of slurmctld's plug-in were not understood, the last: {aside['last']}"
+        yield (
+            "aside",
+            f"{aside['frames']} frames of slurmctld's plug-in were not understood, the last: {aside['last']}",
+        )
         yield "", f"try: {aside['remedy']}"
     for mishap in status.get("mishaps", ()):
         often = f"{mishap['count']} {mishap['about']} since {iso(mishap['since'])}, the last at {iso(mishap['last'])}"
         yield "look at", f"{often}: {mishap['words']}"
         yield "", f"try: {mishap['remedy']}"
-    yield "senders", f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy"
+    yield (
+        "senders",
+        f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy",
+    )
     yield "questions", f"{status['questions']} open; settled: {_counted(status['answers'])}"
     for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):
         yield what, _counted(status["told"][kind])
     yield "runs", f"{status['runs']} known"
     if table := status.get("site_factor"):
-        written = "not written yet" if table["written"] is None else f"{table['values']} values, written {iso(table['written'])}"
+        written = (
+            "not written yet"
+            if table["written"] is None
+            else f"{table['values']} values, written {iso(table['written'])}"
+        )
         yield "factors", written
         if table["trouble"]:
             yield "", f"not written again: {table['trouble']}"
@@ -106,7 +132,11 @@ COMMAND = Noun(
     {
         "run": Command(
             "hear slurmctld's plug-in and ask the bank, until Ctrl-C or SIGTERM",
-            ("fairbank agent", "fairbank agent --config /etc/fairbank/agent.toml", "FAIRBANK_AGENT_CONFIG=a.toml fairbank agent run"),
+            (
+                "fairbank agent",
+                "fairbank agent --config /etc/fairbank/agent.toml",
+                "FAIRBANK_AGENT_CONFIG=a.toml fairbank agent run",
+            ),
             _add,
             _run,
             reads=False,
@@ -114,7 +144,11 @@ COMMAND = Noun(
         ),
         "status": Command(
             "outbox, bank, senders, decisions; 8 when something is wrong or not known yet, 6 without an agent",
-            ("fairbank agent status", "fairbank agent status --json", "fairbank agent status --config a.toml || echo look"),
+            (
+                "fairbank agent status",
+                "fairbank agent status --json",
+                "fairbank agent status --config a.toml || echo look",
+            ),
             _add_status,
             _status,
             reads=False,

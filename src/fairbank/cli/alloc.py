@@ -10,7 +10,18 @@ from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_accounts, add_allocation, printable
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import user_name
-from fairbank.report.columns import Amount, Column, Look, Row, Summand, day, instant_of, left, su, text
+from fairbank.report.columns import (
+    Amount,
+    Column,
+    Look,
+    Row,
+    Summand,
+    day,
+    instant_of,
+    left,
+    su,
+    text,
+)
 from fairbank.values.time import DAY
 
 if TYPE_CHECKING:
@@ -40,18 +51,30 @@ USER_COLUMNS = (
     Column("UID", text("uid"), right=True, drop=1),
     Column("USED", su("charged"), right=True),
     Column("HELD", su("held"), right=True),
-    Column("CAP", Amount(lambda row, look: "none" if row["cap"] is None else look.su(row["cap"])), right=True),
+    Column(
+        "CAP",
+        Amount(lambda row, look: "none" if row["cap"] is None else look.su(row["cap"])),
+        right=True,
+    ),
     Column("LEFT", left("left"), right=True),
 )
 
 
 def _add_filters(parser: Parser) -> None:
     add_accounts(parser)
-    parser.add_argument("-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number")
+    parser.add_argument(
+        "-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number"
+    )
     parser.add_argument("--category", metavar="NAME", type=printable, help="only this category")
-    parser.add_argument("--state", choices=("planned", "active", "frozen", "ended"), help="only in this state")
-    parser.add_argument("--active", action="store_true", help="only those whose period is running now")
-    parser.add_argument("--active-at", metavar="TIME", help="only those whose period holds this time")
+    parser.add_argument(
+        "--state", choices=("planned", "active", "frozen", "ended"), help="only in this state"
+    )
+    parser.add_argument(
+        "--active", action="store_true", help="only those whose period is running now"
+    )
+    parser.add_argument(
+        "--active-at", metavar="TIME", help="only those whose period holds this time"
+    )
 
 
 def _list(desk: Desk, options: Namespace) -> int:
@@ -72,7 +95,16 @@ def _show_list(desk: Desk, options: Namespace) -> int:
     rows = [row for one in spread(query) for row in desk.rows("/alloc", one)]
     check_listed(desk, rows)
     rows.sort(key=lambda row: (row["account"], row["resource"], row["start"]))
-    show(desk, Listing("fairbank.allocation/1", COLUMNS, rows, caption(desk), empty="There is no such allocation that you may see."))
+    show(
+        desk,
+        Listing(
+            "fairbank.allocation/1",
+            COLUMNS,
+            rows,
+            caption(desk),
+            empty="There is no such allocation that you may see.",
+        ),
+    )
     return 0
 
 
@@ -110,7 +142,16 @@ def _users(desk: Desk, options: Namespace) -> int:
         }
         for row in desk.rows(f"/alloc/{options.allocation}/user")
     ]
-    show(desk, Listing("fairbank.drawn/1", USER_COLUMNS, rows, caption(desk), empty="Nobody drew on it yet, and nobody has a cap."))
+    show(
+        desk,
+        Listing(
+            "fairbank.drawn/1",
+            USER_COLUMNS,
+            rows,
+            caption(desk),
+            empty="Nobody drew on it yet, and nobody has a cap.",
+        ),
+    )
     return 0
 
 
@@ -119,20 +160,32 @@ COMMAND = Noun(
     {
         "list": Command(
             "the allocations that you may see",
-            ("fairbank alloc list", "fairbank alloc list -A chem_qmc --active", "fairbank alloc list --state frozen --csv"),
+            (
+                "fairbank alloc list",
+                "fairbank alloc list -A chem_qmc --active",
+                "fairbank alloc list --state frozen --csv",
+            ),
             _add_filters,
             _list,
             watch=True,
         ),
         "show": Command(
             "one allocation with its terms and sums",
-            ("fairbank alloc show 1042", "fairbank alloc show 1042 --json", "fairbank alloc show 1042 --units m"),
+            (
+                "fairbank alloc show 1042",
+                "fairbank alloc show 1042 --json",
+                "fairbank alloc show 1042 --units m",
+            ),
             add_allocation,
             _show,
         ),
         "users": Command(
             "what each user drew from an allocation, and the caps",
-            ("fairbank alloc users 1042", "fairbank alloc users 1042 --csv", "fairbank alloc users 1042 --units m"),
+            (
+                "fairbank alloc users 1042",
+                "fairbank alloc users 1042 --csv",
+                "fairbank alloc users 1042 --units m",
+            ),
             add_allocation,
             _users,
         ),

@@ -31,7 +31,11 @@ COLUMNS = (
 
 def _add_verify(parser: Parser) -> None:
     add_config(parser)
-    parser.add_argument("--heads", metavar="FILE", help="what fairbank audit heads wrote earlier; - is standard input")
+    parser.add_argument(
+        "--heads",
+        metavar="FILE",
+        help="what fairbank audit heads wrote earlier; - is standard input",
+    )
     add_progress(parser)
 
 
@@ -40,19 +44,36 @@ def _verify(desk: Desk, options: Namespace) -> int:
         return 0
     heads = {} if options.heads is None else read_heads(options.heads)
     with Progress("audit", options) as progress:
-        progress.say("every book, and the store as a whole, which takes longer the longer its file is")
+        progress.say(
+            "every book, and the store as a whole, which takes longer the longer its file is"
+        )
         verdict = desk.works.books.verify(options.config, heads, progress)
     if options.form or options.format:
-        rows = [{"book": each.book, "entry": each.entry, "what": each.what} for each in verdict.findings]
+        rows = [
+            {"book": each.book, "entry": each.entry, "what": each.what} for each in verdict.findings
+        ]
         counts = {"entries": verdict.entries, "books": verdict.books, "runs": verdict.runs}
-        show(desk, Listing("fairbank.finding/1", COLUMNS, rows, empty="Every row is as the journal says.", more=counts))
+        show(
+            desk,
+            Listing(
+                "fairbank.finding/1",
+                COLUMNS,
+                rows,
+                empty="Every row is as the journal says.",
+                more=counts,
+            ),
+        )
         return FOUND if rows else 0
     for found in verdict.findings[:SHOWN]:
         where = f", entry {found.entry}" if found.entry is not None else ""
         desk.say(plain(f"x {_place(found.book)}{where}: {found.what}"))
     if len(verdict.findings) > SHOWN:
         desk.say(f"... and {len(verdict.findings) - SHOWN} more")
-    judged = f"{counted(len(verdict.findings), 'thing is', 'things are')} wrong" if verdict.findings else "every row is as the journal says"
+    judged = (
+        f"{counted(len(verdict.findings), 'thing is', 'things are')} wrong"
+        if verdict.findings
+        else "every row is as the journal says"
+    )
     read = f"{counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')} and {counted(verdict.runs, 'run')}"
     desk.say(f"read {read}: {judged}")
     return FOUND if verdict.findings else 0
@@ -74,7 +95,11 @@ def read_heads(path: str) -> dict[int, tuple[int, bytes]]:
                 lines = file.readlines()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise Unknown(f"cannot read {path}: {why}", field="--heads", remedy="name a file that fairbank audit heads wrote") from error
+        raise Unknown(
+            f"cannot read {path}: {why}",
+            field="--heads",
+            remedy="name a file that fairbank audit heads wrote",
+        ) from error
     heads = {}
     for number, line in enumerate(lines, 1):
         try:
@@ -82,11 +107,15 @@ def read_heads(path: str) -> dict[int, tuple[int, bytes]]:
             heads[int(book)] = (int(seq), bytes.fromhex(link))
         except (ValueError, TypeError) as bad:
             raise Malformed(
-                f"{path}, line {number}: this is no head of a book", field="--heads", remedy="a line is [BOOK, NUMBER, LINK]"
+                f"{path}, line {number}: this is no head of a book",
+                field="--heads",
+                remedy="a line is [BOOK, NUMBER, LINK]",
             ) from bad
     if not heads:
         remedy = "name a file that fairbank audit heads wrote"
-        raise Malformed(f"{path} is empty, so nothing could be compared", field="--heads", remedy=remedy)
+        raise Malformed(
+            f"{path} is empty, so nothing could be compared", field="--heads", remedy=remedy
+        )
     return heads
 
 
@@ -101,14 +130,22 @@ COMMAND = Noun(
     {
         "verify": Command(
             "read every entry again, compare every row; 8 when wrong",
-            ("fairbank audit verify", "fairbank audit verify --heads monday.heads", "fairbank audit verify --json --progress=plain"),
+            (
+                "fairbank audit verify",
+                "fairbank audit verify --heads monday.heads",
+                "fairbank audit verify --json --progress=plain",
+            ),
             _add_verify,
             _verify,
             asks=False,
         ),
         "heads": Command(
             "how far each book is now, to be kept elsewhere",
-            ("fairbank audit heads > monday.heads", "fairbank audit heads | ssh safe tee monday.heads", "fairbank audit heads | wc -l"),
+            (
+                "fairbank audit heads > monday.heads",
+                "fairbank audit heads | ssh safe tee monday.heads",
+                "fairbank audit heads | wc -l",
+            ),
             add_config,
             _heads,
             reads=False,

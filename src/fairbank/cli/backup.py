@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def _add_create(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to write; whole, or not at all")
-    parser.add_argument("--force", action="store_true", help="put it in the place of a file that is there already")
+    parser.add_argument(
+        "--force", action="store_true", help="put it in the place of a file that is there already"
+    )
     add_config(parser)
     add_progress(parser)
 
@@ -27,7 +29,9 @@ def _add_create(parser: Parser) -> None:
 def _create(desk: Desk, options: Namespace) -> int:
     with Progress("backup", options) as progress:
         first = partial(progress.wait, "first whether the store's file is sound")
-        rows = desk.works.books.backup(options.config, options.file, replace=options.force, progress=progress, at_work=first)
+        rows = desk.works.books.backup(
+            options.config, options.file, replace=options.force, progress=progress, at_work=first
+        )
     desk.say(f"{plain(options.file)}: {counted(rows, 'row')}")
     return 0
 
@@ -50,7 +54,11 @@ COMMAND = Noun(
     {
         "create": Command(
             "write a backup while the bank works",
-            ("fairbank backup create monday.fbk", "fairbank backup create /backup/$(date +%F).fbk", "fairbank backup create x.fbk -q"),
+            (
+                "fairbank backup create monday.fbk",
+                "fairbank backup create /backup/$(date +%F).fbk",
+                "fairbank backup create x.fbk -q",
+            ),
             _add_create,
             _create,
             reads=False,
@@ -58,7 +66,11 @@ COMMAND = Noun(
         ),
         "verify": Command(
             "read a backup to its end without restoring it",
-            ("fairbank backup verify monday.fbk", "fairbank backup verify monday.fbk -q", "fairbank backup verify /backup/2026-11-21.fbk"),
+            (
+                "fairbank backup verify monday.fbk",
+                "fairbank backup verify monday.fbk -q",
+                "fairbank backup verify /backup/2026-11-21.fbk",
+            ),
             _add_verify,
             verify,
             reads=False,

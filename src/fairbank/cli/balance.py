@@ -28,7 +28,11 @@ _WHOLE = 100 * MINUTES_IN_SU
 
 def outlook_of(row: Row) -> Outlook:
     """Where a row that `balances` told is heading."""
-    return Outlook(Course(row["course"]), None if row["runs_out"] is None else instant_of(row["runs_out"]), row["left_over"])
+    return Outlook(
+        Course(row["course"]),
+        None if row["runs_out"] is None else instant_of(row["runs_out"]),
+        row["left_over"],
+    )
 
 
 def _runs_out(row: Row, look: Look) -> str:
@@ -51,7 +55,9 @@ WITHOUT_MINE = (
     Column("ALLOC", text("id"), right=True, extra=True),
     Column("CATEGORY", text("category"), extra=True),
     Column("LEFT", lambda row, look: f"{row['days_left']} d", right=True, extra=True),
-    Column("PACE", lambda row, look: f"{look.su(row['pace'])}/d", right=True, extra=True, brief=True),
+    Column(
+        "PACE", lambda row, look: f"{look.su(row['pace'])}/d", right=True, extra=True, brief=True
+    ),
     Column("STATE", text("state"), extra=True),
 )
 COLUMNS = (*WITHOUT_MINE, Column("MINE", su("mine"), right=True, extra=True))
@@ -59,8 +65,17 @@ COLUMNS = (*WITHOUT_MINE, Column("MINE", su("mine"), right=True, extra=True))
 
 def add(parser: Parser) -> None:
     add_accounts(parser)
-    parser.add_argument("-a", "--all", action="store_true", help="also allocations that are over, frozen, or to come")
-    parser.add_argument("--threshold", metavar="N", help="exit code 5 unless each allocation shown has at least N left (100, 90m, 20k)")
+    parser.add_argument(
+        "-a",
+        "--all",
+        action="store_true",
+        help="also allocations that are over, frozen, or to come",
+    )
+    parser.add_argument(
+        "--threshold",
+        metavar="N",
+        help="exit code 5 unless each allocation shown has at least N left (100, 90m, 20k)",
+    )
 
 
 def run(desk: Desk, options: Namespace) -> int:
@@ -72,14 +87,23 @@ def run(desk: Desk, options: Namespace) -> int:
 
 def _show(desk: Desk, wanted: int | None) -> int:
     options = desk.options
-    rows = balances(desk, {"account": options.account, "resource": options.resource, "all": options.all or None})
+    rows = balances(
+        desk, {"account": options.account, "resource": options.resource, "all": options.all or None}
+    )
     check_listed(desk, rows)
     if rows and wants(desk, COLUMNS, "MINE"):
         rows = _with_mine(desk, rows)
     short = [row for row in rows if wanted is not None and row["available"] < wanted]
     warnings = [line for row in rows if (line := _warning(row, desk.bank_time, desk.look))]
-    warnings += [f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than {show_su(wanted or 0)}" for row in short]
-    notes = ["HELD is set aside for running jobs; what they do not use comes back."] if any(r["held"] for r in rows) else []
+    warnings += [
+        f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than {show_su(wanted or 0)}"
+        for row in short
+    ]
+    notes = (
+        ["HELD is set aside for running jobs; what they do not use comes back."]
+        if any(r["held"] for r in rows)
+        else []
+    )
     show(
         desk,
         Listing(
@@ -100,7 +124,10 @@ def _show(desk: Desk, wanted: int | None) -> int:
 def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
     """With the credit limit where there is one: without it the rows would not add up."""
     lent = any(row["credit_limit"] for row in rows)
-    return tuple(column._replace(extra=False) if lent and column.head == "LIMIT" else column for column in COLUMNS)
+    return tuple(
+        column._replace(extra=False) if lent and column.head == "LIMIT" else column
+        for column in COLUMNS
+    )
 
 
 def balances(desk: Desk, query: Mapping[str, object]) -> Sequence[Row]:
@@ -117,12 +144,22 @@ def _with_mine(desk: Desk, rows: Sequence[Row]) -> Sequence[Row]:
     me = desk.me()
     seen = {row["id"] for row in desk.rows("/project")}
     mine = {row["allocation_id"]: row["amount"] for row in desk.rows("/debit", {"owner_uid": me})}
-    return [{**row, "mine": mine.get(row["id"], 0) if row["project"] in seen else None} for row in rows]
+    return [
+        {**row, "mine": mine.get(row["id"], 0) if row["project"] in seen else None} for row in rows
+    ]
 
 
 def _seen(row: Row, now: int) -> dict[str, object]:
     start, end = instant_of(row["start"]), instant_of(row["end"])
-    seen = outlook(row["deposited"], row["charged"], start, end, now, held=row["held"], limit=row["credit_limit"])
+    seen = outlook(
+        row["deposited"],
+        row["charged"],
+        start,
+        end,
+        now,
+        held=row["held"],
+        limit=row["credit_limit"],
+    )
     return {
         "course": seen.course.value,
         "runs_out": None if seen.at is None else iso(seen.at),

@@ -139,13 +139,27 @@ class BesideSlurm(Protocol):
     """One Slurm and one bank. All of these raise Trouble: Unreachable when either does not answer, and then it is safe to ask again."""
 
     def reconcile(
-        self, since: int, until: int, *, grace_seconds: int, fix: bool, again: bool, progress: Progress | None = None
+        self,
+        since: int,
+        until: int,
+        *,
+        grace_seconds: int,
+        fix: bool,
+        again: bool,
+        progress: Progress | None = None,
     ) -> Reconciled: ...
 
-    def shadow(self, since: int, until: int, *, progress: Progress | None = None) -> tuple[Shadow, Sequence[str]]: ...
+    def shadow(
+        self, since: int, until: int, *, progress: Progress | None = None
+    ) -> tuple[Shadow, Sequence[str]]: ...
 
     def import_people(
-        self, gids: Mapping[str, int], *, passed_over: Collection[str] = (), dry_run: bool, progress: Progress | None = None
+        self,
+        gids: Mapping[str, int],
+        *,
+        passed_over: Collection[str] = (),
+        dry_run: bool,
+        progress: Progress | None = None,
     ) -> Imported: ...
 
     def import_history(
@@ -164,9 +178,13 @@ class BesideSlurm(Protocol):
 
     def keep_settings(self, path: str, text: str) -> None: ...
 
-    def sync_policy(self, site: str | None, *, dry_run: bool, progress: Progress | None = None) -> Synced: ...
+    def sync_policy(
+        self, site: str | None, *, dry_run: bool, progress: Progress | None = None
+    ) -> Synced: ...
 
-    def sync_accounts(self, *, fence: bool, remove: bool, dry_run: bool, progress: Progress | None = None) -> Synced: ...
+    def sync_accounts(
+        self, *, fence: bool, remove: bool, dry_run: bool, progress: Progress | None = None
+    ) -> Synced: ...
 
     def prolog(self, environ: Mapping[str, str], *, open_: bool) -> str | None:
         """Ask the bank for the job that Slurm's environment names. None when it runs; else what its owner is told."""

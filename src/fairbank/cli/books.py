@@ -51,11 +51,21 @@ class Books(Protocol):
 
     def heads(self, config: str | None) -> Sequence[Head]: ...
 
-    def verify(self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None) -> Verdict:
+    def verify(
+        self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None
+    ) -> Verdict:
         """Read all books again. `heads` are those written down earlier: book to (seq, link)."""
         ...
 
-    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None, at_work: Callable[[], None]) -> int:
+    def backup(
+        self,
+        config: str | None,
+        path: str,
+        *,
+        replace: bool,
+        progress: Progress | None,
+        at_work: Callable[[], None],
+    ) -> int:
         """Write a backup while the bank works. Raises Conflict when there is a file and `replace` is false. Returns the number of rows.
 
         `at_work` is called now and then as long as the store's file is checked, which is done first.
@@ -66,6 +76,8 @@ class Books(Protocol):
         """Read a backup to its end. Returns the number of rows."""
         ...
 
-    def restore(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+    def restore(
+        self, config: str | None, path: str, *, replace: bool, progress: Progress | None
+    ) -> int:
         """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false. Returns the number of rows."""
         ...

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def _add(parser: Parser) -> None:
     add_allocation(parser)
     parser.add_argument("user", metavar="USER", help="a user, by name or number")
-    parser.add_argument("amount", metavar="AMOUNT", help="the most that the user may draw in all; or: none")
+    parser.add_argument(
+        "amount", metavar="AMOUNT", help="the most that the user may draw in all; or: none"
+    )
     add_writing(parser, reason="optional")
 
 

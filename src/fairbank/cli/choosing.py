@@ -14,12 +14,18 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk, Row
 
 
-def the_allocation(desk: Desk, number: int | None, account: str | None, resource: str | None) -> int:
+def the_allocation(
+    desk: Desk, number: int | None, account: str | None, resource: str | None
+) -> int:
     """The allocation with this number, or the one that is active for the project and the resource. Raises Malformed, Unknown."""
     if number is not None:
         return number
     if account is None:
-        raise Malformed("which allocation?", field="ALLOC", remedy="its number, or -A PROJECT -r RESOURCE; fairbank alloc list shows them")
+        raise Malformed(
+            "which allocation?",
+            field="ALLOC",
+            remedy="its number, or -A PROJECT -r RESOURCE; fairbank alloc list shows them",
+        )
     rows = desk.rows("/balance", {"account": account, "resource": resource})
     if not rows:
         check_accounts(desk, [account])
@@ -30,7 +36,11 @@ def the_allocation(desk: Desk, number: int | None, account: str | None, resource
         )
     if len(rows) > 1:
         which = ", ".join(f"{row['id']} ({row['resource']})" for row in rows[:10])
-        raise Malformed(f"{plain(account)} has {len(rows)} active allocations: {which}", field="--resource", remedy="add -r, or the number")
+        raise Malformed(
+            f"{plain(account)} has {len(rows)} active allocations: {which}",
+            field="--resource",
+            remedy="add -r, or the number",
+        )
     return int(rows[0]["id"])
 
 
@@ -61,12 +71,20 @@ def group_query(group: str | None) -> dict[str, object]:
     return {"gname": group}
 
 
-def check_listed(desk: Desk, rows: Sequence[Mapping[str, object]], *, of_jobs: bool = False) -> None:
+def check_listed(
+    desk: Desk, rows: Sequence[Mapping[str, object]], *, of_jobs: bool = False
+) -> None:
     """Whether there is what -A and -r list at all, as far as no row tells of it. Raises Unknown."""
     check_accounts(desk, desk.options.account, {row["account"] for row in rows}, of_jobs=of_jobs)
-    check_resources(desk, vars(desk.options).get("resource"), {row["resource"] for row in rows if "resource" in row})
+    check_resources(
+        desk,
+        vars(desk.options).get("resource"),
+        {row["resource"] for row in rows if "resource" in row},
+    )
     if of_jobs:
-        _check_clusters(desk, vars(desk.options).get("clusters"), {row.get("cluster") for row in rows})
+        _check_clusters(
+            desk, vars(desk.options).get("clusters"), {row.get("cluster") for row in rows}
+        )
 
 
 def _check_clusters(desk: Desk, clusters: Sequence[str] | None, heard: Collection[object]) -> None:
@@ -74,17 +92,24 @@ def _check_clusters(desk: Desk, clusters: Sequence[str] | None, heard: Collectio
     silent = [each for each in clusters or () if each not in heard]
     known = [str(cluster["name"]) for cluster in desk.get("/cluster")["data"]] if silent else []
     for name in silent:
-        if name not in known and not any(desk.get(path, {"cluster": name, "limit": 1})["data"] for path in _OF_JOBS):
+        if name not in known and not any(
+            desk.get(path, {"cluster": name, "limit": 1})["data"] for path in _OF_JOBS
+        ):
             raise Unknown(
                 f"there is no cluster {plain(name[:64])!r} that you may see{did_you_mean(name, known)}",
                 field="--clusters",
-                remedy=f"one of {plain(', '.join(known[:8]))}" if known else "have it entered in the settings",
+                remedy=f"one of {plain(', '.join(known[:8]))}"
+                if known
+                else "have it entered in the settings",
             )
 
 
 def check_group(desk: Desk, group: str | None) -> None:
     """Whether a project that the user sees has this Unix group. Raises Unknown."""
-    if group is not None and not desk.get("/project", {**group_query(group), "limit": 1, "removed": "any"})["data"]:
+    if (
+        group is not None
+        and not desk.get("/project", {**group_query(group), "limit": 1, "removed": "any"})["data"]
+    ):
         mine = [str(row["gname"]) for row in desk.rows("/project")]
         raise Unknown(
             f"you have no project with the group {plain(group[:64])!r}{did_you_mean(group, mine)}",
@@ -93,12 +118,20 @@ def check_group(desk: Desk, group: str | None) -> None:
         )
 
 
-def check_accounts(desk: Desk, accounts: Sequence[str] | None, heard: Collection[object] = (), *, of_jobs: bool = False) -> None:
+def check_accounts(
+    desk: Desk,
+    accounts: Sequence[str] | None,
+    heard: Collection[object] = (),
+    *,
+    of_jobs: bool = False,
+) -> None:
     """Of the projects that no answer tells of: whether there are such at all; of a list `of_jobs`, also those of which the user sees other
     jobs than what was asked for, such as a child's that the credit of the user's project paid. Raises Unknown."""
     for account in accounts or ():
         asked = {"account": account, "limit": 1}
-        if account in heard or desk.get("/project", {**asked, "removed": "any"})["data"]:  # staff read the books of those removed, too
+        if (
+            account in heard or desk.get("/project", {**asked, "removed": "any"})["data"]
+        ):  # staff read the books of those removed, too
             continue
         if of_jobs and any(desk.get(path, asked)["data"] for path in _OF_JOBS):
             continue
@@ -113,19 +146,27 @@ def check_accounts(desk: Desk, accounts: Sequence[str] | None, heard: Collection
 _OF_JOBS = ("/job", "/failure")
 
 
-def check_resources(desk: Desk, resources: Sequence[str] | None, heard: Collection[object] = ()) -> None:
+def check_resources(
+    desk: Desk, resources: Sequence[str] | None, heard: Collection[object] = ()
+) -> None:
     """The same of resources: whether a partition bills them, or there ever was credit for them. Raises Unknown."""
     silent = [each for each in resources or () if each not in heard]
     if not silent:
         return
-    known = {str(part["resource"]) for cluster in desk.get("/cluster")["data"] for part in cluster["partitions"]}
+    known = {
+        str(part["resource"])
+        for cluster in desk.get("/cluster")["data"]
+        for part in cluster["partitions"]
+    }
     known |= {str(row["resource"]) for row in desk.rows("/alloc")}
     for resource in silent:
         if resource not in known:
             raise Unknown(
                 f"there is no resource {plain(resource[:64])!r} that you may see{did_you_mean(resource, sorted(known))}",
                 field="--resource",
-                remedy=f"one of {plain(', '.join(sorted(known)[:8]))}" if known else "list them with: fairbank alloc list",
+                remedy=f"one of {plain(', '.join(sorted(known)[:8]))}"
+                if known
+                else "list them with: fairbank alloc list",
             )
 
 
@@ -141,7 +182,11 @@ def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
     for key, value in query.items():
         values = list(dict.fromkeys(value)) if isinstance(value, list) else [value]
         if len(queries) * len(values) > ASKED_MAX:
-            raise Malformed(f"{len(queries) * len(values)} questions at once are too many", field=key, remedy="name fewer at a time")
+            raise Malformed(
+                f"{len(queries) * len(values)} questions at once are too many",
+                field=key,
+                remedy="name fewer at a time",
+            )
         queries = [{**each, key: one} for each in queries for one in values]
     return queries
 

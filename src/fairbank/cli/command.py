@@ -72,7 +72,10 @@ class Noun(NamedTuple):
         there = f"{prog} {' | '.join(self.verbs)}"
         if not word or word.startswith("-"):
             raise Malformed(f"{prog} needs a verb", remedy=there)
-        raise Malformed(f"{plain(word[:40])!r} is no verb of {prog}{did_you_mean(word, self.verbs)}", remedy=there)
+        raise Malformed(
+            f"{plain(word[:40])!r} is no verb of {prog}{did_you_mean(word, self.verbs)}",
+            remedy=there,
+        )
 
     def carry_out(self, prog: str, words: list[str], works: Works) -> int:
         """Do what the verb says."""

@@ -60,7 +60,11 @@ COMMAND = Noun(
         ),
         "names": Command(
             "names that the bank knows, a line each; nothing when it does not answer at once",
-            ("fairbank completion names projects", "fairbank completion names allocations --about", "fairbank completion names users"),
+            (
+                "fairbank completion names projects",
+                "fairbank completion names allocations --about",
+                "fairbank completion names users",
+            ),
             names.add,
             names.run,
             reads=False,

@@ -109,17 +109,26 @@ def bash(places: Mapping[str, Place], program: str = _OF_FAIRBANK) -> str:
     if program == _OF_FAIRBANK:
         return script
     functions = script[script.index("_fairbank_words()") :]
-    return functions.replace("complete -F _fairbank fairbank", f"complete -F _fairbank {program}").replace("_fairbank", f"_{program}")
+    return functions.replace(
+        "complete -F _fairbank fairbank", f"complete -F _fairbank {program}"
+    ).replace("_fairbank", f"_{program}")
 
 
 def _bash(places: Mapping[str, Place]) -> str:
     usual = [(f'"{path}"', f"{path} {each.usual}") for path, each in places.items() if each.usual]
     return _BASH % {
-        "words": _cases((f'"{path}"', " ".join(each.words)) for path, each in places.items() if each.words),
-        "options": _cases((f'"{path}"', " ".join(each.options)) for path, each in places.items() if each.options),
+        "words": _cases(
+            (f'"{path}"', " ".join(each.words)) for path, each in places.items() if each.words
+        ),
+        "options": _cases(
+            (f'"{path}"', " ".join(each.options)) for path, each in places.items() if each.options
+        ),
         "values": _cases(_values(places)),
         "places": _cases(
-            (f'"{path} {number}"', want) for path, each in places.items() for number, want in enumerate(each.places, 1) if want != FREE
+            (f'"{path} {number}"', want)
+            for path, each in places.items()
+            for number, want in enumerate(each.places, 1)
+            if want != FREE
         ),
         "usual": _cases(usual),
     }
@@ -130,7 +139,9 @@ def _cases(pairs: Iterable[tuple[str, str]]) -> str:
     by_answer: dict[str, list[str]] = {}
     for pattern, answer in pairs:
         by_answer.setdefault(answer, []).append(pattern)
-    return "\n".join(f'    {" | ".join(patterns)}) echo "{answer}" ;;' for answer, patterns in by_answer.items())
+    return "\n".join(
+        f'    {" | ".join(patterns)}) echo "{answer}" ;;' for answer, patterns in by_answer.items()
+    )
 
 
 def _values(places: Mapping[str, Place]) -> Iterable[tuple[str, str]]:
@@ -140,7 +151,9 @@ def _values(places: Mapping[str, Place]) -> Iterable[tuple[str, str]]:
         for flag, want in place.values.items():
             answers.setdefault(flag, {})[path] = want
     for flag, by_path in answers.items():
-        everywhere = all(flag in place.values or flag not in place.options for place in places.values())
+        everywhere = all(
+            flag in place.values or flag not in place.options for place in places.values()
+        )
         if everywhere and len(set(by_path.values())) == 1:
             yield f'*" {flag}"', next(iter(by_path.values()))
         else:
@@ -149,7 +162,11 @@ def _values(places: Mapping[str, Place]) -> Iterable[tuple[str, str]]:
 
 def fish(places: Mapping[str, Place], program: str = _OF_FAIRBANK) -> str:
     """For fish. Names come with a word about each."""
-    head = ["# fairbank completion fish > ~/.config/fish/completions/fairbank.fish"] if program == _OF_FAIRBANK else []
+    head = (
+        ["# fairbank completion fish > ~/.config/fish/completions/fairbank.fish"]
+        if program == _OF_FAIRBANK
+        else []
+    )
     lines = [*head, f"complete -c {program} -f"]
     for path, place in places.items():
         when = _seen(path, places)
@@ -160,12 +177,16 @@ def fish(places: Mapping[str, Place], program: str = _OF_FAIRBANK) -> str:
         for flag in place.options:
             short = f" -s {place.letters[flag]}" if flag in place.letters else ""
             takes = f" {_fish(place.values[flag])}" if flag in place.values else ""
-            lines.append(f"complete -c {program} -n '{when}'{short} -l {flag.removeprefix('--')}{takes}")
+            lines.append(
+                f"complete -c {program} -n '{when}'{short} -l {flag.removeprefix('--')}{takes}"
+            )
     return "\n".join(lines) + "\n"
 
 
 def _seen(path: str, places: Mapping[str, Place]) -> str:
-    seen = [f"__fish_seen_subcommand_from {word}" for word in path.split()] or ["__fish_use_subcommand"]
+    seen = [f"__fish_seen_subcommand_from {word}" for word in path.split()] or [
+        "__fish_use_subcommand"
+    ]
     if places[path].words and path:
         seen.append(f"not __fish_seen_subcommand_from {' '.join(places[path].words)}")
     return "; and ".join(seen)
@@ -176,5 +197,9 @@ def _fish(want: str) -> str:
         return "-r -F"
     if want == FREE:
         return "-x"
-    words = f"(fairbank completion names {want.strip('@,')} --about 2>/dev/null)" if want.startswith("@") else want
+    words = (
+        f"(fairbank completion names {want.strip('@,')} --about 2>/dev/null)"
+        if want.startswith("@")
+        else want
+    )
     return f"-x -a '{words}'"

@@ -18,8 +18,19 @@ if TYPE_CHECKING:
 FREE, FILES = "-", "@files"
 HELP = "help"
 
-_BY_METAVAR = {"PROJECT": "projects", "USER": "users", "ALLOC": "allocations", "FROM": "allocations", "TO": "allocations"}
-_BY_DEST = {"partition": "partitions", "cluster": "clusters", "clusters": "clusters", "resource": "resources"}
+_BY_METAVAR = {
+    "PROJECT": "projects",
+    "USER": "users",
+    "ALLOC": "allocations",
+    "FROM": "allocations",
+    "TO": "allocations",
+}
+_BY_DEST = {
+    "partition": "partitions",
+    "cluster": "clusters",
+    "clusters": "clusters",
+    "resource": "resources",
+}
 _FILES = frozenset({"FILE", "JOBFILE", "FOLDER", "TRACE"})
 
 
@@ -49,7 +60,9 @@ def all_places() -> dict[str, Place]:
         if isinstance(found, Noun):
             there[entry.name] = Place(words=tuple(found.verbs), usual=found.usual)
             there[f"{HELP} {entry.name}"] = Place(words=tuple(found.verbs))
-            there |= {f"{entry.name} {verb}": _place(command) for verb, command in found.verbs.items()}
+            there |= {
+                f"{entry.name} {verb}": _place(command) for verb, command in found.verbs.items()
+            }
         else:
             there[entry.name] = _place(found)
     return there
@@ -62,7 +75,12 @@ def sproject_places() -> dict[str, Place]:
     there = {"": Place(words=tuple(COMMAND.verbs), usual=COMMAND.usual)}
     for verb, command in COMMAND.verbs.items():
         place = _place(command)
-        there[verb] = place._replace(values={**place.values, **{flag: "@projects" for flag in ("-A", "--account") if flag in place.values}})
+        there[verb] = place._replace(
+            values={
+                **place.values,
+                **{flag: "@projects" for flag in ("-A", "--account") if flag in place.values},
+            }
+        )
     return there
 
 
@@ -70,15 +88,30 @@ def _place(command: Command) -> Place:
     actions = [each for each in command.parser("")._actions if each.help is not SUPPRESS]
     options = [each for each in actions if each.option_strings]
     return Place(
-        options=tuple(flag for each in options for flag in each.option_strings if flag.startswith("--")),
-        values={flag: wanted(each) for each in options if each.nargs != 0 for flag in each.option_strings},
-        letters={each.option_strings[1]: each.option_strings[0][1:] for each in options if _has_letter(each)},
+        options=tuple(
+            flag for each in options for flag in each.option_strings if flag.startswith("--")
+        ),
+        values={
+            flag: wanted(each)
+            for each in options
+            if each.nargs != 0
+            for flag in each.option_strings
+        },
+        letters={
+            each.option_strings[1]: each.option_strings[0][1:]
+            for each in options
+            if _has_letter(each)
+        },
         places=tuple(wanted(each) for each in actions if not each.option_strings),
     )
 
 
 def _has_letter(option: Action) -> bool:
-    return len(option.option_strings) > 1 and len(option.option_strings[0]) == len("-A") and option.option_strings[1].startswith("--")
+    return (
+        len(option.option_strings) > 1
+        and len(option.option_strings[0]) == len("-A")
+        and option.option_strings[1].startswith("--")
+    )
 
 
 def wanted(action: Action) -> str:

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 
 
 def _add(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="nodes, partitions, accounts, and who bought what (TOML)")
-    parser.add_argument("--weights", action="store_true", help="what each partition charges instead, as TRESBillingWeights")
+    parser.add_argument(
+        "file", metavar="FILE", help="nodes, partitions, accounts, and who bought what (TOML)"
+    )
+    parser.add_argument(
+        "--weights",
+        action="store_true",
+        help="what each partition charges instead, as TRESBillingWeights",
+    )
 
 
 def _run(desk: Desk, options: Namespace) -> int:
@@ -31,14 +37,23 @@ def _run(desk: Desk, options: Namespace) -> int:
 
 
 def _shares(found: Composition) -> Listing:
-    note = (
-        f"Counted in cores of the reference chip, {plain(found.reference)}. To set one: sacctmgr modify account NAME set fairshare=SHARES"
+    note = f"Counted in cores of the reference chip, {plain(found.reference)}. To set one: sacctmgr modify account NAME set fairshare=SHARES"
+    return Listing(
+        "fairbank.composition/1",
+        SHARES,
+        share_rows(found.shares),
+        total=total_row(found.shares),
+        notes=[note],
     )
-    return Listing("fairbank.composition/1", SHARES, share_rows(found.shares), total=total_row(found.shares), notes=[note])
 
 
 def _charges(found: Composition) -> Listing:
-    return Listing("fairbank.weights/1", CHARGES, charge_rows(found.charges), empty="There is no partition in the file.")
+    return Listing(
+        "fairbank.weights/1",
+        CHARGES,
+        charge_rows(found.charges),
+        empty="There is no partition in the file.",
+    )
 
 
 COMPOSE = Command(

@@ -33,8 +33,14 @@ START_SECONDS = 30
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("--directory", metavar="FOLDER", help="where to leave trace and bank, to play on (usual: a folder that is removed)")
-    parser.add_argument("--seed", metavar="N", type=count, default=1, help="another month (usual: 1)")
+    parser.add_argument(
+        "--directory",
+        metavar="FOLDER",
+        help="where to leave trace and bank, to play on (usual: a folder that is removed)",
+    )
+    parser.add_argument(
+        "--seed", metavar="N", type=count, default=1, help="another month (usual: 1)"
+    )
     add_progress(parser)
 
 
@@ -68,10 +74,16 @@ def _main_job(desk: Desk, options: Namespace, folder: Path) -> int:
     starts = (int(time.time()) // DAY - MONTH_DAYS) * DAY
     trace = str(folder / "month.swf")
     jobs = desk.works.paper.synthesise(trace, seed=options.seed, starts=starts)
-    desk.say(f"An invented centre: 768 cores, 24 GPUs, 8 projects, 40 users, {jobs:,} jobs in {MONTH_DAYS} days.")
-    desk.say("Each project is granted 95% of what its jobs really used. Every start is a hold, every end a charge.\n")
+    desk.say(
+        f"An invented centre: 768 cores, 24 GPUs, 8 projects, 40 users, {jobs:,} jobs in {MONTH_DAYS} days."
+    )
+    desk.say(
+        "Each project is granted 95% of what its jobs really used. Every start is a hold, every end a charge.\n"
+    )
     desk.works.init(str(folder), None)
-    plan = Namespace(**vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False)
+    plan = Namespace(
+        **vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False
+    )
     done = replayed(desk, plan, trace, f"sqlite:///{folder}/books.sqlite", cluster="local")
     tell(desk, done)
     return 0 if all(check.held for check in done.checks) else FOUND
@@ -85,7 +97,9 @@ def _serving(folder: Path) -> Iterator[None]:
     """The bank as a process of its own, until the block ends."""
     log = folder / "server.log"
     with log.open("wb") as out:
-        server = subprocess.Popen([*FAIRBANK, "serve", "--config", str(folder / "fairbank.toml")], stdout=out, stderr=out)
+        server = subprocess.Popen(
+            [*FAIRBANK, "serve", "--config", str(folder / "fairbank.toml")], stdout=out, stderr=out
+        )
     try:
         _await(server, folder / "fairbank.sock", log)
         yield
@@ -96,9 +110,13 @@ def _serving(folder: Path) -> Iterator[None]:
 
 def _await(server: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
-    while subprocess.run([*FAIRBANK, "status", "--server", f"unix:{socket}"], capture_output=True, check=False).returncode:
+    while subprocess.run(
+        [*FAIRBANK, "status", "--server", f"unix:{socket}"], capture_output=True, check=False
+    ).returncode:
         if server.poll() is not None or time.monotonic() > deadline:
-            raise Unreachable(f"the demo's server did not start: {log.read_text(errors='replace')[-500:].strip()}")
+            raise Unreachable(
+                f"the demo's server did not start: {log.read_text(errors='replace')[-500:].strip()}"
+            )
         time.sleep(0.1)
 
 
@@ -107,7 +125,11 @@ class _Shell:
 
     def __init__(self, desk: Desk, folder: Path) -> None:
         self._desk = desk
-        self._environ = {**os.environ, "FAIRBANK_SERVER": f"unix:{folder}/fairbank.sock", "FAIRBANK_CLUSTER": "local"}
+        self._environ = {
+            **os.environ,
+            "FAIRBANK_SERVER": f"unix:{folder}/fairbank.sock",
+            "FAIRBANK_CLUSTER": "local",
+        }
 
     def type(self, *words: str) -> None:
         """Show the command and its output. Raises Trouble when it fails."""
@@ -119,9 +141,13 @@ class _Shell:
 
     def rows(self, *words: str) -> list[dict[str, Any]]:
         """What a command says as JSON."""
-        done = subprocess.run([*FAIRBANK, *words, "--json"], env=self._environ, capture_output=True, check=False)
+        done = subprocess.run(
+            [*FAIRBANK, *words, "--json"], env=self._environ, capture_output=True, check=False
+        )
         if done.returncode:
-            raise Trouble(f"fairbank {' '.join(words)} failed: {done.stderr.decode(errors='replace').strip()}")
+            raise Trouble(
+                f"fairbank {' '.join(words)} failed: {done.stderr.decode(errors='replace').strip()}"
+            )
         rows: list[dict[str, Any]] = json.loads(done.stdout)["data"]
         return rows
 
@@ -135,25 +161,47 @@ def _session(desk: Desk, shell: _Shell) -> None:
     last = refused[0]
     account, user = str(last["account"]), str(last["owner_uid"])
     allocation = str(last["allocation"])
-    desk.say(f"\nThe bank is running. Be user {user} of project {account}, whose job was refused; --as is how staff see what a user sees.")
+    desk.say(
+        f"\nThe bank is running. Be user {user} of project {account}, whose job was refused; --as is how staff see what a user sees."
+    )
     shell.type("balance", "--as", user)
     shell.type("jobs", "--refused", "--limit", "1", "--as", user)
     shell.type("statement", allocation, "--as", user, "--limit", "8")
     shell.type("usage", "-A", account, "--as", user)
-    shell.type("quote", "-A", account, "-p", "cpu", "-c", "8", "--mem", "64G", "-t", "12:00:00", "--as", user)
+    shell.type(
+        "quote",
+        "-A",
+        account,
+        "-p",
+        "cpu",
+        "-c",
+        "8",
+        "--mem",
+        "64G",
+        "-t",
+        "12:00:00",
+        "--as",
+        user,
+    )
 
 
 def _verify(desk: Desk, folder: Path) -> None:
     desk.say("\n$ fairbank audit verify")
     sys.stdout.flush()
-    code = subprocess.run([*FAIRBANK, "audit", "verify", "--config", f"{folder}/fairbank.toml"], check=False).returncode
+    code = subprocess.run(
+        [*FAIRBANK, "audit", "verify", "--config", f"{folder}/fairbank.toml"], check=False
+    ).returncode
     if code:
         raise Trouble("the audit found discrepancies")
 
 
 COMMAND = Command(
     "a month of jobs through a new bank, then a newcomer's session",
-    ("fairbank demo", "fairbank demo --directory ~/trial          and keep it, to play on", "fairbank demo --seed 7"),
+    (
+        "fairbank demo",
+        "fairbank demo --directory ~/trial          and keep it, to play on",
+        "fairbank demo --seed 7",
+    ),
     add,
     run,
     asks=False,

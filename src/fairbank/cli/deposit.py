@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 def add(parser: Parser) -> None:
     add_allocation(parser)
-    parser.add_argument("amount", metavar="AMOUNT", help="SU: 100, 12.5, 20k, 1.5M; or minutes: 90m")
+    parser.add_argument(
+        "amount", metavar="AMOUNT", help="SU: 100, 12.5, 20k, 1.5M; or minutes: 90m"
+    )
     add_writing(parser)
 
 
@@ -34,8 +36,18 @@ def change(desk: Desk, options: Namespace, verb: str, direction: str, sign: int)
     row = desk.one(f"/alloc/{options.allocation}")
     what = f"{verb} of {desk.look.su(amount)} SU {direction} allocation {row['id']} ({row['account']}/{row['resource']})"
     question = f"{what}: available {desk.look.left(row['available'])} -> {desk.look.left(row['available'] + sign * amount)}. Go on?"
-    answer = post(desk, Posting("POST", f"/alloc/{row['id']}/{verb}", {"amount": amount, "comment": options.reason}, question))
-    warnings = [line for line in [_asleep(desk, row)] if line and sign > 0 and (answer or options.dry_run)]
+    answer = post(
+        desk,
+        Posting(
+            "POST",
+            f"/alloc/{row['id']}/{verb}",
+            {"amount": amount, "comment": options.reason},
+            question,
+        ),
+    )
+    warnings = [
+        line for line in [_asleep(desk, row)] if line and sign > 0 and (answer or options.dry_run)
+    ]
     return tell(desk, f"fairbank.{verb}/1", answer, moved(desk, answer, what), warnings)
 
 

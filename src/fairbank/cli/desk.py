@@ -44,17 +44,28 @@ class Desk(Talk):
     def settings(self) -> Settings:
         given = vars(self.options)
         clusters = given.get("clusters") or [given.get("cluster")]
-        return read_client_settings({"server": given.get("server"), "cluster": clusters[0] if len(clusters) == 1 else None}, os.environ)
+        return read_client_settings(
+            {"server": given.get("server"), "cluster": clusters[0] if len(clusters) == 1 else None},
+            os.environ,
+        )
 
     @cached_property
     def client(self) -> Client:
-        return Client(self.settings.address, signer=self.settings.signer(), acting_as=getattr(self.options, "acting_as", None))
+        return Client(
+            self.settings.address,
+            signer=self.settings.signer(),
+            acting_as=getattr(self.options, "acting_as", None),
+        )
 
     def get(self, path: str, query: Query = _NOTHING) -> dict[str, Any]:
         """One answer of the bank; of the query None is left out. Remembers when it was given."""
         answer = self.client.get(path, query)
         if "data" not in answer:
-            raise Unreachable(f"what answers at {self.settings.address} is not a bank", field="server", remedy=CHECK)
+            raise Unreachable(
+                f"what answers at {self.settings.address} is not a bank",
+                field="server",
+                remedy=CHECK,
+            )
         self.as_of = answer.get("as_of") or self.as_of
         return answer
 
@@ -66,7 +77,9 @@ class Desk(Talk):
         """The answers of a list, page after page, with at most `limit` rows in all of them together (0: all). Notes when there are more."""
         left, after = limit, None
         while True:
-            answer = self.get(path, {**query, "limit": min(left, PAGE) if limit else PAGE, "after": after})
+            answer = self.get(
+                path, {**query, "limit": min(left, PAGE) if limit else PAGE, "after": after}
+            )
             left, after = left - len(_listed(answer)), answer.get("next")
             full = bool(limit) and left <= 0
             yield answer
@@ -99,18 +112,30 @@ class Desk(Talk):
     def period(self, since: str | None = None) -> dict[str, str | None]:
         """-S and -E as the bank reads them; `since` is where the period begins when nobody says. Raises Malformed."""
         options = self.options
-        begins, ends = self.moment(options.starttime, "--starttime", since), self.moment(options.endtime, "--endtime")
+        begins, ends = (
+            self.moment(options.starttime, "--starttime", since),
+            self.moment(options.endtime, "--endtime"),
+        )
         if begins is not None and ends is not None and int(ends) < int(begins):
             spans = f"from {self.look.moment(int(begins))} to {self.look.moment(int(ends))}"
             usual = None if options.starttime else since
-            why, remedy = (f" (usual: from {usual} on)", "say where it begins: -S") if usual else ("", "exchange -S and -E")
+            why, remedy = (
+                (f" (usual: from {usual} on)", "say where it begins: -S")
+                if usual
+                else ("", "exchange -S and -E")
+            )
             field = "--endtime" if usual else "--starttime"
-            raise Malformed(f"the period ends before it begins: {spans}{why}", field=field, remedy=remedy)
+            raise Malformed(
+                f"the period ends before it begins: {spans}{why}", field=field, remedy=remedy
+            )
         return {"since": begins, "until": ends}
 
     def me(self) -> int:
         """Whose rights count: ours, or those of the user acted as."""
-        if getattr(self.options, "acting_as", None) is None and self.settings.address.scheme == "unix":
+        if (
+            getattr(self.options, "acting_as", None) is None
+            and self.settings.address.scheme == "unix"
+        ):
             return os.geteuid()
         return int(self.one("/whoami")["uid"])
 

@@ -30,7 +30,13 @@ COLUMNS = (
 )
 
 
-_BESIDE = {"agent_config": "--agent-config", "site": "--site", "cluster": "--clusters", "server": "--server", "acting_as": "--as"}
+_BESIDE = {
+    "agent_config": "--agent-config",
+    "site": "--site",
+    "cluster": "--clusters",
+    "server": "--server",
+    "acting_as": "--as",
+}
 
 
 def add(parser: Parser) -> None:
@@ -38,10 +44,18 @@ def add(parser: Parser) -> None:
     add_progress(parser)
     group = parser.add_argument_group("Next to Slurm")
     group.add_argument(
-        "--slurm", action="store_true", help="on slurmctld's host: look at Slurm, the agent, the plug-ins, and the way to the bank"
+        "--slurm",
+        action="store_true",
+        help="on slurmctld's host: look at Slurm, the agent, the plug-ins, and the way to the bank",
     )
-    group.add_argument("--agent-config", metavar="FILE", help="the agent's settings (usual: /etc/fairbank/agent.toml)")
-    group.add_argument("--site", metavar="FILE", help="the rules of submission (usual: /etc/fairbank/slurm.toml)")
+    group.add_argument(
+        "--agent-config",
+        metavar="FILE",
+        help="the agent's settings (usual: /etc/fairbank/agent.toml)",
+    )
+    group.add_argument(
+        "--site", metavar="FILE", help="the rules of submission (usual: /etc/fairbank/slurm.toml)"
+    )
     add_clusters(group, "what this Slurm must be called (usual: whatever it is)")
 
 
@@ -50,7 +64,10 @@ def run(desk: Desk, options: Namespace) -> int:
         return 0
     checks = _looked(desk, options)
     if options.form or options.format:
-        rows = [{"what": each.what, "ok": each.ok, "remedy": None if each.ok else each.remedy} for each in checks]
+        rows = [
+            {"what": each.what, "ok": each.ok, "remedy": None if each.ok else each.remedy}
+            for each in checks
+        ]
         show(desk, Listing("fairbank.check/1", COLUMNS, rows))
     else:
         for check in checks:
@@ -63,18 +80,32 @@ def run(desk: Desk, options: Namespace) -> int:
 def _looked(desk: Desk, options: Namespace) -> Sequence[Check]:
     if options.slurm:
         if options.config:
-            raise Malformed("it names the settings of a bank on this host", field="--config", remedy="leave it out, or leave out --slurm")
-        return desk.works.doctors.beside_slurm(desk.client, desk.cluster, agent=options.agent_config, site=options.site)
+            raise Malformed(
+                "it names the settings of a bank on this host",
+                field="--config",
+                remedy="leave it out, or leave out --slurm",
+            )
+        return desk.works.doctors.beside_slurm(
+            desk.client, desk.cluster, agent=options.agent_config, site=options.site
+        )
     for name, word in _BESIDE.items():
         if getattr(options, name):
-            raise Malformed("it goes with --slurm", field=word, remedy="add --slurm, or leave it out")
+            raise Malformed(
+                "it goes with --slurm", field=word, remedy="add --slurm, or leave it out"
+            )
     with Progress("doctor", options) as progress:
-        return desk.works.doctors.of_bank(options.config, partial(progress.wait, "whether the file with the books is sound"))
+        return desk.works.doctors.of_bank(
+            options.config, partial(progress.wait, "whether the file with the books is sound")
+        )
 
 
 COMMAND = Command(
     "look for what is wrong with this bank, or next to Slurm; 8 when something is",
-    ("fairbank doctor", "fairbank doctor --config /etc/fairbank/fairbank.toml", "fairbank doctor --slurm --json"),
+    (
+        "fairbank doctor",
+        "fairbank doctor --config /etc/fairbank/fairbank.toml",
+        "fairbank doctor --slurm --json",
+    ),
     add,
     run,
 )

@@ -50,7 +50,11 @@ def _of_file(error: OSError) -> str:
 
 def exit_code(trouble: Trouble) -> int:
     """What the command ends with, by the kind of refusal or of trouble."""
-    return exit_of_refusal(cast("Refused", trouble).status) if _is_refusal(trouble) else exit_of_trouble(trouble)
+    return (
+        exit_of_refusal(cast("Refused", trouble).status)
+        if _is_refusal(trouble)
+        else exit_of_trouble(trouble)
+    )
 
 
 def trouble_lines(trouble: Trouble) -> list[str]:
@@ -78,8 +82,13 @@ def refusal_lines(no: Refused) -> list[str]:
         lines.append(f"  {', '.join(_figures(int(said['asked']), said.get('available')))}")
     if said.get("allocation"):
         lines.append(f"  allocation: {said['allocation']}")
-    lines += [f"  {'try' if place == 0 else 'or'}: {plain(remedy)}" for place, remedy in enumerate(no.remedies)]
-    if said.get("entry") and said.get("run") and said.get("owner") is not None:  # a job's; other refusals are in no list
+    lines += [
+        f"  {'try' if place == 0 else 'or'}: {plain(remedy)}"
+        for place, remedy in enumerate(no.remedies)
+    ]
+    if (
+        said.get("entry") and said.get("run") and said.get("owner") is not None
+    ):  # a job's; other refusals are in no list
         lines.append(f"  kept as refusal {said['entry']}: fairbank jobs --refused")
     return lines
 
@@ -96,9 +105,19 @@ def _bug_lines(bug: Exception) -> list[str]:
     if os.environ.get("FAIRBANK_DEBUG"):
         import traceback
 
-        return ["this should not have happened", *(plain(line) for text in traceback.format_exception(bug) for line in text.splitlines())]
+        return [
+            "this should not have happened",
+            *(
+                plain(line)
+                for text in traceback.format_exception(bug)
+                for line in text.splitlines()
+            ),
+        ]
     said = plain(f"{type(bug).__name__}: {bug}")
-    return [f"this should not have happened: {said[:200]}", "  try: the same with FAIRBANK_DEBUG=1, and report what it prints"]
+    return [
+        f"this should not have happened: {said[:200]}",
+        "  try: the same with FAIRBANK_DEBUG=1, and report what it prints",
+    ]
 
 
 def _tell(lines: list[str], code: int, program: str) -> int:

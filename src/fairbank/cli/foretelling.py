@@ -34,8 +34,19 @@ def show_planned(desk: Desk, entries: Sequence[Row]) -> None:
     if not entries and desk.options.form is None:
         desk.note("Nothing would be posted: this was carried out before, or is so already.")
         return
-    columns = [column for column in ENTRY_COLUMNS if any(column.cell(row, desk.look) for row in entries)]
-    show(desk, Listing("fairbank.entry/1", columns, entries, "Nothing is changed. This would be posted:", exact=True))
+    columns = [
+        column for column in ENTRY_COLUMNS if any(column.cell(row, desk.look) for row in entries)
+    ]
+    show(
+        desk,
+        Listing(
+            "fairbank.entry/1",
+            columns,
+            entries,
+            "Nothing is changed. This would be posted:",
+            exact=True,
+        ),
+    )
 
 
 def as_people_read(desk: Desk, planned: Iterable[Row]) -> list[dict[str, Any]]:
@@ -67,7 +78,10 @@ def _home(desk: Desk, row: Row) -> Row:
         case "member":
             return {"account": desk.one(f"/project/{said['project']}")["account"]}
         case "open":
-            return {"account": desk.one(f"/project/{said['project']}")["account"], "resource": said["resource"]}
+            return {
+                "account": desk.one(f"/project/{said['project']}")["account"],
+                "resource": said["resource"],
+            }
         case "project":
             return {"account": said["account"]}
         case _:
@@ -80,16 +94,34 @@ def _details(desk: Desk, row: Row) -> dict[str, object]:
     match row["kind"]:
         case "open":
             terms = {**said, "credit_limit": row["credit_limit"]}
-            return shown_terms(desk, {key: terms[key] for key in ("category", "start", "end", "shared", "credit_limit") if terms[key]})
+            return shown_terms(
+                desk,
+                {
+                    key: terms[key]
+                    for key in ("category", "start", "end", "shared", "credit_limit")
+                    if terms[key]
+                },
+            )
         case "terms":
-            changed = {key: instant_of(value) if key in ("start", "end") else value for key, value in row["changed"].items()}
+            changed = {
+                key: instant_of(value) if key in ("start", "end") else value
+                for key, value in row["changed"].items()
+            }
             return {**shown_terms(desk, changed), "undoes": said.get("undoes")}
         case "cap":
-            return {**said, "uid": row["owner_uid"], "cap": "none" if said["cap"] is None else desk.look.su(said["cap"])}
+            return {
+                **said,
+                "uid": row["owner_uid"],
+                "cap": "none" if said["cap"] is None else desk.look.su(said["cap"]),
+            }
         case "member":
             return {**said, "role": said["role"] or "none"}
         case "token":
-            times = {key: desk.look.moment(said[key]) for key in ("expires", "revoked") if said[key] is not None}
+            times = {
+                key: desk.look.moment(said[key])
+                for key in ("expires", "revoked")
+                if said[key] is not None
+            }
             return {**said, "scopes": ",".join(said["scopes"]), "created": None, **times}
         case _:
             return said

@@ -30,12 +30,26 @@ class Granting(NamedTuple):
 def add_granting(parser: Parser) -> None:
     group = parser.add_argument_group("With the bank in the loop")
     group.add_argument(
-        "--grant", metavar="PERCENT", type=count, help="grant each payer so much of what its jobs use; a job is paid or not run"
+        "--grant",
+        metavar="PERCENT",
+        type=count,
+        help="grant each payer so much of what its jobs use; a job is paid or not run",
     )
-    group.add_argument("--periods", metavar="N", type=at_least_one, help="in so many allocations one after the other (usual: 1)")
-    group.add_argument("--staggered", action="store_true", help="those of one payer begin at other times than those of the next")
     group.add_argument(
-        "--unpaid", choices=("refuse", "last"), help="what nobody can pay: refuse it (usual), or run it for nothing behind all who pay"
+        "--periods",
+        metavar="N",
+        type=at_least_one,
+        help="in so many allocations one after the other (usual: 1)",
+    )
+    group.add_argument(
+        "--staggered",
+        action="store_true",
+        help="those of one payer begin at other times than those of the next",
+    )
+    group.add_argument(
+        "--unpaid",
+        choices=("refuse", "last"),
+        help="what nobody can pay: refuse it (usual), or run it for nothing behind all who pay",
     )
 
 
@@ -45,7 +59,9 @@ def granting_of(options: Namespace) -> Granting | None:
         for name in ("periods", "staggered", "unpaid"):
             if getattr(options, name):
                 raise Malformed(
-                    f"--{name} says how credit is granted, and none is", field=name, remedy="add --grant PERCENT, or leave it out"
+                    f"--{name} says how credit is granted, and none is",
+                    field=name,
+                    remedy="add --grant PERCENT, or leave it out",
                 )
         if options.by is not None and options.shares is None:
             raise Malformed(
@@ -55,5 +71,15 @@ def granting_of(options: Namespace) -> Granting | None:
             )
         return None
     if (options.periods or 1) > PERIODS_MAX:
-        raise Malformed(f"{options.periods} periods are too many", field="periods", remedy=f"a number from 1 to {PERIODS_MAX}")
-    return Granting(options.grant, options.periods or 1, options.staggered, options.unpaid or "refuse", options.by)
+        raise Malformed(
+            f"{options.periods} periods are too many",
+            field="periods",
+            remedy=f"a number from 1 to {PERIODS_MAX}",
+        )
+    return Granting(
+        options.grant,
+        options.periods or 1,
+        options.staggered,
+        options.unpaid or "refuse",
+        options.by,
+    )

@@ -49,14 +49,24 @@ def efficiency(row: Row, look: Look) -> str:
 
 def average_wait(row: Row, look: Look) -> str:
     """From submission to start."""
-    return show_duration(row["waited"] // row["runs"]) if row["runs"] else "" if look.exact else UNKNOWN
+    return (
+        show_duration(row["waited"] // row["runs"])
+        if row["runs"]
+        else ""
+        if look.exact
+        else UNKNOWN
+    )
 
 
 def remarks(rows: Iterable[Row], by: str) -> list[str]:
     """What WASTED means, where it is told; and of users most of whose jobs failed within two minutes, how to see them."""
     rows = list(rows)
     said = [WASTED] if any(map(known, rows)) else []
-    return said + [_early(row) for row in rows if by == "user" and row["failed_early"] >= max(EARLY_LEAST, row["runs"] // 2 + 1)]
+    return said + [
+        _early(row)
+        for row in rows
+        if by == "user" and row["failed_early"] >= max(EARLY_LEAST, row["runs"] // 2 + 1)
+    ]
 
 
 def _early(row: Row) -> str:

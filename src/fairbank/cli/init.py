@@ -23,7 +23,11 @@ def add(parser: Parser) -> None:
         help="where settings, secret and store go (usual: ~/.local/state/fairbank); books of an older Fairbank whose "
         "fairbank.toml is there are migrated: stop the servers and make a backup first",
     )
-    parser.add_argument("--store", metavar="URL", help="sqlite:///FILE (usual: in FOLDER) or postgresql://HOST/DATABASE")
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        help="sqlite:///FILE (usual: in FOLDER) or postgresql://HOST/DATABASE",
+    )
 
 
 def run(desk: Desk, options: Namespace) -> int:
@@ -50,4 +54,8 @@ COMMAND = Command(
 
 def add_config(parser: Parser) -> None:
     """What the commands on the bank's own host share."""
-    parser.add_argument("--config", metavar="FILE", help="the bank's settings (FAIRBANK_CONFIG; usual: where fairbank init put them)")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="the bank's settings (FAIRBANK_CONFIG; usual: where fairbank init put them)",
+    )

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.choosing import check_listed, rows_of_each
 from fairbank.cli.command import Command
-from fairbank.cli.options import add_accounts, add_clusters, add_limit, add_period, add_users, counts, listed, number
+from fairbank.cli.options import (
+    add_accounts,
+    add_clusters,
+    add_limit,
+    add_period,
+    add_users,
+    counts,
+    listed,
+    number,
+)
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.refusals import ALL, show_refusals
@@ -77,17 +86,34 @@ def columns(*, running: bool, mine: bool) -> tuple[Column, ...]:
 def add(parser: Parser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--running", action="store_true", help="only jobs that hold credit now")
-    which.add_argument("--failed", action="store_true", help="only jobs that ended otherwise than COMPLETED")
-    which.add_argument("--refused", action="store_true", help="jobs that the bank said no to, with what would help")
+    which.add_argument(
+        "--failed", action="store_true", help="only jobs that ended otherwise than COMPLETED"
+    )
+    which.add_argument(
+        "--refused", action="store_true", help="jobs that the bank said no to, with what would help"
+    )
     add_accounts(parser, resource=False)
     whose = parser.add_mutually_exclusive_group()
     add_users(whose)
-    whose.add_argument("--me", action="store_true", help="only mine (usual, unless -u, -a, -A, -j or --alloc is there)")
+    whose.add_argument(
+        "--me",
+        action="store_true",
+        help="only mine (usual, unless -u, -a, -A, -j or --alloc is there)",
+    )
     whose.add_argument("-a", "--allusers", action="store_true", help="all that I may see")
-    parser.add_argument("-p", "--partition", metavar="NAME,...", type=listed, help="only these partitions")
-    parser.add_argument("-j", "--jobs", metavar="JOBID,...", type=counts, help="only the jobs with these numbers")
+    parser.add_argument(
+        "-p", "--partition", metavar="NAME,...", type=listed, help="only these partitions"
+    )
+    parser.add_argument(
+        "-j", "--jobs", metavar="JOBID,...", type=counts, help="only the jobs with these numbers"
+    )
     add_clusters(parser, "only these clusters", several=True)
-    parser.add_argument("--alloc", metavar="ALLOC", type=number, help="only jobs that this allocation pays for, of whatever project")
+    parser.add_argument(
+        "--alloc",
+        metavar="ALLOC",
+        type=number,
+        help="only jobs that this allocation pays for, of whatever project",
+    )
     add_period(parser, "all", "no end")
     add_limit(parser, LIMIT)
 
@@ -95,7 +121,9 @@ def add(parser: Parser) -> None:
 def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, REFUSED if options.refused else COLUMNS):
         return 0
-    return watched(desk, lambda: show_refusals(desk, owners_of(desk)) if options.refused else _show(desk))
+    return watched(
+        desk, lambda: show_refusals(desk, owners_of(desk)) if options.refused else _show(desk)
+    )
 
 
 def owners_of(desk: Desk) -> list[int] | None:
@@ -126,7 +154,11 @@ def _show(desk: Desk) -> int:
         options.limit,
     )
     check_listed(desk, rows, of_jobs=True)
-    empty = "There is no such job that you may see." if owners is None else f"There is no such job of yours; {ALL}."
+    empty = (
+        "There is no such job that you may see."
+        if owners is None
+        else f"There is no such job of yours; {ALL}."
+    )
     there = columns(running=options.running, mine=owners == [desk.me()])
     show(desk, Listing("fairbank.job/1", there, rows, caption(desk), empty=empty))
     return 0

@@ -33,7 +33,9 @@ def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
     group.add_argument("-q", "--qos", metavar="NAME")
     group.add_argument("-t", "--time", metavar="LIMIT", help="minutes, h:mm:ss or d-hh:mm:ss")
     group.add_argument("-N", "--nodes", metavar="N")
-    group.add_argument(*(("-n",) if in_script else ()), "--ntasks", metavar="N")  # our own -n is --noheader
+    group.add_argument(
+        *(("-n",) if in_script else ()), "--ntasks", metavar="N"
+    )  # our own -n is --noheader
     group.add_argument("--ntasks-per-node", metavar="N")
     group.add_argument("-c", "--cpus-per-task", metavar="N")
     group.add_argument("--mem", metavar="SIZE", help="for each node: 16G, 4000M")
@@ -60,7 +62,11 @@ def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
             try:
                 said = shlex.split(line[len(_MARK) :], comments=True)
             except ValueError as bad:
-                raise Malformed(f"line {number} cannot be read: {bad}", field="JOBFILE", remedy="close the quotes") from bad
+                raise Malformed(
+                    f"line {number} cannot be read: {bad}",
+                    field="JOBFILE",
+                    remedy="close the quotes",
+                ) from bad
             if said in _NEXT_PART:
                 others = said
                 break
@@ -84,16 +90,27 @@ class Described(NamedTuple):
 def described(options: Namespace) -> Described:
     """What the options ask for. Raises Malformed, naming the option."""
     nodes = _count(options.nodes, "--nodes") or 1
-    tasks = _count(options.ntasks, "--ntasks") or nodes * (_count(options.ntasks_per_node, "--ntasks-per-node") or 1)
+    tasks = _count(options.ntasks, "--ntasks") or nodes * (
+        _count(options.ntasks_per_node, "--ntasks-per-node") or 1
+    )
     cpus = tasks * (_count(options.cpus_per_task, "--cpus-per-task") or 1)
     things = _things(options, nodes, tasks)
     gpus = things.get("gres/gpu", 0)
     memory = _memory(options, nodes, cpus, gpus)
     counts = {"cpu": cpus, "node": nodes, **things}
-    tres = ",".join([*(f"{name}={count}" for name, count in counts.items()), *([f"mem={memory}M"] if memory else [])])
+    tres = ",".join(
+        [
+            *(f"{name}={count}" for name, count in counts.items()),
+            *([f"mem={memory}M"] if memory else []),
+        ]
+    )
     words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
     words += [f"{memory / 1024:g} GiB"] if memory else []
-    words += [f"{count} {name.removeprefix('gres/')}" for name, count in things.items() if not _is_told_by_type(name, things)]
+    words += [
+        f"{count} {name.removeprefix('gres/')}"
+        for name, count in things.items()
+        if not _is_told_by_type(name, things)
+    ]
     doubts = [] if memory else ["no memory is said; the partition's default is not in this price"]
     if options.array:
         doubts.append(f"this is the price of one task of the array {options.array}")
@@ -102,7 +119,10 @@ def described(options: Namespace) -> Described:
 
 def _is_told_by_type(name: str, things: dict[str, int]) -> bool:
     """`2 gpu` need not be said beside `2 gpu:v100`."""
-    return sum(count for other, count in things.items() if other.startswith(f"{name}:")) == things[name]
+    return (
+        sum(count for other, count in things.items() if other.startswith(f"{name}:"))
+        == things[name]
+    )
 
 
 _COUNT = re.compile(r"(?:\d{1,9}-)?(\d{1,9})", re.ASCII)
@@ -116,9 +136,15 @@ def _count(said: str | None, option: str) -> int | None:
         return None
     match = _COUNT.fullmatch(said)
     if said.isascii() and said.isdigit() and len(said) > 9:
-        raise Malformed(f"{said[:40]} is more than any cluster has", field=option, remedy=f"at most {10**9 - 1}")
+        raise Malformed(
+            f"{said[:40]} is more than any cluster has", field=option, remedy=f"at most {10**9 - 1}"
+        )
     if match is None or int(match[1]) == 0:
-        raise Malformed(f"{said[:40]!r} is not a number of anything", field=option, remedy="write a whole number from 1 on")
+        raise Malformed(
+            f"{said[:40]!r} is not a number of anything",
+            field=option,
+            remedy="write a whole number from 1 on",
+        )
     return int(match[1])
 
 
@@ -141,7 +167,11 @@ def _memory(options: Namespace, nodes: int, cpus: int, gpus: int) -> int:
         return 0
     each = _size(options.mem, "--mem")
     if each == 0:
-        raise Malformed("--mem=0 is all of a node's memory; how much that is, the bank does not know", field="--mem", remedy="say a size")
+        raise Malformed(
+            "--mem=0 is all of a node's memory; how much that is, the bank does not know",
+            field="--mem",
+            remedy="say a size",
+        )
     return each * nodes
 
 
@@ -157,16 +187,25 @@ def _things(options: Namespace, nodes: int, tasks: int) -> dict[str, int]:
             _add_things(things, [("gpu", each) for each in said.split(",")], times, option)
             return things  # sbatch takes the total before the parts
     if options.gres is not None:
-        parts = (each.removeprefix("gres/").removeprefix("gres:").partition(":") for each in options.gres.split(","))
+        parts = (
+            each.removeprefix("gres/").removeprefix("gres:").partition(":")
+            for each in options.gres.split(",")
+        )
         _add_things(things, [(name, rest or "1") for name, _, rest in parts], nodes, "--gres")
     return things
 
 
-def _add_things(things: dict[str, int], said: list[tuple[str, str]], times: int, option: str) -> None:
+def _add_things(
+    things: dict[str, int], said: list[tuple[str, str]], times: int, option: str
+) -> None:
     for name, each in said:
         match = _THING.fullmatch(each if each[-1:].isdigit() else f"{each}:1")
         if match is None or not name.isidentifier():
-            raise Malformed(f"{each[:40]!r} is not [TYPE:]NUMBER", field=option, remedy="write for example 2 or v100:2")
+            raise Malformed(
+                f"{each[:40]!r} is not [TYPE:]NUMBER",
+                field=option,
+                remedy="write for example 2 or v100:2",
+            )
         count = int(match["count"]) * times
         for full in [f"gres/{name}"] + ([f"gres/{name}:{match['kind']}"] if match["kind"] else []):
             things[full] = things.get(full, 0) + count

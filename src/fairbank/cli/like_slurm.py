@@ -20,14 +20,21 @@ TOLD_MAX = 10
 
 
 def add_folder(parser: Parser) -> None:
-    parser.add_argument("--from", dest="folder", metavar="FOLDER", help="what Slurm said before, from the files there (usual: ask it)")
+    parser.add_argument(
+        "--from",
+        dest="folder",
+        metavar="FOLDER",
+        help="what Slurm said before, from the files there (usual: ask it)",
+    )
 
 
 def fit(options: Namespace, form: str, without: Mapping[str, str]) -> None:
     """Raise Malformed for an option that would change nothing in this form; `without` has these by what options call them."""
     for name, word in without.items():
         if getattr(options, name):
-            raise Malformed(f"it changes nothing with {form}", field=word, remedy=f"leave it out, or {form}")
+            raise Malformed(
+                f"it changes nothing with {form}", field=word, remedy=f"leave it out, or {form}"
+            )
 
 
 def told(desk: Desk, unreadable: Sequence[str], command: str) -> int:

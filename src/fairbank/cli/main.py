@@ -34,7 +34,12 @@ class Entry(NamedTuple):
     group: str
 
 
-_EVERYBODY, _STAFF, _SLURM, _HOST = "Everybody", "PIs and staff", "On a host of Slurm's", "On the bank's own host"
+_EVERYBODY, _STAFF, _SLURM, _HOST = (
+    "Everybody",
+    "PIs and staff",
+    "On a host of Slurm's",
+    "On the bank's own host",
+)
 _GROUPS = (_EVERYBODY, _STAFF, _SLURM, _HOST)
 
 COMMANDS = (
@@ -133,14 +138,30 @@ def find(word: str) -> Entry:
 
 _WITH_VALUE = frozenset({"--server", "--as", "--units", "--color", "-o", "--format", "--delimiter"})
 _ALONE = frozenset(
-    {"--json", "--yaml", "--csv", "-P", "--parsable", "-n", "--noheader", "-l", "--long", "-v", "--verbose", "-q", "--quiet"}
+    {
+        "--json",
+        "--yaml",
+        "--csv",
+        "-P",
+        "--parsable",
+        "-n",
+        "--noheader",
+        "-l",
+        "--long",
+        "-v",
+        "--verbose",
+        "-q",
+        "--quiet",
+    }
 )
 
 
 def _behind_the_command(words: list[str]) -> list[str]:
     """`fairbank --json balance` means `fairbank balance --json`."""
     early = 0
-    while early < len(words) and (words[early] in _ALONE | _WITH_VALUE or words[early].partition("=")[0] in _WITH_VALUE):
+    while early < len(words) and (
+        words[early] in _ALONE | _WITH_VALUE or words[early].partition("=")[0] in _WITH_VALUE
+    ):
         early += 2 if words[early] in _WITH_VALUE else 1
     late = words[early:]
     return late + words[:early] if not late or not late[0].startswith("-") else words
@@ -150,7 +171,11 @@ def overview() -> str:
     """The help of `fairbank` itself."""
     lines = [f"fairbank: {ABOUT}", "", "Examples:", *(f"  {example}" for example in EXAMPLES), ""]
     for group in _GROUPS:
-        lines += [f"{group}:", *(f"  {entry.name:<12}{entry.about}" for entry in COMMANDS if entry.group == group), ""]
+        lines += [
+            f"{group}:",
+            *(f"  {entry.name:<12}{entry.about}" for entry in COMMANDS if entry.group == group),
+            "",
+        ]
     lines += [
         "fairbank COMMAND --help tells the options of each, -V the version;",
         "fairbank help reasons, exit-codes or environment what these words say.",

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
 
 ROLES = ("member", "coordinator", "pi")
-COLUMNS = (Column("USER", text("user")), Column("UID", text("uid"), right=True), Column("ROLE", text("role")))
+COLUMNS = (
+    Column("USER", text("user")),
+    Column("UID", text("uid"), right=True),
+    Column("ROLE", text("role")),
+)
 
 
 def show_members(desk: Desk, options: Namespace) -> int:
@@ -32,14 +36,29 @@ def show_members(desk: Desk, options: Namespace) -> int:
     removed = ", removed" if project["removed"] else ""
     caption = f"Project {project['account']}: number {project['id']}, group {project['gname']} ({project['gid']}){parent}{removed}"
     card = {key: value for key, value in project.items() if key != "members"}
-    show(desk, Listing("fairbank.member/1", COLUMNS, members, caption, empty=f"{caption}; no members", more={"project": card}))
+    show(
+        desk,
+        Listing(
+            "fairbank.member/1",
+            COLUMNS,
+            members,
+            caption,
+            empty=f"{caption}; no members",
+            more={"project": card},
+        ),
+    )
     return 0
 
 
 def _add_member(parser: Parser) -> None:
     add_project(parser)
     parser.add_argument("user", metavar="USER", help="a user, by name or number")
-    parser.add_argument("--role", choices=ROLES, default="member", help="a coordinator manages members and caps for the PI (usual: member)")
+    parser.add_argument(
+        "--role",
+        choices=ROLES,
+        default="member",
+        help="a coordinator manages members and caps for the PI (usual: member)",
+    )
     add_writing(parser, reason="optional")
 
 
@@ -48,7 +67,12 @@ def _add_user(desk: Desk, options: Namespace) -> int:
     body = {"role": options.role} | ({"comment": options.reason} if options.reason else {})
     question = f"Make {user_name(uid)} {options.role} of {project['account']}?"
     answer = post(desk, Posting("PUT", f"/project/{project['id']}/member/{uid}", body, question))
-    return tell(desk, "fairbank.member/1", answer, numbered(answer, f"{user_name(uid)} is {options.role} of {project['account']}"))
+    return tell(
+        desk,
+        "fairbank.member/1",
+        answer,
+        numbered(answer, f"{user_name(uid)} is {options.role} of {project['account']}"),
+    )
 
 
 def _add_removal(parser: Parser) -> None:
@@ -61,13 +85,22 @@ def _remove_user(desk: Desk, options: Namespace) -> int:
     project, uid = the_project(desk, options.project), uid_of(options.user, "USER")
     question = f"Take {user_name(uid)} out of {project['account']}?"
     answer = post(desk, Posting("DELETE", f"/project/{project['id']}/member/{uid}", None, question))
-    return tell(desk, "fairbank.member/1", answer, numbered(answer, f"{user_name(uid)} is not in {project['account']} any more"))
+    return tell(
+        desk,
+        "fairbank.member/1",
+        answer,
+        numbered(answer, f"{user_name(uid)} is not in {project['account']} any more"),
+    )
 
 
 VERBS = {
     "users": Command(
         "the members of a project",
-        ("fairbank project users chem_qmc", "fairbank project users 12 -P -n", "fairbank project users chem_qmc --csv"),
+        (
+            "fairbank project users chem_qmc",
+            "fairbank project users 12 -P -n",
+            "fairbank project users chem_qmc --csv",
+        ),
         add_project,
         show_members,
     ),

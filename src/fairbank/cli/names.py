@@ -95,7 +95,9 @@ def _rows(bank: Client, path: str) -> Iterator[dict[str, Any]]:
 
 def add(parser: Parser) -> None:
     parser.add_argument("kind", metavar="KIND", choices=tuple(KINDS), help=", ".join(KINDS))
-    parser.add_argument("--about", action="store_true", help="with a few words about each, after a tab")
+    parser.add_argument(
+        "--about", action="store_true", help="with a few words about each, after a tab"
+    )
 
 
 def run(desk: Desk, options: Namespace) -> int:
@@ -136,7 +138,12 @@ def _asked(desk: Desk, options: Namespace, kept: Kept) -> list[Name]:
     watchdog.start()
     whole = True
     try:
-        bank = Client(desk.settings.address, signer=desk.settings.signer(), acting_as=options.acting_as, timeout_seconds=CAP_SECONDS)
+        bank = Client(
+            desk.settings.address,
+            signer=desk.settings.signer(),
+            acting_as=options.acting_as,
+            timeout_seconds=CAP_SECONDS,
+        )
         for each in KINDS[options.kind](bank):
             if harmless(each.word):
                 found.setdefault(each.word, each)
@@ -150,16 +157,21 @@ def _asked(desk: Desk, options: Namespace, kept: Kept) -> list[Name]:
 
 def harmless(word: str) -> bool:
     """Whether a shell takes it for a plain word: they expand what completion offers them."""
-    return word.isascii() and not word.startswith("-") and bool(word) and all(each.isalnum() or each in "_.@+-" for each in word)
+    return (
+        word.isascii()
+        and not word.startswith("-")
+        and bool(word)
+        and all(each.isalnum() or each in "_.@+-" for each in word)
+    )
 
 
 def _place(desk: Desk, kind: str) -> str:
     """A file for each bank, user and kind."""
     from zlib import crc32
 
-    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  importing pathlib costs 9 ms of CPU
+    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     whose = f"{desk.settings.address} {os.geteuid()} {desk.options.acting_as} {desk.settings.token_file}"
-    return os.path.join(folder, "fairbank", f"{kind}-{crc32(whose.encode()):08x}")  # noqa: PTH118
+    return os.path.join(folder, "fairbank", f"{kind}-{crc32(whose.encode()):08x}")
 
 
 class Kept:
@@ -171,7 +183,7 @@ class Kept:
     def fresh(self) -> list[Name] | None:
         """The names, unless they are too old."""
         try:
-            age = time.time() - os.stat(self._path).st_mtime  # noqa: PTH116
+            age = time.time() - os.stat(self._path).st_mtime
         except OSError:
             return None
         return self.known() if 0 <= age < FRESH_SECONDS else None
@@ -188,13 +200,13 @@ class Kept:
     def keep(self, names: list[Name], *, again_soon: bool) -> None:
         """Write them down; with `again_soon` so that the bank is asked again before long."""
         try:
-            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
             fresh = f"{self._path}.{os.getpid()}"
             with open(fresh, "w", encoding="utf-8", errors="replace") as file:
                 file.writelines(f"{word}\t{plain(about)}\n" for word, about in names)
             if again_soon:
                 then = time.time() - FRESH_SECONDS + AGAIN_SECONDS
                 os.utime(fresh, (then, then))
-            os.replace(fresh, self._path)  # noqa: PTH105
+            os.replace(fresh, self._path)
         except OSError:
             pass

@@ -37,26 +37,85 @@ class Asked(NamedTuple):
 
 def add_question(parser: Parser) -> None:
     add_trace(parser)
-    parser.add_argument("--policy", metavar="NAME|FILE", default=USUAL, help=f"{POLICIES} (usual: {USUAL})")
+    parser.add_argument(
+        "--policy", metavar="NAME|FILE", default=USUAL, help=f"{POLICIES} (usual: {USUAL})"
+    )
     add_processors(parser)
     group = parser.add_argument_group("What if")
-    group.add_argument("--to-policy", metavar="NAME|FILE", help="another policy, or other weights in a file")
-    group.add_argument("--add-nodes", metavar="N", type=_signed, default=0, help="so many nodes more; fewer: --add-nodes=-2")
-    group.add_argument("--add-procs", metavar="N", type=_signed, default=0, help="so many processors more; fewer: --add-procs=-64")
-    group.add_argument("--drop-user", metavar="USER", action="append", default=[], help="a user had never come; may be repeated")
-    group.add_argument("--drop-group", metavar="GROUP", action="append", default=[], help="a group, or an account of Slurm, had not")
-    group.add_argument("--job", metavar="N", type=count, action="append", default=[], help="a job by its number, with --size or --limit")
-    group.add_argument("--size", metavar="N", type=at_least_one, help="that job on so many processors")
-    group.add_argument("--limit", metavar="TIME", help="that job with this time limit, at which it ends: 30, 4:00:00, 1-12")
     group.add_argument(
-        "--scale-limits", metavar="PERCENT", type=at_least_one, default=100, help="all limits, but none shorter than the run"
+        "--to-policy", metavar="NAME|FILE", help="another policy, or other weights in a file"
+    )
+    group.add_argument(
+        "--add-nodes",
+        metavar="N",
+        type=_signed,
+        default=0,
+        help="so many nodes more; fewer: --add-nodes=-2",
+    )
+    group.add_argument(
+        "--add-procs",
+        metavar="N",
+        type=_signed,
+        default=0,
+        help="so many processors more; fewer: --add-procs=-64",
+    )
+    group.add_argument(
+        "--drop-user",
+        metavar="USER",
+        action="append",
+        default=[],
+        help="a user had never come; may be repeated",
+    )
+    group.add_argument(
+        "--drop-group",
+        metavar="GROUP",
+        action="append",
+        default=[],
+        help="a group, or an account of Slurm, had not",
+    )
+    group.add_argument(
+        "--job",
+        metavar="N",
+        type=count,
+        action="append",
+        default=[],
+        help="a job by its number, with --size or --limit",
+    )
+    group.add_argument(
+        "--size", metavar="N", type=at_least_one, help="that job on so many processors"
+    )
+    group.add_argument(
+        "--limit",
+        metavar="TIME",
+        help="that job with this time limit, at which it ends: 30, 4:00:00, 1-12",
+    )
+    group.add_argument(
+        "--scale-limits",
+        metavar="PERCENT",
+        type=at_least_one,
+        default=100,
+        help="all limits, but none shorter than the run",
     )
     group = parser.add_argument_group("How sure")
-    group.add_argument("--shaken", metavar="N", type=count, default=0, help="look at so many slightly other copies of the trace as well")
+    group.add_argument(
+        "--shaken",
+        metavar="N",
+        type=count,
+        default=0,
+        help="look at so many slightly other copies of the trace as well",
+    )
     group.add_argument("--seed", metavar="N", type=count, help="other copies (usual: 1)")
     group = parser.add_argument_group("Shares")
-    group.add_argument("--shares", metavar="FILE", help="lines `account,shares`: how much is delivered to whom beyond the shares")
-    group.add_argument("--by", choices=("user", "group"), help="whose shares and credit are (usual: user; with --grant group, if any)")
+    group.add_argument(
+        "--shares",
+        metavar="FILE",
+        help="lines `account,shares`: how much is delivered to whom beyond the shares",
+    )
+    group.add_argument(
+        "--by",
+        choices=("user", "group"),
+        help="whose shares and credit are (usual: user; with --grant group, if any)",
+    )
     add_granting(parser)
 
 
@@ -71,12 +130,22 @@ def asked_of(options: Namespace) -> Asked:
     limit = None if options.limit is None else parse_duration(options.limit, field="limit")
     told = options.size is not None or limit is not None
     if options.job and not told:
-        raise Malformed("nothing would be otherwise with this job", field="job", remedy="add --size N or --limit TIME")
+        raise Malformed(
+            "nothing would be otherwise with this job",
+            field="job",
+            remedy="add --size N or --limit TIME",
+        )
     if told and not options.job:
-        raise Malformed("size and limit are those of a job, and none is named", field="job", remedy="add --job N")
+        raise Malformed(
+            "size and limit are those of a job, and none is named",
+            field="job",
+            remedy="add --job N",
+        )
     if options.seed is not None and not options.shaken:
         raise Malformed(
-            "--seed says which shaken copies are meant, and there are none", field="seed", remedy="add --shaken N, or leave it out"
+            "--seed says which shaken copies are meant, and there are none",
+            field="seed",
+            remedy="add --shaken N, or leave it out",
         )
     seed = 1 if options.seed is None else options.seed
     asked = Asked(
@@ -93,7 +162,9 @@ def asked_of(options: Namespace) -> Asked:
         options.shaken,
         seed,
     )
-    same = Asked(options.policy, options.policy, 0, 0, (), (), (), None, None, 100, options.shaken, seed)
+    same = Asked(
+        options.policy, options.policy, 0, 0, (), (), (), None, None, 100, options.shaken, seed
+    )
     if asked == same:
         remedy = "say what: --add-nodes, --add-procs, --drop-user, --drop-group, --job, --scale-limits or --to-policy"
         raise Malformed("nothing would be otherwise", field="whatif", remedy=remedy)

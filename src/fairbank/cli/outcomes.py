@@ -25,7 +25,8 @@ def row_of(outcome: Outcome, *, exactly: bool) -> Row:
         "processors": outcome.processors,
         "jobs": outcome.lines - left,
         "left_out": left + sum(map(len, outcome.notes.left.values())),
-        "read_otherwise": {how.name.lower(): number for how, number in outcome.read.items()} | dict(outcome.notes.read),
+        "read_otherwise": {how.name.lower(): number for how, number in outcome.read.items()}
+        | dict(outcome.notes.read),
         "unfair_starts": misses and misses.part,
         "mean_miss_seconds": misses and misses.mean_miss,
         "fair_starts_looked_at": misses and misses.jobs,
@@ -92,7 +93,12 @@ def credited(outcomes: Sequence[Outcome]) -> list[Row]:
 def delivered(outcomes: Sequence[Outcome]) -> list[Row]:
     """What each account got of the whole, and its part by shares."""
     return [
-        {"policy": outcome.policy, "account": each.account, "delivered": each.delivered, "entitled": each.entitled}
+        {
+            "policy": outcome.policy,
+            "account": each.account,
+            "delivered": each.delivered,
+            "entitled": each.entitled,
+        }
         for outcome in outcomes
         for each in outcome.delivered
     ]
@@ -100,26 +106,47 @@ def delivered(outcomes: Sequence[Outcome]) -> list[Row]:
 
 def notes_of(outcome: Outcome) -> list[str]:
     """Nothing is left out, or read otherwise than it stands there, in silence."""
-    said = [f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})" for why, lines in outcome.notes.left.items()]
+    said = [
+        f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})"
+        for why, lines in outcome.notes.left.items()
+    ]
     if outcome.announced is not None and outcome.announced > outcome.lines:
         said.append(
             f"the header speaks of {counted(outcome.announced, 'job')}, and there are {outcome.lines:,}: the trace may be cut short"
         )
     if outcome.strangers:
-        named = ", ".join(map(plain, outcome.strangers[:LISTED])) + (", ..." if len(outcome.strangers) > LISTED else "")
+        named = ", ".join(map(plain, outcome.strangers[:LISTED])) + (
+            ", ..." if len(outcome.strangers) > LISTED else ""
+        )
         said.append(
             f"shares of {counted(len(outcome.strangers), 'account')} without a job in this trace, which count all the same ({named})"
         )
-    said += [f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})" for why, numbers in outcome.left.items()]
+    said += [
+        f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})"
+        for why, numbers in outcome.left.items()
+    ]
     if outcome.figures is None and (refused := _refused(outcome)):
-        said.append(f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let them run last (--unpaid last)")
-    said += [f"read otherwise: {counted(number, 'job')} {how.value}" for how, number in outcome.read.items() if number]
-    return said + [f"read otherwise: {counted(number, 'line')}, {how}" for how, number in outcome.notes.read.items()]
+        said.append(
+            f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let them run last (--unpaid last)"
+        )
+    said += [
+        f"read otherwise: {counted(number, 'job')} {how.value}"
+        for how, number in outcome.read.items()
+        if number
+    ]
+    return said + [
+        f"read otherwise: {counted(number, 'line')}, {how}"
+        for how, number in outcome.notes.read.items()
+    ]
 
 
 def remarks_of(outcomes: Iterable[Outcome]) -> list[str]:
     """What the files of policies say in vain, each once."""
-    return list(dict.fromkeys(f"policy {plain(each.policy)}: {remark}" for each in outcomes for remark in each.remarks))
+    return list(
+        dict.fromkeys(
+            f"policy {plain(each.policy)}: {remark}" for each in outcomes for remark in each.remarks
+        )
+    )
 
 
 def refused_of(outcomes: Mapping[str, Outcome]) -> list[str]:
@@ -128,12 +155,19 @@ def refused_of(outcomes: Mapping[str, Outcome]) -> list[str]:
     if not any(found.values()):
         return []
     alike = len(set(found.values())) == 1
-    numbers = [counted(number, "job") + ("" if alike else f" ({plain(name)})") for name, number in found.items()]
-    return [f"refused for want of credit: {numbers[0] if alike else ', '.join(numbers)}; the measures are over the others"]
+    numbers = [
+        counted(number, "job") + ("" if alike else f" ({plain(name)})")
+        for name, number in found.items()
+    ]
+    return [
+        f"refused for want of credit: {numbers[0] if alike else ', '.join(numbers)}; the measures are over the others"
+    ]
 
 
 def _refused(outcome: Outcome) -> int:
-    return sum(each.refused for each in outcome.credit.accounts) if outcome.credit is not None else 0
+    return (
+        sum(each.refused for each in outcome.credit.accounts) if outcome.credit is not None else 0
+    )
 
 
 def left_anew(before: Outcome, after: Outcome) -> list[str]:
@@ -142,7 +176,9 @@ def left_anew(before: Outcome, after: Outcome) -> list[str]:
     for reason, numbers in after.left.items():
         known = set(before.left.get(reason, ()))
         if anew := [each for each in numbers if each not in known]:
-            said.append(f"left out as changed: {counted(len(anew), 'job')}, {reason.value} ({_some_of(anew)})")
+            said.append(
+                f"left out as changed: {counted(len(anew), 'job')}, {reason.value} ({_some_of(anew)})"
+            )
     return said
 
 

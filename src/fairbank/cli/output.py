@@ -47,7 +47,9 @@ def shown_columns(desk: Desk, columns: Sequence[Column]) -> bool:
 def _there(desk: Desk, columns: Sequence[Column]) -> Sequence[Column]:
     """The columns that there are in the form asked for: for programs each amount in minutes too."""
     form = desk.options.form
-    return with_minutes(columns, extra=form == "parsable") if form in ("csv", "parsable") else columns
+    return (
+        with_minutes(columns, extra=form == "parsable") if form in ("csv", "parsable") else columns
+    )
 
 
 def show(desk: Desk, listing: Listing) -> None:
@@ -61,7 +63,9 @@ def show(desk: Desk, listing: Listing) -> None:
 
 def _show(desk: Desk, listing: Listing) -> None:
     options = desk.options
-    columns = choose(_there(desk, listing.columns), options.format or _usual_format(desk), extras=options.long)
+    columns = choose(
+        _there(desk, listing.columns), options.format or _usual_format(desk), extras=options.long
+    )
     match options.form:
         case "json":
             desk.say(as_json(_document(desk, listing)))
@@ -70,7 +74,12 @@ def _show(desk: Desk, listing: Listing) -> None:
         case "csv":
             _say(desk, csv(columns, listing.rows, desk.look, heads=not options.noheader))
         case "parsable":
-            _say(desk, separated(columns, listing.rows, desk.look, options.delimiter, heads=not options.noheader))
+            _say(
+                desk,
+                separated(
+                    columns, listing.rows, desk.look, options.delimiter, heads=not options.noheader
+                ),
+            )
         case _:
             _show_table(desk, listing, columns)
 
@@ -78,7 +87,9 @@ def _show(desk: Desk, listing: Listing) -> None:
 def wants(desk: Desk, columns: Sequence[Column], head: str) -> bool:
     """Whether the column with this head will be shown, or its minutes, if there is room: what costs a question is asked only then."""
     options = desk.options
-    chosen = choose(_there(desk, columns), options.format or _usual_format(desk), extras=options.long)
+    chosen = choose(
+        _there(desk, columns), options.format or _usual_format(desk), extras=options.long
+    )
     found = next((column for column in chosen if column.head in (head, f"{head}-MINUTES")), None)
     return found is not None and (not found.extra or (options.form is None and desk.room >= WIDE))
 
@@ -90,7 +101,12 @@ def _usual_format(desk: Desk) -> str | None:
 
 
 def _document(desk: Desk, listing: Listing) -> Mapping[str, object]:
-    return {**envelope(listing.schema, desk.as_of, desk.cluster, listing.rows, listing.warnings, desk.look), **listing.more}
+    return {
+        **envelope(
+            listing.schema, desk.as_of, desk.cluster, listing.rows, listing.warnings, desk.look
+        ),
+        **listing.more,
+    }
 
 
 def _say(desk: Desk, lines: Sequence[str]) -> None:
@@ -110,9 +126,13 @@ def _show_table(desk: Desk, listing: Listing, columns: Sequence[Column]) -> None
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
     made = table(columns, rows, desk.look, _room(desk, listing), heads=heads)
     _say(desk, coloured(made.lines, heads=heads) if desk.colours else made.lines)
-    if (lost := [head for head in made.dropped if head in _summands(columns)]) and not desk.options.quiet:
+    if (
+        lost := [head for head in made.dropped if head in _summands(columns)]
+    ) and not desk.options.quiet:
         desk.note("")
-        desk.note(f"{', '.join(lost)}: not shown for want of width, so rows do not add up; -l shows all.")
+        desk.note(
+            f"{', '.join(lost)}: not shown for want of width, so rows do not add up; -l shows all."
+        )
     if made.dropped:
         desk.detail(f"No room for {', '.join(made.dropped)}; a wider window or -o +COL shows them.")
     if (listing.warnings or listing.notes) and not desk.options.quiet:
@@ -123,7 +143,9 @@ def _show_table(desk: Desk, listing: Listing, columns: Sequence[Column]) -> None
 
 def _summands(columns: Sequence[Column]) -> list[str]:
     """The heads of the usual columns without which the amounts of a row do not add up: that one is lacking is always told."""
-    return [column.head for column in columns if isinstance(column.show, Summand) and not column.extra]
+    return [
+        column.head for column in columns if isinstance(column.show, Summand) and not column.extra
+    ]
 
 
 def _room(desk: Desk, listing: Listing) -> int:
@@ -140,7 +162,10 @@ _MARK = re.compile(r"(?:(?<=\s)|^)(!!?|x)(?=\s)")
 
 def coloured(lines: Sequence[str], *, heads: bool) -> list[str]:
     """The heads bold, and the marks that are there anyway in colour: it is never the only signal."""
-    marked = [_MARK.sub(lambda mark: f"{YELLOW if mark[1] == '!' else RED}{mark[1]}{PLAIN}", line) for line in lines]
+    marked = [
+        _MARK.sub(lambda mark: f"{YELLOW if mark[1] == '!' else RED}{mark[1]}{PLAIN}", line)
+        for line in lines
+    ]
     return [f"{BOLD}{lines[0]}{PLAIN}", *marked[1:]] if heads and lines else marked
 
 

@@ -35,10 +35,20 @@ def run(desk: Desk, options: Namespace) -> int:
     me = desk.one("/whoami")
     rows = balances(desk, {})
     running = jobs(desk, {"owner_uid": me["uid"], "state": "held"}, 0)
-    refused = refusals(desk, {"owner_uid": me["uid"], "since": desk.bank_time - REFUSED_DAYS * DAY}, 0)
+    refused = refusals(
+        desk, {"owner_uid": me["uid"], "since": desk.bank_time - REFUSED_DAYS * DAY}, 0
+    )
     name = plain(str(me["user"] or me["uid"]))
     desk.say(f"{caption(desk)}   user {name}")
-    _part(desk, "What is left", BALANCE, rows, PROJECTS, "you are in no project with an active allocation", "fairbank balance")
+    _part(
+        desk,
+        "What is left",
+        BALANCE,
+        rows,
+        PROJECTS,
+        "you are in no project with an active allocation",
+        "fairbank balance",
+    )
     held = f", {desk.look.su(sum(row['held'] for row in running))} held"
     _part(
         desk,
@@ -49,11 +59,27 @@ def run(desk: Desk, options: Namespace) -> int:
         "none",
         "fairbank jobs --running",
     )
-    _part(desk, f"Your jobs refused in the last {REFUSED_DAYS} days", REFUSALS, refused, REFUSED, "none", "fairbank jobs --refused")
+    _part(
+        desk,
+        f"Your jobs refused in the last {REFUSED_DAYS} days",
+        REFUSALS,
+        refused,
+        REFUSED,
+        "none",
+        "fairbank jobs --refused",
+    )
     return 0
 
 
-def _part(desk: Desk, title: str, columns: Sequence[Column], rows: Sequence[Row], most: int, none: str, see: str) -> None:
+def _part(
+    desk: Desk,
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    most: int,
+    none: str,
+    see: str,
+) -> None:
     """A title and a few rows. `see` is the command that shows all."""
     most = len(rows) if desk.options.all else most
     desk.say()

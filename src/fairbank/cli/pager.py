@@ -17,7 +17,11 @@ LESS = {"LESS": "FRSX"}
 def pager_of(options: Namespace, environ: Mapping[str, str]) -> str | None:
     """The program that long answers are shown with on a terminal; None for none."""
     wanted = environ.get("PAGER", "less").strip()
-    if getattr(options, "no_pager", True) or getattr(options, "watch", None) or environ.get("TERM") == "dumb":
+    if (
+        getattr(options, "no_pager", True)
+        or getattr(options, "watch", None)
+        or environ.get("TERM") == "dumb"
+    ):
         return None
     return wanted if wanted not in ("", "cat") else None
 
@@ -42,10 +46,15 @@ def _turn_pages(text: str, pager: str) -> bool:
     import subprocess  # both together 20 ms, which only pages cost
 
     try:
-        shown = subprocess.Popen(shlex.split(pager), stdin=subprocess.PIPE, env={**LESS, **os.environ})
+        shown = subprocess.Popen(
+            shlex.split(pager), stdin=subprocess.PIPE, env={**LESS, **os.environ}
+        )
     except (OSError, ValueError):
         return False
-    with suppress(BrokenPipeError, KeyboardInterrupt), cast("IO[bytes]", shown.stdin) as pages:  # Ctrl-C is the pager's business
+    with (
+        suppress(BrokenPipeError, KeyboardInterrupt),
+        cast("IO[bytes]", shown.stdin) as pages,
+    ):  # Ctrl-C is the pager's business
         pages.write(text.encode(errors="backslashreplace"))
     while shown.poll() is None:
         with suppress(KeyboardInterrupt):

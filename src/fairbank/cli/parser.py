@@ -15,14 +15,24 @@ class Parser(argparse.ArgumentParser):
     """Never prints and never ends the process. Raises Malformed, or Shown with the help."""
 
     def __init__(self, prog: str, about: str, examples: Sequence[str] = ()) -> None:
-        super().__init__(prog=prog, description=about, add_help=False, allow_abbrev=False, formatter_class=_formatter)
+        super().__init__(
+            prog=prog,
+            description=about,
+            add_help=False,
+            allow_abbrev=False,
+            formatter_class=_formatter,
+        )
         self._examples = examples
         self._greedy: set[str] = set()
 
     def format_help(self) -> str:
         """What it is for, three examples, then the options."""
         places = [_place(action) for action in self._actions if not action.option_strings]
-        places += [f"{action.option_strings[0]} {action.metavar}" for action in self._actions if action.option_strings and action.required]
+        places += [
+            f"{action.option_strings[0]} {action.metavar}"
+            for action in self._actions
+            if action.option_strings and action.required
+        ]
         lines = [f"{self.prog}: {self.description}", ""]
         lines += ["Examples:", *(f"  {example}" for example in self._examples), ""]
         lines += [f"Usage: {' '.join([self.prog, *places, '[OPTIONS]'])}", "", ""]
@@ -61,7 +71,10 @@ class Parser(argparse.ArgumentParser):
             known = list(self._option_string_actions) if word.startswith("-") else []
             meant = did_you_mean(word.partition("=")[0], known)
             what = "option" if word.startswith("-") else "argument"
-            raise Malformed(f"{plain(word[:40])!r} is no {what} of {self.prog}{meant}", remedy=f"{self.prog} --help")
+            raise Malformed(
+                f"{plain(word[:40])!r} is no {what} of {self.prog}{meant}",
+                remedy=f"{self.prog} --help",
+            )
         return options
 
     def typed(self, field: str, words: Sequence[str]) -> str:
@@ -71,7 +84,9 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             if not action.option_strings and action.dest in names:
                 return str(action.metavar or action.dest)
-            if names & {each.lstrip("-").replace("-", "_") for each in (action.dest, *action.option_strings)}:
+            if names & {
+                each.lstrip("-").replace("-", "_") for each in (action.dest, *action.option_strings)
+            }:
                 for flag in action.option_strings:
                     if any(_is_said(flag, word) for word in words):
                         return flag
@@ -82,7 +97,11 @@ class Help(argparse.Action):
     """`-h`: raises Shown."""
 
     def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
     ) -> None:
         raise Shown(parser.format_help())
 
@@ -120,7 +139,9 @@ class _Formatter(argparse.HelpFormatter):
     def _format_action_invocation(self, action: argparse.Action) -> str:
         if not action.option_strings or action.nargs == 0:
             return super()._format_action_invocation(action)
-        return f"{', '.join(action.option_strings)} {self._format_args(action, action.dest.upper())}"
+        return (
+            f"{', '.join(action.option_strings)} {self._format_args(action, action.dest.upper())}"
+        )
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:

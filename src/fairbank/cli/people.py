@@ -33,5 +33,7 @@ def uid_of(user: str, field: str = "--user") -> int:
         return getpwnam(user).pw_uid
     except (KeyError, ValueError) as bad:
         raise Unknown(
-            f"there is no user {plain(user[:64])!r} on this host", field=field, remedy="write a name that this host knows, or the number"
+            f"there is no user {plain(user[:64])!r} on this host",
+            field=field,
+            remedy="write a name that this host knows, or the number",
         ) from bad

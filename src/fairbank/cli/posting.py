@@ -50,8 +50,13 @@ def post(desk: Desk, posting: Posting) -> Row | None:
     try:
         answer = _send(desk, posting, key, said)
     except Unreachable as silent:
-        if hasattr(options, "idempotency_key") and posting.method in ("POST", "PATCH"):  # the others may be repeated anyway
-            silent.remedy = f"{silent.remedy}; to repeat it without doing it twice add: --idempotency-key {key}"
+        if hasattr(options, "idempotency_key") and posting.method in (
+            "POST",
+            "PATCH",
+        ):  # the others may be repeated anyway
+            silent.remedy = (
+                f"{silent.remedy}; to repeat it without doing it twice add: --idempotency-key {key}"
+            )
         raise
     desk.as_of = answer.get("as_of") or desk.as_of
     found: Row = answer["data"]
@@ -71,13 +76,21 @@ def _send(desk: Desk, posting: Posting, key: str | None, said: str | None) -> di
             return client.delete(posting.path, said)
 
 
-def tell(desk: Desk, schema: str, answer: Row | None, sentence: str, warnings: Sequence[str] = ()) -> int:
+def tell(
+    desk: Desk, schema: str, answer: Row | None, sentence: str, warnings: Sequence[str] = ()
+) -> int:
     """Say what was done, as a sentence or as the bank's own answer. Returns the exit code."""
     if answer is None:
         _warn(desk, warnings)
         return 0 if desk.options.dry_run else NOT_DONE
     warnings = [*warnings, *answer.get("warnings", ())]
-    document: dict[str, Any] = {"schema": schema, "as_of": desk.as_of, "cluster": desk.cluster, "data": answer, "warnings": list(warnings)}
+    document: dict[str, Any] = {
+        "schema": schema,
+        "as_of": desk.as_of,
+        "cluster": desk.cluster,
+        "data": answer,
+        "warnings": list(warnings),
+    }
     match desk.options.form:
         case "json":
             desk.say(as_json(document))
@@ -103,4 +116,8 @@ def numbered(answer: Row | None, sentence: str) -> str:
 
 def moved(desk: Desk, answer: Row | None, what: str, *, of: str = "") -> str:
     """`entry 9913533: deposit of 400 SU into allocation 1043 (chem_qmc/gpu); available 662 SU`, and `of` which allocation."""
-    return "" if answer is None else f"entry {answer['entry']}: {what}; available {desk.look.left(answer['available'])} SU{of}"
+    return (
+        ""
+        if answer is None
+        else f"entry {answer['entry']}: {what}; available {desk.look.left(answer['available'])} SU{of}"
+    )

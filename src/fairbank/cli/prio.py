@@ -13,7 +13,15 @@ from fairbank.report.cells import counted
 from fairbank.report.columns import Look
 from fairbank.report.differences import differences, reasons
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.priorities import chosen, csv_lines, in_order, lines, lines_of_weights, parse_format, usual_format
+from fairbank.report.priorities import (
+    chosen,
+    csv_lines,
+    in_order,
+    lines,
+    lines_of_weights,
+    parse_format,
+    usual_format,
+)
 from fairbank.report.priority_bars import as_data, best, explained, nameless, queues, undated
 from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
@@ -30,9 +38,19 @@ if TYPE_CHECKING:
 
 def add(parser: Parser) -> None:
     parser.add_argument("-j", "--jobs", metavar="JOBID,...", type=_jobs, help="only these jobs")
-    parser.add_argument("-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users")
-    parser.add_argument("-p", "--partition", metavar="NAME,...", type=listed, help="only in these partitions")
-    parser.add_argument("-S", "--sort", metavar="LETTERS", default="i", help="by these columns, apart by commas; - turns one around")
+    parser.add_argument(
+        "-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users"
+    )
+    parser.add_argument(
+        "-p", "--partition", metavar="NAME,...", type=listed, help="only in these partitions"
+    )
+    parser.add_argument(
+        "-S",
+        "--sort",
+        metavar="LETTERS",
+        default="i",
+        help="by these columns, apart by commas; - turns one around",
+    )
     parser.takes_next("-S", "--sort")
     add_folder(parser)
     group = parser.add_argument_group("How to show it")
@@ -44,20 +62,52 @@ def add(parser: Parser) -> None:
         const="explain",
         help="bars for each factor, and who is just ahead; of your own jobs, unless -j, -u or -p names others",
     )
-    form.add_argument("--check", dest="form", action="store_const", const="check", help="every factor computed anew beside what Slurm says")
-    form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
-    form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
-    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="for a spreadsheet: cells whole, apart by commas")
-    form.add_argument("-w", "--weights", dest="form", action="store_const", const="weights", help="the weights of the factors, no jobs")
-    group.add_argument("-n", "--norm", action="store_true", help="factors from 0 to 1, without their weights")
+    form.add_argument(
+        "--check",
+        dest="form",
+        action="store_const",
+        const="check",
+        help="every factor computed anew beside what Slurm says",
+    )
+    form.add_argument(
+        "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
+    )
+    form.add_argument(
+        "--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML"
+    )
+    form.add_argument(
+        "--csv",
+        dest="form",
+        action="store_const",
+        const="csv",
+        help="for a spreadsheet: cells whole, apart by commas",
+    )
+    form.add_argument(
+        "-w",
+        "--weights",
+        dest="form",
+        action="store_const",
+        const="weights",
+        help="the weights of the factors, no jobs",
+    )
+    group.add_argument(
+        "-n", "--norm", action="store_true", help="factors from 0 to 1, without their weights"
+    )
     group.add_argument("-l", "--long", action="store_true", help="all factors, with user and nice")
     group.add_argument("--noheader", action="store_true", help="without heads")
-    group.add_argument("-o", "--format", metavar="FORMAT", help="columns as sprio takes them, such as %%.15i %%9r %%.10Y")
+    group.add_argument(
+        "-o",
+        "--format",
+        metavar="FORMAT",
+        help="columns as sprio takes them, such as %%.15i %%9r %%.10Y",
+    )
 
 
 def _jobs(text: str) -> list[int]:
     found = listed(text)
-    if strange := [each for each in found if not (each.isascii() and each.isdigit() and len(each) <= 10)]:
+    if strange := [
+        each for each in found if not (each.isascii() and each.isdigit() and len(each) <= 10)
+    ]:
         raise ArgumentTypeError(f"{strange[0][:40]!r} is no job id")
     return [int(each) for each in found]
 
@@ -75,7 +125,9 @@ def run(desk: Desk, options: Namespace) -> int:
     found = desk.works.slurm_says.priorities(options.folder, desk.now())
     code = told(desk, found.unreadable, "sprio -l")
     if options.form == "weights":
-        usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named)
+        usual = form or usual_format(
+            found.weights, long=options.long, norm=options.norm, named=found.named
+        )
         for line in lines_of_weights(found.weights, usual, header=not options.noheader):
             desk.say(line)
         return code
@@ -83,14 +135,27 @@ def run(desk: Desk, options: Namespace) -> int:
     rows = in_order(rows, found.weights, options.sort)
     match options.form:
         case "json" | "yaml":
-            document = envelope("fairbank.prio/1", iso(found.as_of), found.cluster, as_data(rows), found.unreadable, Look())
+            document = envelope(
+                "fairbank.prio/1",
+                iso(found.as_of),
+                found.cluster,
+                as_data(rows),
+                found.unreadable,
+                Look(),
+            )
             desk.say(as_json(document) if options.form == "json" else as_yaml(document))
             note(desk, nameless(rows))
             return code
         case "explain":
             _explain(desk, found, rows)
         case _:
-            usual = form or usual_format(found.weights, long=options.long, norm=options.norm, named=found.named, users=bool(options.user))
+            usual = form or usual_format(
+                found.weights,
+                long=options.long,
+                norm=options.norm,
+                named=found.named,
+                users=bool(options.user),
+            )
             written = csv_lines if options.form == "csv" else lines
             for line in written(rows, found.weights, usual, header=not options.noheader):
                 desk.say(line)
@@ -99,22 +164,35 @@ def run(desk: Desk, options: Namespace) -> int:
 
 
 def _chosen(desk: Desk, options: Namespace, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
-    return chosen(rows, jobs=options.jobs or None, users=_users(desk, options), partitions=options.partition or None)
+    return chosen(
+        rows,
+        jobs=options.jobs or None,
+        users=_users(desk, options),
+        partitions=options.partition or None,
+    )
 
 
 def _check(desk: Desk, options: Namespace) -> int:
     """8 where a factor is not what follows from the answers of Slurm."""
     found = desk.works.slurm_says.priorities_anew(options.folder, desk.now())
     if told(desk, found.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"):
-        raise Malformed("with lines left out all other factors may be wrong", field="--check", remedy="mend what is told above first")
+        raise Malformed(
+            "with lines left out all other factors may be wrong",
+            field="--check",
+            remedy="mend what is told above first",
+        )
     rows, anew = _chosen(desk, options, found.said.rows), _chosen(desk, options, found.rows)
     different = list(differences(rows, anew, found.said.weights))
     for each in different:
         desk.say(str(each))
-    desk.say(f"{counted(len(anew), 'row')} computed anew: {counted(len(different), 'difference') if different else 'no differences'}")
+    desk.say(
+        f"{counted(len(anew), 'row')} computed anew: {counted(len(different), 'difference') if different else 'no differences'}"
+    )
     note(desk, reasons(different))
     if given := len(rows) - len(anew):
-        desk.note(f"Not computed: {counted(given, 'row')} of jobs whose priority was given, or that wait no more.")
+        desk.note(
+            f"Not computed: {counted(given, 'row')} of jobs whose priority was given, or that wait no more."
+        )
     return _known(desk, rows) or (FOUND if different else 0)
 
 
@@ -144,7 +222,10 @@ def _known(desk: Desk, rows: Sequence[PriorityRow], own: str | None = None) -> i
     if missing:
         desk.note(f"Not waiting, or held, or not eligible yet: {', '.join(map(str, missing))}.")
     elif not rows and own is not None:
-        note(desk, [f"None of your jobs ({own}) waits. Name a job with -j JOBID, or users with -u USER."])
+        note(
+            desk,
+            [f"None of your jobs ({own}) waits. Name a job with -j JOBID, or users with -u USER."],
+        )
     elif not rows:
         desk.note("No such job waits.")
     return NOT_FOUND if missing else 0

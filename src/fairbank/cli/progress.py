@@ -18,7 +18,10 @@ CLEAR_LINE = "\r\x1b[K"
 
 def add_progress(parser: Parser) -> None:
     parser.add_argument(
-        "--progress", choices=("auto", "plain", "none"), default="auto", help="a bar on a terminal; plain: a line for each tenth"
+        "--progress",
+        choices=("auto", "plain", "none"),
+        default="auto",
+        help="a bar on a terminal; plain: a line for each tenth",
     )
 
 
@@ -63,7 +66,12 @@ class Progress:
             self._awaited, self._began = "", now
         if self._bar and (now - self._last >= EVERY_SECONDS or done >= of):
             self._last = now
-            print(CLEAR_LINE + bar(self._what, done, of, now - self._began), end="", file=sys.stderr, flush=True)
+            print(
+                CLEAR_LINE + bar(self._what, done, of, now - self._began),
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
         elif self._plain and of and done * 10 // of > self._tenth:
             self._tenth = done * 10 // of
             print(f"{self._what} {done * 100 // of}%", file=sys.stderr, flush=True)
@@ -96,7 +104,9 @@ def bar(what: str, done: int, of: int, seconds: float) -> str:
     filled = int(part * BAR)
     rate = done / seconds if seconds > 0 else 0.0
     left = f"  ETA {_clock((of - done) / rate)}" if rate and 0 < done < of else ""
-    return f"{what} [{'#' * filled}{'-' * (BAR - filled)}] {int(part * 100):3}%  {_rate(rate)}/s{left}"
+    return (
+        f"{what} [{'#' * filled}{'-' * (BAR - filled)}] {int(part * 100):3}%  {_rate(rate)}/s{left}"
+    )
 
 
 def _rate(rate: float) -> str:

@@ -32,16 +32,29 @@ REMOVED = Column("REMOVED", lambda row, look: "yes" if row["removed"] else "", d
 
 
 def _add_filters(parser: Parser) -> None:
-    parser.add_argument("-a", "--all", action="store_true", help="those that were removed, too; for staff")
-    parser.add_argument("-A", "--account", metavar="PROJECT", help="only the project with this Slurm account")
-    parser.add_argument("-g", "--group", metavar="GROUP", help="only the project of this Unix group, by name or number")
+    parser.add_argument(
+        "-a", "--all", action="store_true", help="those that were removed, too; for staff"
+    )
+    parser.add_argument(
+        "-A", "--account", metavar="PROJECT", help="only the project with this Slurm account"
+    )
+    parser.add_argument(
+        "-g",
+        "--group",
+        metavar="GROUP",
+        help="only the project of this Unix group, by name or number",
+    )
 
 
 def _list(desk: Desk, options: Namespace) -> int:
     columns = (*COLUMNS, REMOVED) if options.all else COLUMNS
     if shown_columns(desk, columns):
         return 0
-    wanted = {"account": options.account, "removed": "any" if options.all else None, **group_query(options.group)}
+    wanted = {
+        "account": options.account,
+        "removed": "any" if options.all else None,
+        **group_query(options.group),
+    }
     rows = desk.rows("/project", wanted)
     empty = "There is no such project that you may see." if rows else _none(desk, wanted)
     show(desk, Listing("fairbank.project/1", columns, rows, empty=empty))
@@ -50,8 +63,16 @@ def _list(desk: Desk, options: Namespace) -> int:
 
 def _none(desk: Desk, wanted: Mapping[str, object]) -> str:
     """What stands in place of an empty list: to staff, that what was asked for was removed, where it was."""
-    named = [f"{option} {value}" for option, value in (("-A", wanted["account"]), ("-g", desk.options.group)) if value is not None]
-    gone = desk.rows("/project", {**wanted, "removed": "yes"}) if named and not desk.options.all else []
+    named = [
+        f"{option} {value}"
+        for option, value in (("-A", wanted["account"]), ("-g", desk.options.group))
+        if value is not None
+    ]
+    gone = (
+        desk.rows("/project", {**wanted, "removed": "yes"})
+        if named and not desk.options.all
+        else []
+    )
     if not gone:
         return "There is no such project that you may see."
     said = ", ".join(f"{plain(row['account'])} (number {row['id']})" for row in gone)
@@ -60,16 +81,27 @@ def _none(desk: Desk, wanted: Mapping[str, object]) -> str:
 
 def _add_create(parser: Parser) -> None:
     parser.add_argument("group", metavar="GROUP", help="the name of the Unix group")
-    parser.add_argument("--gid", metavar="N", type=unix_id, help="its number (usual: as this host knows it)")
-    parser.add_argument("-A", "--account", metavar="NAME", help="the Slurm account (usual: named like the group)")
-    parser.add_argument("--parent", metavar="PROJECT", help="the project whose shared credit it may draw on")
+    parser.add_argument(
+        "--gid", metavar="N", type=unix_id, help="its number (usual: as this host knows it)"
+    )
+    parser.add_argument(
+        "-A", "--account", metavar="NAME", help="the Slurm account (usual: named like the group)"
+    )
+    parser.add_argument(
+        "--parent", metavar="PROJECT", help="the project whose shared credit it may draw on"
+    )
     add_writing(parser, reason="none")
 
 
 def _create(desk: Desk, options: Namespace) -> int:
     gid = _gid_of(options.group) if options.gid is None else options.gid
     parent = None if options.parent is None else the_project(desk, options.parent, "--parent")["id"]
-    body = {"gname": options.group, "gid": gid, "account": options.account or options.group, "parent": parent}
+    body = {
+        "gname": options.group,
+        "gid": gid,
+        "account": options.account or options.group,
+        "parent": parent,
+    }
     answer = post(desk, Posting("POST", "/project", body, f"Make project {body['account']}?"))
     if answer is None:
         return tell(desk, "fairbank.project/1", None, "")
@@ -79,29 +111,71 @@ def _create(desk: Desk, options: Namespace) -> int:
 
 def _add_set(parser: Parser) -> None:
     add_project(parser)
-    parser.add_argument("--group", metavar="GROUP", help="the name of its Unix group from now on; its number too, as this host knows it")
     parser.add_argument(
-        "--gid", metavar="N", type=unix_id, help="the number of its Unix group from now on; only of a project that was never used"
+        "--group",
+        metavar="GROUP",
+        help="the name of its Unix group from now on; its number too, as this host knows it",
     )
-    parser.add_argument("-A", "--account", metavar="NAME", help="its Slurm account from now on; only of a project that was never used")
+    parser.add_argument(
+        "--gid",
+        metavar="N",
+        type=unix_id,
+        help="the number of its Unix group from now on; only of a project that was never used",
+    )
+    parser.add_argument(
+        "-A",
+        "--account",
+        metavar="NAME",
+        help="its Slurm account from now on; only of a project that was never used",
+    )
     parent = parser.add_mutually_exclusive_group()
-    parent.add_argument("--parent", metavar="PROJECT", help="the project whose shared credit it may draw on")
-    parent.add_argument("--no-parent", action="store_true", help="let it draw on its own credit alone")
-    parser.add_argument("--restore", action="store_true", help="bring back a project that was removed")
+    parent.add_argument(
+        "--parent", metavar="PROJECT", help="the project whose shared credit it may draw on"
+    )
+    parent.add_argument(
+        "--no-parent", action="store_true", help="let it draw on its own credit alone"
+    )
+    parser.add_argument(
+        "--restore", action="store_true", help="bring back a project that was removed"
+    )
     add_writing(parser, reason="optional")
 
 
 def _set(desk: Desk, options: Namespace) -> int:
     project = the_project(desk, options.project)
-    gid = _gid_of(options.group) if options.gid is None and options.group is not None else options.gid
-    parent = 0 if options.no_parent else None if options.parent is None else the_project(desk, options.parent, "--parent")["id"]
-    given = {"gname": options.group, "gid": gid, "account": options.account, "parent": parent, "restore": options.restore or None}
+    gid = (
+        _gid_of(options.group) if options.gid is None and options.group is not None else options.gid
+    )
+    parent = (
+        0
+        if options.no_parent
+        else None
+        if options.parent is None
+        else the_project(desk, options.parent, "--parent")["id"]
+    )
+    given = {
+        "gname": options.group,
+        "gid": gid,
+        "account": options.account,
+        "parent": parent,
+        "restore": options.restore or None,
+    }
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
-        raise Malformed("nothing is to change", remedy="name --group, --gid, -A, --parent, --no-parent or --restore")
+        raise Malformed(
+            "nothing is to change",
+            remedy="name --group, --gid, -A, --parent, --no-parent or --restore",
+        )
     body = changes | ({"comment": options.reason} if options.reason else {})
-    answer = post(desk, Posting("PATCH", f"/project/{project['id']}", body, f"Change project {project['account']}?"))
-    return tell(desk, "fairbank.project/1", answer, numbered(answer, f"project {project['id']} is changed"))
+    answer = post(
+        desk,
+        Posting(
+            "PATCH", f"/project/{project['id']}", body, f"Change project {project['account']}?"
+        ),
+    )
+    return tell(
+        desk, "fairbank.project/1", answer, numbered(answer, f"project {project['id']} is changed")
+    )
 
 
 def _add_named_removal(parser: Parser) -> None:
@@ -123,7 +197,11 @@ def _gid_of(group: str) -> int:
     try:
         return getgrnam(group).gr_gid
     except (KeyError, ValueError) as bad:
-        raise Unknown(f"there is no group {group[:64]!r} on this host", field="GROUP", remedy="name its number with --gid") from bad
+        raise Unknown(
+            f"there is no group {group[:64]!r} on this host",
+            field="GROUP",
+            remedy="name its number with --gid",
+        ) from bad
 
 
 COMMAND = Noun(
@@ -131,13 +209,21 @@ COMMAND = Noun(
     {
         "list": Command(
             "the projects that you may see",
-            ("fairbank project list", "fairbank project list -g chem", "fairbank project list --json"),
+            (
+                "fairbank project list",
+                "fairbank project list -g chem",
+                "fairbank project list --json",
+            ),
             _add_filters,
             _list,
         ),
         "show": Command(
             "one project and its members",
-            ("fairbank project show chem_qmc", "fairbank project show 12", "fairbank project show chem_qmc --json"),
+            (
+                "fairbank project show chem_qmc",
+                "fairbank project show 12",
+                "fairbank project show chem_qmc --json",
+            ),
             add_project,
             members.show_members,
         ),
@@ -163,7 +249,11 @@ COMMAND = Noun(
         ),
         "remove": Command(
             "let a project be no more, once its credit and its runs are over; for staff",
-            ("fairbank project remove chem_qmc", "fairbank project remove 12 --yes", "fairbank project remove chem_qmc --dry-run"),
+            (
+                "fairbank project remove chem_qmc",
+                "fairbank project remove 12 --yes",
+                "fairbank project remove chem_qmc --dry-run",
+            ),
             _add_named_removal,
             _remove,
         ),

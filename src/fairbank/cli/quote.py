@@ -42,7 +42,9 @@ def add(parser: Parser) -> None:
         help="a batch script with #SBATCH lines; - is standard input; exit code 1 when it asks for more than is priced",
     )
     add_job_options(parser)
-    parser.add_argument("--tres", metavar="TRES", help="instead of counts: cpu=8,mem=16G,gres/gpu=1")
+    parser.add_argument(
+        "--tres", metavar="TRES", help="instead of counts: cpu=8,mem=16G,gres/gpu=1"
+    )
 
 
 def run(desk: Desk, options: Namespace) -> int:
@@ -66,10 +68,14 @@ def run(desk: Desk, options: Namespace) -> int:
     if options.form is None and not options.format:
         _tell(desk, request, card, job, unread)
     else:
-        quote = {key: value for key, value in card.items() if key != "lines"} | ({"fits": None} if card["fits"] and unread else {})
+        quote = {key: value for key, value in card.items() if key != "lines"} | (
+            {"fits": None} if card["fits"] and unread else {}
+        )
         warnings = [*card["notes"], *([_not_priced(unread)] if unread else [])]
         more = {"quote": quote, "not_read": sorted(set(unread))}
-        show(desk, Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=warnings, more=more))
+        show(
+            desk, Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=warnings, more=more)
+        )
     if not card["fits"]:
         return TOO_LITTLE
     return NOT_DONE if unread else 0
@@ -90,10 +96,16 @@ def _script(path: str) -> list[str]:
     try:
         text = _text(path)
     except OSError as error:
-        raise Unknown(f"cannot read {path}: {error.strerror}", field="JOBFILE", remedy="name a batch script") from error
+        raise Unknown(
+            f"cannot read {path}: {error.strerror}", field="JOBFILE", remedy="name a batch script"
+        ) from error
     if not text.strip() or "\0" in text:
         why = "a binary file" if text.strip() else "empty"
-        raise Malformed(f"{plain(path)} is not a batch script: it is {why}", field="JOBFILE", remedy="name a text file that begins with #!")
+        raise Malformed(
+            f"{plain(path)} is not a batch script: it is {why}",
+            field="JOBFILE",
+            remedy="name a text file that begins with #!",
+        )
     return text.splitlines()
 
 
@@ -112,27 +124,44 @@ def _limit(said: str) -> int:
     seconds = parse_duration(said, field="--time")
     if seconds > LIMIT_MAX_SECONDS:
         longest = show_duration(LIMIT_MAX_SECONDS)
-        raise Malformed(f"{said[:40]!r} is longer than the bank counts", field="--time", remedy=f"at most {longest}")
+        raise Malformed(
+            f"{said[:40]!r} is longer than the bank counts",
+            field="--time",
+            remedy=f"at most {longest}",
+        )
     return seconds
 
 
 def _needed(said: str | None, field: str, example: str) -> str:
     if said:
         return said
-    raise Malformed(f"a price needs {field.lstrip('-')}", field=field, remedy=f"add {example}, or a script with such a line")
+    raise Malformed(
+        f"a price needs {field.lstrip('-')}",
+        field=field,
+        remedy=f"add {example}, or a script with such a line",
+    )
 
 
 def _one_partition(said: str) -> str:
     """Raises Malformed for a list, as sbatch takes it: where such a job will run, and at which price, nobody knows yet."""
     if "," in said:
         first = said.strip(",").partition(",")[0]
-        raise Malformed("a price is of one partition only", field="--partition", remedy=f"name one of them: -p {plain(first)}")
+        raise Malformed(
+            "a price is of one partition only",
+            field="--partition",
+            remedy=f"name one of them: -p {plain(first)}",
+        )
     return said
 
 
 def _account(desk: Desk, options: Namespace) -> str:
     """Who pays: as said, else as sbatch would take it, else the only project there is."""
-    said = options.account or os.environ.get("SBATCH_ACCOUNT") or os.environ.get("SLURM_ACCOUNT") or desk.settings.account
+    said = (
+        options.account
+        or os.environ.get("SBATCH_ACCOUNT")
+        or os.environ.get("SLURM_ACCOUNT")
+        or desk.settings.account
+    )
     if said:
         return str(said)
     mine = [str(row["account"]) for row in desk.rows("/project")]
@@ -152,13 +181,20 @@ def _tell(desk: Desk, request: Row, card: Row, job: Described, unread: list[str]
     where = f"{card['cluster']}/{request['partition']}"
     words = request["tres"] if desk.options.tres else job.words
     name = desk.options.script or "job"
-    for line in folded(plain(f"{name}: {where}, {words}, {limit}  ->  {card['account']}/{card['resource']}{_by(card)}"), desk.room):
+    for line in folded(
+        plain(
+            f"{name}: {where}, {words}, {limit}  ->  {card['account']}/{card['resource']}{_by(card)}"
+        ),
+        desk.room,
+    ):
         desk.say(line)
     for label, said in _price(card):
         desk.say(f"  {padded(label, 18)}{plain(said)}")
     desk.say(f"  {padded('hold at start', 18)}{look.su(card['amount'])} SU")
     after = f" -> {look.left(card['after'])}" if card["fits"] and not unread else ""
-    desk.say(f"  {padded('available', 18)}{look.left(card['available'])}{after} SU   {_verdict(card, look, unread)}")
+    desk.say(
+        f"  {padded('available', 18)}{look.left(card['available'])}{after} SU   {_verdict(card, look, unread)}"
+    )
     if card["fits"]:
         desk.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")
     for line in _advice(card, job, unread, tres=bool(desk.options.tres)):
@@ -179,7 +215,11 @@ def _not_priced(unread: list[str]) -> str:
 
 
 def _by(card: Row) -> str:
-    return f", allocation {card['allocation']}" if card["allocation"] is not None else ", which has no allocation now"
+    return (
+        f", allocation {card['allocation']}"
+        if card["allocation"] is not None
+        else ", which has no allocation now"
+    )
 
 
 def _price(card: Row) -> list[tuple[str, str]]:

@@ -65,8 +65,16 @@ COLUMNS = (
 def add(parser: Parser) -> None:
     add_period(parser, "now-2days")
     add_clusters(parser, "what this Slurm must be called (usual: whatever it is)")
-    parser.add_argument("--fix", action="store_true", help="charge what is missing, give back what is held for jobs that are gone")
-    parser.add_argument("--again", action="store_true", help="with --fix: also try again what the bank has refused before")
+    parser.add_argument(
+        "--fix",
+        action="store_true",
+        help="charge what is missing, give back what is held for jobs that are gone",
+    )
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="with --fix: also try again what the bank has refused before",
+    )
     parser.add_argument(
         "--grace",
         metavar="MINUTES",
@@ -81,11 +89,22 @@ def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
     if options.again and not options.fix:
-        raise Malformed("--again does nothing by itself", field="--again", remedy="fairbank reconcile --fix --again")
+        raise Malformed(
+            "--again does nothing by itself",
+            field="--again",
+            remedy="fairbank reconcile --fix --again",
+        )
     since, until = period_of(desk, "now-2days")
     with Stages(options) as progress:
         beside = desk.works.beside_slurm(desk.client, desk.cluster)
-        done = beside.reconcile(since, until, grace_seconds=options.grace * 60, fix=options.fix, again=options.again, progress=progress)
+        done = beside.reconcile(
+            since,
+            until,
+            grace_seconds=options.grace * 60,
+            fix=options.fix,
+            again=options.again,
+            progress=progress,
+        )
     tell(desk, done, fix=options.fix)
     return 0 if done.clean else FOUND
 
@@ -95,16 +114,25 @@ def period_of(desk: Desk, usual: str) -> tuple[int, int]:
     period = desk.period(usual)
     since, until = int(period["since"] or 0), int(period["until"] or desk.now())
     if until <= since:
-        raise Malformed("the period ends before it begins", field="--endtime", remedy="a period goes from -S up to, without, -E")
+        raise Malformed(
+            "the period ends before it begins",
+            field="--endtime",
+            remedy="a period goes from -S up to, without, -E",
+        )
     return since, until
 
 
 def tell(desk: Desk, done: Reconciled, *, fix: bool) -> None:
     """The figures, then each run that differs, then what helps."""
     comparison = done.comparison
-    figures = {"compared": done.compared, **{name: getattr(comparison, name) for name in ("matched", "free", "late", "half")}}
+    figures = {
+        "compared": done.compared,
+        **{name: getattr(comparison, name) for name in ("matched", "free", "late", "half")},
+    }
     if desk.options.form is None:
-        desk.say(f"Compared {counted(done.compared, 'finished run')} of cluster {plain(done.cluster)} in {done.seconds:.1f} s")
+        desk.say(
+            f"Compared {counted(done.compared, 'finished run')} of cluster {plain(done.cluster)} in {done.seconds:.1f} s"
+        )
         for line in [*_agreeing(done), *_differing(desk, done, fix=fix)]:
             desk.say(f"  {line}")
         if done.outcomes:
@@ -127,8 +155,15 @@ def tell(desk: Desk, done: Reconciled, *, fix: bool) -> None:
 
 def _agreeing(done: Reconciled) -> list[str]:
     comparison = done.comparison
-    lines = [(f"{comparison.matched:>9,}", "agree to the minute"), (f"{comparison.free:>9,}", "ran for no time and cost nothing")]
-    lines += [(f"{comparison.late:>9,}", "are not yet whole, and left for the next time")] if comparison.late else []
+    lines = [
+        (f"{comparison.matched:>9,}", "agree to the minute"),
+        (f"{comparison.free:>9,}", "ran for no time and cost nothing"),
+    ]
+    lines += (
+        [(f"{comparison.late:>9,}", "are not yet whole, and left for the next time")]
+        if comparison.late
+        else []
+    )
     half = "have half a record in accounting, and the bank has heard their ends itself"
     lines += [(f"{comparison.half:>9,}", half)] if comparison.half else []
     return [f"{number}  {what}" for number, what in lines]
@@ -150,7 +185,11 @@ def _differing(desk: Desk, done: Reconciled, *, fix: bool) -> list[str]:
 def _notes(done: Reconciled, *, fix: bool) -> list[str]:
     kinds = {each.finding.kind.name for each in done.outcomes if each.said is not None}
     notes = [advice for name, advice in ADVICE.items() if name in kinds]
-    return notes + (["post what can be mended with: fairbank reconcile --fix"] if kinds & set(MENDED_BY) and not fix else [])
+    return notes + (
+        ["post what can be mended with: fairbank reconcile --fix"]
+        if kinds & set(MENDED_BY) and not fix
+        else []
+    )
 
 
 def _row(outcome: Outcome) -> Row:
@@ -168,12 +207,22 @@ def _row(outcome: Outcome) -> Row:
 
 def _refusal(no: Against | None) -> Row | None:
     """What the bank says against it, with the field that would have to be another."""
-    return None if no is None else {"reason": no.reason, "field": no.field, "detail": no.detail, "remedy": no.remedy}
+    return (
+        None
+        if no is None
+        else {"reason": no.reason, "field": no.field, "detail": no.detail, "remedy": no.remedy}
+    )
 
 
 def _whose(finding: Finding) -> Row:
     if (job := finding.job) is not None:
-        about = {"job_id": job.job_id, "submitted": job.submitted, "start": job.start, "account": job.account, "user": job.user}
+        about = {
+            "job_id": job.job_id,
+            "submitted": job.submitted,
+            "start": job.start,
+            "account": job.account,
+            "user": job.user,
+        }
         return {**about, "state": job.state, "elapsed": job.elapsed}
     if (run := finding.run) is not None:
         return {

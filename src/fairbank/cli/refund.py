@@ -19,27 +19,51 @@ if TYPE_CHECKING:
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("job", metavar="JOBID", type=number, help="the job's number on its cluster; with --id the bank's number of its run")
     parser.add_argument(
-        "amount", metavar="AMOUNT", nargs="?", help="SU: 100, 12.5, or minutes: 90m (usual: all that is left of its charge)"
+        "job",
+        metavar="JOBID",
+        type=number,
+        help="the job's number on its cluster; with --id the bank's number of its run",
+    )
+    parser.add_argument(
+        "amount",
+        metavar="AMOUNT",
+        nargs="?",
+        help="SU: 100, 12.5, or minutes: 90m (usual: all that is left of its charge)",
     )
     add_clusters(parser, "the job's cluster, where several have that number")
-    parser.add_argument("--id", action="store_true", help="JOBID is the number in the column ID of fairbank jobs")
+    parser.add_argument(
+        "--id", action="store_true", help="JOBID is the number in the column ID of fairbank jobs"
+    )
     add_writing(parser)
 
 
 def run(desk: Desk, options: Namespace) -> int:
     amount = None if options.amount is None else parse_su(options.amount, field="AMOUNT")
-    job = desk.one(f"/job/{options.job}") if options.id else _the_run(desk, options.job, options.cluster)
+    job = (
+        desk.one(f"/job/{options.job}")
+        if options.id
+        else _the_run(desk, options.job, options.cluster)
+    )
     row = desk.one(f"/alloc/{job['allocation']}")
     back = job["charged"] - job["refunded"] if amount is None else amount
     what = f"refund of {desk.look.su(back)} SU of job {job['job_id']} to allocation {row['id']} ({row['account']}/{row['resource']})"
     before = f"! {desk.look.su(job['refunded'])} of its {desk.look.su(job['charged'])} SU were refunded before"
     warnings = [f"{before}; this is one refund more"] if job["refunded"] else []
-    body = {"comment": options.reason} if amount is None else {"amount": amount, "comment": options.reason}
+    body = (
+        {"comment": options.reason}
+        if amount is None
+        else {"amount": amount, "comment": options.reason}
+    )
     question = f"{what}{''.join(f'. {line}' for line in warnings)}. Go on?"
     answer = post(desk, Posting("POST", f"/job/{job['id']}/refund", body, question))
-    return tell(desk, "fairbank.refund/1", answer, moved(desk, answer, what), [] if answer and answer.get("again") else warnings)
+    return tell(
+        desk,
+        "fairbank.refund/1",
+        answer,
+        moved(desk, answer, what),
+        [] if answer and answer.get("again") else warnings,
+    )
 
 
 def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
@@ -48,7 +72,11 @@ def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
     found = desk.rows("/job", {"job_id": job_id, "cluster": cluster})
     if not found:
         where = "" if cluster is None else f" of cluster {plain(cluster)}"
-        raise Unknown(f"there is no job {job_id}{where} that you may see", field="JOBID", remedy="list them with: fairbank jobs -a")
+        raise Unknown(
+            f"there is no job {job_id}{where} that you may see",
+            field="JOBID",
+            remedy="list them with: fairbank jobs -a",
+        )
     runs = [run for run in found if run["charged"] > run["refunded"]]
     if not runs and any(run["state"] == "held" for run in found):
         raise Conflict(
@@ -59,8 +87,14 @@ def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
     if not runs:
         return max(found, key=lambda run: int(run["id"]))
     if len(runs) > 1:
-        which = ", ".join(f"{run['id']} ({plain(run['cluster'])}, started {run['start']})" for run in runs[:10])
-        raise Malformed(f"job {job_id} was charged {len(runs)} times: {which}", field="JOBID", remedy="name one run: --id NUMBER")
+        which = ", ".join(
+            f"{run['id']} ({plain(run['cluster'])}, started {run['start']})" for run in runs[:10]
+        )
+        raise Malformed(
+            f"job {job_id} was charged {len(runs)} times: {which}",
+            field="JOBID",
+            remedy="name one run: --id NUMBER",
+        )
     return runs[0]
 
 

@@ -29,7 +29,9 @@ def short(row: Row, look: Look) -> str:
 
 def if_told(show: Show, field: str = "available") -> Amount:
     """The amount; - for people where the refusal does not tell the field."""
-    return Amount(lambda row, look: show(row, look) if row[field] is not None else "" if look.exact else "-")
+    return Amount(
+        lambda row, look: show(row, look) if row[field] is not None else "" if look.exact else "-"
+    )
 
 
 COLUMNS = (
@@ -50,14 +52,21 @@ COLUMNS = (
 
 def refusals(desk: Desk, query: dict[str, object], limit: int) -> list[Row]:
     """Refusal rows, the newest first, with the user's name; without figures where these are not why the bank said no."""
-    return [{**row, "user": user_name(row["owner_uid"])} for row in rows_of_each(desk, "/failure", query, limit)]
+    return [
+        {**row, "user": user_name(row["owner_uid"])}
+        for row in rows_of_each(desk, "/failure", query, limit)
+    ]
 
 
 def show_refusals(desk: Desk, owners: list[int] | None) -> int:
     """What `fairbank jobs --refused` shows: the refusals, and what would help."""
     options = desk.options
     if options.partition is not None:
-        raise Malformed("a refusal knows no partition", field="--partition", remedy="leave out -p, or leave out --refused")
+        raise Malformed(
+            "a refusal knows no partition",
+            field="--partition",
+            remedy="leave out -p, or leave out --refused",
+        )
     query: dict[str, object] = {
         "account": options.account,
         "owner_uid": owners,
@@ -69,8 +78,14 @@ def show_refusals(desk: Desk, owners: list[int] | None) -> int:
     rows = refusals(desk, query, options.limit)
     check_listed(desk, rows, of_jobs=True)
     notes = _advice_for(desk, rows) if options.form is None else ()
-    empty = "No such job was refused, of those that you may see." if owners is None else f"No such job of yours was refused; {ALL}."
-    show(desk, Listing("fairbank.failure/1", COLUMNS, rows, caption(desk), notes=notes, empty=empty))
+    empty = (
+        "No such job was refused, of those that you may see."
+        if owners is None
+        else f"No such job of yours was refused; {ALL}."
+    )
+    show(
+        desk, Listing("fairbank.failure/1", COLUMNS, rows, caption(desk), notes=notes, empty=empty)
+    )
     return 0
 
 
@@ -85,4 +100,6 @@ def advice(desk: Desk, row: Row) -> list[str]:
     """What would help, asked for anew: only the bank's answer for one refusal names other projects that could pay."""
     full = desk.one(f"/failure/{row['id']}")
     lines = [f"Job {full['job_id']}: {full['detail']}"]
-    return lines + [f"  {'or' if place else 'try'}: {remedy}" for place, remedy in enumerate(full["remedies"])]
+    return lines + [
+        f"  {'or' if place else 'try'}: {remedy}" for place, remedy in enumerate(full["remedies"])
+    ]

@@ -35,13 +35,45 @@ COLUMNS = (
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("trace", metavar="FILE", type=file_read, help="a trace in the Standard Workload Format, compressed or not")
-    parser.add_argument("--store", metavar="URL", default="memory:", help="memory: (usual), sqlite:///FILE, postgresql://HOST/DATABASE")
-    parser.add_argument("--grant", metavar="PERCENT", type=count, default=90, help="of what each project really used (usual: 90)")
-    parser.add_argument("--periods", metavar="N", type=_periods, default=1, help="allocations one after the other (usual: 1)")
-    parser.add_argument("--days", metavar="N", type=_days, help="how long they are together (usual: as the trace)")
-    parser.add_argument("--by", choices=("group", "user"), help="who is a project (usual: groups where the trace names any)")
-    parser.add_argument("--record-overruns", action="store_true", help="charge usage beyond the credit too, instead of writing it off")
+    parser.add_argument(
+        "trace",
+        metavar="FILE",
+        type=file_read,
+        help="a trace in the Standard Workload Format, compressed or not",
+    )
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        default="memory:",
+        help="memory: (usual), sqlite:///FILE, postgresql://HOST/DATABASE",
+    )
+    parser.add_argument(
+        "--grant",
+        metavar="PERCENT",
+        type=count,
+        default=90,
+        help="of what each project really used (usual: 90)",
+    )
+    parser.add_argument(
+        "--periods",
+        metavar="N",
+        type=_periods,
+        default=1,
+        help="allocations one after the other (usual: 1)",
+    )
+    parser.add_argument(
+        "--days", metavar="N", type=_days, help="how long they are together (usual: as the trace)"
+    )
+    parser.add_argument(
+        "--by",
+        choices=("group", "user"),
+        help="who is a project (usual: groups where the trace names any)",
+    )
+    parser.add_argument(
+        "--record-overruns",
+        action="store_true",
+        help="charge usage beyond the credit too, instead of writing it off",
+    )
     add_progress(parser)
 
 
@@ -67,7 +99,9 @@ def run(desk: Desk, options: Namespace) -> int:
     return 0 if all(check.held for check in done.checks) else FOUND
 
 
-def replayed(desk: Desk, options: Namespace, trace: str, store: str, *, cluster: str = "trace") -> Replayed:
+def replayed(
+    desk: Desk, options: Namespace, trace: str, store: str, *, cluster: str = "trace"
+) -> Replayed:
     """The replay itself, with a bar for each of its stages."""
     with Stages(options) as stages:
         return desk.works.paper.replay(
@@ -87,7 +121,9 @@ def tell(desk: Desk, done: Replayed) -> None:
     """The figures, the balances and the invariants, in the form asked for."""
     figures = figures_of(desk, done)
     summary = {name: value for name, value, _ in figures}
-    checks = [{"what": each.what, "held": each.held, "figures": each.figures} for each in done.checks]
+    checks = [
+        {"what": each.what, "held": each.held, "figures": each.figures} for each in done.checks
+    ]
     plain_form = desk.options.form is None
     if plain_form:
         for name, _, said in figures:
@@ -96,7 +132,13 @@ def tell(desk: Desk, done: Replayed) -> None:
     more = {"summary": summary, "checks": checks}
     show(
         desk,
-        Listing("fairbank.replay/1", COLUMNS, [_row(each) for each in done.balances], more=more, caption=f"unit {UNITS[desk.look.units]}"),
+        Listing(
+            "fairbank.replay/1",
+            COLUMNS,
+            [_row(each) for each in done.balances],
+            more=more,
+            caption=f"unit {UNITS[desk.look.units]}",
+        ),
     )
     if plain_form:
         desk.say()
@@ -112,15 +154,36 @@ def figures_of(desk: Desk, done: Replayed) -> list[tuple[str, object, str]]:
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in sorted(done.refusals.items()))
     rate = done.operations / done.seconds if done.seconds else 0.0
     return [
-        ("jobs", demand.jobs, f"{demand.jobs:,}" + (f", of which {skipped:,} never ran or have no size" if skipped else "")),
+        (
+            "jobs",
+            demand.jobs,
+            f"{demand.jobs:,}"
+            + (f", of which {skipped:,} never ran or have no size" if skipped else ""),
+        ),
         ("holds", done.holds, f"{done.holds:,}"),
         ("charges", done.charges, f"{done.charges:,}"),
         ("releases", done.releases, f"{done.releases:,}"),
         ("refusals", done.refusals, f"{refused:,}" + (f": {reasons}" if refused else "")),
-        ("held_at_the_peak", done.held_peak, f"{desk.look.su(done.held_peak)} {UNITS[desk.look.units]}"),
-        ("written_off", done.written_off, f"{desk.look.su(done.written_off)} {UNITS[desk.look.units]}"),
-        ("operations", done.operations, f"{done.operations:,} in {done.seconds:.2f} s, {rate:,.0f} operations/s"),
-        ("fingerprint", done.fingerprint, f"{done.fingerprint}   (equal final balances have equal ones)"),
+        (
+            "held_at_the_peak",
+            done.held_peak,
+            f"{desk.look.su(done.held_peak)} {UNITS[desk.look.units]}",
+        ),
+        (
+            "written_off",
+            done.written_off,
+            f"{desk.look.su(done.written_off)} {UNITS[desk.look.units]}",
+        ),
+        (
+            "operations",
+            done.operations,
+            f"{done.operations:,} in {done.seconds:.2f} s, {rate:,.0f} operations/s",
+        ),
+        (
+            "fingerprint",
+            done.fingerprint,
+            f"{done.fingerprint}   (equal final balances have equal ones)",
+        ),
     ]
 
 

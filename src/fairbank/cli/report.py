@@ -23,20 +23,39 @@ COLUMNS = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
 
 
 def _add_site_factor(parser: Parser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="where to write them, in the place of those that are there; made if need be")
-    parser.add_argument("--agent-config", metavar="FILE", help="draw only the rule that these settings of an agent choose")
+    parser.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="where to write them, in the place of those that are there; made if need be",
+    )
+    parser.add_argument(
+        "--agent-config",
+        metavar="FILE",
+        help="draw only the rule that these settings of an agent choose",
+    )
     _add_png(parser)
 
 
 def _add_png(parser: Parser) -> None:
-    parser.add_argument("--png", action="store_true", help="draw PNG files, for where SVG is not taken (usual: SVG)")
+    parser.add_argument(
+        "--png", action="store_true", help="draw PNG files, for where SVG is not taken (usual: SVG)"
+    )
 
 
 def _site_factor(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
-    drawn = desk.works.figures.site_factor(options.folder, agent=options.agent_config, as_png=options.png)
-    show(desk, Listing("fairbank.figure/1", COLUMNS, [{"file": each.file, "about": each.about} for each in drawn]))
+    drawn = desk.works.figures.site_factor(
+        options.folder, agent=options.agent_config, as_png=options.png
+    )
+    show(
+        desk,
+        Listing(
+            "fairbank.figure/1",
+            COLUMNS,
+            [{"file": each.file, "about": each.about} for each in drawn],
+        ),
+    )
     return 0
 
 
@@ -44,11 +63,24 @@ DAYS = 30
 
 
 def _add_fair_share(parser: Parser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", nargs="?", help="where to draw a figure of each cluster too; made if need be")
-    parser.add_argument("-A", "--accounts", metavar="ACCOUNT,...", type=listed, help="only these accounts")
+    parser.add_argument(
+        "folder",
+        metavar="FOLDER",
+        nargs="?",
+        help="where to draw a figure of each cluster too; made if need be",
+    )
+    parser.add_argument(
+        "-A", "--accounts", metavar="ACCOUNT,...", type=listed, help="only these accounts"
+    )
     parser.add_argument("--users", action="store_true", help="also the users in them")
     parser.add_argument("--cluster", metavar="NAME", help="only this cluster")
-    parser.add_argument("--days", metavar="N", type=count, default=DAYS, help=f"so many days up to today (usual: {DAYS})")
+    parser.add_argument(
+        "--days",
+        metavar="N",
+        type=count,
+        default=DAYS,
+        help=f"so many days up to today (usual: {DAYS})",
+    )
     _add_png(parser)
 
 
@@ -56,10 +88,21 @@ def _fair_share(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, fairshare.COLUMNS):
         return 0
     kept = _kept(desk, options)
-    drawn = desk.works.history.draw(options.folder, kept, as_png=options.png) if options.folder else ()
+    drawn = (
+        desk.works.history.draw(options.folder, kept, as_png=options.png) if options.folder else ()
+    )
     notes = [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
     empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
-    show(desk, Listing("fairbank.fairshare/1", fairshare.COLUMNS, fairshare.rows_of(kept), notes=notes, empty=empty))
+    show(
+        desk,
+        Listing(
+            "fairbank.fairshare/1",
+            fairshare.COLUMNS,
+            fairshare.rows_of(kept),
+            notes=notes,
+            empty=empty,
+        ),
+    )
     return 0
 
 
@@ -73,7 +116,9 @@ def _kept(desk: Desk, options: Namespace) -> list[fairshare.Kept]:
         "account": options.accounts or None,
         "users": "true" if options.users else None,
     }
-    return sorted(fairshare.kept_of(row) for one in spread(query) for row in desk.rows("/share", one))
+    return sorted(
+        fairshare.kept_of(row) for one in spread(query) for row in desk.rows("/share", one)
+    )
 
 
 COMMAND = Noun(

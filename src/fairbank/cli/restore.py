@@ -21,9 +21,19 @@ if TYPE_CHECKING:
 
 def add(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="a backup")
-    parser.add_argument("--replace", action="store_true", help="drop what is in the store; without it only an empty one is filled")
-    parser.add_argument("--check", action="store_true", help="only read the file to its end, as fairbank backup verify does")
-    parser.add_argument("--yes", action="store_true", help="do not ask first (without a terminal nothing is asked)")
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="drop what is in the store; without it only an empty one is filled",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="only read the file to its end, as fairbank backup verify does",
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="do not ask first (without a terminal nothing is asked)"
+    )
     add_config(parser)
     add_progress(parser)
 
@@ -33,10 +43,14 @@ def run(desk: Desk, options: Namespace) -> int:
         return verify(desk, options)
     name = plain(options.file)
     with Progress("restore", options) as progress:
-        if options.replace and not desk.agreed(f"Drop everything in the store, and put {name} in its place?"):
+        if options.replace and not desk.agreed(
+            f"Drop everything in the store, and put {name} in its place?"
+        ):
             desk.note("Nothing was changed.")
             return NOT_DONE
-        rows = desk.works.books.restore(options.config, options.file, replace=options.replace, progress=progress)
+        rows = desk.works.books.restore(
+            options.config, options.file, replace=options.replace, progress=progress
+        )
     desk.say(f"{name}: {counted(rows, 'row')} restored")
     which = f" --config {quote(options.config)}" if options.config else ""
     desk.note(f"Check the books with: fairbank audit verify{which}")
@@ -45,7 +59,11 @@ def run(desk: Desk, options: Namespace) -> int:
 
 COMMAND = Command(
     "fill a store from a backup, all of it or nothing",
-    ("fairbank restore monday.fbk", "fairbank restore monday.fbk --replace", "fairbank restore --check monday.fbk"),
+    (
+        "fairbank restore monday.fbk",
+        "fairbank restore monday.fbk --replace",
+        "fairbank restore --check monday.fbk",
+    ),
     add,
     run,
     reads=False,

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 def add(parser: Parser) -> None:
     add_config(parser)
-    parser.add_argument("--port", metavar="N", type=count, help="listen on this TCP port too (usual: as the settings say)")
+    parser.add_argument(
+        "--port",
+        metavar="N",
+        type=count,
+        help="listen on this TCP port too (usual: as the settings say)",
+    )
 
 
 def run(desk: Desk, options: Namespace) -> int:
@@ -30,7 +35,11 @@ def run(desk: Desk, options: Namespace) -> int:
 
 COMMAND = Command(
     "run the bank until Ctrl-C or SIGTERM",
-    ("fairbank serve", "fairbank serve --config /etc/fairbank/fairbank.toml", "fairbank serve --port 8080"),
+    (
+        "fairbank serve",
+        "fairbank serve --config /etc/fairbank/fairbank.toml",
+        "fairbank serve --port 8080",
+    ),
     add,
     run,
     reads=False,

@@ -55,7 +55,7 @@ class Settings(NamedTuple):
     @property
     def configured(self) -> bool:
         """Whether there is a bank to be asked: somebody says where, or its usual socket is there."""
-        return self.told or (self.address.scheme == "unix" and os.path.exists(self.address.place))  # noqa: PTH110 - see usual_socket
+        return self.told or (self.address.scheme == "unix" and os.path.exists(self.address.place))
 
     @property
     def address(self) -> Address:
@@ -74,7 +74,11 @@ def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, 
     """Each key from the first place that says it. Raises Malformed, naming file and key."""
     layers = [
         {key: value for key, value in flags.items() if value},
-        {key: environ[f"FAIRBANK_{key.upper()}"] for key in KEYS if environ.get(f"FAIRBANK_{key.upper()}")},
+        {
+            key: environ[f"FAIRBANK_{key.upper()}"]
+            for key in KEYS
+            if environ.get(f"FAIRBANK_{key.upper()}")
+        },
         _file(_user_file(environ)),
         _file(SITE_FILE),
     ]
@@ -86,14 +90,20 @@ def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, 
 
 def usual_socket(environ: Mapping[str, str]) -> str:
     """That of one's own bank where it runs, or where no site's does; else the site's. Importing pathlib would cost 9 ms of CPU."""
-    folder = os.path.join(environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "fairbank")  # noqa: PTH118, PTH111
+    folder = os.path.join(
+        environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "fairbank"
+    )
     own = f"{folder}/fairbank.sock"
-    mine = os.path.exists(own) or (not os.path.exists(SITE_SOCKET) and os.path.exists(f"{folder}/fairbank.toml"))  # noqa: PTH110
+    mine = os.path.exists(own) or (
+        not os.path.exists(SITE_SOCKET) and os.path.exists(f"{folder}/fairbank.toml")
+    )
     return own if mine else SITE_SOCKET
 
 
 def _user_file(environ: Mapping[str, str]) -> str:
-    return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "fairbank", "client.toml")  # noqa: PTH118, PTH111
+    return os.path.join(
+        environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "fairbank", "client.toml"
+    )
 
 
 def _file(path: str) -> dict[str, str]:
@@ -107,9 +117,15 @@ def _file(path: str) -> dict[str, str]:
     try:
         said: dict[str, Any] = tomllib.loads(text.decode())
     except ValueError as bad:
-        raise Malformed(f"{path} is not TOML: {bad}", field="client settings", remedy="mend the line named") from bad
+        raise Malformed(
+            f"{path} is not TOML: {bad}", field="client settings", remedy="mend the line named"
+        ) from bad
     for key, value in said.items():
         if key not in KEYS or not isinstance(value, str):
             keys = ", ".join(sorted(KEYS))
-            raise Malformed(f"{path}: {key!r} is not a setting, or not a text", field=key, remedy=f'a line is KEY = "TEXT"; keys: {keys}')
+            raise Malformed(
+                f"{path}: {key!r} is not a setting, or not a text",
+                field=key,
+                remedy=f'a line is KEY = "TEXT"; keys: {keys}',
+            )
     return said

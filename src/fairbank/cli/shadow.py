@@ -48,18 +48,26 @@ REFUSED_COLUMNS = (
 def add(parser: Parser) -> None:
     add_period(parser, USUAL)
     add_clusters(parser, "what this Slurm must be called (usual: whatever it is)")
-    parser.add_argument("--refused", action="store_true", help="each job that would have been refused, and why")
+    parser.add_argument(
+        "--refused", action="store_true", help="each job that would have been refused, and why"
+    )
     add_progress(parser)
 
 
 def run(desk: Desk, options: Namespace) -> int:
-    return 0 if shown_columns(desk, REFUSED_COLUMNS if options.refused else COLUMNS) else watched(desk, lambda: _once(desk, options))
+    return (
+        0
+        if shown_columns(desk, REFUSED_COLUMNS if options.refused else COLUMNS)
+        else watched(desk, lambda: _once(desk, options))
+    )
 
 
 def _once(desk: Desk, options: Namespace) -> int:
     since, until = period_of(desk, USUAL)
     with Stages(options) as progress:
-        seen, unreadable = desk.works.beside_slurm(desk.client, desk.cluster).shadow(since, until, progress=progress)
+        seen, unreadable = desk.works.beside_slurm(desk.client, desk.cluster).shadow(
+            since, until, progress=progress
+        )
     for line in unreadable:
         desk.note(plain(f"! not read: {line}"))
     refused = options.refused
@@ -68,7 +76,9 @@ def _once(desk: Desk, options: Namespace) -> int:
         Listing(
             "fairbank.shadow-refused/1" if refused else "fairbank.shadow/1",
             REFUSED_COLUMNS if refused else COLUMNS,
-            [_refused(each) for each in seen.refused] if refused else [_row(each) for each in seen.rows],
+            [_refused(each) for each in seen.refused]
+            if refused
+            else [_row(each) for each in seen.rows],
             f"{caption(desk)}   nothing is posted",
             notes=_reasons(seen),
             empty="No job would have been refused." if refused else "No job ran in that time.",

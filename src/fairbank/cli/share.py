@@ -34,25 +34,90 @@ SSHARE = "sshare -a -l -P"
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("-a", "--all", action="store_true", help="all users (usual: all accounts, and of the users only yourself)")
-    parser.add_argument("-A", "--accounts", "--account", metavar="ACCOUNT,...", type=listed, help="only these accounts")
-    parser.add_argument("-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users")
-    parser.add_argument("-U", "--users-only", "--Users", action="store_true", help="only users, no accounts")
-    parser.add_argument("-m", "--partition", action="store_true", help="the partition that an association is for")
-    parser.add_argument("--set", metavar="ACCOUNT=SHARES,...", type=_changes, help="what if: as it would be with these shares")
+    parser.add_argument(
+        "-a",
+        "--all",
+        action="store_true",
+        help="all users (usual: all accounts, and of the users only yourself)",
+    )
+    parser.add_argument(
+        "-A",
+        "--accounts",
+        "--account",
+        metavar="ACCOUNT,...",
+        type=listed,
+        help="only these accounts",
+    )
+    parser.add_argument(
+        "-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users"
+    )
+    parser.add_argument(
+        "-U", "--users-only", "--Users", action="store_true", help="only users, no accounts"
+    )
+    parser.add_argument(
+        "-m", "--partition", action="store_true", help="the partition that an association is for"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="ACCOUNT=SHARES,...",
+        type=_changes,
+        help="what if: as it would be with these shares",
+    )
     add_folder(parser)
     group = parser.add_argument_group("How to show it")
-    group.add_argument("--forecast", action="store_true", help="when each is back at level 1 (classic rule: factor 0.5), if it pauses")
+    group.add_argument(
+        "--forecast",
+        action="store_true",
+        help="when each is back at level 1 (classic rule: factor 0.5), if it pauses",
+    )
     form = group.add_mutually_exclusive_group()
-    form.add_argument("--tree", dest="form", action="store_const", const="tree", help="explained: who is over or under, and what moves it")
-    form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
-    form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
-    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="for a spreadsheet: cells whole, apart by commas")
-    form.add_argument("-p", "--bars", dest="form", action="store_const", const="bar", help="cells whole, a | behind each: sshare's -p")
-    form.add_argument("-P", "--parsable", "--parsable2", dest="form", action="store_const", const="between", help="cells apart by |")
+    form.add_argument(
+        "--tree",
+        dest="form",
+        action="store_const",
+        const="tree",
+        help="explained: who is over or under, and what moves it",
+    )
+    form.add_argument(
+        "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
+    )
+    form.add_argument(
+        "--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML"
+    )
+    form.add_argument(
+        "--csv",
+        dest="form",
+        action="store_const",
+        const="csv",
+        help="for a spreadsheet: cells whole, apart by commas",
+    )
+    form.add_argument(
+        "-p",
+        "--bars",
+        dest="form",
+        action="store_const",
+        const="bar",
+        help="cells whole, a | behind each: sshare's -p",
+    )
+    form.add_argument(
+        "-P",
+        "--parsable",
+        "--parsable2",
+        dest="form",
+        action="store_const",
+        const="between",
+        help="cells apart by |",
+    )
     group.add_argument("-n", "--noheader", action="store_true", help="without heads")
-    group.add_argument("-l", "--long", action="store_true", help="with normalised usage, level, limits and running TRES")
-    group.add_argument("-o", "--format", metavar="COL%WIDTH,...", help="which columns; names may be cut short")
+    group.add_argument(
+        "-l",
+        "--long",
+        action="store_true",
+        help="with normalised usage, level, limits and running TRES",
+    )
+    group.add_argument(
+        "-o", "--format", metavar="COL%WIDTH,...", help="which columns; names may be cut short"
+    )
     group.add_argument("--helpformat", action="store_true", help="list the columns")
 
 
@@ -60,9 +125,16 @@ def _changes(text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for each in listed(text):
         name, _, shares = each.partition("=")
-        number = shares.isascii() and shares.isdigit() and len(shares) <= 10 and int(shares) <= SHARES_MAX
+        number = (
+            shares.isascii()
+            and shares.isdigit()
+            and len(shares) <= 10
+            and int(shares) <= SHARES_MAX
+        )
         if not (name and (shares == "parent" or number)):
-            raise ArgumentTypeError(f"{each[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent")
+            raise ArgumentTypeError(
+                f"{each[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent"
+            )
         if name in found:
             raise ArgumentTypeError(f"{name[:40]!r} is there twice; write each account once")
         found[name] = ON_PARENT if shares == "parent" else int(shares)
@@ -71,7 +143,14 @@ def _changes(text: str) -> dict[str, int]:
 
 COLUMNS_ONLY = {"format": "--format", "long": "--long", "partition": "--partition"}
 """What there is to choose in the form of sshare only."""
-WORDS = {"tree": "--tree", "json": "--json", "yaml": "--yaml", "csv": "--csv", "bar": "--bars", "between": "--parsable"}
+WORDS = {
+    "tree": "--tree",
+    "json": "--json",
+    "yaml": "--yaml",
+    "csv": "--csv",
+    "bar": "--bars",
+    "between": "--parsable",
+}
 ENDINGS = {"csv": Ending.COMMAS, "bar": Ending.BAR, "between": Ending.BETWEEN}
 
 
@@ -79,7 +158,9 @@ def _fit(options: Namespace) -> None:
     """Raises Malformed for options that would change nothing."""
     if options.forecast and options.form in ("tree", *ENDINGS):
         remedy = "it is a table, or with --json or --yaml for programs"
-        raise Malformed(f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy)
+        raise Malformed(
+            f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy
+        )
     if options.form in ("json", "yaml"):
         fit(options, WORDS[options.form], COLUMNS_ONLY | {"noheader": "--noheader"})
     elif options.forecast or options.form == "tree":
@@ -95,18 +176,29 @@ def run(desk: Desk, options: Namespace) -> int:
     found = desk.works.slurm_says.shares(options.folder, desk.now())
     code = told(desk, found.unreadable, SSHARE)
     found = _there(desk, found)
-    rows = chosen(found.rows, users=_users(desk, options), accounts=options.accounts or None, users_only=options.users_only)
+    rows = chosen(
+        found.rows,
+        users=_users(desk, options),
+        accounts=options.accounts or None,
+        users_only=options.users_only,
+    )
     if options.forecast:
         _show_forecast(desk, found, rows)
     elif options.form in ("json", "yaml"):
         data = as_data(rows, found.rule)
-        document = envelope("fairbank.share/1", iso(found.as_of), found.cluster, data, found.unreadable, Look())
+        document = envelope(
+            "fairbank.share/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
+        )
         desk.say(as_json(document) if options.form == "json" else as_yaml(document))
     elif options.form == "tree":
         _show_tree(desk, found, rows)
     else:
-        fields = fields or usual_fields(long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree)
-        for line in lines(rows, fields, ENDINGS.get(options.form, Ending.PADDED), header=not options.noheader):
+        fields = fields or usual_fields(
+            long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree
+        )
+        for line in lines(
+            rows, fields, ENDINGS.get(options.form, Ending.PADDED), header=not options.noheader
+        ):
             desk.say(line)
     return code
 
@@ -114,12 +206,20 @@ def run(desk: Desk, options: Namespace) -> int:
 def _there(desk: Desk, found: Shares) -> Shares:
     """What was found; with --set as it would be. Raises Malformed where there are none, or only some to compute from."""
     if not found.rows:
-        raise Malformed("there is nobody in what Slurm said of fair share", field="sshare", remedy="look at what it prints: sshare -a")
+        raise Malformed(
+            "there is nobody in what Slurm said of fair share",
+            field="sshare",
+            remedy="look at what it prints: sshare -a",
+        )
     if not desk.options.set:
         return found
     if found.unreadable:
         remedy = "mend what is told above first: sacctmgr show associations"
-        raise Malformed("with associations left out all other figures would be wrong", field="--set", remedy=remedy)
+        raise Malformed(
+            "with associations left out all other figures would be wrong",
+            field="--set",
+            remedy=remedy,
+        )
     changed = desk.works.slurm_says.reckoned(found, desk.options.set)
     desk.note("Computed from these shares and what users used; Slurm has others.")
     return changed
@@ -127,11 +227,15 @@ def _there(desk: Desk, found: Shares) -> Shares:
 
 def _add_record(parser: Parser) -> None:
     add_folder(parser)
-    parser.add_argument("--dry-run", action="store_true", help="say what would be recorded, change nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be recorded, change nothing"
+    )
 
 
 def _record(desk: Desk, options: Namespace) -> int:
-    done = desk.works.history.record(desk.client, options.folder, desk.now(), dry_run=options.dry_run)
+    done = desk.works.history.record(
+        desk.client, options.folder, desk.now(), dry_run=options.dry_run
+    )
     code = told(desk, done.unreadable, SSHARE)
     of = f"{plain(done.cluster)}, {done.day}"
     if options.dry_run:
@@ -150,7 +254,9 @@ def _users(desk: Desk, options: Namespace) -> Sequence[str] | None:
 
 
 def _show_tree(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
-    made = table(COLUMNS, tree_rows(rows, found.rule), desk.look, desk.room, heads=not desk.options.noheader)
+    made = table(
+        COLUMNS, tree_rows(rows, found.rule), desk.look, desk.room, heads=not desk.options.noheader
+    )
     for line in made.lines:
         desk.paint(line)
     note(desk, what_moves_it(rows, found.rule, found.backs, desk.options.accounts or ()))
@@ -161,10 +267,18 @@ def _show_forecast(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
     backs = [back for back in found.backs if back[:3] in shown]
     if desk.options.form in ("json", "yaml"):
         data = forecasts.as_data(backs, found.rule)
-        document = envelope("fairbank.forecast/1", iso(found.as_of), found.cluster, data, found.unreadable, Look())
+        document = envelope(
+            "fairbank.forecast/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
+        )
         desk.say(as_json(document) if desk.options.form == "json" else as_yaml(document))
         return
-    made = table(forecasts.COLUMNS, forecasts.table_rows(backs), desk.look, desk.room, heads=not desk.options.noheader)
+    made = table(
+        forecasts.COLUMNS,
+        forecasts.table_rows(backs),
+        desk.look,
+        desk.room,
+        heads=not desk.options.noheader,
+    )
     for line in made.lines:
         desk.paint(line)
     note(desk, forecasts.assumed(found.rule))

@@ -35,10 +35,26 @@ def add(parser: Parser) -> None:
         action="append",
         help=f"{POLICIES} that describes one; may be repeated (usual: {USUAL})",
     )
-    parser.add_argument("--jobs", metavar="N", type=at_least_one, help="instead of a trace a synthetic workload of so many jobs")
-    parser.add_argument("--model", metavar="FILE", help="the same of a centre that this file describes (usual: 960 processors, 40 users)")
-    parser.add_argument("--seed", metavar="N", type=count, help="another synthetic workload (usual: 1)")
-    parser.add_argument("--save", metavar="FILE", type=file_written, help="write the synthetic workload as a trace too")
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=at_least_one,
+        help="instead of a trace a synthetic workload of so many jobs",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="FILE",
+        help="the same of a centre that this file describes (usual: 960 processors, 40 users)",
+    )
+    parser.add_argument(
+        "--seed", metavar="N", type=count, help="another synthetic workload (usual: 1)"
+    )
+    parser.add_argument(
+        "--save",
+        metavar="FILE",
+        type=file_written,
+        help="write the synthetic workload as a trace too",
+    )
     add_processors(parser)
     parser.add_argument(
         "--starts",
@@ -46,17 +62,31 @@ def add(parser: Parser) -> None:
         type=file_written,
         help="write a line `job start` for each job, in the order of the queue, of one policy; a FILE.csv has a table of all policies",
     )
-    parser.add_argument("--shares", metavar="FILE", help="lines `account,shares`: how much is delivered to whom beyond the shares")
+    parser.add_argument(
+        "--shares",
+        metavar="FILE",
+        help="lines `account,shares`: how much is delivered to whom beyond the shares",
+    )
     parser.add_argument(
         "--by",
         choices=("user", "group"),
         help="whose shares and credit are; the group of a Slurm job is its account (usual: user; with --grant group, if there are any)",
     )
     parser.add_argument(
-        "--fair-starts", metavar="N", type=at_least_one, default=0, help="look at the fair start of every N-th job, which takes long"
+        "--fair-starts",
+        metavar="N",
+        type=at_least_one,
+        default=0,
+        help="look at the fair start of every N-th job, which takes long",
     )
-    parser.add_argument("--plots", metavar="FOLDER", help="draw utilisation, queue, waits and, with --shares, shares; made if need be")
-    parser.add_argument("--png", action="store_true", help="draw PNG files, for where SVG is not taken (usual: SVG)")
+    parser.add_argument(
+        "--plots",
+        metavar="FOLDER",
+        help="draw utilisation, queue, waits and, with --shares, shares; made if need be",
+    )
+    parser.add_argument(
+        "--png", action="store_true", help="draw PNG files, for where SVG is not taken (usual: SVG)"
+    )
     add_granting(parser)
     add_progress(parser)
 
@@ -71,7 +101,11 @@ def run(desk: Desk, options: Namespace) -> int:
     if options.plots is not None:
         desk.works.courses.check(policies, options.plots)
     elif options.png:
-        raise Malformed("--png says how pictures are drawn, and none are", field="png", remedy="add --plots FOLDER, or leave it out")
+        raise Malformed(
+            "--png says how pictures are drawn, and none are",
+            field="png",
+            remedy="add --plots FOLDER, or leave it out",
+        )
     workload = _workload(desk, options)
     with Stages(options) as stages:
         outcomes = desk.works.planning.simulate(
@@ -86,7 +120,11 @@ def run(desk: Desk, options: Namespace) -> int:
     try:
         if options.starts is not None:
             desk.works.planning.save_starts(outcomes, options.starts)
-        drawn = desk.works.courses.draw(outcomes, options.plots, as_png=options.png) if options.plots is not None else ()
+        drawn = (
+            desk.works.courses.draw(outcomes, options.plots, as_png=options.png)
+            if options.plots is not None
+            else ()
+        )
     except Trouble:
         tell(desk, outcomes, ())  # the work is done, and may have been long
         raise
@@ -99,12 +137,22 @@ def _workload(desk: Desk, options: Namespace) -> Any:
     asked = {name: getattr(options, name) for name in ("jobs", "model", "seed", "save")}
     told = [f"--{name}" for name, value in asked.items() if value is not None]
     if options.trace is not None and told:
-        raise Malformed(f"{told[0]} is for a synthetic workload", field=told[0][2:], remedy="name no trace, or leave it out")
+        raise Malformed(
+            f"{told[0]} is for a synthetic workload",
+            field=told[0][2:],
+            remedy="name no trace, or leave it out",
+        )
     if options.trace is not None:
         return options.trace
     if options.jobs is None and options.model is None:
-        raise Malformed("there is nothing to simulate", field="FILE", remedy="name a trace, or --jobs N for a synthetic workload")
-    workload = desk.works.models.workload(options.model, jobs=options.jobs, seed=1 if options.seed is None else options.seed)
+        raise Malformed(
+            "there is nothing to simulate",
+            field="FILE",
+            remedy="name a trace, or --jobs N for a synthetic workload",
+        )
+    workload = desk.works.models.workload(
+        options.model, jobs=options.jobs, seed=1 if options.seed is None else options.seed
+    )
     if options.save is not None:
         desk.works.models.save(workload, options.save)
     return workload
@@ -135,7 +183,18 @@ def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> Non
     if for_people and not rows[0]["jobs"]:
         shown = []
     empty = "No job of this trace can be simulated."
-    show(desk, Listing("fairbank.simulation/1", columns, shown, caption=caption, notes=notes, more=more, empty=empty))
+    show(
+        desk,
+        Listing(
+            "fairbank.simulation/1",
+            columns,
+            shown,
+            caption=caption,
+            notes=notes,
+            more=more,
+            empty=empty,
+        ),
+    )
     if for_people and not rows[0]["jobs"]:
         for note in notes:
             desk.note(note)

@@ -219,7 +219,14 @@ class Planning(Protocol):
 class Questions(Protocol):
     """What would have been."""
 
-    def what_if(self, trace: str, asked: Asked, terms: Terms, *, progress: Callable[[str, int, int], None] | None) -> Answer:
+    def what_if(
+        self,
+        trace: str,
+        asked: Asked,
+        terms: Terms,
+        *,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> Answer:
         """Run a workload as it was recorded, and as it is asked for; and both of each shaken copy."""
         ...
 

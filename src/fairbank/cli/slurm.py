@@ -41,10 +41,24 @@ def _beside(desk: Desk) -> BesideSlurm:
 
 def _add_import(parser: Parser) -> None:
     add_clusters(parser, "what this Slurm must be called (usual: whatever it is)")
-    parser.add_argument("-S", "--starttime", metavar="TIME", help="also the history from here on: every run that ended is charged")
-    parser.add_argument("--cover", action="store_true", help="with -S: open allocations of category history for what nobody would pay for")
     parser.add_argument(
-        "--gid", metavar="ACCOUNT=N", type=_gid, action="append", default=[], help="the group of an account that is not named like one"
+        "-S",
+        "--starttime",
+        metavar="TIME",
+        help="also the history from here on: every run that ended is charged",
+    )
+    parser.add_argument(
+        "--cover",
+        action="store_true",
+        help="with -S: open allocations of category history for what nobody would pay for",
+    )
+    parser.add_argument(
+        "--gid",
+        metavar="ACCOUNT=N",
+        type=_gid,
+        action="append",
+        default=[],
+        help="the group of an account that is not named like one",
     )
     parser.add_argument(
         "--pass-over",
@@ -53,17 +67,27 @@ def _add_import(parser: Parser) -> None:
         default=[],
         help="an account or user that is not to be entered: nothing is said of it, nor of runs of it that cannot be charged",
     )
-    parser.add_argument("--settings", metavar="FILE", help="write the lines for the bank's settings there (usual: print them)")
+    parser.add_argument(
+        "--settings",
+        metavar="FILE",
+        help="write the lines for the bank's settings there (usual: print them)",
+    )
     add_writing(parser, reason="none", keyed=False)
     add_progress(parser)
 
 
 def _import(desk: Desk, options: Namespace) -> int:
     if options.cover and not options.starttime:
-        raise Malformed("--cover is about the history, which was not asked for", field="--cover", remedy="add -S TIME: -S now-90days")
+        raise Malformed(
+            "--cover is about the history, which was not asked for",
+            field="--cover",
+            remedy="add -S TIME: -S now-90days",
+        )
     beside, gids = _beside(desk), dict(options.gid)
     with Stages(options) as progress:
-        found = beside.import_people(gids, passed_over=options.pass_over, dry_run=True, progress=progress)
+        found = beside.import_people(
+            gids, passed_over=options.pass_over, dry_run=True, progress=progress
+        )
     _tell_plan(desk, found)
     if options.settings and not options.dry_run:
         beside.keep_settings(options.settings, found.settings)
@@ -76,7 +100,9 @@ def _import(desk: Desk, options: Namespace) -> int:
             desk.note("Nothing was changed.")
             return NOT_DONE
         with Stages(options) as progress:
-            entered = beside.import_people(gids, passed_over=options.pass_over, dry_run=False, progress=progress)
+            entered = beside.import_people(
+                gids, passed_over=options.pass_over, dry_run=False, progress=progress
+            )
         for no in entered.refused:
             desk.note(plain(f"! {no}"))
         left = f"; left out: {_left_out(entered)}" if _left_out(entered) else ""
@@ -115,17 +141,27 @@ def _import_history(desk: Desk, options: Namespace, beside: BesideSlurm, people:
     """How many runs and lines are, or would be, left out."""
     since, until = int(desk.moment(options.starttime, "--starttime") or 0), desk.now()
     after = people if options.dry_run else None
-    ask = partial(beside.import_history, since, until, grace_seconds=GRACE_MINUTES * 60, cover=options.cover)
+    ask = partial(
+        beside.import_history, since, until, grace_seconds=GRACE_MINUTES * 60, cover=options.cover
+    )
     with Stages(options) as progress:
         past = ask(passed_over=options.pass_over, after=after, progress=progress)
     for cover in past.covers:
         runs = counted(cover.jobs, "run")
-        desk.say(plain(f"allocation for {cover.account}/{cover.resource}: {show_su(cover.amount)} SU for {runs}, category history"))
+        desk.say(
+            plain(
+                f"allocation for {cover.account}/{cover.resource}: {show_su(cover.amount)} SU for {runs}, category history"
+            )
+        )
     would = "would be " if options.dry_run else ""
-    desk.say(f"history: {counted(len(past.charged), 'run')} {would}charged, {show_su(past.amount)} SU; {past.known:,} known already")
+    desk.say(
+        f"history: {counted(len(past.charged), 'run')} {would}charged, {show_su(past.amount)} SU; {past.known:,} known already"
+    )
     if past.given_back:
         held = show_su(sum(each.amount or 0 for each in past.given_back))
-        desk.say(f"lost in Slurm: {counted(len(past.given_back), 'hold')} {would}given back, {held} SU")
+        desk.say(
+            f"lost in Slurm: {counted(len(past.given_back), 'hold')} {would}given back, {held} SU"
+        )
     for each in past.left:
         desk.note(plain(f"! {_told(each)}"))
     for wrong in past.unreadable:
@@ -146,10 +182,26 @@ def _told(left: Any) -> str:
 
 def _add_sync(parser: Parser) -> None:
     add_clusters(parser, "what this Slurm must be called (usual: whatever it is)")
-    parser.add_argument("--site", metavar="FILE", help="the site's rules of submission (usual: /etc/fairbank/slurm.toml)")
-    parser.add_argument("--accounts", action="store_true", help="also give projects accounts, and members associations, in Slurm")
-    parser.add_argument("--fence", action="store_true", help="with --accounts: GrpTRESMins follows the balances, as a second fence")
-    parser.add_argument("--remove", action="store_true", help="with --accounts: take associations away from those who are no members")
+    parser.add_argument(
+        "--site",
+        metavar="FILE",
+        help="the site's rules of submission (usual: /etc/fairbank/slurm.toml)",
+    )
+    parser.add_argument(
+        "--accounts",
+        action="store_true",
+        help="also give projects accounts, and members associations, in Slurm",
+    )
+    parser.add_argument(
+        "--fence",
+        action="store_true",
+        help="with --accounts: GrpTRESMins follows the balances, as a second fence",
+    )
+    parser.add_argument(
+        "--remove",
+        action="store_true",
+        help="with --accounts: take associations away from those who are no members",
+    )
     parser.add_argument("--no-policy", action="store_true", help="leave the policy file as it is")
     add_writing(parser, reason="none", keyed=False)
     add_progress(parser)
@@ -160,11 +212,17 @@ def _sync(desk: Desk, options: Namespace) -> int:
     beside = _beside(desk)
     if not options.no_policy:
         with Stages(options) as progress:
-            _tell_files(desk, beside.sync_policy(options.site, dry_run=options.dry_run, progress=progress), dry_run=options.dry_run)
+            _tell_files(
+                desk,
+                beside.sync_policy(options.site, dry_run=options.dry_run, progress=progress),
+                dry_run=options.dry_run,
+            )
     if not options.accounts:
         return 0
     with Stages(options) as progress:
-        found = beside.sync_accounts(fence=options.fence, remove=options.remove, dry_run=True, progress=progress)
+        found = beside.sync_accounts(
+            fence=options.fence, remove=options.remove, dry_run=True, progress=progress
+        )
     for change in found.changes:
         desk.say(plain(f"sacctmgr -i {join(change.words)}   # {change.why}"))
     for note in found.skipped:
@@ -178,7 +236,9 @@ def _sync(desk: Desk, options: Namespace) -> int:
         desk.note("Nothing was changed in Slurm.")
         return NOT_DONE
     with Stages(options) as progress:
-        beside.sync_accounts(fence=options.fence, remove=options.remove, dry_run=False, progress=progress)
+        beside.sync_accounts(
+            fence=options.fence, remove=options.remove, dry_run=False, progress=progress
+        )
     desk.say(f"made: {counted(len(found.changes), 'change')}")
     return 0
 
@@ -190,10 +250,16 @@ def _demand_accounts(options: Namespace) -> None:
     for name, given in (("--fence", options.fence), ("--remove", options.remove)):
         if given:
             remedy = f"fairbank slurm sync --accounts {name}; with --dry-run it shows beforehand what it changes"
-            raise Malformed(f"{name} changes Slurm's accounts, which were not asked for", field=name, remedy=remedy)
+            raise Malformed(
+                f"{name} changes Slurm's accounts, which were not asked for",
+                field=name,
+                remedy=remedy,
+            )
     if options.no_policy:
         remedy = "leave it away, or add --accounts"
-        raise Malformed("without the policy there is nothing to do", field="--no-policy", remedy=remedy)
+        raise Malformed(
+            "without the policy there is nothing to do", field="--no-policy", remedy=remedy
+        )
 
 
 def _add_prolog(parser: Parser) -> None:
@@ -210,7 +276,10 @@ def _prolog(desk: Desk, options: Namespace) -> int:
 
 def _tell_files(desk: Desk, synced: Synced, *, dry_run: bool) -> None:
     for path in synced.files:
-        verb, projects = "would write" if dry_run else "written", counted(synced.projects, "project")
+        verb, projects = (
+            "would write" if dry_run else "written",
+            counted(synced.projects, "project"),
+        )
         desk.say(plain(f"{verb}: {path}, {projects} of cluster {synced.cluster}"))
     for note in synced.skipped:
         desk.note(plain(f"! {note}"))
@@ -243,7 +312,11 @@ COMMAND = Noun(
         ),
         "sync": Command(
             "write the submission policy, and Slurm's accounts, from the bank",
-            ("fairbank slurm sync", "fairbank slurm sync --accounts --dry-run", "fairbank slurm sync --accounts --fence --yes"),
+            (
+                "fairbank slurm sync",
+                "fairbank slurm sync --accounts --dry-run",
+                "fairbank slurm sync --accounts --fence --yes",
+            ),
             _add_sync,
             _sync,
             reads=False,

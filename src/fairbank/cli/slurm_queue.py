@@ -43,11 +43,7 @@ class SlurmQueue(Protocol):
     """The queue of the Slurm of this host, or with `folder` what one said before."""
 
     def why(
-        self,
-        asked: Asked,
-        *,
-        quote: Quote,
-        progress: Callable[[str, int, int], None] | None,
+        self, asked: Asked, *, quote: Quote, progress: Callable[[str, int, int], None] | None
     ) -> Explained:
         """Raises Unknown for a job that is not there, Conflict for one that does not wait, Unreachable when Slurm does not answer."""
         ...

@@ -53,7 +53,13 @@ JOBS = (
     Column("JOB-ID", text("job_id"), right=True),
     Column("OWNER", text("user")),
     Column("STATUS", text("status")),
-    Column("AMOUNT", Amount(lambda row, look: look.su(row["held"] if row["status"] == "executing" else row["cost"])), right=True),
+    Column(
+        "AMOUNT",
+        Amount(
+            lambda row, look: look.su(row["held"] if row["status"] == "executing" else row["cost"])
+        ),
+        right=True,
+    ),
     Column("START", moment("start"), drop=1),
 )
 JOB_DETAIL = (
@@ -95,43 +101,79 @@ def _carry_out(words: list[str], works: Works) -> int:
 
 
 def _add_filters(parser: Parser) -> None:
-    parser.add_argument("-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number")
+    parser.add_argument(
+        "-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number"
+    )
     parser.add_argument("-A", "--account", metavar="NAME", help="only of this Slurm account")
-    parser.add_argument("--sort", metavar="COL[,-COL]", help="by these columns; with - the largest first")
+    parser.add_argument(
+        "--sort", metavar="COL[,-COL]", help="by these columns; with - the largest first"
+    )
     parser.takes_next("--sort")
 
 
 def _add_detailed(parser: Parser) -> None:
     _add_filters(parser)
-    parser.add_argument("--detail", action="store_true", help="with credit, running and completed, debit and balance")
+    parser.add_argument(
+        "--detail",
+        action="store_true",
+        help="with credit, running and completed, debit and balance",
+    )
 
 
 def _add_more(parser: Parser) -> None:
     _add_detailed(parser)
-    parser.add_argument("-r", "--resource", metavar="NAME", type=printable, help="only of this resource, such as cpu or gpu")
+    parser.add_argument(
+        "-r",
+        "--resource",
+        metavar="NAME",
+        type=printable,
+        help="only of this resource, such as cpu or gpu",
+    )
 
 
 def _add_projects(parser: Parser) -> None:
     _add_more(parser)
-    parser.add_argument("-a", "--active", action="store_true", help="only those with an allocation that is active")
+    parser.add_argument(
+        "-a", "--active", action="store_true", help="only those with an allocation that is active"
+    )
 
 
 def _add_allocations(parser: Parser) -> None:
     _add_more(parser)
-    parser.add_argument("-a", "--active", action="store_true", help="only those that are active: now in their period, and not frozen")
+    parser.add_argument(
+        "-a",
+        "--active",
+        action="store_true",
+        help="only those that are active: now in their period, and not frozen",
+    )
 
 
 def _add_owned(parser: Parser) -> None:
     _add_more(parser)
-    parser.add_argument("-a", "--active", action="store_true", help="only of allocations that are now in their period, frozen ones too")
+    parser.add_argument(
+        "-a",
+        "--active",
+        action="store_true",
+        help="only of allocations that are now in their period, frozen ones too",
+    )
     parser.add_argument("-u", "--user", metavar="USER", help="only of this user, by name or number")
 
 
-def _show(desk: Desk, schema: str, columns: Sequence[Column], rows: Sequence[Row], empty: str) -> int:
+def _show(
+    desk: Desk, schema: str, columns: Sequence[Column], rows: Sequence[Row], empty: str
+) -> int:
     if not rows:
         _check(desk)
     wanted = desk.options.sort
-    show(desk, Listing(schema, columns, sort_rows(columns, rows, wanted, desk.look) if wanted else rows, empty=empty))
+    show(
+        desk,
+        Listing(
+            schema,
+            columns,
+            sort_rows(columns, rows, wanted, desk.look) if wanted else rows,
+            empty=empty,
+        ),
+    )
     return 0
 
 
@@ -154,18 +196,26 @@ def _projects(desk: Desk, options: Namespace) -> int:
         with_some = {row["project"] for row in desk.rows("/alloc", _asked_of_allocations(options))}
         rows = [row for row in rows if row["id"] in with_some]
     if options.detail:
-        rows = _of_each_resource(rows, desk.rows("/balance", {**asked, "resource": options.resource}), options.resource)
-    return _show(desk, "fairbank.project/1", columns, rows, "There is no such project that you may see.")
+        rows = _of_each_resource(
+            rows, desk.rows("/balance", {**asked, "resource": options.resource}), options.resource
+        )
+    return _show(
+        desk, "fairbank.project/1", columns, rows, "There is no such project that you may see."
+    )
 
 
-def _of_each_resource(projects: Sequence[Row], balances: Sequence[Row], resource: str | None) -> list[Row]:
+def _of_each_resource(
+    projects: Sequence[Row], balances: Sequence[Row], resource: str | None
+) -> list[Row]:
     """Each project with what it has of each resource now; SU of two resources are not added up. Those without anything have a row too."""
     figures = ("resource", "deposited", "held", "charged", "available")
     nothing = {**dict.fromkeys(figures), "resource": resource}
     own: dict[object, list[Row]] = {}
     for each in balances:  # of each resource a project has one active allocation at most
         own.setdefault(each["project"], []).append({key: each[key] for key in figures})
-    return [{**project, **each} for project in projects for each in own.get(project["id"], [nothing])]
+    return [
+        {**project, **each} for project in projects for each in own.get(project["id"], [nothing])
+    ]
 
 
 def _allocations(desk: Desk, options: Namespace) -> int:
@@ -173,7 +223,13 @@ def _allocations(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, columns):
         return 0
     rows = desk.rows("/alloc", _asked_of_allocations(options))
-    return _show(desk, "fairbank.allocation/1", columns, rows, "There is no such allocation that you may see.")
+    return _show(
+        desk,
+        "fairbank.allocation/1",
+        columns,
+        rows,
+        "There is no such allocation that you may see.",
+    )
 
 
 def _jobs(desk: Desk, options: Namespace) -> int:
@@ -215,25 +271,41 @@ COMMAND = Noun(
     {
         "projects": Command(
             "the projects that you may see",
-            ("sproject projects", "sproject projects -g chem --detail", "sproject projects -a -r gpu"),
+            (
+                "sproject projects",
+                "sproject projects -g chem --detail",
+                "sproject projects -a -r gpu",
+            ),
             _add_projects,
             _projects,
         ),
         "allocations": Command(
             "their allocations, present and past",
-            ("sproject allocations -a", "sproject allocations -g chem -r cpu --detail", "sproject allocations --detail --sort -BALANCE"),
+            (
+                "sproject allocations -a",
+                "sproject allocations -g chem -r cpu --detail",
+                "sproject allocations --detail --sort -BALANCE",
+            ),
             _add_allocations,
             _allocations,
         ),
         "jobs": Command(
             "jobs with what they hold or were charged",
-            ("sproject jobs -a", "sproject jobs -A chem_qmc -u ayla", "sproject jobs --sort -AMOUNT --json"),
+            (
+                "sproject jobs -a",
+                "sproject jobs -A chem_qmc -u ayla",
+                "sproject jobs --sort -AMOUNT --json",
+            ),
             _add_owned,
             _jobs,
         ),
         "failures": Command(
             "jobs that the bank refused: for want of credit, or otherwise",
-            ("sproject failures", "sproject failures -A chem_qmc", "sproject failures -u ayla --csv"),
+            (
+                "sproject failures",
+                "sproject failures -A chem_qmc",
+                "sproject failures -u ayla --csv",
+            ),
             _add_owned,
             _failures,
         ),

@@ -12,7 +12,17 @@ from fairbank.cli.options import add_account, add_limit, add_period, number
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import user_name
 from fairbank.report.cells import plain
-from fairbank.report.columns import UNITS, Amount, Column, Look, Row, Running, instant_of, moment, text
+from fairbank.report.columns import (
+    UNITS,
+    Amount,
+    Column,
+    Look,
+    Row,
+    Running,
+    instant_of,
+    moment,
+    text,
+)
 from fairbank.values.units import WORTH
 
 if TYPE_CHECKING:
@@ -39,7 +49,9 @@ def _moved(row: Row, look: Look) -> str:
     for name in ("charged", "deposited", "held"):
         before, after = row["before"][name], row[name]
         if row["amount"] and abs(after - before) == abs(row["amount"]):
-            return ("-" if row["amount"] < 0 else "") + look.moved((before, after), owed=name != "deposited")
+            return ("-" if row["amount"] < 0 else "") + look.moved(
+                (before, after), owed=name != "deposited"
+            )
     return look.su(row["amount"])
 
 
@@ -48,7 +60,13 @@ def _reason(row: Row, look: Look) -> str:
     said += [row["comment"]] if row.get("comment") else []
     details = row.get("details") or {}
     if row.get("kind") == "cap":
-        said.insert(0, f"cap of {row['owner']}: " + ("none" if details.get("cap") is None else f"{look.su(details['cap'])} {_unit(look)}"))
+        said.insert(
+            0,
+            f"cap of {row['owner']}: "
+            + (
+                "none" if details.get("cap") is None else f"{look.su(details['cap'])} {_unit(look)}"
+            ),
+        )
     if row.get("kind") in _SAYS_NO and details:
         asked = f"asked {look.su(row['amount'])} {_unit(look)}" if row["amount"] else None
         said += [": ".join(filter(None, (details["reason"], details.get("about"), asked)))]
@@ -96,7 +114,9 @@ COLUMNS = (
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("allocation", metavar="ALLOC", nargs="?", type=number, help="the number of the allocation")
+    parser.add_argument(
+        "allocation", metavar="ALLOC", nargs="?", type=number, help="the number of the allocation"
+    )
     add_account(parser)
     add_period(parser, "now-30days")
     add_limit(parser, PAGE)
@@ -117,7 +137,11 @@ def _show(desk: Desk, options: Namespace) -> int:
         rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
         last = "(closing)" if whole else "(so far)"
-        rows = [{**page["opening"], "label": "(opening)"}, *rows, {**page["closing"], "label": last}]
+        rows = [
+            {**page["opening"], "label": "(opening)"},
+            *rows,
+            {**page["closing"], "label": last},
+        ]
     show(
         desk,
         Listing(
@@ -126,26 +150,37 @@ def _show(desk: Desk, options: Namespace) -> int:
             rows,
             f"{_caption(desk, page['allocation'])}\n{caption(desk)}",
             notes=[_of_when(desk, period, entries, whole), _proof(desk, page["closing"])],
-            more={**{part: page[part] for part in ("allocation", "opening", "closing")}, "whole": whole},
+            more={
+                **{part: page[part] for part in ("allocation", "opening", "closing")},
+                "whole": whole,
+            },
         ),
     )
     return 0
 
 
-def read_statement(desk: Desk, allocation: int, limit: int, period: Mapping[str, object]) -> tuple[dict[str, Any], bool]:
+def read_statement(
+    desk: Desk, allocation: int, limit: int, period: Mapping[str, object]
+) -> tuple[dict[str, Any], bool]:
     """The entries of a period, page after page, at most `limit` (0: all), with the sums before and after them; and whether that is
     the whole period."""
     first, *further = desk.pages(f"/alloc/{allocation}/statement", period, limit)
     page: dict[str, Any] = first["data"]
     for answer in further:
         page["entries"] += answer["data"]["entries"]
-        page["closing"] = answer["data"]["closing"] if answer["data"]["entries"] else page["closing"]
+        page["closing"] = (
+            answer["data"]["closing"] if answer["data"]["entries"] else page["closing"]
+        )
     return page, not (further or [first])[-1]["next"]
 
 
-def _of_when(desk: Desk, period: Mapping[str, str | None], entries: Sequence[Row], whole: bool) -> str:
+def _of_when(
+    desk: Desk, period: Mapping[str, str | None], entries: Sequence[Row], whole: bool
+) -> str:
     """Which moments the sums at the top and at the bottom belong to."""
-    since, until = ((each and desk.look.moment(int(each))) for each in (period["since"], period["until"]))
+    since, until = (
+        (each and desk.look.moment(int(each))) for each in (period["since"], period["until"])
+    )
     if not whole:
         return f"(opening): the sums before {since}.  (so far): those after entry {entries[-1]['id']}; more entries follow."
     return f"(opening): the sums before {since}.  (closing): those {f'before {until}' if until else 'of now'}."
@@ -158,16 +193,33 @@ def _told(desk: Desk, page: Row) -> list[Row]:
     for entry in page["entries"]:
         freed = before["held"] - entry["held"]
         returned = freed - entry["amount"] if entry["kind"] == "charge" else 0
-        who = user_name(entry["actor"]) + (f" as {user_name(entry['acting_as'])}" if entry["acting_as"] is not None else "")
-        told.append({**entry, "returned": max(0, returned), "who": who, "owner": user_name(entry["owner_uid"])})
+        who = user_name(entry["actor"]) + (
+            f" as {user_name(entry['acting_as'])}" if entry["acting_as"] is not None else ""
+        )
+        told.append(
+            {
+                **entry,
+                "returned": max(0, returned),
+                "who": who,
+                "owner": user_name(entry["owner_uid"]),
+            }
+        )
         before = entry
     return told
 
 
 def _proof(desk: Desk, sums: Row) -> str:
     """That the figures add up, for everybody to see, with their unit."""
-    parts = (sums["charged"], sums["held"], sums["available"], sums["deposited"], sums["credit_limit"])
-    rounded = any(each * 100 % WORTH[desk.look.units] for each in parts)  # rounded figures would not add up
+    parts = (
+        sums["charged"],
+        sums["held"],
+        sums["available"],
+        sums["deposited"],
+        sums["credit_limit"],
+    )
+    rounded = any(
+        each * 100 % WORTH[desk.look.units] for each in parts
+    )  # rounded figures would not add up
     look = desk.look._replace(units="m") if rounded else desk.look
     used, held, available, granted, limit = (look.su(each) for each in parts)
     mark = "ok" if sum(parts[:3]) == sum(parts[3:]) else "!! does not add up:"

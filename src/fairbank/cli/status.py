@@ -19,14 +19,20 @@ if TYPE_CHECKING:
     from fairbank.cli.parser import Parser
 
 
-COLUMNS = (Column("SERVER", text("server")), Column("STATUS", text("status")), Column("MS", text("milliseconds"), right=True))
+COLUMNS = (
+    Column("SERVER", text("server")),
+    Column("STATUS", text("status")),
+    Column("MS", text("milliseconds"), right=True),
+)
 WAIT_SECONDS = 30
 AGAIN_SECONDS = 0.1
 
 
 def add(parser: Parser) -> None:
     about = f"wait until it answers, at most so long (usual: {WAIT_SECONDS})"
-    parser.add_argument("--wait", metavar="SECS", nargs="?", type=count, const=WAIT_SECONDS, default=0, help=about)
+    parser.add_argument(
+        "--wait", metavar="SECS", nargs="?", type=count, const=WAIT_SECONDS, default=0, help=about
+    )
 
 
 def run(desk: Desk, options: Namespace) -> int:
@@ -36,7 +42,14 @@ def run(desk: Desk, options: Namespace) -> int:
 def _show(desk: Desk, options: Namespace) -> int:
     spent = round(_answered(desk, time.monotonic() + options.wait) * 1000)
     if options.form or options.format:
-        show(desk, Listing("fairbank.status/1", COLUMNS, [{"server": str(desk.settings.address), "status": "ok", "milliseconds": spent}]))
+        show(
+            desk,
+            Listing(
+                "fairbank.status/1",
+                COLUMNS,
+                [{"server": str(desk.settings.address), "status": "ok", "milliseconds": spent}],
+            ),
+        )
     else:
         desk.say(f"bank ok at {desk.settings.address}   answered in {spent} ms")
     return 0
@@ -58,7 +71,11 @@ def _answered(desk: Desk, deadline: float) -> float:
 
 COMMAND = Command(
     "whether the bank answers; exit code 6 when it does not",
-    ("fairbank status", "fairbank serve & fairbank status --wait", "fairbank status --server http://bank:8080"),
+    (
+        "fairbank status",
+        "fairbank serve & fairbank status --wait",
+        "fairbank status --server http://bank:8080",
+    ),
     add,
     run,
     watch=True,

@@ -62,7 +62,9 @@ class Talk:
     @property
     def colours(self) -> bool:
         wanted = getattr(self.options, "color", "auto")
-        return wanted == "always" or (wanted == "auto" and self.for_people and not os.environ.get("NO_COLOR"))
+        return wanted == "always" or (
+            wanted == "auto" and self.for_people and not os.environ.get("NO_COLOR")
+        )
 
     def say(self, text: str = "") -> None:
         """A line of the answer, or several. Nothing in it does anything to a terminal but begin a new line."""

@@ -23,14 +23,38 @@ if TYPE_CHECKING:
 
 
 def _add_create(parser: Parser) -> None:
-    parser.add_argument("-A", "--account", "--project", metavar="PROJECT", required=True, help="its account, its group, or its number")
-    parser.add_argument("-r", "--resource", metavar="NAME", required=True, help="what is billed, such as cpu or gpu")
-    parser.add_argument("--category", metavar="NAME", default="research", help="which committee and rules (usual: research)")
-    parser.add_argument("--start", metavar="TIME", default="today", help="valid from here on (usual: today)")
-    parser.add_argument("--end", metavar="TIME", required=True, help="valid up to here, not included")
-    parser.add_argument("--amount", metavar="AMOUNT", help="what is deposited at once: 100, 12.5, 20k, 1.5M, 90m")
-    parser.add_argument("--credit-limit", metavar="AMOUNT", help="how far below zero it may be drawn")
-    parser.add_argument("--shared", action="store_true", help="the project's children may draw on it too")
+    parser.add_argument(
+        "-A",
+        "--account",
+        "--project",
+        metavar="PROJECT",
+        required=True,
+        help="its account, its group, or its number",
+    )
+    parser.add_argument(
+        "-r", "--resource", metavar="NAME", required=True, help="what is billed, such as cpu or gpu"
+    )
+    parser.add_argument(
+        "--category",
+        metavar="NAME",
+        default="research",
+        help="which committee and rules (usual: research)",
+    )
+    parser.add_argument(
+        "--start", metavar="TIME", default="today", help="valid from here on (usual: today)"
+    )
+    parser.add_argument(
+        "--end", metavar="TIME", required=True, help="valid up to here, not included"
+    )
+    parser.add_argument(
+        "--amount", metavar="AMOUNT", help="what is deposited at once: 100, 12.5, 20k, 1.5M, 90m"
+    )
+    parser.add_argument(
+        "--credit-limit", metavar="AMOUNT", help="how far below zero it may be drawn"
+    )
+    parser.add_argument(
+        "--shared", action="store_true", help="the project's children may draw on it too"
+    )
     add_writing(parser)
 
 
@@ -61,8 +85,14 @@ def _span(desk: Desk, options: Namespace, row: Row | None = None) -> tuple[str |
     ends = int(end) if end is not None else instant_of(row["end"]) if row else begins + 1
     if (start or end) and ends <= begins:
         span = f"{desk.look.moment(begins)} .. {desk.look.moment(ends)}"
-        field, remedy = ("--end", "say an end after the start") if end else ("--start", "say a start before the end")
-        raise Malformed(f"the allocation would not end after it starts: {span}", field=field, remedy=remedy)
+        field, remedy = (
+            ("--end", "say an end after the start")
+            if end
+            else ("--start", "say a start before the end")
+        )
+        raise Malformed(
+            f"the allocation would not end after it starts: {span}", field=field, remedy=remedy
+        )
     return start, end
 
 
@@ -87,10 +117,20 @@ def _add_set(parser: Parser) -> None:
     add_allocation(parser)
     parser.add_argument("--start", metavar="TIME", help="valid from here on")
     parser.add_argument("--end", metavar="TIME", help="valid up to here, not included")
-    parser.add_argument("--credit-limit", metavar="AMOUNT", help="how far below zero it may be drawn; 0 for none")
+    parser.add_argument(
+        "--credit-limit", metavar="AMOUNT", help="how far below zero it may be drawn; 0 for none"
+    )
     shared = parser.add_mutually_exclusive_group()
-    shared.add_argument("--shared", dest="shared", action="store_true", default=None, help="the project's children may draw on it too")
-    shared.add_argument("--not-shared", dest="shared", action="store_false", default=None, help="they may not")
+    shared.add_argument(
+        "--shared",
+        dest="shared",
+        action="store_true",
+        default=None,
+        help="the project's children may draw on it too",
+    )
+    shared.add_argument(
+        "--not-shared", dest="shared", action="store_false", default=None, help="they may not"
+    )
     add_writing(parser)
 
 
@@ -105,7 +145,11 @@ def _set(desk: Desk, options: Namespace) -> int:
     }
     changes = {key: value for key, value in wanted.items() if value is not None}
     if not changes:
-        raise Malformed("nothing is to change", field="--end", remedy="say --start, --end, --credit-limit, --shared or --not-shared")
+        raise Malformed(
+            "nothing is to change",
+            field="--end",
+            remedy="say --start, --end, --credit-limit, --shared or --not-shared",
+        )
     return _amend(desk, options, row, changes, "Change", _begun_before(desk, row, start))
 
 
@@ -114,12 +158,16 @@ def _begun_before(desk: Desk, row: Row, start: str | None) -> list[str]:
     query = {"allocation": row["id"], "state": "held", "until": start, "limit": 1}
     if start is None or not desk.get("/job", query)["data"]:
         return []
-    return [f"Jobs that began before {desk.look.moment(int(start))} hold credit here: they go on, and are charged here all the same."]
+    return [
+        f"Jobs that began before {desk.look.moment(int(start))} hold credit here: they go on, and are charged here all the same."
+    ]
 
 
 def _add_extend(parser: Parser) -> None:
     add_allocation(parser)
-    parser.add_argument("end", metavar="TIME", help="valid up to here, not included: 2027-09-01, now+90days")
+    parser.add_argument(
+        "end", metavar="TIME", help="valid up to here, not included: 2027-09-01, now+90days"
+    )
     add_writing(parser)
 
 
@@ -127,11 +175,21 @@ def _extend(desk: Desk, options: Namespace) -> int:
     end = desk.moment(options.end, "TIME")
     row = desk.one(f"/alloc/{options.allocation}")
     if int(end or 0) <= instant_of(row["end"]):
-        remedy = f"name a later time, or shorten it: fairbank alloc set {row['id']} --end {options.end}"
-        raise Malformed(f"allocation {row['id']} is valid longer already: to {row['end']}", field="TIME", remedy=remedy)
+        remedy = (
+            f"name a later time, or shorten it: fairbank alloc set {row['id']} --end {options.end}"
+        )
+        raise Malformed(
+            f"allocation {row['id']} is valid longer already: to {row['end']}",
+            field="TIME",
+            remedy=remedy,
+        )
     if row["state"] == "ended":
         remedy = f"reopen it: fairbank alloc reopen {row['id']} --end {options.end} --reason '...'"
-        raise Conflict(f"allocation {row['id']} has ended, and a longer period alone does not bring it back", field="TIME", remedy=remedy)
+        raise Conflict(
+            f"allocation {row['id']} has ended, and a longer period alone does not bring it back",
+            field="TIME",
+            remedy=remedy,
+        )
     return _amend(desk, options, row, {"end": end}, "Extend")
 
 
@@ -141,30 +199,54 @@ def _add_event(parser: Parser) -> None:
 
 
 def _event(event: str, desk: Desk, options: Namespace) -> int:
-    return _amend(desk, options, desk.one(f"/alloc/{options.allocation}"), {"event": event}, event.capitalize())
+    return _amend(
+        desk,
+        options,
+        desk.one(f"/alloc/{options.allocation}"),
+        {"event": event},
+        event.capitalize(),
+    )
 
 
 def _add_reopen(parser: Parser) -> None:
     add_allocation(parser)
-    parser.add_argument("--end", metavar="TIME", help="valid up to here, not included; needed where the period is over")
+    parser.add_argument(
+        "--end",
+        metavar="TIME",
+        help="valid up to here, not included; needed where the period is over",
+    )
     add_writing(parser)
 
 
 def _reopen(desk: Desk, options: Namespace) -> int:
     end = desk.moment(options.end, "--end")
-    changes: dict[str, object] = {"event": "reopen"} if end is None else {"event": "reopen", "end": end}
+    changes: dict[str, object] = (
+        {"event": "reopen"} if end is None else {"event": "reopen", "end": end}
+    )
     return _amend(desk, options, desk.one(f"/alloc/{options.allocation}"), changes, "Reopen")
 
 
-def _amend(desk: Desk, options: Namespace, row: Row, changes: dict[str, object], verb: str, warnings: Sequence[str] = ()) -> int:
+def _amend(
+    desk: Desk,
+    options: Namespace,
+    row: Row,
+    changes: dict[str, object],
+    verb: str,
+    warnings: Sequence[str] = (),
+) -> int:
     question = f"{verb} allocation {row['id']} ({row['account']}/{row['resource']})?"
-    answer = post(desk, Posting("PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, question))
+    answer = post(
+        desk,
+        Posting("PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, question),
+    )
     return tell(desk, "fairbank.allocation/1", answer, _sentence(desk, answer), warnings)
 
 
 def _event_command(event: str, about: str, name: str | None = None) -> Command:
     call = f'fairbank alloc {name or event} 1042 --reason "asked by the PI"'
-    return Command(about, (call, f"{call} --dry-run", f"{call} --yes"), _add_event, partial(_event, event))
+    return Command(
+        about, (call, f"{call} --dry-run", f"{call} --yes"), _add_event, partial(_event, event)
+    )
 
 
 VERBS = {

@@ -41,7 +41,9 @@ DAYS = 90
 
 
 def _add_list(parser: Parser) -> None:
-    parser.add_argument("-u", "--user", metavar="USER", help="another user's, by name or number; for staff")
+    parser.add_argument(
+        "-u", "--user", metavar="USER", help="another user's, by name or number; for staff"
+    )
 
 
 def _list(desk: Desk, options: Namespace) -> int:
@@ -55,10 +57,25 @@ def _list(desk: Desk, options: Namespace) -> int:
 
 def _add_create(parser: Parser) -> None:
     parser.add_argument("label", metavar="LABEL", help="what it is for")
-    parser.add_argument("--scopes", metavar="SCOPE,...", default="read", help="read, write, agent:CLUSTER (usual: read)")
-    parser.add_argument("--days", metavar="N", type=at_least_one, default=DAYS, help=f"how long it is good (usual: {DAYS})")
+    parser.add_argument(
+        "--scopes",
+        metavar="SCOPE,...",
+        default="read",
+        help="read, write, agent:CLUSTER (usual: read)",
+    )
+    parser.add_argument(
+        "--days",
+        metavar="N",
+        type=at_least_one,
+        default=DAYS,
+        help=f"how long it is good (usual: {DAYS})",
+    )
     parser.add_argument("-u", "--user", metavar="USER", help="whose it is to be; for staff")
-    parser.add_argument("--output", metavar="FILE", help="write the secret to a new file that only you can read, instead of showing it")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write the secret to a new file that only you can read, instead of showing it",
+    )
     add_writing(parser, reason="none", keyed=False)
 
 
@@ -75,9 +92,14 @@ def _create(desk: Desk, options: Namespace) -> int:
         if answer is not None:
             file.write(answer["secret"] + "\n")
     if answer is None:
-        os.unlink(options.output)  # noqa: PTH108  made by us, and empty
+        os.unlink(options.output)
         return tell(desk, "fairbank.token/1", None, "")
-    return tell(desk, "fairbank.token/1", {**answer, "secret": None}, f"{_sentence(answer)}; its secret is in {options.output}")
+    return tell(
+        desk,
+        "fairbank.token/1",
+        {**answer, "secret": None},
+        f"{_sentence(answer)}; its secret is in {options.output}",
+    )
 
 
 def _tell(desk: Desk, answer: Row | None) -> int:
@@ -88,9 +110,7 @@ def _tell(desk: Desk, answer: Row | None) -> int:
 
 
 def _sentence(answer: Row) -> str:
-    return (
-        f"token {answer['id']} ({answer['label']}) is good until {answer['expires']}; to take it back: fairbank token revoke {answer['id']}"
-    )
+    return f"token {answer['id']} ({answer['label']}) is good until {answer['expires']}; to take it back: fairbank token revoke {answer['id']}"
 
 
 @contextmanager
@@ -99,23 +119,36 @@ def _new_file(path: str) -> Iterator[TextIO]:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        raise Conflict(f"cannot make {path}: {error.strerror}", field="--output", remedy="name a new file in a folder of yours") from error
+        raise Conflict(
+            f"cannot make {path}: {error.strerror}",
+            field="--output",
+            remedy="name a new file in a folder of yours",
+        ) from error
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:
             yield file
     except BaseException:
-        os.unlink(path)  # noqa: PTH108
+        os.unlink(path)
         raise
 
 
 def _add_revoke(parser: Parser) -> None:
-    parser.add_argument("token", metavar="ID", type=number, help="its number in fairbank token list")
+    parser.add_argument(
+        "token", metavar="ID", type=number, help="its number in fairbank token list"
+    )
     add_writing(parser, reason="none", keyed=False)
 
 
 def _revoke(desk: Desk, options: Namespace) -> int:
-    answer = post(desk, Posting("DELETE", f"/token/{options.token}", None, f"Revoke token {options.token}?"))
-    return tell(desk, "fairbank.token/1", answer, f"token {options.token} is revoked; that is not undone, but a new one can be made")
+    answer = post(
+        desk, Posting("DELETE", f"/token/{options.token}", None, f"Revoke token {options.token}?")
+    )
+    return tell(
+        desk,
+        "fairbank.token/1",
+        answer,
+        f"token {options.token} is revoked; that is not undone, but a new one can be made",
+    )
 
 
 COMMAND = Noun(
@@ -139,7 +172,11 @@ COMMAND = Noun(
         ),
         "revoke": Command(
             "make a token good for nothing, at once",
-            ("fairbank token revoke 3", "fairbank token revoke 3 --yes", "fairbank token revoke 3 --dry-run"),
+            (
+                "fairbank token revoke 3",
+                "fairbank token revoke 3 --yes",
+                "fairbank token revoke 3 --dry-run",
+            ),
             _add_revoke,
             _revoke,
         ),

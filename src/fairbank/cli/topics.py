@@ -29,7 +29,13 @@ def topic(words: str, works: Works, commands: Sequence[str]) -> int:
         case "reasons":
             _show(_reasons(works.reasons()))
         case "exit-codes":
-            _show(["Exit codes of all commands:", "", *_pairs((str(code), about) for code, about in EXIT_CODES.items())])
+            _show(
+                [
+                    "Exit codes of all commands:",
+                    "",
+                    *_pairs((str(code), about) for code, about in EXIT_CODES.items()),
+                ]
+            )
         case "environment":
             _show(_environment())
         case _:
@@ -37,7 +43,8 @@ def topic(words: str, works: Works, commands: Sequence[str]) -> int:
             if word.replace("_", "-") not in there:
                 meant = did_you_mean(word, [*commands, *TOPICS, *there])
                 raise Malformed(
-                    f"there is no help on {plain(words[:40])!r}{meant}", remedy=f"fairbank --help, or fairbank help {TOPICS[0]}"
+                    f"there is no help on {plain(words[:40])!r}{meant}",
+                    remedy=f"fairbank --help, or fairbank help {TOPICS[0]}",
                 )
             _show(_reason(there[word.replace("_", "-")]))
     return 0
@@ -61,8 +68,16 @@ def _environment() -> list[str]:
     from fairbank.cli.settings import ENVIRONMENT, KEYS, SITE_FILE
 
     own = [(f"FAIRBANK_{key.upper()}", about) for key, about in KEYS.items()]
-    lines = ["What the commands read in the environment. Options count before it, then it", 'does, then files with lines KEY = "TEXT":']
-    lines += ["  ~/.config/fairbank/client.toml", f"  {SITE_FILE}", f"  keys: {', '.join(KEYS)}", ""]
+    lines = [
+        "What the commands read in the environment. Options count before it, then it",
+        'does, then files with lines KEY = "TEXT":',
+    ]
+    lines += [
+        "  ~/.config/fairbank/client.toml",
+        f"  {SITE_FILE}",
+        f"  keys: {', '.join(KEYS)}",
+        "",
+    ]
     return [*lines, *_pairs([*own, *ENVIRONMENT.items()])]
 
 
@@ -74,5 +89,9 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
 def _show(lines: Iterable[str]) -> None:
     """Folded to the terminal, and in pages where it is longer than that."""
     room = min(terminal_width(), 100)
-    text = "\n".join(each for line in lines for part in line.split("\n") for each in folded(plain(part), room))
-    show_text(text, pager_of(Namespace(no_pager=False), os.environ) if sys.stdout.isatty() else None)
+    text = "\n".join(
+        each for line in lines for part in line.split("\n") for each in folded(plain(part), room)
+    )
+    show_text(
+        text, pager_of(Namespace(no_pager=False), os.environ) if sys.stdout.isatty() else None
+    )

@@ -27,4 +27,9 @@ def add_trace(parser: Parser, *, optional: bool = False) -> None:
 
 
 def add_processors(parser: Parser | _ArgumentGroup) -> None:
-    parser.add_argument("--procs", metavar="N", type=at_least_one, help="processors of the machine (usual: MaxProcs of the trace)")
+    parser.add_argument(
+        "--procs",
+        metavar="N",
+        type=at_least_one,
+        help="processors of the machine (usual: MaxProcs of the trace)",
+    )

@@ -18,20 +18,36 @@ if TYPE_CHECKING:
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("source", metavar="FROM", type=number, help="the number of the allocation that gives")
-    parser.add_argument("target", metavar="TO", type=number, help="the number of the allocation that takes")
-    parser.add_argument("amount", metavar="AMOUNT", help="SU: 100, 12.5, 20k, 1.5M; or minutes: 90m")
+    parser.add_argument(
+        "source", metavar="FROM", type=number, help="the number of the allocation that gives"
+    )
+    parser.add_argument(
+        "target", metavar="TO", type=number, help="the number of the allocation that takes"
+    )
+    parser.add_argument(
+        "amount", metavar="AMOUNT", help="SU: 100, 12.5, 20k, 1.5M; or minutes: 90m"
+    )
     add_writing(parser)
 
 
 def run(desk: Desk, options: Namespace) -> int:
     amount = parse_su(options.amount, field="AMOUNT")
-    source, target = _allocation(desk, options.source, "FROM"), _allocation(desk, options.target, "TO")
-    names = [f"allocation {row['id']} ({row['account']}/{row['resource']})" for row in (source, target)]
+    source, target = (
+        _allocation(desk, options.source, "FROM"),
+        _allocation(desk, options.target, "TO"),
+    )
+    names = [
+        f"allocation {row['id']} ({row['account']}/{row['resource']})" for row in (source, target)
+    ]
     what = f"transfer of {desk.look.su(amount)} SU from {names[0]} to {names[1]}"
     body = {"to": target["id"], "amount": amount, "comment": options.reason}
     answer = post(desk, Posting("POST", f"/alloc/{source['id']}/transfer", body, f"{what}. Go on?"))
-    return tell(desk, "fairbank.transfer/1", answer, moved(desk, answer, what, of=f" in allocation {source['id']}"))
+    return tell(
+        desk,
+        "fairbank.transfer/1",
+        answer,
+        moved(desk, answer, what, of=f" in allocation {source['id']}"),
+    )
 
 
 def _allocation(desk: Desk, number: int, field: str) -> Row:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("entry", metavar="ENTRY", type=number, help="the number that the command printed, or of a statement's line")
+    parser.add_argument(
+        "entry",
+        metavar="ENTRY",
+        type=number,
+        help="the number that the command printed, or of a statement's line",
+    )
     add_writing(parser)
 
 
@@ -29,20 +34,33 @@ def run(desk: Desk, options: Namespace) -> int:
     answer = post(desk, posting._replace(question=f"{what}. Go on?"))
     if answer is None:
         return tell(desk, "fairbank.undo/1", None, "")
-    left = "" if answer["allocation"] is None else f"; available {desk.look.left(answer['available'])} SU"
+    left = (
+        ""
+        if answer["allocation"] is None
+        else f"; available {desk.look.left(answer['available'])} SU"
+    )
     return tell(desk, "fairbank.undo/1", answer, f"entry {answer['entry']}: {what}{left}")
 
 
 def _said(desk: Desk, row: Row) -> str:
     """What an entry does, in a few words."""
-    name, details = f"allocation {row['allocation']} ({row['account']}/{row['resource']})", row["details"]
+    name, details = (
+        f"allocation {row['allocation']} ({row['account']}/{row['resource']})",
+        row["details"],
+    )
     match row["kind"]:
         case "terms":
-            said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in details.items() if key != "undoes")
+            said = ", ".join(
+                f"{key.replace('_', ' ')} {value}"
+                for key, value in details.items()
+                if key != "undoes"
+            )
             return f"{name} back to {said or 'what it was already'}"
         case "cap":
             unit = "" if details["cap"] == "none" else " SU"
-            return f"the cap of {user_name(row['owner_uid'])} in {name} back to {details['cap']}{unit}"
+            return (
+                f"the cap of {user_name(row['owner_uid'])} in {name} back to {details['cap']}{unit}"
+            )
         case "member":
             return f"the role of {user_name(row['owner_uid'])} in {row['account']} back to {details['role']}"
         case _:

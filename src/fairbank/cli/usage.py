@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
 BY = ("user", "day", "month", "partition", "allocation", "job", "qos")
 BAR = 25
-_SUMS = ("runs", "failed", "charged", "elapsed", "waited", "cpu_seconds", "cpu_given", "wasted", "failed_early")
+_SUMS = (
+    "runs",
+    "failed",
+    "charged",
+    "elapsed",
+    "waited",
+    "cpu_seconds",
+    "cpu_given",
+    "wasted",
+    "failed_early",
+)
 
 
 def _share(row: Row, look: Look) -> str:
@@ -53,7 +63,12 @@ def add(parser: Parser) -> None:
     parser.add_argument("--by", choices=BY, default="user", help="what the rows are (usual: user)")
     add_users(parser)
     parser.add_argument("--me", action="store_true", help="only what I used")
-    parser.add_argument("--alloc", metavar="ALLOC", type=number, help="only what this allocation paid for, of whatever project")
+    parser.add_argument(
+        "--alloc",
+        metavar="ALLOC",
+        type=number,
+        help="only what this allocation paid for, of whatever project",
+    )
     add_period(parser, "now-30days")
 
 
@@ -107,8 +122,14 @@ def usage(desk: Desk, query: Mapping[str, object], heard: set[object] | None = N
         for row in desk.rows("/usage", one):
             if heard is not None:
                 heard |= {one.get("account"), one.get("resource")}
-            known = groups.setdefault(row["group"], {"group": row["group"], "early_exit_code": None, **dict.fromkeys(_SUMS, 0)})
-            known |= {"early_exit_code": same_exit(known, row), **{key: known[key] + row[key] for key in _SUMS}}
+            known = groups.setdefault(
+                row["group"],
+                {"group": row["group"], "early_exit_code": None, **dict.fromkeys(_SUMS, 0)},
+            )
+            known |= {
+                "early_exit_code": same_exit(known, row),
+                **{key: known[key] + row[key] for key in _SUMS},
+            }
     return list(groups.values())
 
 
@@ -116,10 +137,20 @@ def _told(desk: Desk, rows: Sequence[Row], by: str) -> list[Row]:
     """The rows with names and shares, the largest first; days and months in their order."""
     whole = sum(row["charged"] for row in rows) or 1
     told = [
-        {**row, "name": _name(desk, row["group"], by), "share_permille": max(0, row["charged"]) * 1000 // whole, "wasted": wasted(row)}
+        {
+            **row,
+            "name": _name(desk, row["group"], by),
+            "share_permille": max(0, row["charged"]) * 1000 // whole,
+            "wasted": wasted(row),
+        }
         for row in rows
     ]
-    return sorted(told, key=lambda row: row["group"] if by in ("day", "month") else (-row["charged"], str(row["name"])))
+    return sorted(
+        told,
+        key=lambda row: (
+            row["group"] if by in ("day", "month") else (-row["charged"], str(row["name"]))
+        ),
+    )
 
 
 def _name(desk: Desk, group: object, by: str) -> str:
@@ -128,7 +159,13 @@ def _name(desk: Desk, group: object, by: str) -> str:
 
 def _total(rows: Sequence[Row]) -> Row:
     sums = {key: sum(row[key] or 0 for row in rows) for key in _SUMS}
-    return {"name": "TOTAL", "total": True, "share_permille": 1000 if sums["charged"] else 0, **sums, "wasted": wasted(sums)}
+    return {
+        "name": "TOTAL",
+        "total": True,
+        "share_permille": 1000 if sums["charged"] else 0,
+        **sums,
+        "wasted": wasted(sums),
+    }
 
 
 COMMAND = Command(

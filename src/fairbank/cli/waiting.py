@@ -36,6 +36,8 @@ class Explained(Protocol):
 class Explaining(Protocol):
     """Raises Unknown for a job that is not there or does not wait."""
 
-    def in_trace(self, asked: Asked, *, progress: Callable[[str, int, int], None] | None) -> Explained:
+    def in_trace(
+        self, asked: Asked, *, progress: Callable[[str, int, int], None] | None
+    ) -> Explained:
         """Why it waits then."""
         ...

@@ -52,16 +52,25 @@ def tell(desk: Desk, asked: Asked, answer: Answer) -> None:
         "seed": asked.seed if copies else None,
     }
     notes = [f"changed: {each}" for each in changes] + notes_of(answer.plain.recorded)
-    notes += left_anew(answer.plain.recorded, answer.plain.changed) + remarks_of((answer.plain.recorded, answer.plain.changed))
+    notes += left_anew(answer.plain.recorded, answer.plain.changed) + remarks_of(
+        (answer.plain.recorded, answer.plain.changed)
+    )
     notes += refused_of({"as recorded": answer.plain.recorded, "changed": answer.plain.changed})
     if copies:
-        notes.append(f"means over {len(copies)} shaken copies with their 95 % confidence intervals; differences are taken copy by copy")
+        notes.append(
+            f"means over {len(copies)} shaken copies with their 95 % confidence intervals; differences are taken copy by copy"
+        )
     caption = f"{two.recorded['jobs']:,} jobs as recorded, {two.changed['jobs']:,} changed"
     rows = table(two, copies) if for_people else figures(two, copies)
     if not two.recorded["jobs"]:
         rows = []
     empty = "No job of this trace can be simulated."
-    show(desk, Listing("fairbank.whatif/1", COLUMNS, rows, caption=caption, notes=notes, more=more, empty=empty))
+    show(
+        desk,
+        Listing(
+            "fairbank.whatif/1", COLUMNS, rows, caption=caption, notes=notes, more=more, empty=empty
+        ),
+    )
 
 
 def _rows(pair: Pair) -> Two:
@@ -76,8 +85,12 @@ def changes_of(asked: Asked, answer: Answer) -> list[str]:
         said.append(f"policy {plain(after.policy)} instead of {plain(before.policy)}")
     if before.processors != after.processors:
         said.append(f"{counted(after.processors, 'processor')} instead of {before.processors:,}")
-    said += [f"without user {plain(each)} ({counted(met.users[each], 'job')})" for each in asked.users]
-    said += [f"without group {plain(each)} ({counted(met.groups[each], 'job')})" for each in asked.groups]
+    said += [
+        f"without user {plain(each)} ({counted(met.users[each], 'job')})" for each in asked.users
+    ]
+    said += [
+        f"without group {plain(each)} ({counted(met.groups[each], 'job')})" for each in asked.groups
+    ]
     how = []
     if asked.size is not None:
         how.append(f"on {counted(asked.size, 'processor')}")
@@ -85,7 +98,9 @@ def changes_of(asked: Asked, answer: Answer) -> list[str]:
         how.append(f"for at most {show_duration(asked.limit)}")
     said += [f"job {each} {' '.join(how)}" for each in asked.jobs]
     if asked.limits_percent != 100:
-        said.append(f"time limits {asked.limits_percent} % of what they were, but none shorter than the run")
+        said.append(
+            f"time limits {asked.limits_percent} % of what they were, but none shorter than the run"
+        )
     return said
 
 

@@ -39,9 +39,18 @@ def _lines(desk: Desk, me: Row) -> list[Row]:
     lines = [
         ("bank", str(desk.settings.address)),
         ("user", f"{me['user'] or '?'} ({me['uid']})"),
-        ("signed in as", f"{user_name(me['actor'])} ({me['actor']})" if me["actor"] != me["uid"] else ""),
+        (
+            "signed in as",
+            f"{user_name(me['actor'])} ({me['actor']})" if me["actor"] != me["uid"] else "",
+        ),
         ("staff", staff),
-        ("roles", ", ".join(f"{each['role']} of {accounts.get(each['project'], each['project'])}" for each in me["roles"])),
+        (
+            "roles",
+            ", ".join(
+                f"{each['role']} of {accounts.get(each['project'], each['project'])}"
+                for each in me["roles"]
+            ),
+        ),
         ("agent of", ", ".join(me["clusters"])),
         ("may", ", ".join(me["scopes"])),
     ]

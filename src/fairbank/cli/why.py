@@ -29,25 +29,65 @@ if TYPE_CHECKING:
 
 RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
 _JOB = re.compile(r"\d{1,10}(_\d{1,7})?", re.ASCII)
-_OF_TRACE = {"policy": "--policy", "at": "--at", "procs": "--procs", "runs": "--runs", "seed": "--seed"}
+_OF_TRACE = {
+    "policy": "--policy",
+    "at": "--at",
+    "procs": "--procs",
+    "runs": "--runs",
+    "seed": "--seed",
+}
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("job", metavar="JOBID", help="the job that waits; 33_7 is a task of an array, 33 the next of its tasks")
+    parser.add_argument(
+        "job",
+        metavar="JOBID",
+        help="the job that waits; 33_7 is a task of an array, 33 the next of its tasks",
+    )
     add_folder(parser)
-    parser.add_argument("--no-advice", dest="advice", action="store_false", help="do not look for what would start it sooner")
-    parser.add_argument("--no-likely", dest="likely", action="store_false", help="do not draw when it may start from what accounting knows")
+    parser.add_argument(
+        "--no-advice",
+        dest="advice",
+        action="store_false",
+        help="do not look for what would start it sooner",
+    )
+    parser.add_argument(
+        "--no-likely",
+        dest="likely",
+        action="store_false",
+        help="do not draw when it may start from what accounting knows",
+    )
     trace = parser.add_argument_group("Of a job of a recorded workload")
-    trace.add_argument("--trace", metavar="FILE", type=file_read, help="the workload, as `simulate` reads it; - is standard input")
-    trace.add_argument("--policy", metavar="NAME|FILE", help=f"as `simulate` takes it: a name, or a file FILE.toml (usual: {USUAL})")
-    trace.add_argument("--at", metavar="TIME", help="a time, or seconds of the trace (usual: when the job came)")
+    trace.add_argument(
+        "--trace",
+        metavar="FILE",
+        type=file_read,
+        help="the workload, as `simulate` reads it; - is standard input",
+    )
+    trace.add_argument(
+        "--policy",
+        metavar="NAME|FILE",
+        help=f"as `simulate` takes it: a name, or a file FILE.toml (usual: {USUAL})",
+    )
+    trace.add_argument(
+        "--at", metavar="TIME", help="a time, or seconds of the trace (usual: when the job came)"
+    )
     add_processors(trace)
-    trace.add_argument("--runs", metavar="N", type=_runs, help=f"rehearsals, at most: from {RUNS_MIN} to {RUNS_MAX} (usual: {RUNS})")
+    trace.add_argument(
+        "--runs",
+        metavar="N",
+        type=_runs,
+        help=f"rehearsals, at most: from {RUNS_MIN} to {RUNS_MAX} (usual: {RUNS})",
+    )
     trace.add_argument("--seed", metavar="N", type=count, help="other rehearsals (usual: 1)")
     add_progress(parser)
     form = parser.add_argument_group("How to show it").add_mutually_exclusive_group()
-    form.add_argument("--json", dest="form", action="store_const", const="json", help="JSON, with a named schema")
-    form.add_argument("--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML")
+    form.add_argument(
+        "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
+    )
+    form.add_argument(
+        "--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML"
+    )
 
 
 def _runs(said: str) -> int:
@@ -63,13 +103,25 @@ def run(desk: Desk, options: Namespace) -> int:
 def _at_slurm(desk: Desk, options: Namespace) -> int:
     for name, word in _OF_TRACE.items():
         if getattr(options, name) is not None:
-            raise Malformed("it changes nothing of a job at Slurm", field=word, remedy="leave it out, or name a workload: --trace FILE")
+            raise Malformed(
+                "it changes nothing of a job at Slurm",
+                field=word,
+                remedy="leave it out, or name a workload: --trace FILE",
+            )
     if not _JOB.fullmatch(options.job):
-        raise Malformed(f"{options.job[:40]!r} is no job id", field="JOBID", remedy="give one as squeue has it, such as 812345 or 33_7")
+        raise Malformed(
+            f"{options.job[:40]!r} is no job id",
+            field="JOBID",
+            remedy="give one as squeue has it, such as 812345 or 33_7",
+        )
     with Stages(options) as stages:
         found = desk.works.slurm_queue.why(
             AtSlurm(options.job, options.folder, options.advice, options.likely),
-            quote=lambda request: desk.client.post("/quote", dict(request))["data"] if desk.settings.configured else None,
+            quote=lambda request: (
+                desk.client.post("/quote", dict(request))["data"]
+                if desk.settings.configured
+                else None
+            ),
             progress=stages,
         )
     code = told(desk, found.unreadable, "scontrol show job, node, partition, reservation")
@@ -87,10 +139,23 @@ def _in_trace(desk: Desk, options: Namespace) -> int:
     }
     for word, said in useless.items():
         if said:
-            raise Malformed("it changes nothing of a job of a trace", field=word, remedy="leave it out, or --trace")
+            raise Malformed(
+                "it changes nothing of a job of a trace",
+                field=word,
+                remedy="leave it out, or --trace",
+            )
     if not (options.job.isascii() and options.job.isdigit() and len(options.job) <= 12):
-        raise Malformed(f"{options.job[:40]!r} is no job of a trace", field="JOBID", remedy="give its number there, the first column")
-    seconds = options.at is not None and options.at.isascii() and options.at.isdigit() and len(options.at) <= 12
+        raise Malformed(
+            f"{options.job[:40]!r} is no job of a trace",
+            field="JOBID",
+            remedy="give its number there, the first column",
+        )
+    seconds = (
+        options.at is not None
+        and options.at.isascii()
+        and options.at.isdigit()
+        and len(options.at) <= 12
+    )
     moment = None if seconds else desk.moment(options.at, "--at")
     asked = OfTrace(
         trace=options.trace,
@@ -111,7 +176,9 @@ def _in_trace(desk: Desk, options: Namespace) -> int:
 def _tell(desk: Desk, row: WhyRow, cluster: str | None, warnings: Sequence[str]) -> None:
     """In the form that was asked for."""
     if desk.options.form is not None:
-        document = envelope("fairbank.why/1", iso(row.as_of), cluster, [as_data(row)], warnings, Look())
+        document = envelope(
+            "fairbank.why/1", iso(row.as_of), cluster, [as_data(row)], warnings, Look()
+        )
         desk.say(as_json(document) if desk.options.form == "json" else as_yaml(document))
         return
     with desk.in_pages():

@@ -43,7 +43,9 @@ class Doctors(Protocol):
         """Look at this bank. `at_work` is called now and then as long as the file with its books is checked."""
         ...
 
-    def beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> Sequence[Check]:
+    def beside_slurm(
+        self, client: Client, cluster: str | None, *, agent: str | None, site: str | None
+    ) -> Sequence[Check]:
         """Look at the Slurm of this host, the bank that `client` asks, and what stands between them. `agent` and `site` are files of
         settings; None means the usual ones."""
         ...
@@ -64,7 +66,9 @@ class Works(Protocol):
         """
         ...
 
-    def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
+    def serve(
+        self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]
+    ) -> int:
         """Serve until told to stop; `ready` is called with the addresses once the bank listens. Returns the exit code."""
         ...
 

@@ -36,7 +36,9 @@ class Run(NamedTuple):
         match = _RUN.fullmatch(text)
         if match is None:
             raise Malformed(
-                f"{text[:64]!r} is not a run", field="run", remedy="cluster/job@submitted.restart, such as darwin/7@1795000000.0"
+                f"{text[:64]!r} is not a run",
+                field="run",
+                remedy="cluster/job@submitted.restart, such as darwin/7@1795000000.0",
             )
         return checked_run(cls(match[1], *map(int, match.groups()[1:])))
 
@@ -50,7 +52,11 @@ def checked_run(run: Run) -> Run:
         ("restart", run.restart, 0, 65_535),
     ):
         if not low <= value <= high:
-            raise Malformed(f"{value} is not a {field}", field=field, remedy=f"a whole number from {low} to {high}")
+            raise Malformed(
+                f"{value} is not a {field}",
+                field=field,
+                remedy=f"a whole number from {low} to {high}",
+            )
     return run
 
 

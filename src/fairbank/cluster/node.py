@@ -69,7 +69,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.name or any(sign in self.name for sign in " ,\t\n[]"):
             raise Malformed(
-                f"{self.name[:64]!r} is not the name of a node", field="name", remedy="one host, without blanks, commas or brackets"
+                f"{self.name[:64]!r} is not the name of a node",
+                field="name",
+                remedy="one host, without blanks, commas or brackets",
             )
         for field, value, low, high in (
             ("cpus", self.cpus, 1, COUNT_MAX),
@@ -83,7 +85,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         for feature in self.features:
             if not feature or _SIGNS.intersection(feature) or any(map(str.isspace, feature)):
                 remedy = f"a word without blanks and without {' '.join(sorted(_SIGNS))}"
-                raise Malformed(f"{feature[:64]!r} is not a feature", field=f"{self.name}.features", remedy=remedy)
+                raise Malformed(
+                    f"{feature[:64]!r} is not a feature",
+                    field=f"{self.name}.features",
+                    remedy=remedy,
+                )
 
     @property
     def cores(self) -> int:
@@ -95,7 +101,11 @@ def whole(value: int, low: int, high: int, *, field: str) -> int:
     """`value`, from `low` to `high`. Raises Malformed, naming `field`."""
     if type(value) is int and low <= value <= high:
         return value
-    raise Malformed(f"{value!r} is not a {field.rpartition('.')[2]}", field=field, remedy=f"a whole number from {low} to {high}")
+    raise Malformed(
+        f"{value!r} is not a {field.rpartition('.')[2]}",
+        field=field,
+        remedy=f"a whole number from {low} to {high}",
+    )
 
 
 def gpus_of(gpus: Iterable[Gpus], *, field: str) -> None:
@@ -103,6 +113,10 @@ def gpus_of(gpus: Iterable[Gpus], *, field: str) -> None:
     seen: set[str] = set()
     for kind, number in gpus:
         if kind in seen:
-            raise Malformed(f"the GPUs {kind or 'of any type'} are given twice", field=field, remedy="give each type once")
+            raise Malformed(
+                f"the GPUs {kind or 'of any type'} are given twice",
+                field=field,
+                remedy="give each type once",
+            )
         seen.add(kind)
         whole(number, 1, COUNT_MAX, field=field)

@@ -37,7 +37,11 @@ def news(told: Particulars | None, known: Particulars | None) -> Particulars | N
     if known is None:
         return told if told != UNTOLD else None
     said = msgspec.structs.asdict(told)
-    new = {field: value for field, value in said.items() if value is not None and value != getattr(known, field)}
+    new = {
+        field: value
+        for field, value in said.items()
+        if value is not None and value != getattr(known, field)
+    }
     return Particulars(**new) if new else None
 
 
@@ -46,4 +50,6 @@ def together(known: Particulars | None, new: Particulars | None) -> Particulars 
     if new is None or known is None:
         return known if new is None else new
     said = msgspec.structs.asdict(new)
-    return msgspec.structs.replace(known, **{field: value for field, value in said.items() if value is not None})
+    return msgspec.structs.replace(
+        known, **{field: value for field, value in said.items() if value is not None}
+    )

@@ -32,7 +32,11 @@ class Cluster(msgspec.Struct, frozen=True):
         found = self.partitions.get(name)
         if found is None:
             there = ", ".join(sorted(self.partitions)) or "none"
-            raise Unknown(f"cluster {self.name} has no partition {name!r}", field="partition", remedy=f"there are: {there}")
+            raise Unknown(
+                f"cluster {self.name} has no partition {name!r}",
+                field="partition",
+                remedy=f"there are: {there}",
+            )
         return found
 
     def qos_factor(self, qos: str | None) -> Fraction:
@@ -47,14 +51,20 @@ def known(clusters: Mapping[str, Cluster]) -> str:
 
 def unbilled(resource: str, clusters: Mapping[str, Cluster]) -> list[str]:
     """What to warn of where no partition bills this resource: credit for one that is yet to come is fine, a word misspelt is not."""
-    billed = sorted({each.resource for cluster in clusters.values() for each in cluster.partitions.values()})
+    billed = sorted(
+        {each.resource for cluster in clusters.values() for each in cluster.partitions.values()}
+    )
     if resource in billed:
         return []
-    return [f"no partition bills {resource!r} yet, so no job can draw on it; billed are: {', '.join(billed) or 'none'}"]
+    return [
+        f"no partition bills {resource!r} yet, so no job can draw on it; billed are: {', '.join(billed) or 'none'}"
+    ]
 
 
 def named(clusters: Mapping[str, Cluster], name: str, *, otherwise: str = "") -> Cluster:
     """The cluster of this name. Raises Unknown, listing those there are and what else may be done."""
     if (found := clusters.get(name)) is None:
-        raise Unknown(f"there is no cluster {name!r}", field="cluster", remedy=f"{known(clusters)}{otherwise}")
+        raise Unknown(
+            f"there is no cluster {name!r}", field="cluster", remedy=f"{known(clusters)}{otherwise}"
+        )
     return found

@@ -59,7 +59,9 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise Malformed("a partition without a name", field="partition.name", remedy="give it one")
+            raise Malformed(
+                "a partition without a name", field="partition.name", remedy="give it one"
+            )
         for field, low, high in (
             ("tier", 0, 65_533),
             ("max_seconds", 60, COUNT_MAX),
@@ -73,10 +75,16 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             if value is not None:
                 whole(value, low, high, field=f"{self.name}.{field}")
         if self.memory_per_node is not None and self.memory_per_cpu is not None:
-            raise Malformed("memory is given by node and by CPU", field=f"{self.name}.memory_per_cpu", remedy="say one of them")
+            raise Malformed(
+                "memory is given by node and by CPU",
+                field=f"{self.name}.memory_per_cpu",
+                remedy="say one of them",
+            )
         if self.max_nodes is not None and self.max_nodes < self.min_nodes:
             what = f"at most {self.max_nodes} nodes are fewer than at least {self.min_nodes}"
-            raise Malformed(what, field=f"{self.name}.max_nodes", remedy=f"{self.min_nodes} or more")
+            raise Malformed(
+                what, field=f"{self.name}.max_nodes", remedy=f"{self.min_nodes} or more"
+            )
 
     def filled(self, wanted: Wanted) -> Wanted:
         """The request with the memory of the partition where it asks for none."""
@@ -84,11 +92,15 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             return wanted
         if self.memory_per_node is None and self.memory_per_cpu is None:
             return wanted
-        return msgspec.structs.replace(wanted, memory_per_node=self.memory_per_node, memory_per_cpu=self.memory_per_cpu)
+        return msgspec.structs.replace(
+            wanted, memory_per_node=self.memory_per_node, memory_per_cpu=self.memory_per_cpu
+        )
 
     def alone(self, wanted: Wanted) -> bool:
         """Whether the job has its nodes for itself. Where sharing is forced nobody has."""
-        return self.sharing is Sharing.EXCLUSIVE or (wanted.exclusive and self.sharing is not Sharing.FORCE)
+        return self.sharing is Sharing.EXCLUSIVE or (
+            wanted.exclusive and self.sharing is not Sharing.FORCE
+        )
 
     def rows_for(self, wanted: Wanted) -> int:
         """How many jobs may have a CPU of this one at once; 1 where it shares none."""

@@ -58,4 +58,6 @@ _encode = msgspec.msgpack.Encoder(enc_hook=str, order="sorted").encode  # a frac
 
 def fingerprint(report: Report) -> bytes:
     """Sixteen bytes that differ between different reports, key and comment aside: those say nothing of the run."""
-    return hashlib.blake2b(_encode(msgspec.structs.replace(report, key=None, comment=None)), digest_size=16).digest()
+    return hashlib.blake2b(
+        _encode(msgspec.structs.replace(report, key=None, comment=None)), digest_size=16
+    ).digest()

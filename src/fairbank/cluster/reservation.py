@@ -31,12 +31,18 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise Malformed("a reservation without a name", field="reservation.name", remedy="give it one")
+            raise Malformed(
+                "a reservation without a name", field="reservation.name", remedy="give it one"
+            )
         if self.end <= self.begin:
             what = f"reservation {self.name} ends at {self.end}, which is not after it begins at {self.begin}"
             raise Malformed(what, field="reservation.end", remedy="a later time")
         if not self.nodes:
-            raise Malformed(f"reservation {self.name} has no nodes", field="reservation.nodes", remedy="name at least one")
+            raise Malformed(
+                f"reservation {self.name} has no nodes",
+                field="reservation.nodes",
+                remedy="name at least one",
+            )
 
     def is_for(self, user: str, account: str) -> bool:
         """Whether a job of theirs may ask for it: where nobody is named, anybody."""

@@ -56,7 +56,10 @@ class ShareQuery(NamedTuple):
             self.since <= figure.day < self.until
             and (self.cluster is None or figure.cluster == self.cluster)
             and (self.accounts is None or figure.account in self.accounts)
-            and (not figure.user or (self.users and (self.users_of is None or figure.account in self.users_of)))
+            and (
+                not figure.user
+                or (self.users and (self.users_of is None or figure.account in self.users_of))
+            )
             and (self.after is None or key_of(figure) > self.after)
         )
 

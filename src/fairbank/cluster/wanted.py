@@ -57,18 +57,46 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     def _contradictions(self) -> list[tuple[str, str, str]]:
         most, found = self.max_nodes, []
         if most is not None and most < self.nodes:
-            found.append(("max_nodes", f"at most {most} nodes are fewer than at least {self.nodes}", f"{self.nodes} or more"))
-        if most is not None and self.tasks_per_node is not None and most * self.tasks_per_node < self.least_tasks:
+            found.append(
+                (
+                    "max_nodes",
+                    f"at most {most} nodes are fewer than at least {self.nodes}",
+                    f"{self.nodes} or more",
+                )
+            )
+        if (
+            most is not None
+            and self.tasks_per_node is not None
+            and most * self.tasks_per_node < self.least_tasks
+        ):
             what = f"{self.least_tasks} tasks do not fit on {most} nodes with {self.tasks_per_node} each"
-            found.append(("tasks_per_node", what, "ask for more nodes, more tasks a node, or fewer tasks"))
+            found.append(
+                ("tasks_per_node", what, "ask for more nodes, more tasks a node, or fewer tasks")
+            )
         if self.memory_per_node is not None and self.memory_per_cpu is not None:
-            found.append(("memory_per_cpu", "memory is asked for by node and by CPU", "say one of them"))
+            found.append(
+                ("memory_per_cpu", "memory is asked for by node and by CPU", "say one of them")
+            )
         if self.exclusive and self.shared:
-            found.append(("shared", "a job cannot have its nodes for itself and share them", "say one of them"))
+            found.append(
+                (
+                    "shared",
+                    "a job cannot have its nodes for itself and share them",
+                    "say one of them",
+                )
+            )
         if most is not None and len(set(self.required)) > most:
-            found.append(("required", f"{len(set(self.required))} nodes are required but at most {most} wanted", f"name at most {most}"))
+            found.append(
+                (
+                    "required",
+                    f"{len(set(self.required))} nodes are required but at most {most} wanted",
+                    f"name at most {most}",
+                )
+            )
         if both := set(self.required) & set(self.excluded):
-            found.append(("excluded", f"{min(both)} is required and excluded", "name it in one of the lists"))
+            found.append(
+                ("excluded", f"{min(both)} is required and excluded", "name it in one of the lists")
+            )
         return found
 
     def preferring(self) -> Wanted:

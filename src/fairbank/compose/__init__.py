@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """The command `fairbank`, also by its short names."""
-    return commands.run([*commands.SHORT_NAMES.get(os.path.basename(sys.argv[0]), ()), *sys.argv[1:]], Works())  # noqa: PTH119
+    return commands.run(
+        [*commands.SHORT_NAMES.get(os.path.basename(sys.argv[0]), ()), *sys.argv[1:]], Works()
+    )
 
 
 def sproject() -> int:
@@ -60,7 +62,9 @@ class Works:
 
         return init(directory, store)
 
-    def serve(self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
+    def serve(
+        self, config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]
+    ) -> int:
         """Serve until told to stop."""
         from fairbank.compose.serving import run
 

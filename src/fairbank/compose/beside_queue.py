@@ -31,16 +31,24 @@ def past_of(job: Pending, folder: str | None, now: int, notes: list[str]) -> His
     if job.held is not None:
         return History()
     try:
-        text = Said(folder).answer(FILE) if folder else Slurm(patience_seconds=PATIENCE_SECONDS).answer(QUESTION)
+        text = (
+            Said(folder).answer(FILE)
+            if folder
+            else Slurm(patience_seconds=PATIENCE_SECONDS).answer(QUESTION)
+        )
     except Trouble as silent:
         notes.append(f"no likely start: {silent.message}")
         return None
     found = read_past(text, now)
     if found.unreadable:
         many = len(found.unreadable)
-        notes.append(f"{many:,} {'line' if many == 1 else 'lines'} of accounting could not be read; the first: {found.unreadable[0]}")
+        notes.append(
+            f"{many:,} {'line' if many == 1 else 'lines'} of accounting could not be read; the first: {found.unreadable[0]}"
+        )
     if not found.rows:
-        notes.append(f"no likely start: accounting has no job with a time limit that ended in the last {DAYS} days")
+        notes.append(
+            f"no likely start: accounting has no job with a time limit that ended in the last {DAYS} days"
+        )
         return None
     return history_of(found.rows)
 
@@ -51,10 +59,14 @@ def awaited(job: Pending, there: Live, answer: str) -> Awaiting:
     return awaiting(job, there.told, read_ended(answer, numbers))
 
 
-def funds_of(job: Pending, told: Told, cluster: str | None, quote: Quote, notes: list[str]) -> Funds | None:
+def funds_of(
+    job: Pending, told: Told, cluster: str | None, quote: Quote, notes: list[str]
+) -> Funds | None:
     """What the bank would hold for the job, and has; of several partitions the one for which it has least. None where no bank tells."""
     try:
-        cards = [card for request in requests(job, told, cluster) if (card := quote(request)) is not None]
+        cards = [
+            card for request in requests(job, told, cluster) if (card := quote(request)) is not None
+        ]
     except Trouble as silent:
         notes.append(f"nothing is known of its funds: {silent.message}")
         return None
@@ -64,5 +76,9 @@ def funds_of(job: Pending, told: Told, cluster: str | None, quote: Quote, notes:
 def _funds(card: Mapping[str, Any]) -> Funds:
     lets_through = bool(card["fits"]) and card["amount"] > card["available"]
     return Funds(
-        project=card["account"], resource=card["resource"], wanted=card["amount"], available=card["available"], observed=lets_through
+        project=card["account"],
+        resource=card["resource"],
+        wanted=card["amount"],
+        available=card["available"],
+        observed=lets_through,
     )

@@ -25,23 +25,41 @@ class Books:
         with books_of(config) as store:
             return Audit(store).heads()
 
-    def verify(self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None) -> Verdict:
+    def verify(
+        self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None
+    ) -> Verdict:
         """Read all books again; `heads` are those written down earlier."""
         written_down = {book: Head(book, seq, link) for book, (seq, link) in heads.items()}
         where = settings_of(config).store
         with books_of(config) as store:
-            return verify(store, partial(open_store, where.url, journal=where.journal), written_down, progress)
+            return verify(
+                store, partial(open_store, where.url, journal=where.journal), written_down, progress
+            )
 
-    def backup(self, config: str | None, path: str, *, replace: bool, progress: Progress | None, at_work: AtWork | None) -> int:
+    def backup(
+        self,
+        config: str | None,
+        path: str,
+        *,
+        replace: bool,
+        progress: Progress | None,
+        at_work: AtWork | None,
+    ) -> int:
         """Write a backup while the bank works. Returns the number of rows."""
         with books_of(config) as store:
-            return Backups(store, SystemClock()).create(Path(path), progress, at_work=at_work, replace=replace)
+            return Backups(store, SystemClock()).create(
+                Path(path), progress, at_work=at_work, replace=replace
+            )
 
     def check_backup(self, path: str, progress: Progress | None) -> int:
         """Read a backup to its end. Returns the number of rows."""
         return check(Path(path), progress)
 
-    def restore(self, config: str | None, path: str, *, replace: bool, progress: Progress | None) -> int:
+    def restore(
+        self, config: str | None, path: str, *, replace: bool, progress: Progress | None
+    ) -> int:
         """Fill the store from a backup. Returns the number of rows."""
         with books_of(config) as store:
-            return Backups(store, SystemClock()).restore(Path(path), replace=replace, progress=progress)
+            return Backups(store, SystemClock()).restore(
+                Path(path), replace=replace, progress=progress
+            )

@@ -25,7 +25,10 @@ def composed(file: str) -> Composition:
     whole = raw_shares(parts)
     return Composition(
         centre.reference,
-        [Composed(name, part.gratis, part.lab, part.communal, whole[name]) for name, part in parts.items()],
+        [
+            Composed(name, part.gratis, part.lab, part.communal, whole[name])
+            for name, part in parts.items()
+        ],
         [Charged(name, weights["cpu"], weights["mem"]) for name, weights in centre.charges.items()],
     )
 
@@ -34,6 +37,14 @@ def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except OSError as error:
-        raise Unknown(f"cannot read {path}: {error.strerror}", field="file", remedy="name a file that describes a centre") from error
+        raise Unknown(
+            f"cannot read {path}: {error.strerror}",
+            field="file",
+            remedy="name a file that describes a centre",
+        ) from error
     except UnicodeDecodeError as bad:
-        raise Malformed(f"{path} is no text: {bad.reason} at byte {bad.start}", field="file", remedy="write it as UTF-8") from bad
+        raise Malformed(
+            f"{path} is no text: {bad.reason} at byte {bad.start}",
+            field="file",
+            remedy="write it as UTF-8",
+        ) from bad

@@ -18,7 +18,12 @@ from fairbank.service.settings import Log, StoreSettings
 
 _log = logging.getLogger(__name__)
 
-COMMAND = (sys.executable, "-P", "-m", "fairbank.compose.counter")  # -P: no module from the folder that we were started in
+COMMAND = (
+    sys.executable,
+    "-P",
+    "-m",
+    "fairbank.compose.counter",
+)  # -P: no module from the folder that we were started in
 
 
 def apart(store: StoreSettings, log: Log, bank: Bank, *, room: int) -> Apart:

@@ -30,23 +30,45 @@ class Doctors:
         settings = settings_of(config)
         socket = f"unix:{settings.server.socket}"
         return [
-            attempt("the secret is there, and nobody else's to read", lambda: read_secret(Path(settings.secret_file))),
+            attempt(
+                "the secret is there, and nobody else's to read",
+                lambda: read_secret(Path(settings.secret_file)),
+            ),
             *examine(settings, SystemClock(), at_work),
-            attempt(f"the server answers on {socket}", lambda: Client(parse_address(socket)).get("/health", {})),
-            attempt("the open files that the server may have", lambda: demand_enough(Path(settings.server.socket))),
+            attempt(
+                f"the server answers on {socket}",
+                lambda: Client(parse_address(socket)).get("/health", {}),
+            ),
+            attempt(
+                "the open files that the server may have",
+                lambda: demand_enough(Path(settings.server.socket)),
+            ),
         ]
 
-    def beside_slurm(self, client: Client, cluster: str | None, *, agent: str | None, site: str | None) -> list[Check]:
+    def beside_slurm(
+        self, client: Client, cluster: str | None, *, agent: str | None, site: str | None
+    ) -> list[Check]:
         """Look at everything that may be wrong between the Slurm of this host and the bank that `client` asks."""
 
         def the_agent() -> Beside:
             settings = read_agent_settings(settings_file(agent))
-            patience = max(terms.patience for terms in (settings.terms, *settings.partitions.values()))
+            patience = max(
+                terms.patience for terms in (settings.terms, *settings.partitions.values())
+            )
             status = status_of(agent)
-            return Beside(socket=settings.plugin.socket, slurm_users=settings.plugin.uids(), patience=patience, status=status)
+            return Beside(
+                socket=settings.plugin.socket,
+                slurm_users=settings.plugin.uids(),
+                patience=patience,
+                status=status,
+            )
 
         def munge(socket: str | None) -> None:
             munged = Munge(socket=socket, library=os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY))
             munged.decode(munged.encode(b"fairbank doctor"))
 
-        return list(Doctor(Slurm(), client, agent=the_agent, munge=munge, site=read_site(site)).examine(cluster))
+        return list(
+            Doctor(Slurm(), client, agent=the_agent, munge=munge, site=read_site(site)).examine(
+                cluster
+            )
+        )

@@ -23,12 +23,20 @@ class Explained(NamedTuple):
 class Explaining:
     """Jobs of recorded workloads."""
 
-    def in_trace(self, asked: waiting.Asked, *, progress: Callable[[str, int, int], None] | None) -> Explained:
+    def in_trace(
+        self, asked: waiting.Asked, *, progress: Callable[[str, int, int], None] | None
+    ) -> Explained:
         """Simulate up to then, and from there on in many ways."""
         (rule,) = policies_of([asked.policy])
-        question = Asked(asked.job, asked.at, asked.absolute, asked.processors, Drawing(asked.runs, asked.seed))
+        question = Asked(
+            asked.job, asked.at, asked.absolute, asked.processors, Drawing(asked.runs, asked.seed)
+        )
         with in_file(Path(asked.trace), skim_any) as (opened, extent):
-            tick = None if progress is None else lambda jobs: progress(rule.name, jobs, extent.about(jobs))
+            tick = (
+                None
+                if progress is None
+                else lambda jobs: progress(rule.name, jobs, extent.about(jobs))
+            )
             found = ask(opened, rule, question, tick)
         facts = {
             "user": found.user,
@@ -37,5 +45,16 @@ class Explaining:
             "policy": found.policy,
         }
         ahead = [str(number) for number in found.why.ahead]
-        row = WhyRow(str(asked.job), facts, found.submitted, found.as_of, found.why, ahead, started=found.started)
-        return Explained(row, [*without_range(found.why), *(f"policy {rule.name}: {each}" for each in rule.remarks)])
+        row = WhyRow(
+            str(asked.job),
+            facts,
+            found.submitted,
+            found.as_of,
+            found.why,
+            ahead,
+            started=found.started,
+        )
+        return Explained(
+            row,
+            [*without_range(found.why), *(f"policy {rule.name}: {each}" for each in rule.remarks)],
+        )

@@ -36,7 +36,10 @@ class History:
         path = "/share?dry-run=true" if dry_run else "/share"
         kept = 0
         for begin in range(0, len(rows), BATCH):
-            answer = client.post(path, {"cluster": found.cluster, "at": found.as_of, "rows": rows[begin : begin + BATCH]})
+            answer = client.post(
+                path,
+                {"cluster": found.cluster, "at": found.as_of, "rows": rows[begin : begin + BATCH]},
+            )
             kept += answer["data"]["kept"]
         return Recorded(str(found.cluster), iso(found.as_of)[:10], kept, found.unreadable)
 
@@ -45,6 +48,8 @@ class History:
         drawn = []
         for number, (cluster, picture) in enumerate(figures(kept), start=1):
             plain = cluster.isascii() and cluster.replace("-", "").replace("_", "").isalnum()
-            file = written(folder, f"fairshare-{cluster if plain else number}", picture, as_png=as_png)
+            file = written(
+                folder, f"fairshare-{cluster if plain else number}", picture, as_png=as_png
+            )
             drawn.append(Drawn(file, picture.about))
         return drawn

@@ -38,7 +38,14 @@ class Paper:
     ) -> Replayed:
         """Run a recorded workload through a new bank at `store`."""
         path = Path(trace)
-        plan = Plan(cluster=cluster, percent=percent, periods=periods, days=days, payer=Payer(payer) if payer else None, actor=os.getuid())
+        plan = Plan(
+            cluster=cluster,
+            percent=percent,
+            periods=periods,
+            days=days,
+            payer=Payer(payer) if payer else None,
+            actor=os.getuid(),
+        )
         policy = Policy(overrun=Overrun.RECORD if record_overruns else Overrun.WRITE_OFF)
         with open_trace(path):  # before a store is made for nothing
             migrate(store)

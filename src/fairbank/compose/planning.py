@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from fairbank.cli.simulated import is_table
 from fairbank.compose.recorded import skim_any
 from fairbank.report.schedules import JobRow, schedules_csv
-from fairbank.service.simulating import Progress, check_starts, in_file, read_shares, simulate_each, write_starts
+from fairbank.service.simulating import (
+    Progress,
+    check_starts,
+    in_file,
+    read_shares,
+    simulate_each,
+    write_starts,
+)
 from fairbank.simulator.simulation import Outcome, Plan
 
 if TYPE_CHECKING:  # a trace in a file needs nothing of the model, nor of the bank
@@ -41,15 +48,25 @@ class Planning:
             check_starts(Path(starts), path)
         held = read_shares(Path(terms.shares)) if terms.shares is not None else None
         every = starts is not None and is_table(starts)
-        plan = Plan(terms.processors, fair_starts, by_group=terms.by == "group", course=plots, every=every)
-        source = partial(in_file, Path(workload), skim_any) if isinstance(workload, str) else workload.opened
+        plan = Plan(
+            terms.processors, fair_starts, by_group=terms.by == "group", course=plots, every=every
+        )
+        source = (
+            partial(in_file, Path(workload), skim_any)
+            if isinstance(workload, str)
+            else workload.opened
+        )
         budget = terms.granting and budget_of(terms.granting)
-        return simulate_each(source, policies, plan, holdings=held, budget=budget, progress=progress)
+        return simulate_each(
+            source, policies, plan, holdings=held, budget=budget, progress=progress
+        )
 
     def save_starts(self, outcomes: Sequence[Outcome], path: str) -> None:
         """A line for each start, or a table of all schedules. Raises what `write_starts` raises."""
         schedules = ((each.policy, _rows(each)) for each in outcomes)
-        write_starts(schedules_csv(schedules) if is_table(path) else outcomes[-1].starts.text(), Path(path))
+        write_starts(
+            schedules_csv(schedules) if is_table(path) else outcomes[-1].starts.text(), Path(path)
+        )
 
 
 def _rows(outcome: Outcome) -> Iterator[JobRow]:
@@ -57,7 +74,15 @@ def _rows(outcome: Outcome) -> Iterator[JobRow]:
     people = outcome.people
     user, group = (_name, _name) if people is None else (people.users.name, people.groups.name)
     for job in outcome.runs or ():
-        yield JobRow(job.job, user(job.user), group(job.group), job.submitted, job.started, job.ended, job.processors)
+        yield JobRow(
+            job.job,
+            user(job.user),
+            group(job.group),
+            job.submitted,
+            job.started,
+            job.ended,
+            job.processors,
+        )
 
 
 def _name(number: int) -> str:
@@ -70,4 +95,6 @@ def budget_of(granting: Granting) -> Budget:
     from fairbank.simulator.replay import Payer  # noqa: PLC0415
 
     payer = None if granting.by is None else Payer(granting.by)
-    return Budget(granting.percent, payer, Unpaid(granting.unpaid), granting.periods, granting.staggered)
+    return Budget(
+        granting.percent, payer, Unpaid(granting.unpaid), granting.periods, granting.staggered
+    )

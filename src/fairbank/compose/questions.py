@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 class Questions:
     """Recorded workloads with something changed in them."""
 
-    def what_if(self, trace: str, asked: Asked, terms: Terms, *, progress: Progress | None) -> Answer:
+    def what_if(
+        self, trace: str, asked: Asked, terms: Terms, *, progress: Progress | None
+    ) -> Answer:
         """Run a trace in a file as it was recorded, and as it is asked for; and both of each shaken copy."""
         held = read_shares(Path(terms.shares)) if terms.shares is not None else None
         plan = Plan(terms.processors, by_group=terms.by == "group")
         source = partial(in_file, Path(trace), skim_any)
         budget = terms.granting and budget_of(terms.granting)
-        return what_if(source, question_of(asked), plan, holdings=held, budget=budget, progress=progress)
+        return what_if(
+            source, question_of(asked), plan, holdings=held, budget=budget, progress=progress
+        )
 
 
 def question_of(asked: Asked) -> Question:

@@ -23,16 +23,24 @@ def skim_any(stream: ByteStream) -> Skim:
     if not first:
         raise Malformed("the file is empty", field="FILE", remedy=_FORMATS)
     lines.put_back(first)
-    if is_remark(first):  # sacct knows no comments, and to read what it says takes imports that a trace need not pay for
+    if is_remark(
+        first
+    ):  # sacct knows no comments, and to read what it says takes imports that a trace need not pay for
         return skim_lines(lines)
     from fairbank.slurm.answers.trace import is_accounting, skim_accounting  # noqa: PLC0415
 
     if strange := _NO_TEXT.match(first):
-        what = f"line {number}: byte 0x{strange[0][-1]:02x} at place {strange.end()}: this is no trace"
+        what = (
+            f"line {number}: byte 0x{strange[0][-1]:02x} at place {strange.end()}: this is no trace"
+        )
         raise Malformed(what, field="FILE", remedy=_FORMATS)
     if is_accounting(first):
         return skim_accounting(lines)
     if first[:1].isalpha():
-        raise Malformed(f"line {number} begins with neither a number nor heads of columns: this is no trace", field="FILE", remedy=_FORMATS)
+        raise Malformed(
+            f"line {number} begins with neither a number nor heads of columns: this is no trace",
+            field="FILE",
+            remedy=_FORMATS,
+        )
     parse_job(first, number)  # before a header is missed that no such file has
     return skim_lines(lines)

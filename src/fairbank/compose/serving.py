@@ -30,7 +30,11 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
     clock = SystemClock()
     store = open_books(config)
     library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)
-    munge = Munge(socket=settings.server.munge_socket, library=library) if settings.server.munge else None
+    munge = (
+        Munge(socket=settings.server.munge_socket, library=library)
+        if settings.server.munge
+        else None
+    )
     bank = services(
         store,
         clock=clock,
@@ -42,17 +46,28 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         groups_of=groups_of if settings.server.unix_groups else None,
         actor=os.getuid(),
         shares_days=settings.history.fair_share_days or None,
-        counting=partial(apart, settings.store, settings.server.log) if _has_process(settings) else Windows,
+        counting=partial(apart, settings.store, settings.server.log)
+        if _has_process(settings)
+        else Windows,
     )
     house = furnish(bank, munge=munge, name=settings.server.name)
     bank.upkeep.start()
     host, port = settings.server.host, port or settings.server.port
     tcp = [] if port is None else [f"http://{f'[{host}]' if ':' in host else host}:{port}"]
     addresses = [f"unix:{settings.server.socket}", *tcp]
-    serve(house, unix=Path(settings.server.socket), host=host, port=port, ready=lambda: ready(addresses))
+    serve(
+        house,
+        unix=Path(settings.server.socket),
+        host=host,
+        port=port,
+        ready=lambda: ready(addresses),
+    )
     return 0
 
 
 def _has_process(settings: Settings) -> bool:
     """Whether the counter is a process. What is in memory is in one only, and SQLite has one writer and nothing to wait for."""
-    return settings.server.counter is CounterPlace.PROCESS and read_url(settings.store.url).drivername == POSTGRESQL
+    return (
+        settings.server.counter is CounterPlace.PROCESS
+        and read_url(settings.store.url).drivername == POSTGRESQL
+    )

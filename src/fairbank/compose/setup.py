@@ -32,10 +32,18 @@ def init(directory: str | None, store: str | None) -> list[str]:
     if settings.exists():
         known = read_settings(settings)
         if store is not None and store != known.store.url:
-            raise Conflict(f"{settings} names another store: {shown_url(known.store.url)}", field="--store", remedy="name another FOLDER")
+            raise Conflict(
+                f"{settings} names another store: {shown_url(known.store.url)}",
+                field="--store",
+                remedy="name another FOLDER",
+            )
         if not migrate(known.store.url, journal=known.store.journal):
             remedy = f"run it with: fairbank serve --config {shlex.quote(str(settings))}"
-            raise Conflict(f"there is a bank in {folder} already, and its schema is current", field="FOLDER", remedy=remedy)
+            raise Conflict(
+                f"there is a bank in {folder} already, and its schema is current",
+                field="FOLDER",
+                remedy=remedy,
+            )
         return [f"migrated {shown_url(known.store.url)}"]
     url = store or f"sqlite:///{quote(str(folder.resolve()))}/books.sqlite"
     text = example(folder.resolve(), url)
@@ -62,17 +70,28 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
     except Trouble as full:
         if NO_ROOM not in full.message:
             raise
-        if not (folder / SETTINGS).exists():  # else somebody else made a bank here meanwhile, and these are its files
+        if not (
+            folder / SETTINGS
+        ).exists():  # else somebody else made a bank here meanwhile, and these are its files
             for each in made:
                 each.unlink(missing_ok=True)
             if new:
                 with suppress(OSError):  # there may be more in it by now
                     folder.rmdir()
-        raise Trouble(f"cannot make a bank in {folder}: the disk is full", field="FOLDER", remedy=MAKE_ROOM) from full
+        raise Trouble(
+            f"cannot make a bank in {folder}: the disk is full", field="FOLDER", remedy=MAKE_ROOM
+        ) from full
 
 
 def _files(folder: Path, url: str) -> list[Path]:
     """What is made before the settings, which are made last: the secret, and SQLite's file with its companions."""
     where = read_url(url)
     books = [path_of(where)] if where.drivername == SQLITE else []
-    return [folder / "secret", *(each.with_name(each.name + end) for each in books for end in ("", "-journal", "-wal", "-shm"))]
+    return [
+        folder / "secret",
+        *(
+            each.with_name(each.name + end)
+            for each in books
+            for end in ("", "-journal", "-wal", "-shm")
+        ),
+    ]

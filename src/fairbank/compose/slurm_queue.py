@@ -36,11 +36,7 @@ class SlurmQueue:
     """The Slurm of this host, or what one said before."""
 
     def why(
-        self,
-        asked: Asked,
-        *,
-        quote: Quote,
-        progress: Callable[[str, int, int], None] | None,
+        self, asked: Asked, *, quote: Quote, progress: Callable[[str, int, int], None] | None
     ) -> Explained:
         answers = _answers(asked.folder)
         said, unread = read_answers(answers)
@@ -49,8 +45,16 @@ class SlurmQueue:
         plan = both(there.snapshot, there.parameters, there.now)
         if any(start.job.number == found.number for start in plan.starts):
             what = f"job {asked.job} can start: nothing that is known here keeps it waiting"
-            raise Conflict(what, field="JOBID", remedy="slurmctld starts it with its next pass; ask again if it still waits in a minute")
-        notes, cluster, told = list(there.notes), said.config.get("ClusterName") or None, there.told[found.number]
+            raise Conflict(
+                what,
+                field="JOBID",
+                remedy="slurmctld starts it with its next pass; ask again if it still waits in a minute",
+            )
+        notes, cluster, told = (
+            list(there.notes),
+            said.config.get("ClusterName") or None,
+            there.told[found.number],
+        )
         history = past_of(found, asked.folder, there.now, notes) if asked.likely else None
         explained = whole(
             there.snapshot,
@@ -64,7 +68,12 @@ class SlurmQueue:
             awaiting=awaited(found, there, answers["jobs"]),
             tick=progress and partial(progress, "rehearsals"),
         )
-        return Explained(cluster, _row(found, told, explained, there), unread, [*notes, *without_range(explained)])
+        return Explained(
+            cluster,
+            _row(found, told, explained, there),
+            unread,
+            [*notes, *without_range(explained)],
+        )
 
 
 def _answers(folder: str | None) -> dict[str, str]:
@@ -78,7 +87,11 @@ def _answers(folder: str | None) -> dict[str, str]:
 def _wanted(job: str, there: Live) -> Pending:
     """The job of this name; of an array the task that is next."""
     waiting = list(there.snapshot.queue.jobs())
-    named = [each for each in waiting if each.name == job or str(each.array) == job or str(each.number) == job]
+    named = [
+        each
+        for each in waiting
+        if each.name == job or str(each.array) == job or str(each.number) == job
+    ]
     if named:
         return min(named, key=lambda each: (each.name != job, each.task))
     for told in there.told.values():
@@ -86,8 +99,12 @@ def _wanted(job: str, there: Live) -> Pending:
             since = "" if told.started is None else f" since {iso(told.started)}"
             nodes = ", ".join(name for given in told.given for name in given.nodes)
             what = f"job {job} does not wait: it is {told.state.lower()}{since}{f' on {nodes}' if nodes else ''}"
-            raise Conflict(what, field="JOBID", remedy="ask for one that waits: squeue --states=PENDING")
-    remedy = "give a job that waits, as squeue --states=PENDING has it; sacct knows those that are over"
+            raise Conflict(
+                what, field="JOBID", remedy="ask for one that waits: squeue --states=PENDING"
+            )
+    remedy = (
+        "give a job that waits, as squeue --states=PENDING has it; sacct knows those that are over"
+    )
     raise Unknown(f"slurmctld has no job {job} that waits", field="JOBID", remedy=remedy)
 
 

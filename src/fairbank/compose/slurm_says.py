@@ -61,7 +61,11 @@ class PrioritiesAnew(NamedTuple):
     @property
     def rows(self) -> Sequence[PriorityRow]:
         """Computed once everything is known to be whole."""
-        return computed(self.said.rows, self.grounds, factors_of(self.shares, shares_anew.computed(self.shares, self.rule)))
+        return computed(
+            self.said.rows,
+            self.grounds,
+            factors_of(self.shares, shares_anew.computed(self.shares, self.rule)),
+        )
 
 
 class SlurmSays:
@@ -89,11 +93,33 @@ class SlurmSays:
 
     def priorities_anew(self, folder: str | None, now: int) -> PrioritiesAnew:
         source = _source(folder)
-        said, shares, settings = self._priorities(source, now), self._shares(source, now), source.priority().factors
-        answers = source.pending(), source.places(), source.nodes(), source.qualities(), source.association_priorities()
+        said, shares, settings = (
+            self._priorities(source, now),
+            self._shares(source, now),
+            source.priority().factors,
+        )
+        answers = (
+            source.pending(),
+            source.places(),
+            source.nodes(),
+            source.qualities(),
+            source.association_priorities(),
+        )
         jobs, places, nodes, qualities, priorities = answers
-        grounds = Grounds(settings, read_tracked(source.config), jobs.rows, places.rows, nodes.rows, qualities.rows, priorities.rows)
-        unreadable = (*said.unreadable, *shares.unreadable, *(line for answer in answers for line in _told(answer)))
+        grounds = Grounds(
+            settings,
+            read_tracked(source.config),
+            jobs.rows,
+            places.rows,
+            nodes.rows,
+            qualities.rows,
+            priorities.rows,
+        )
+        unreadable = (
+            *said.unreadable,
+            *shares.unreadable,
+            *(line for answer in answers for line in _told(answer)),
+        )
         return PrioritiesAnew(said, grounds, shares.rows, shares.rule, unreadable)
 
     def _priorities(self, source: Source, now: int) -> Priorities:
@@ -102,9 +128,18 @@ class SlurmSays:
         answer, waiting = agreeing(source.factors(), settings.factors), source.waiting()
         weights = weights_of(settings.factors.weights, source.config.get(TRES, ""))
         running_too = Flag.CALCULATE_RUNNING in settings.factors.flags
-        rows = priority_rows(answer.rows, weights, None if waiting is None else waiting.rows, running_too=running_too)
+        rows = priority_rows(
+            answer.rows, weights, None if waiting is None else waiting.rows, running_too=running_too
+        )
         unreadable = (*_told(answer), *(() if waiting is None else _told(waiting)))
-        return Priorities(source.cluster or None, _as_of(source, now), weights, rows, source.version >= NAMED_SINCE, unreadable)
+        return Priorities(
+            source.cluster or None,
+            _as_of(source, now),
+            weights,
+            rows,
+            source.version >= NAMED_SINCE,
+            unreadable,
+        )
 
     def me(self) -> str:
         """Who asks; a number where this host has no name for them."""

@@ -19,11 +19,19 @@ class Bend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     midpoint: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
 
 
-_COUNTS: dict[RuleName, tuple[str, ...]] = {"linear": (), "power": ("exponent",), "sigmoid": ("steepness", "midpoint")}
+_COUNTS: dict[RuleName, tuple[str, ...]] = {
+    "linear": (),
+    "power": ("exponent",),
+    "sigmoid": ("steepness", "midpoint"),
+}
 
 
 def idle_keys(rule: RuleName, bend: Bend) -> Iterator[tuple[str, RuleName]]:
     """Keys that were changed and do not count by this rule, with the one by which they would."""
     usual = Bend()
     for other, names in _COUNTS.items():
-        yield from ((name, other) for name in names if other != rule and getattr(bend, name) != getattr(usual, name))
+        yield from (
+            (name, other)
+            for name in names
+            if other != rule and getattr(bend, name) != getattr(usual, name)
+        )

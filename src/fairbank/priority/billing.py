@@ -75,7 +75,11 @@ def billable(counts: Wholes, partition: Ints, table: Prices) -> Doubles:
         if name == "billing":
             continue
         held = counts[:, place]
-        weighted = np.where(held == np.uint64(NO_CONSUME), 0.0, held.astype(np.float64) * table.weights[partition, place])
+        weighted = np.where(
+            held == np.uint64(NO_CONSUME),
+            0.0,
+            held.astype(np.float64) * table.weights[partition, place],
+        )
         if competes(name, table.adding):
             np.maximum(competing, weighted, out=competing)
         else:
@@ -103,6 +107,8 @@ def whole(units: Doubles) -> Wholes:
     wrong = np.flatnonzero(~((units >= 0) & (units < 2.0**64)))
     if wrong.size:
         raise Malformed(
-            f"row {wrong[0]} bills {units[wrong[0]]} units, which is no 64-bit count", field="billing", remedy="use smaller weights"
+            f"row {wrong[0]} bills {units[wrong[0]]} units, which is no 64-bit count",
+            field="billing",
+            remedy="use smaller weights",
         )
     return units.astype(np.uint64)

@@ -75,7 +75,11 @@ def seconds_run(jobs: Jobs, since: int, now: int) -> Doubles:
 def costs(jobs: Jobs, seconds: Doubles) -> Costs:
     """What `seconds` of each job come to: faded ones for whoever's usage fades, the plain ones for a QOS with NoDecay."""
     wall = seconds * jobs.factor
-    return Costs(seconds * jobs.billable * jobs.factor, wall, wall.astype(Long)[:, None] * jobs.alloc.astype(Long))
+    return Costs(
+        seconds * jobs.billable * jobs.factor,
+        wall,
+        wall.astype(Long)[:, None] * jobs.alloc.astype(Long),
+    )
 
 
 def faded_costs(jobs: Jobs, seconds: Doubles, decay: Decay) -> Costs:
@@ -95,7 +99,9 @@ def gives_back(jobs: Jobs, since: int, now: int, *, over: bool) -> Wholes:
     """
     begin, until = np.maximum(jobs.start, since), jobs.start + jobs.limit * 60
     left = np.maximum(until - begin, 0).astype(np.float64)
-    return _by_counts(jobs, (left if over else np.minimum(left, seconds_run(jobs, since, now))) * jobs.factor)
+    return _by_counts(
+        jobs, (left if over else np.minimum(left, seconds_run(jobs, since, now))) * jobs.factor
+    )
 
 
 def _by_counts(jobs: Jobs, seconds: Doubles) -> Wholes:

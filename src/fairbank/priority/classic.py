@@ -21,7 +21,9 @@ _PULL = Long(5)
 """How much less DEPTH_OBLIVIOUS lets a child make good what its account did wrong."""
 
 
-def classic(tree: Tree, usage: ArrayLike, *, dampening: int = 1, depth_oblivious: bool = False) -> Standings:
+def classic(
+    tree: Tree, usage: ArrayLike, *, dampening: int = 1, depth_oblivious: bool = False
+) -> Standings:
     """The factor of every row. `usage` is that of each row with all below it (`tree.summed`), in billing-seconds.
 
     `dampening` is FairShareDampeningFactor. Accounts have a factor as users do; Slurm prints theirs blank.
@@ -29,7 +31,9 @@ def classic(tree: Tree, usage: ArrayLike, *, dampening: int = 1, depth_oblivious
     """
     if not 1 <= dampening <= DAMPENING_MAX:
         remedy = f"a whole number from 1 to {DAMPENING_MAX}"
-        raise Malformed(f"{dampening} is no dampening factor", field="FairShareDampeningFactor", remedy=remedy)
+        raise Malformed(
+            f"{dampening} is no dampening factor", field="FairShareDampeningFactor", remedy=remedy
+        )
     usage = usage_of(tree, usage)
     shares = _norm_shares(tree)
     used = norm_usage(tree, usage)
@@ -73,7 +77,9 @@ def _effective(tree: Tree, shares: Doubles, used: Longs, *, depth_oblivious: boo
             charged = used[rows] + (effective[account] - used[rows]) * part[rows]
             charged = np.where(shape.siblings_shares[rows] == 0, effective[account], charged)
         else:
-            charged = _oblivious(shares[rows], used[rows], shares[account], effective[account], siblings[account])
+            charged = _oblivious(
+                shares[rows], used[rows], shares[account], effective[account], siblings[account]
+            )
         effective[rows] = np.where(on_parent[rows], effective[account], charged)
     return effective
 
@@ -86,13 +92,25 @@ def _used_by_siblings(tree: Tree, used: Longs) -> Longs:
     return sums
 
 
-def _oblivious(shares: Doubles, used: Longs, account_shares: Doubles, account_effective: Longs, siblings_used: Longs) -> Longs:
+def _oblivious(
+    shares: Doubles,
+    used: Longs,
+    account_shares: Doubles,
+    account_effective: Longs,
+    siblings_used: Longs,
+) -> Longs:
     """DEPTH_OBLIVIOUS: how far the account is off, times how far the row is off beside its siblings, so that depth does not matter.
 
     slurmctld works out one row after the other, and of siblings that come later it has what they used when it last looked: its own figures
     follow these a tick late, and right after its start they are not to be trusted.
     """
-    known = (shares != 0) & (account_shares != 0) & (account_effective != 0) & (used != 0) & (siblings_used != 0)
+    known = (
+        (shares != 0)
+        & (account_shares != 0)
+        & (account_effective != 0)
+        & (used != 0)
+        & (siblings_used != 0)
+    )
     charged = used.copy()
     own, theirs = shares[known].astype(Long), account_shares[known].astype(Long)
     account_off = account_effective[known] / theirs
@@ -104,7 +122,9 @@ def _oblivious(shares: Doubles, used: Longs, account_shares: Doubles, account_ef
     pull[apart] = 1 / (1 + bend * bend)
     with np.errstate(over="ignore"):  # Slurm takes this power in doubles
         bases, exponents = row_off.astype(np.float64).tolist(), pull.astype(np.float64).tolist()
-    charged[known] = account_off * np.fromiter(map(math.pow, bases, exponents), np.float64, len(own)) * own
+    charged[known] = (
+        account_off * np.fromiter(map(math.pow, bases, exponents), np.float64, len(own)) * own
+    )
     return charged
 
 

@@ -25,7 +25,9 @@ AS_ON_X86_64 = np.finfo(np.longdouble).nmant == 63
 """Whether this host computes ties as a slurmctld on x86-64 does."""
 
 
-def quotient(above: NDArray[Any], below: NDArray[Any] | np.longdouble, kind: type[np.floating[Any]]) -> NDArray[Any]:
+def quotient(
+    above: NDArray[Any], below: NDArray[Any] | np.longdouble, kind: type[np.floating[Any]]
+) -> NDArray[Any]:
     """`above / below` in `kind`, and 0 where `below` is 0."""
     above, below = np.asarray(above, kind), np.asarray(below, kind)
     with np.errstate(divide="ignore", invalid="ignore"):

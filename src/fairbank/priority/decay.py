@@ -62,9 +62,17 @@ def fading(half_life: int, reset: Reset | None = None) -> Decay:
     Raises Malformed.
     """
     if not 0 <= half_life < 2**32 * 60:
-        raise Malformed(f"{half_life} s is not a half-life", field="PriorityDecayHalfLife", remedy="7-0 for a week, 0 for no decay")
+        raise Malformed(
+            f"{half_life} s is not a half-life",
+            field="PriorityDecayHalfLife",
+            remedy="7-0 for a week, 0 for no decay",
+        )
     if half_life % 60:
-        raise Malformed(f"{half_life} s is no whole minute", field="PriorityDecayHalfLife", remedy="Slurm counts it in minutes")
+        raise Malformed(
+            f"{half_life} s is no whole minute",
+            field="PriorityDecayHalfLife",
+            remedy="Slurm counts it in minutes",
+        )
     if half_life == 0 and reset is None:
         raise Malformed(
             "with half-life 0 usage never fades and nothing resets it",
@@ -77,4 +85,8 @@ def fading(half_life: int, reset: Reset | None = None) -> Decay:
 def parse_half_life(text: str) -> int:
     """Seconds of a PriorityDecayHalfLife such as `7-0`, `14-00:00:00` or `0`, rounded up to minutes. Raises Malformed."""
     digits = text.strip().replace(":", "").replace("-", "")
-    return 0 if digits and not digits.strip("0") else parse_duration(text.strip(), field="PriorityDecayHalfLife")
+    return (
+        0
+        if digits and not digits.strip("0")
+        else parse_duration(text.strip(), field="PriorityDecayHalfLife")
+    )

@@ -18,7 +18,9 @@ from fairbank.priority.shape import Shape
 from fairbank.priority.standing import NO_LEVEL, Ranking, norm_usage
 from fairbank.priority.tree import Tree, usage_of
 
-_INFINITE = np.float64(np.inf).view(np.int64)  # the bits of doubles of 0 and more are in the order of the doubles
+_INFINITE = np.float64(np.inf).view(
+    np.int64
+)  # the bits of doubles of 0 and more are in the order of the doubles
 
 
 def fair_tree(tree: Tree, usage: ArrayLike) -> Ranking:
@@ -116,7 +118,9 @@ def _visit(visited: Ints, level: Longs, shape: Shape) -> tuple[Bools, Ints]:
     before = np.cumsum(users) - users
     turn = before - before[shape.begin]
     is_first = shape.begin == np.arange(len(visited))
-    tied = level == np.where(is_first, NO_LEVEL, np.roll(level, 1))  # the first is compared with this number, in Slurm too
+    tied = level == np.where(
+        is_first, NO_LEVEL, np.roll(level, 1)
+    )  # the first is compared with this number, in Slurm too
     tied[0] = False
     for begin, end in zip(shape.level_begins[1:-1], shape.level_begins[2:], strict=True):
         account = place_in_visit[shape.up[begin:end]]

@@ -45,7 +45,9 @@ class Standpoint(msgspec.Struct, frozen=True, kw_only=True):
         ):
             if not 0 <= amount <= most or amount == math.inf:
                 top = "" if most == math.inf else f" to {most:g}"
-                raise Malformed(f"{amount} is out of range", field=field, remedy=f"a finite number from 0{top}")
+                raise Malformed(
+                    f"{amount} is out of range", field=field, remedy=f"a finite number from 0{top}"
+                )
 
     @property
     def level(self) -> float:
@@ -63,11 +65,15 @@ class Return(NamedTuple):
     latest: float | None
 
 
-def back_after(who: Standpoint, decay: Decay, *, level: float = EVEN, reset_in: int | None = None) -> Return:
+def back_after(
+    who: Standpoint, decay: Decay, *, level: float = EVEN, reset_in: int | None = None
+) -> Return:
     """How long `who` must pause to stand at `level`; 0 for who stands there or above. `reset_in`: seconds until all usage is reset, None
     when it never is. Raises Malformed for a level that is none."""
     if not 0 < level < math.inf:
-        raise Malformed(f"{level} is not a level", field="level", remedy="a number above 0; 1 is its share")
+        raise Malformed(
+            f"{level} is not a level", field="level", remedy="a number above 0; 1 is its share"
+        )
     if who.level >= level:
         return Return(0.0, 0.0)
     together = who.usage + who.others

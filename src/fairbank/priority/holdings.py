@@ -10,7 +10,15 @@ from typing import Annotated
 
 import msgspec
 
-from fairbank.priority.shares import Communal, Holdings, Node, Pool, core_tres, node_weights, requeue_weights
+from fairbank.priority.shares import (
+    Communal,
+    Holdings,
+    Node,
+    Pool,
+    core_tres,
+    node_weights,
+    requeue_weights,
+)
 from fairbank.values.hostlist import expand
 from fairbank.values.misfit import misfit
 from fairbank.values.tres import Weights
@@ -65,7 +73,9 @@ def read_holdings(text: str) -> Centre:
     try:
         told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), Told)
     except tomllib.TOMLDecodeError as bad:
-        raise Malformed(f"this is not TOML: {bad}", field="file", remedy="mend the line named") from bad
+        raise Malformed(
+            f"this is not TOML: {bad}", field="file", remedy="mend the line named"
+        ) from bad
     except msgspec.ValidationError as bad:
         raise misfit(bad, Told, PAGE) from bad
     nodes = _nodes(told)
@@ -79,11 +89,19 @@ def _nodes(told: Told) -> dict[str, Node]:
     for place, alike in enumerate(told.nodes):
         for chip, field in ((told.reference, "reference"), (alike.chip, f"nodes[{place}].chip")):
             if chip not in peaks:
-                raise Malformed(f"there is no chip {chip[:40]!r}", field=field, remedy="name one of [chips], or add it there")
+                raise Malformed(
+                    f"there is no chip {chip[:40]!r}",
+                    field=field,
+                    remedy="name one of [chips], or add it there",
+                )
         core = core_tres(peaks[alike.chip], peaks[told.reference])
         for name in expand(alike.names, field=f"nodes[{place}].names"):
             if name in found:
-                raise Malformed(f"node {name} is there twice", field=f"nodes[{place}].names", remedy="name each node once")
+                raise Malformed(
+                    f"node {name} is there twice",
+                    field=f"nodes[{place}].names",
+                    remedy="name each node once",
+                )
             found[name] = Node(name, alike.cores, core, alike.memory_mib)
     return found
 
@@ -96,11 +114,21 @@ def _held(told: Told, nodes: dict[str, Node]) -> Holdings:
         names = tuple(expand(each.nodes, field=f"partitions[{place}].nodes"))
         if sum(said is not None for said in (each.lab, each.communal, each.half_of)) > 1:
             remedy = "say one of lab, communal and half_of, or none for a public partition"
-            raise Malformed(f"partition {each.name} is of two kinds at once", field=f"partitions[{place}]", remedy=remedy)
+            raise Malformed(
+                f"partition {each.name} is of two kinds at once",
+                field=f"partitions[{place}]",
+                remedy=remedy,
+            )
         if each.lab is not None:
-            labs[each.lab] = (*labs.get(each.lab, ()), *(name for name in names if name not in labs.get(each.lab, ())))
+            labs[each.lab] = (
+                *labs.get(each.lab, ()),
+                *(name for name in names if name not in labs.get(each.lab, ())),
+            )
         elif each.communal is not None:
-            parts = {lab: _number(part, f"partitions[{place}].communal.{lab}") for lab, part in each.communal.items()}
+            parts = {
+                lab: _number(part, f"partitions[{place}].communal.{lab}")
+                for lab, part in each.communal.items()
+            }
             communal.append(Communal(each.name, names, parts))
         else:
             public.append(Pool(each.name, names, requeues=each.half_of is not None))
@@ -113,7 +141,11 @@ def _charges(told: Told, nodes: dict[str, Node]) -> Iterator[tuple[str, Weights]
     for place, each in enumerate(told.partitions):
         field = f"partitions[{place}]"
         if each.name in names:
-            raise Malformed(f"partition {each.name} is there twice", field=f"{field}.name", remedy="name each once")
+            raise Malformed(
+                f"partition {each.name} is there twice",
+                field=f"{field}.name",
+                remedy="name each once",
+            )
         names.add(each.name)
         if each.half_of is not None:
             yield each.name, requeue_weights(_weights([each.half_of], nodes, f"{field}.half_of"))
@@ -125,21 +157,35 @@ def _weights(names: Sequence[str], nodes: dict[str, Node], field: str) -> Weight
     first: tuple[str, Weights] | None = None
     for name in names:
         if name not in nodes:
-            raise Malformed(f"there is no node {name[:40]!r}", field=field, remedy="name nodes of [[nodes]]")
+            raise Malformed(
+                f"there is no node {name[:40]!r}", field=field, remedy="name nodes of [[nodes]]"
+            )
         weights = node_weights(nodes[name])
         if first is not None and weights != first[1]:
-            remedy = "Slurm has one price a partition: give each kind of nodes a partition of its own"
-            raise Malformed(f"a core or a GiB of {name} costs something else than of {first[0]}", field=field, remedy=remedy)
+            remedy = (
+                "Slurm has one price a partition: give each kind of nodes a partition of its own"
+            )
+            raise Malformed(
+                f"a core or a GiB of {name} costs something else than of {first[0]}",
+                field=field,
+                remedy=remedy,
+            )
         first = first or (name, weights)
     if first is None:
-        raise Malformed("a partition without nodes has no price", field=field, remedy="name its nodes")
+        raise Malformed(
+            "a partition without nodes has no price", field=field, remedy="name its nodes"
+        )
     return first[1]
 
 
 def _peak(peak: Decimal, field: str) -> Fraction:
     """FLOPs, by which the price of a core is divided."""
     if not peak.is_finite() or not 0 < peak <= 10**30:
-        raise Malformed(f"{peak} is out of range: peak FLOPs are more than 0", field=field, remedy="a number of more than 0, up to 1e30")
+        raise Malformed(
+            f"{peak} is out of range: peak FLOPs are more than 0",
+            field=field,
+            remedy="a number of more than 0, up to 1e30",
+        )
     return Fraction(peak)
 
 

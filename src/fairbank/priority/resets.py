@@ -30,7 +30,11 @@ def parse_reset(text: str) -> Reset:
         return Reset(text.strip().upper())
     except ValueError as bad:
         words = ", ".join(each.value for each in Reset)
-        raise Malformed(f"{text[:40]!r} is not a reset period", field="PriorityUsageResetPeriod", remedy=f"one of {words}") from bad
+        raise Malformed(
+            f"{text[:40]!r} is not a reset period",
+            field="PriorityUsageResetPeriod",
+            remedy=f"one of {words}",
+        ) from bad
 
 
 def last_reset(period: Reset, last: int, now: int, zone: tzinfo) -> Instant:
@@ -44,7 +48,9 @@ def last_reset(period: Reset, last: int, now: int, zone: tzinfo) -> Instant:
         return Instant(last)
     if period is Reset.NOW:
         return Instant(now)
-    day = datetime.fromtimestamp(last, zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    day = datetime.fromtimestamp(last, zone).replace(
+        hour=0, minute=0, second=0, microsecond=0, fold=0
+    )
     if period in _MONTHS:
         return max(Instant(last), _month_begun(datetime.fromtimestamp(now, zone), _MONTHS[period]))
     days, step = (7 - day.isoweekday() % 7, 7 * DAY) if period is Reset.WEEKLY else (1, DAY)
@@ -54,11 +60,15 @@ def last_reset(period: Reset, last: int, now: int, zone: tzinfo) -> Instant:
 
 def next_reset(period: Reset, now: int, zone: tzinfo) -> Instant | None:
     """The first boundary of `period` after `now`, by the calendar of `zone`; None where none will come. NOW has been by then."""
-    at = datetime.fromtimestamp(now, zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    at = datetime.fromtimestamp(now, zone).replace(
+        hour=0, minute=0, second=0, microsecond=0, fold=0
+    )
     if period in (Reset.NONE, Reset.NOW):
         return None
     if period in _MONTHS:
-        months = at.year * 12 + (at.month - 1) // _MONTHS[period] * _MONTHS[period] + _MONTHS[period]
+        months = (
+            at.year * 12 + (at.month - 1) // _MONTHS[period] * _MONTHS[period] + _MONTHS[period]
+        )
         return Instant(int(at.replace(year=months // 12, month=months % 12 + 1, day=1).timestamp()))
     days = 7 - at.isoweekday() % 7 if period is Reset.WEEKLY else 1
     return Instant(int((at + timedelta(days)).timestamp()))
@@ -67,4 +77,10 @@ def next_reset(period: Reset, now: int, zone: tzinfo) -> Instant | None:
 def _month_begun(at: datetime, months: int) -> Instant:
     """The first instant of the stretch of `months` that `at` lies in."""
     month = (at.month - 1) // months * months + 1
-    return Instant(int(at.replace(month=month, day=1, hour=0, minute=0, second=0, microsecond=0, fold=0).timestamp()))
+    return Instant(
+        int(
+            at.replace(
+                month=month, day=1, hour=0, minute=0, second=0, microsecond=0, fold=0
+            ).timestamp()
+        )
+    )

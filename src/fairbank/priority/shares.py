@@ -68,7 +68,11 @@ class Share(msgspec.Struct, frozen=True):
 def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
     """What a core charges: its peak FLOPs beside those of a core of the reference chip. Raises Malformed."""
     if not (peak > 0 and reference > 0):
-        raise Malformed("peak FLOPs are more than 0", field="peak", remedy="give those of one core, of this chip and of the reference")
+        raise Malformed(
+            "peak FLOPs are more than 0",
+            field="peak",
+            remedy="give those of one core, of this chip and of the reference",
+        )
     return peak / reference
 
 
@@ -78,7 +82,11 @@ def node_weights(node: Node) -> Weights:
     Raises Malformed for a node with no cores, no memory or a core that costs less than nothing.
     """
     if node.cores <= 0 or node.memory <= 0 or node.core < 0:
-        raise Malformed(f"node {node.name} has no cores or no memory", field="node", remedy="give cores, core TRES and memory above 0")
+        raise Malformed(
+            f"node {node.name} has no cores or no memory",
+            field="node",
+            remedy="give cores, core TRES and memory above 0",
+        )
     return {"cpu": node.core, "mem": node.tres / node.memory}
 
 
@@ -94,9 +102,13 @@ def shares(held: Holdings) -> dict[str, Share]:
     parts that cannot be.
     """
     if not held.accounts:
-        raise Malformed("there are no accounts to share among", field="accounts", remedy="name at least one")
+        raise Malformed(
+            "there are no accounts to share among", field="accounts", remedy="name at least one"
+        )
     if twice := _twice(held.accounts):
-        raise Malformed(f"account {twice} is named twice", field="accounts", remedy="name each once")
+        raise Malformed(
+            f"account {twice} is named twice", field="accounts", remedy="name each once"
+        )
     public = {name for pool in held.public if not pool.requeues for name in pool.nodes}
     gratis = _tres(held, sorted(public), "public") / len(held.accounts)
     lab = {name: Fraction(0) for name in held.accounts}
@@ -115,10 +127,17 @@ def raw_shares(parts: Mapping[str, Share]) -> dict[str, int]:
 
     Raises Malformed for more than Slurm counts.
     """
-    whole = {name: max(int(share.total > 0), int(share.total + Fraction(1, 2))) for name, share in parts.items()}
+    whole = {
+        name: max(int(share.total > 0), int(share.total + Fraction(1, 2)))
+        for name, share in parts.items()
+    }
     for name, share in whole.items():
         if share > SHARES_MAX:
-            raise Malformed(f"account {name} would have {share} shares", field="shares", remedy=f"Slurm counts up to {SHARES_MAX}")
+            raise Malformed(
+                f"account {name} would have {share} shares",
+                field="shares",
+                remedy=f"Slurm counts up to {SHARES_MAX}",
+            )
     return whole
 
 
@@ -128,7 +147,9 @@ def _tres(held: Holdings, names: Sequence[str], field: str) -> Fraction:
     total = Fraction(0)
     for name in names:
         if (node := held.nodes.get(name)) is None:
-            raise Malformed(f"there is no node {name!r}", field=field, remedy="name nodes of the list of nodes")
+            raise Malformed(
+                f"there is no node {name!r}", field=field, remedy="name nodes of the list of nodes"
+            )
         node_weights(node)
         total += node.tres
     return total
@@ -138,14 +159,23 @@ def _divided(bought: Communal, held: Holdings) -> dict[str, Fraction]:
     field = f"communal.{bought.name}"
     all_parts = sum(bought.parts.values(), Fraction(0))
     if all_parts <= 0 or min(bought.parts.values()) < 0:
-        raise Malformed(f"the parts of {bought.name} cannot be", field=field, remedy="give each lab a part of 0 or more, one of them more")
+        raise Malformed(
+            f"the parts of {bought.name} cannot be",
+            field=field,
+            remedy="give each lab a part of 0 or more, one of them more",
+        )
     tres = _tres(held, bought.nodes, field)
-    return {_known(account, held, field): tres * part / all_parts for account, part in bought.parts.items()}
+    return {
+        _known(account, held, field): tres * part / all_parts
+        for account, part in bought.parts.items()
+    }
 
 
 def _known(account: str, held: Holdings, field: str) -> str:
     if account not in held.accounts:
-        raise Malformed(f"there is no account {account!r}", field=field, remedy="name one of the accounts")
+        raise Malformed(
+            f"there is no account {account!r}", field=field, remedy="name one of the accounts"
+        )
     return account
 
 

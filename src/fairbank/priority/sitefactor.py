@@ -31,7 +31,11 @@ class Power(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0 < self.exponent <= EXPONENT_MAX:
-            raise Malformed(f"{self.exponent} is no exponent", field="exponent", remedy=f"more than 0, at most {EXPONENT_MAX:g}")
+            raise Malformed(
+                f"{self.exponent} is no exponent",
+                field="exponent",
+                remedy=f"more than 0, at most {EXPONENT_MAX:g}",
+            )
 
     def of(self, fraction: ArrayLike) -> Floats:
         """The curve at fractions from 0 to 1."""
@@ -47,7 +51,9 @@ class Sigmoid(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         for field in ("steepness", "midpoint"):
             if not math.isfinite(getattr(self, field)):
-                raise Malformed(f"{getattr(self, field)} is no {field}", field=field, remedy="any finite number")
+                raise Malformed(
+                    f"{getattr(self, field)} is no {field}", field=field, remedy="any finite number"
+                )
 
     def of(self, fraction: ArrayLike) -> Floats:
         """The curve at fractions from 0 to 1."""
@@ -76,7 +82,10 @@ def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> Rule:
         case "power":
             return Rule(Power(credit.exponent), Power(expiry.exponent))
         case "sigmoid":
-            return Rule(Sigmoid(credit.steepness, credit.midpoint), Sigmoid(expiry.steepness, expiry.midpoint))
+            return Rule(
+                Sigmoid(credit.steepness, credit.midpoint),
+                Sigmoid(expiry.steepness, expiry.midpoint),
+            )
 
 
 # ---------------------------------------------------------------- the two fractions
@@ -100,7 +109,9 @@ def expiry_factor(left: ArrayLike, longest: ArrayLike) -> Floats:
 
 
 def _share(part: Floats, whole: Floats) -> Floats:
-    shares = np.divide(part, whole, out=np.zeros(np.broadcast_shapes(part.shape, whole.shape)), where=whole > 0)
+    shares = np.divide(
+        part, whole, out=np.zeros(np.broadcast_shapes(part.shape, whole.shape)), where=whole > 0
+    )
     return np.clip(shares, 0.0, 1.0)
 
 
@@ -143,7 +154,11 @@ def scaled(factor: ArrayLike, weight: int) -> Integers:
     number, by less than a part in 2^44, is that number. Raises Malformed for a weight that Slurm does not take.
     """
     if not 0 <= weight <= NICE_MAX:
-        raise Malformed(f"{weight} is no weight of the site factor", field="weight", remedy=f"from 0 to {NICE_MAX}")
+        raise Malformed(
+            f"{weight} is no weight of the site factor",
+            field="weight",
+            remedy=f"from 0 to {NICE_MAX}",
+        )
     whole = np.floor(np.asarray(factor, np.float64) * weight * _SLACK)
     return np.clip(whole, 0, weight).astype(np.int64)
 

@@ -13,7 +13,18 @@ from fairbank.priority.charging import Jobs, costs, faded_costs, gives_back, may
 from fairbank.priority.columns import Bools, Ints
 from fairbank.priority.decay import Decay
 from fairbank.priority.resets import last_reset
-from fairbank.priority.usage import Lines, Usage, add, copied, decayed, give_back, lines, nothing_used, reset, set_aside
+from fairbank.priority.usage import (
+    Lines,
+    Usage,
+    add,
+    copied,
+    decayed,
+    give_back,
+    lines,
+    nothing_used,
+    reset,
+    set_aside,
+)
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Malformed
 
@@ -47,13 +58,17 @@ def unused(payers: Payers, tres: int) -> Books:
     return Books(nothing_used(len(payers.parent), tres), nothing_used(len(payers.spared), tres))
 
 
-def ticked(books: Books, running: Jobs, payers: Payers, rules: Rules, *, last: int, now: int) -> Books:
+def ticked(
+    books: Books, running: Jobs, payers: Payers, rules: Rules, *, last: int, now: int
+) -> Books:
     """The books after a tick at `now`: what was there fades, then what `running` jobs used since `last` is added.
 
     Raises Malformed when the clock went back since `last`.
     """
     remaining = rules.decay.remaining(now - last) if last != UNKNOWN else 1.0
-    books = Books(decayed(books.associations, remaining), decayed(books.qos, remaining, payers.spared))
+    books = Books(
+        decayed(books.associations, remaining), decayed(books.qos, remaining, payers.spared)
+    )
     _charge(books, running, payers, rules, since=last, now=now, over=False)
     return books
 
@@ -78,7 +93,9 @@ def started(books: Books, jobs: Jobs, payers: Payers, rules: Rules) -> Books:
     return books
 
 
-def _charge(books: Books, jobs: Jobs, payers: Payers, rules: Rules, *, since: int, now: int, over: bool) -> None:
+def _charge(
+    books: Books, jobs: Jobs, payers: Payers, rules: Rules, *, since: int, now: int, over: bool
+) -> None:
     """Add to `books` what `jobs` used in (`since`, `now`]: to their association and all above it, their QOS, and their partition's where
     that is another, by the job's own factor."""
     if not len(jobs.start):
@@ -116,7 +133,9 @@ class Counting(msgspec.Struct, frozen=True):
     zone: tzinfo = UTC
 
 
-def recounted(records: Jobs, left: Ints, ticks: Iterable[int], payers: Payers, rules: Rules, begin: Counting) -> Books:
+def recounted(
+    records: Jobs, left: Ints, ticks: Iterable[int], payers: Payers, rules: Rules, begin: Counting
+) -> Books:
     """The books after the last of `ticks`, from records of finished and running jobs alone.
 
     `left` is when each job was gone (0: it runs), which is its end but for a job that ended suspended: ticks charged its pause, although
@@ -124,26 +143,54 @@ def recounted(records: Jobs, left: Ints, ticks: Iterable[int], payers: Payers, r
     the next. Raises Malformed for ticks that go back, and for a record that ends before it starts, naming its row.
     """
     records, gone = _checked(records, left)
-    held = records._replace(end=np.zeros_like(records.end))  # until it is gone, no tick knows of an end
+    held = records._replace(
+        end=np.zeros_like(records.end)
+    )  # until it is gone, no tick knows of an end
     books, last, since = begin.books, begin.last, begin.reset
     for now in ticks:
-        books = started(books, records.only((records.start > last) & (records.start <= now)), payers, rules)
+        books = started(
+            books, records.only((records.start > last) & (records.start <= now)), payers, rules
+        )
         ends = np.flatnonzero((gone >= last) & (gone < now))
-        books = ended(books, records.only(ends[np.argsort(gone[ends], kind="stable")]), payers, rules, last=last, now=now)
-        boundary = last_reset(rules.decay.reset, since, now, begin.zone) if since != UNKNOWN else Instant(now)
+        books = ended(
+            books,
+            records.only(ends[np.argsort(gone[ends], kind="stable")]),
+            payers,
+            rules,
+            last=last,
+            now=now,
+        )
+        boundary = (
+            last_reset(rules.decay.reset, since, now, begin.zone)
+            if since != UNKNOWN
+            else Instant(now)
+        )
         if since != UNKNOWN and boundary > since:
             books = renewed(books)
-        books = ticked(books, held.only((records.start <= now) & (gone >= now)), payers, rules, last=last, now=now)
+        books = ticked(
+            books,
+            held.only((records.start <= now) & (gone >= now)),
+            payers,
+            rules,
+            last=last,
+            now=now,
+        )
         last, since = now, boundary
     return books
 
 
 def _checked(records: Jobs, left: Ints) -> tuple[Jobs, Ints]:
     """The records of jobs that started, each with an end where it is gone, and when that is."""
-    backwards = ((records.end > 0) & (records.end < records.start)) | ((left > 0) & (left < records.start))
+    backwards = ((records.end > 0) & (records.end < records.start)) | (
+        (left > 0) & (left < records.start)
+    )
     wrong = np.flatnonzero((records.start > 0) & backwards)
     if wrong.size:
-        raise Malformed(f"record row {wrong[0]} ends before it starts", field="end", remedy="correct the record, or leave it out")
+        raise Malformed(
+            f"record row {wrong[0]} ends before it starts",
+            field="end",
+            remedy="correct the record, or leave it out",
+        )
     began = records.start > 0
     records, left = records.only(began), left[began]
     end = np.where((left > 0) & ((records.end <= 0) | (records.end > left)), left, records.end)

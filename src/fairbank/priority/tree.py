@@ -62,7 +62,9 @@ def planted(rows: Sequence[Association]) -> Tree:
     rows = tuple(rows)
     accounts = _accounts(rows)
     root = _root(rows)
-    parent = np.fromiter((_parent(at, row, accounts, root) for at, row in enumerate(rows)), np.int64, len(rows))
+    parent = np.fromiter(
+        (_parent(at, row, accounts, root) for at, row in enumerate(rows)), np.int64, len(rows)
+    )
     shares = np.fromiter((_shares(at, row) for at, row in enumerate(rows)), np.int64, len(rows))
     is_user = np.fromiter((bool(row.user) for row in rows), np.bool_, len(rows))
     _check_lines(rows, parent)
@@ -96,12 +98,20 @@ def usage_of(tree: Tree, usage: ArrayLike) -> Longs:
     column = np.asarray(usage, Long)
     if column.shape != tree.parent.shape:
         raise Malformed(
-            f"usage of {column.size} rows for a tree of {len(tree.rows)}", field="usage", remedy="give one figure for each association"
+            f"usage of {column.size} rows for a tree of {len(tree.rows)}",
+            field="usage",
+            remedy="give one figure for each association",
         )
     wrong = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
     if len(wrong):
         at = int(wrong[0])
-        raise _malformed(at, tree.rows[at], f"{column[at]} is no usage", "usage", "give a finite number of billing-seconds, 0 or more")
+        raise _malformed(
+            at,
+            tree.rows[at],
+            f"{column[at]} is no usage",
+            "usage",
+            "give a finite number of billing-seconds, 0 or more",
+        )
     return column
 
 
@@ -117,18 +127,40 @@ def _accounts(rows: Sequence[Association]) -> dict[str, int]:
     first: dict[tuple[str, str, str], int] = {}
     for at, row in enumerate(rows):
         if not row.account:
-            raise _malformed(at, row, "there is no account", "account", "name the account that the association belongs to")
+            raise _malformed(
+                at,
+                row,
+                "there is no account",
+                "account",
+                "name the account that the association belongs to",
+            )
         if row.partition and not row.user:
-            raise _malformed(at, row, "an account is in no partition", "partition", "leave the partition out, or name the user")
+            raise _malformed(
+                at,
+                row,
+                "an account is in no partition",
+                "partition",
+                "leave the partition out, or name the user",
+            )
         if (before := first.setdefault(row[:3], at)) != at:
-            raise _malformed(at, row, f"row {before + 1} is the same association", "account", "give each account, user and partition once")
+            raise _malformed(
+                at,
+                row,
+                f"row {before + 1} is the same association",
+                "account",
+                "give each account, user and partition once",
+            )
     return {account: at for (account, user, _), at in first.items() if not user}
 
 
 def _root(rows: Sequence[Association]) -> int:
     roots = [at for at, row in enumerate(rows) if not row.user and not row.parent]
     if not roots:
-        raise Malformed("no account is without a parent", field="parent", remedy="give the root account, with no parent")
+        raise Malformed(
+            "no account is without a parent",
+            field="parent",
+            remedy="give the root account, with no parent",
+        )
     if len(roots) > 1:
         other = roots[1]
         raise _malformed(
@@ -145,16 +177,30 @@ def _parent(at: int, row: Association, accounts: dict[str, int], root: int) -> i
     if at == root:
         return -1
     if row.user and row.parent not in ("", row.account):
-        raise _malformed(at, row, f"its parent is {row.parent}", "parent", "a user's parent is the account; leave it out")
+        raise _malformed(
+            at,
+            row,
+            f"its parent is {row.parent}",
+            "parent",
+            "a user's parent is the account; leave it out",
+        )
     above = row.account if row.user else row.parent
     if (found := accounts.get(above)) is None:
         field = "account" if row.user else "parent"
-        raise _malformed(at, row, f"there is no account {above}", field, "give the account a row of its own, or mend the name")
+        raise _malformed(
+            at,
+            row,
+            f"there is no account {above}",
+            field,
+            "give the account a row of its own, or mend the name",
+        )
     return found
 
 
 def _shares(at: int, row: Association) -> int:
-    if not (0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)):  # what comes from elsewhere may be a fraction, or NaN
+    if not (
+        0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)
+    ):  # what comes from elsewhere may be a fraction, or NaN
         remedy = f"a whole number from 0 to {SHARES_MAX}, or {ON_PARENT} for parent"
         raise _malformed(at, row, f"{row.shares} are no shares", "shares", remedy)
     return row.shares
@@ -167,7 +213,11 @@ def _check_lines(rows: Sequence[Association], parent: Ints) -> None:
         circle = in_a_circle(int(lost[0]), parent)
         told = " -> ".join(rows[at].account for at in [*circle[:8], circle[0]])
         raise _malformed(
-            circle[0], rows[circle[0]], f"it is above itself: {told}", "parent", "give one of them a parent that leads to the root"
+            circle[0],
+            rows[circle[0]],
+            f"it is above itself: {told}",
+            "parent",
+            "give one of them a parent that leads to the root",
         )
     deepest = int(depth.argmax())
     if depth[deepest] > DEPTH_MAX:
@@ -185,7 +235,7 @@ def _check_sums(rows: Sequence[Association], shape: Shape) -> None:
     if len(over):
         at = int(over[0])
         sum_below = int(shape.shares_below[at])
-        remedy = (
-            f"their sum may be {LEVEL_SHARES_MAX}, where Slurm's own would run over; give all of them smaller shares in the same proportion"
+        remedy = f"their sum may be {LEVEL_SHARES_MAX}, where Slurm's own would run over; give all of them smaller shares in the same proportion"
+        raise _malformed(
+            at, rows[at], f"those below it have {sum_below} shares together", "shares", remedy
         )
-        raise _malformed(at, rows[at], f"those below it have {sum_below} shares together", "shares", remedy)

@@ -80,21 +80,34 @@ def lines(rows: Ints, parent: Ints | None = None) -> Lines:
     Raises Malformed, naming the row, for parents that lead to no root.
     """
     climbed = [rows]
-    while parent is not None and ((above := np.where(climbed[-1] >= 0, parent[climbed[-1]], -1)) >= 0).any():
+    while (
+        parent is not None
+        and ((above := np.where(climbed[-1] >= 0, parent[climbed[-1]], -1)) >= 0).any()
+    ):
         climbed.append(above)
         if len(climbed) > DEPTH_MAX + 1:  # the row itself is the first
             lost = rows[np.flatnonzero(above >= 0)[0]]
-            raise Malformed(f"row {lost}: {DEPTH_MAX} parents above it and no root", field="parent", remedy="mend the circle of parents")
+            raise Malformed(
+                f"row {lost}: {DEPTH_MAX} parents above it and no root",
+                field="parent",
+                remedy="mend the circle of parents",
+            )
     table = np.stack(climbed, axis=1)
     return Lines(np.nonzero(table >= 0)[0], table[table >= 0])
 
 
 def add(usage: Usage, to: Lines, costs: Costs, *, limits: bool) -> None:
     """Add the costs of jobs to `usage` itself. The ledger of TRES is kept only where `limits` are enforced (trap T7)."""
-    np.add.at(usage.raw, to.row, costs.raw[to.job].astype(Long))  # in the order of the jobs, as Slurm: sums differ in the last bit
+    np.add.at(
+        usage.raw, to.row, costs.raw[to.job].astype(Long)
+    )  # in the order of the jobs, as Slurm: sums differ in the last bit
     np.add.at(usage.wall, to.row, costs.wall[to.job])
     if limits:
-        np.add.at(usage.tres.reshape(-1), _cells(to.row, usage.tres.shape[1]), costs.tres[to.job].reshape(-1))
+        np.add.at(
+            usage.tres.reshape(-1),
+            _cells(to.row, usage.tres.shape[1]),
+            costs.tres[to.job].reshape(-1),
+        )
 
 
 def rebuilt(own: Usage, parent: Ints) -> Usage:
@@ -103,7 +116,9 @@ def rebuilt(own: Usage, parent: Ints) -> Usage:
     to = lines(np.arange(len(parent), dtype=np.int64), parent)
     sums = nothing_used(*own.tres.shape)
     np.add.at(sums.raw, to.row, own.raw[to.job])
-    np.add.at(sums.tres.reshape(-1), _cells(to.row, own.tres.shape[1]), own.tres[to.job].reshape(-1))
+    np.add.at(
+        sums.tres.reshape(-1), _cells(to.row, own.tres.shape[1]), own.tres[to.job].reshape(-1)
+    )
     np.add.at(sums.wall, to.row, own.wall[to.job])
     set_aside(sums, to, own.run_seconds)
     return sums
@@ -127,7 +142,11 @@ def _summed(to: Lines, run_seconds: Wholes) -> tuple[Ints, Wholes]:
     rows, place = np.unique(to.row, return_inverse=True)
     columns = run_seconds.shape[1]
     about, sums = np.zeros((len(rows), columns)), np.zeros((len(rows), columns), np.uint64)
-    np.add.at(about.reshape(-1), _cells(place, columns), run_seconds[to.job].astype(np.float64).reshape(-1))
+    np.add.at(
+        about.reshape(-1),
+        _cells(place, columns),
+        run_seconds[to.job].astype(np.float64).reshape(-1),
+    )
     check_counted(about, rows)
     np.add.at(sums.reshape(-1), _cells(place, columns), run_seconds[to.job].reshape(-1))
     return rows, sums

@@ -8,7 +8,18 @@ from textwrap import wrap
 from unicodedata import category, east_asian_width
 
 _NUMBER = re.compile(r"-?[\d,]+(\.\d+)?%?", re.ASCII)
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # spreadsheets also read the full-width forms
+_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\uff1d",
+    "\uff0b",
+    "\uff0d",
+    "\uff20",
+)  # spreadsheets also read the full-width forms
 _NO_WIDTH = frozenset({"Mn", "Me"})
 
 
@@ -16,7 +27,10 @@ def plain(text: str) -> str:
     """`text` with everything spelt out that is not printable: control characters, terminal escapes, marks that turn the line around."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )
 
 
 def width(text: str) -> int:
@@ -53,14 +67,20 @@ def cut(text: str, columns: int) -> str:
 
 def without(delimiter: str, text: str) -> str:
     """A cell that cannot be taken for two: the delimiter in it is spelt out."""
-    return "".join(f"\\x{ord(each):02x}" for each in delimiter).join(text.split(delimiter)) if delimiter in text else text
+    return (
+        "".join(f"\\x{ord(each):02x}" for each in delimiter).join(text.split(delimiter))
+        if delimiter in text
+        else text
+    )
 
 
 def for_spreadsheet(text: str) -> str:
     """A CSV cell: quoted where it must be, and with ' before what a spreadsheet would take for a formula. Plain numbers stay."""
     if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text):
         text = f"'{text}"
-    return '"' + text.replace('"', '""') + '"' if any(each in text for each in '",;\n\r\t') else text
+    return (
+        '"' + text.replace('"', '""') + '"' if any(each in text for each in '",;\n\r\t') else text
+    )
 
 
 def csv_line(cells: Iterable[str]) -> str:
@@ -78,4 +98,6 @@ def folded(line: str, columns: int) -> list[str]:
     if len(line) <= columns:
         return [line]
     indent = line[: len(line) - len(line.lstrip())] + "    "
-    return wrap(line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return wrap(
+        line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )

@@ -30,27 +30,51 @@ class Look(NamedTuple):
 
     def su(self, minutes: int) -> str:
         """An amount that was granted, used, held, moved: cut off."""
-        return show_su(minutes, units=self.units, separators=self.separators, decimals=self.decimals)
+        return show_su(
+            minutes, units=self.units, separators=self.separators, decimals=self.decimals
+        )
 
     def left(self, minutes: int) -> str:
         """An amount that may still be drawn: never shown as more than it is."""
-        return show_su(minutes, units=self.units, separators=self.separators, decimals=self.decimals, down=True)
+        return show_su(
+            minutes, units=self.units, separators=self.separators, decimals=self.decimals, down=True
+        )
 
     def sums(self, granted: int, used: int, held: int, available: int) -> Sums:
         """The amounts of an allocation, which add up as they are shown."""
-        return show_sums(granted, used, held, available, units=self.units, separators=self.separators, decimals=self.decimals)
+        return show_sums(
+            granted,
+            used,
+            held,
+            available,
+            units=self.units,
+            separators=self.separators,
+            decimals=self.decimals,
+        )
 
     def running(self, granted: int, used: int, held: int, available: int) -> Sums:
         """The same in a row below others: they add up as well, and none changes but by what moves it."""
-        return show_running(granted, used, held, available, units=self.units, separators=self.separators, decimals=self.decimals)
+        return show_running(
+            granted,
+            used,
+            held,
+            available,
+            units=self.units,
+            separators=self.separators,
+            decimals=self.decimals,
+        )
 
     def moved(self, *sums: tuple[int, int], owed: bool) -> str:
         """By how much such sums, each before and after, grew or fell together; `owed`: what is used or held."""
-        return show_moved(*sums, owed=owed, units=self.units, separators=self.separators, decimals=self.decimals)
+        return show_moved(
+            *sums, owed=owed, units=self.units, separators=self.separators, decimals=self.decimals
+        )
 
     def lacking(self, asked: int, available: int) -> str:
         """What is missing: the amount that was asked less what is left, as they are shown."""
-        return show_short(asked, available, units=self.units, separators=self.separators, decimals=self.decimals)
+        return show_short(
+            asked, available, units=self.units, separators=self.separators, decimals=self.decimals
+        )
 
     def day(self, instant: int) -> str:
         return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")
@@ -58,7 +82,11 @@ class Look(NamedTuple):
     def moment(self, instant: int) -> str:
         """`2026-11-21 07:30:12`, in short `11-21 07:30`, exactly `2026-11-21T07:30:12-05:00`."""
         at = datetime.fromtimestamp(instant, self.zone)
-        return at.isoformat() if self.exact else at.strftime("%m-%d %H:%M" if self.short else "%Y-%m-%d %H:%M:%S")
+        return (
+            at.isoformat()
+            if self.exact
+            else at.strftime("%m-%d %H:%M" if self.short else "%Y-%m-%d %H:%M:%S")
+        )
 
     def as_of(self, instant: int) -> str:
         """`2026-11-21 07:30:12 -05:00`."""
@@ -103,7 +131,11 @@ class Summand(Amount):
 
     def _sums(self, row: Row, look: Look) -> Sums | None:
         amounts = [row.get(key) for key in self._keys]
-        return None if None in amounts else self._shown(look, *(int(each) for each in amounts if each is not None))
+        return (
+            None
+            if None in amounts
+            else self._shown(look, *(int(each) for each in amounts if each is not None))
+        )
 
     def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> Sums:
         return look.sums(granted, used, held, available)
@@ -145,8 +177,17 @@ class Column(NamedTuple):
         told = [self.cell(row, look) for row in rows]
         if not self.right or not any("." in each for each in told):
             return told
-        largest = [self.show.largest(row, look) for row in rows] if isinstance(self.show, Summand) else told
-        whole = self.brief and look.short and look.units == "h" and any(_reaches_100(each) for each in largest)
+        largest = (
+            [self.show.largest(row, look) for row in rows]
+            if isinstance(self.show, Summand)
+            else told
+        )
+        whole = (
+            self.brief
+            and look.short
+            and look.units == "h"
+            and any(_reaches_100(each) for each in largest)
+        )
         return [self.cell(row, look._replace(decimals=0 if whole else 2)) for row in rows]
 
 
@@ -154,7 +195,12 @@ def with_minutes(columns: Sequence[Column], *, extra: bool = False) -> list[Colu
     """The columns, and behind them each amount once more in whole SU-minutes: what the bank counts, never rounded. With `extra` they
     are there to be asked for."""
     amounts = [(column, column.show) for column in columns if isinstance(column.show, Amount)]
-    exact = [column._replace(head=f"{column.head}-MINUTES", show=show.in_minutes, extra=extra or column.extra) for column, show in amounts]
+    exact = [
+        column._replace(
+            head=f"{column.head}-MINUTES", show=show.in_minutes, extra=extra or column.extra
+        )
+        for column, show in amounts
+    ]
     return [*columns, *exact]
 
 

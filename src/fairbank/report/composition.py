@@ -57,7 +57,9 @@ def total_row(composed: Sequence[Composed]) -> Row:
     gratis = sum((each.gratis for each in composed), Fraction(0))
     lab = sum((each.lab for each in composed), Fraction(0))
     communal = sum((each.communal for each in composed), Fraction(0))
-    return _share_row(Composed("TOTAL", gratis, lab, communal, sum(each.shares for each in composed)))
+    return _share_row(
+        Composed("TOTAL", gratis, lab, communal, sum(each.shares for each in composed))
+    )
 
 
 def _share_row(each: Composed) -> Row:
@@ -67,7 +69,13 @@ def _share_row(each: Composed) -> Row:
 
 def charge_rows(charged: Sequence[Charged]) -> list[Row]:
     """As they stand in slurm.conf; memory by the GiB."""
-    return [{"partition": each.partition, "weights": f"CPU={_number(each.cpu)},Mem={_number(each.mem * GIB)}G"} for each in charged]
+    return [
+        {
+            "partition": each.partition,
+            "weights": f"CPU={_number(each.cpu)},Mem={_number(each.mem * GIB)}G",
+        }
+        for each in charged
+    ]
 
 
 def _number(weight: Fraction) -> str:

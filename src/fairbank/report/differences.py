@@ -23,17 +23,28 @@ class Difference(NamedTuple):
         return f"{self.figure} of {self.of}: Slurm says {self.said or 'nothing'}, computed {self.found or 'nothing'}"
 
 
-def differences(said: Sequence[PriorityRow], found: Sequence[PriorityRow], weights: Weights) -> Iterator[Difference]:
+def differences(
+    said: Sequence[PriorityRow], found: Sequence[PriorityRow], weights: Weights
+) -> Iterator[Difference]:
     """Of the rows that were computed. The priority itself is told only where no factor explains it."""
     by_name = {_name(row): row for row in said}
     for ours in found:
         theirs = by_name[_name(ours)]
         of = f"job {ours.job} in {ours.partition_name}"
-        wrong = [pair for pair in (*FACTORS, "N") if _cells(theirs, pair, weights) != _cells(ours, pair, weights)]
+        wrong = [
+            pair
+            for pair in (*FACTORS, "N")
+            if _cells(theirs, pair, weights) != _cells(ours, pair, weights)
+        ]
         for pair in wrong or ([] if int(theirs.priority) == int(ours.priority) else ["Y"]):
             one, other = _cells(theirs, pair, weights), _cells(ours, pair, weights)
             at = next(at for at in range(len(pair)) if one[at] != other[at])
-            yield Difference(FIELDS[pair].head if pair in FIELDS else FIELDS[pair[0]].head, of, one[at], other[at])
+            yield Difference(
+                FIELDS[pair].head if pair in FIELDS else FIELDS[pair[0]].head,
+                of,
+                one[at],
+                other[at],
+            )
 
 
 def _name(row: PriorityRow) -> tuple[int, str, str]:
@@ -55,4 +66,6 @@ _ELSE = "What was changed since slurmctld's last tick counts from the next one o
 def reasons(found: Collection[Difference]) -> list[str]:
     """What may be behind such differences, each reason once."""
     figures = {each.figure for each in found}
-    return [why for figure, why in _WHY.items() if figure in figures] + ([_ELSE] if figures - _WHY.keys() else [])
+    return [why for figure, why in _WHY.items() if figure in figures] + (
+        [_ELSE] if figures - _WHY.keys() else []
+    )

@@ -23,7 +23,12 @@ LACKING = frozenset({"asked", "available", "shortfall"})
 
 
 def envelope(
-    schema: str, as_of: str | None, cluster: str | None, data: Sequence[Row], warnings: Sequence[str], look: Look
+    schema: str,
+    as_of: str | None,
+    cluster: str | None,
+    data: Sequence[Row],
+    warnings: Sequence[str],
+    look: Look,
 ) -> dict[str, Any]:
     """What `--json` prints. Each row keeps the bank's own fields, amounts to the minute; `display` has these as text in `unit`, as
     in a table."""
@@ -39,11 +44,18 @@ def envelope(
 
 
 def _with_display(row: Row, look: Look) -> dict[str, Any]:
-    amounts = {name: value for name, value in row.items() if name in AMOUNTS and isinstance(value, int)}
-    display = {name: look.left(value) if name in LEFT else look.su(value) for name, value in amounts.items()}
+    amounts = {
+        name: value for name, value in row.items() if name in AMOUNTS and isinstance(value, int)
+    }
+    display = {
+        name: look.left(value) if name in LEFT else look.su(value)
+        for name, value in amounts.items()
+    }
     if amounts.keys() >= ADDING_UP:
         sums = look.sums(*(amounts[name] for name in ("deposited", "charged", "held", "available")))
-        display |= {"charged": sums.used, "held": sums.held} | ({"credit_limit": sums.limit} if "credit_limit" in amounts else {})
+        display |= {"charged": sums.used, "held": sums.held} | (
+            {"credit_limit": sums.limit} if "credit_limit" in amounts else {}
+        )
     if amounts.keys() >= LACKING:
         display["shortfall"] = look.lacking(amounts["asked"], amounts["available"])
     return {**row, "display": display} if display else dict(row)
@@ -69,7 +81,11 @@ def _block(value: Any, indent: str) -> list[str]:
             lines += _item(f"{indent}{_key(key)}:", each, indent + "  ")
     else:
         for each in value:
-            nested = _block(each, indent + "  ") if isinstance(each, Mapping | list) and each else [f"{indent}  {_scalar(each)}"]
+            nested = (
+                _block(each, indent + "  ")
+                if isinstance(each, Mapping | list) and each
+                else [f"{indent}  {_scalar(each)}"]
+            )
             lines += [f"{indent}- {nested[0].lstrip()}", *nested[1:]]
     return lines
 
@@ -84,11 +100,27 @@ def _scalar(value: Any) -> str:
     """JSON's spelling, which YAML reads, but for characters beyond 16 bits."""
     if not isinstance(value, str):
         return json.dumps(value)
-    return '"' + "".join(json.dumps(each)[1:-1] if ord(each) < 0x10000 else f"\\U{ord(each):08x}" for each in value) + '"'
+    return (
+        '"'
+        + "".join(
+            json.dumps(each)[1:-1] if ord(each) < 0x10000 else f"\\U{ord(each):08x}"
+            for each in value
+        )
+        + '"'
+    )
 
 
 def _key(key: str) -> str:
-    return key if key.isascii() and key.replace("_", "a").isalnum() and not key[0].isdigit() and key not in _WORDS else _scalar(key)
+    return (
+        key
+        if key.isascii()
+        and key.replace("_", "a").isalnum()
+        and not key[0].isdigit()
+        and key not in _WORDS
+        else _scalar(key)
+    )
 
 
-_WORDS = frozenset("y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split())
+_WORDS = frozenset(
+    "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split()
+)

@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import shown_level
-from fairbank.report.plots.days import FACTOR, LEVEL, PART, Curve, Scale, day_name, day_number, figure
+from fairbank.report.plots.days import (
+    FACTOR,
+    LEVEL,
+    PART,
+    Curve,
+    Scale,
+    day_name,
+    day_number,
+    figure,
+)
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.square import STYLES
 from fairbank.values.slurm_numbers import ON_PARENT
@@ -91,7 +100,10 @@ def rows_of(kept: Sequence[Kept]) -> list[Row]:
 def figures(kept: Sequence[Kept]) -> list[Figure]:
     """A figure for each cluster: levels and parts of usage, and factors where there are some; of those that used most last, at most
     CURVES_MAX. The root is left out."""
-    return [_figure(cluster, [each for each in kept if each.cluster == cluster]) for cluster in sorted({each.cluster for each in kept})]
+    return [
+        _figure(cluster, [each for each in kept if each.cluster == cluster])
+        for cluster in sorted({each.cluster for each in kept})
+    ]
 
 
 def _figure(cluster: str, kept: Sequence[Kept]) -> Figure:
@@ -101,12 +113,51 @@ def _figure(cluster: str, kept: Sequence[Kept]) -> Figure:
             curves.setdefault(_name(each), []).append(each)
     most = sorted(curves, key=lambda name: (-curves[name][-1].usage, name))[:CURVES_MAX]
     panels: list[tuple[Scale, list[Curve]]] = [
-        (LEVEL, [Curve(name, [(each.day, value) for each in curves[name] if (value := _drawn(each)) is not None]) for name in most]),
-        (PART, [Curve(name, [(each.day, each.effective) for each in curves[name] if each.effective is not None]) for name in most]),
+        (
+            LEVEL,
+            [
+                Curve(
+                    name,
+                    [
+                        (each.day, value)
+                        for each in curves[name]
+                        if (value := _drawn(each)) is not None
+                    ],
+                )
+                for name in most
+            ],
+        ),
+        (
+            PART,
+            [
+                Curve(
+                    name,
+                    [
+                        (each.day, each.effective)
+                        for each in curves[name]
+                        if each.effective is not None
+                    ],
+                )
+                for name in most
+            ],
+        ),
     ]
     if any(each.factor is not None for name in most for each in curves[name]):
         panels.append(
-            (FACTOR, [Curve(name, [(each.day, each.factor) for each in curves[name] if each.factor is not None]) for name in most])
+            (
+                FACTOR,
+                [
+                    Curve(
+                        name,
+                        [
+                            (each.day, each.factor)
+                            for each in curves[name]
+                            if each.factor is not None
+                        ],
+                    )
+                    for name in most
+                ],
+            )
         )
     about = f"Levels and usage from day to day on {cluster}: {', '.join(most)}"
     return Figure(cluster, figure(f"Fair share on {cluster}", about, panels))

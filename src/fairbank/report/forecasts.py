@@ -18,7 +18,9 @@ COLUMNS = (
     Column("SOONEST", text("soonest"), right=True),
     Column("LATEST", text("latest"), right=True),
 )
-TWO_ANSWERS = "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free."
+TWO_ANSWERS = (
+    "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free."
+)
 
 
 class Back(NamedTuple):

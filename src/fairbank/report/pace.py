@@ -30,7 +30,9 @@ class Outlook(NamedTuple):
     left_over: int | None = None
 
 
-def outlook(granted: int, used: int, start: int, end: int, now: int, *, held: int = 0, limit: int = 0) -> Outlook:
+def outlook(
+    granted: int, used: int, start: int, end: int, now: int, *, held: int = 0, limit: int = 0
+) -> Outlook:
     """Where an allocation of `granted` is heading, `used` of which is charged at `now`; `limit` more can be drawn on credit.
 
     What is `held` counts as not yet used, but will be: no more is left over than is available now. In the first day there is no pace to
@@ -66,9 +68,17 @@ def say(seen: Outlook, look: Look) -> str:
         case Outlook(Course.RUNS_OUT, int(at)):
             return f"! {look.day(at)}" if look.short else f"! about {look.day(at)}"
         case Outlook(Course.LASTS, _, int(left)):
-            return f"no, {about(left, look)} left" if look.short else f"no, about {about(left, look)} left over"
+            return (
+                f"no, {about(left, look)} left"
+                if look.short
+                else f"no, about {about(left, look)} left over"
+            )
         case Outlook(Course.UNUSED, _, int(left)):
-            return f"! {about(left, look)} lost" if look.short else f"! {about(left, look)} will expire unused"
+            return (
+                f"! {about(left, look)} lost"
+                if look.short
+                else f"! {about(left, look)} will expire unused"
+            )
         case Outlook(Course.EMPTY):
             return "!! empty"
         case Outlook(Course.TOO_EARLY):

@@ -43,8 +43,14 @@ def parts(row: PriorityRow, weights: Weights) -> list[Part]:
     """The factors that count here, then TRES one by one, site factor and nice where there are any; none where the priority is given."""
     if row.direct is not None:
         return []
-    found = [Part(each.words, getattr(row, each.name), weight) for each in FACTORS if (weight := getattr(weights, each.name))]
-    found += [Part(name, value, weights.tres.get(name)) for name, value in row.tres.items() if value]
+    found = [
+        Part(each.words, getattr(row, each.name), weight)
+        for each in FACTORS
+        if (weight := getattr(weights, each.name))
+    ]
+    found += [
+        Part(name, value, weights.tres.get(name)) for name, value in row.tres.items() if value
+    ]
     found += [Part("site factor", float(row.site), None)] if row.site else []
     return found + ([Part("nice", float(-row.nice), None)] if row.nice else [])
 
@@ -74,11 +80,20 @@ def _order(row: PriorityRow) -> tuple[int, float, int]:
 
 def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: Weights) -> list[str]:
     """The lines about one job, by its best row, among all that wait in the same partition, in their order."""
-    who = ", ".join(each for each in (row.user, row.account, f"partition {row.partition_name}") if each)
+    who = ", ".join(
+        each for each in (row.user, row.account, f"partition {row.partition_name}") if each
+    )
     if row.runs:
-        return [f"Job {row.job} ({who})", f"priority {int(row.priority):,}, and it runs", *_bars(row, weights)]
+        return [
+            f"Job {row.job} ({who})",
+            f"priority {int(row.priority):,}, and it runs",
+            *_bars(row, weights),
+        ]
     at = bisect_left(queue, _order(row), key=_order)
-    lines = [f"Job {row.job} ({who})", f"priority {int(row.priority):,}, {_th(at + 1)} of {len(queue)} that wait in {row.partition_name}"]
+    lines = [
+        f"Job {row.job} ({who})",
+        f"priority {int(row.priority):,}, {_th(at + 1)} of {len(queue)} that wait in {row.partition_name}",
+    ]
     lines += _bars(row, weights)
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
 
@@ -89,7 +104,11 @@ def _bars(row: PriorityRow, weights: Weights) -> list[str]:
     found = parts(row, weights)
     longest = max((abs(part.value) for part in found), default=0.0) or 1.0
     lines = [_line(part, round(abs(part.value) / longest * BAR)) for part in found]
-    return lines if sum(part.value for part in found) >= 1 else [*lines, "  All together is less than 1, the least that a job has."]
+    return (
+        lines
+        if sum(part.value for part in found) >= 1
+        else [*lines, "  All together is less than 1, the least that a job has."]
+    )
 
 
 def _line(part: Part, length: int) -> str:
@@ -108,33 +127,50 @@ def _ahead(row: PriorityRow, other: PriorityRow, weights: Weights) -> str:
     reasons = _differences(row, other, weights)
     if reasons:
         return f"{said}: {', '.join(reasons)}."
-    return f"{said}: the same, and " + ("the lower number goes first." if other.submitted == row.submitted else "it was submitted earlier.")
+    return f"{said}: the same, and " + (
+        "the lower number goes first."
+        if other.submitted == row.submitted
+        else "it was submitted earlier."
+    )
 
 
 def _differences(row: PriorityRow, other: PriorityRow, weights: Weights) -> list[str]:
     """Where it is better, the greatest first, then where it is worse."""
     mine: Mapping[str, float] = {part.name: part.value for part in parts(row, weights)}
     theirs = {part.name: part.value for part in parts(other, weights)}
-    by_name = {name: theirs.get(name, 0.0) - mine.get(name, 0.0) for name in [*theirs, *(name for name in mine if name not in theirs)]}
-    return [f"{name} {value:+,.0f}" for name, value in sorted(by_name.items(), key=lambda each: -each[1]) if abs(value) >= 0.5]
+    by_name = {
+        name: theirs.get(name, 0.0) - mine.get(name, 0.0)
+        for name in [*theirs, *(name for name in mine if name not in theirs)]
+    }
+    return [
+        f"{name} {value:+,.0f}"
+        for name, value in sorted(by_name.items(), key=lambda each: -each[1])
+        if abs(value) >= 0.5
+    ]
 
 
 def _th(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    ending = (
+        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
     return f"{number}{ending}"
 
 
 def nameless(rows: Sequence[PriorityRow]) -> list[str]:
     """That accounts and QOS are blank, where nobody told them."""
     if jobs := {row.job for row in rows if not (row.account or row.runs)}:
-        return [f"Account and QOS of {counted(len(jobs), 'job')} are not known: squeue tells them, or with --from its file squeue.txt."]
+        return [
+            f"Account and QOS of {counted(len(jobs), 'job')} are not known: squeue tells them, or with --from its file squeue.txt."
+        ]
     return []
 
 
 def undated(rows: Sequence[PriorityRow]) -> list[str]:
     """That nobody told when jobs were submitted, by which slurmctld orders those of equal priorities."""
     if any(row.submitted is None and not row.runs for row in rows):
-        return ["Of equal priorities the lower number stands first here: squeue, or squeue.txt, would tell which job was submitted first."]
+        return [
+            "Of equal priorities the lower number stands first here: squeue, or squeue.txt, would tell which job was submitted first."
+        ]
     return []
 
 

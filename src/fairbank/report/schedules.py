@@ -31,7 +31,9 @@ def schedules_csv(schedules: Iterable[tuple[str, Iterable[JobRow]]]) -> Iterator
     for policy, rows in schedules:
         lines: list[str] = []
         for row in rows:
-            lines.append(csv_line((policy, *map(str, row), str(row.started - row.submitted))) + "\n")
+            lines.append(
+                csv_line((policy, *map(str, row), str(row.started - row.submitted))) + "\n"
+            )
             if len(lines) == LINES:
                 yield "".join(lines)
                 lines.clear()

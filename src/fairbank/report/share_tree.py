@@ -73,25 +73,38 @@ def _in_words(row: ShareRow, level: float | None) -> str:
     return "under" if level > 1 else "over"
 
 
-def what_moves_it(rows: Sequence[ShareRow], rule: Rule, backs: Sequence[Back] = (), named: Sequence[str] = ()) -> list[str]:
+def what_moves_it(
+    rows: Sequence[ShareRow], rule: Rule, backs: Sequence[Back] = (), named: Sequence[str] = ()
+) -> list[str]:
     """Sentences: how to read the table, how usage fades, and when each account that used too much is back, if it pauses. Of
     the accounts in `named`, else of all, those that are furthest over come first."""
     said = ["Level: above 1 it used less than its share, below 1 more."]
     if rule.fair_tree:
-        said += ["Accounts are ranked among their siblings, and users within their account; the factor is the rank."]
+        said += [
+            "Accounts are ranked among their siblings, and users within their account; the factor is the rank."
+        ]
     else:
         said += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
     if rule.half_life:
         said += [f"Usage halves every {span(rule.half_life)}."]
     else:
-        said += ["Usage does not fade here: a level rises only by what others use, or when usage is reset."]
+        said += [
+            "Usage does not fade here: a level rises only by what others use, or when usage is reset."
+        ]
     if rule.reset_in is not None:
         said += [reset_said(rule.reset_in)]
     elif not rule.half_life:
         return said
     shown = {row.account for row in rows if not row.user and (not named or row.account in named)}
     low = rule.even * (1 - EVEN)
-    over = sorted((back for back in backs if not back.user and back.account in shown and 0 < back.level < low), key=_furthest)
+    over = sorted(
+        (
+            back
+            for back in backs
+            if not back.user and back.account in shown and 0 < back.level < low
+        ),
+        key=_furthest,
+    )
     if not over:
         return said
     said += sentences(over[:FORETOLD_MAX], rule.goal)

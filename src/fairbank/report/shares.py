@@ -87,11 +87,27 @@ FIELDS = (
 _WANTED = re.compile(r"([A-Za-z]+)(?:%(-?\d{1,4}))?", re.ASCII)
 
 
-def usual_fields(*, long: bool = False, partitions: bool = False, fair_tree: bool = True) -> list[Field]:
+def usual_fields(
+    *, long: bool = False, partitions: bool = False, fair_tree: bool = True
+) -> list[Field]:
     """What is shown when nobody names columns; `long` as with -l, `partitions` as with -m."""
-    names = ["Account", "User", *(["Partition"] if partitions else []), "RawShares", "NormShares", "RawUsage"]
+    names = [
+        "Account",
+        "User",
+        *(["Partition"] if partitions else []),
+        "RawShares",
+        "NormShares",
+        "RawUsage",
+    ]
     if long:
-        names += ["NormUsage", "EffectvUsage", "FairShare", *(["LevelFS"] if fair_tree else []), "GrpTRESMins", "TRESRunMins"]
+        names += [
+            "NormUsage",
+            "EffectvUsage",
+            "FairShare",
+            *(["LevelFS"] if fair_tree else []),
+            "GrpTRESMins",
+            "TRESRunMins",
+        ]
     else:
         names += ["EffectvUsage", "FairShare"]
     return [_found(name) for name in names]
@@ -103,7 +119,11 @@ def parse_fields(text: str) -> list[Field]:
     for wanted in filter(None, text.split(",")):
         match = _WANTED.fullmatch(wanted)
         if match is None:
-            raise Malformed(f"{wanted[:40]!r} is not a column", field="--format", remedy="write NAME or NAME%WIDTH, as in account%30,user")
+            raise Malformed(
+                f"{wanted[:40]!r} is not a column",
+                field="--format",
+                remedy="write NAME or NAME%WIDTH, as in account%30,user",
+            )
         field = _found(match[1])
         fields.append(field if match[2] is None else field._replace(width=int(match[2])))
     return fields
@@ -114,19 +134,36 @@ def _found(name: str) -> Field:
         if field.name.lower().startswith(name.lower()):
             return field
     there = ",".join(field.name for field in FIELDS)
-    raise Malformed(f"there is no column {name[:40]!r}", field="--format", remedy=f"there are {there}")
+    raise Malformed(
+        f"there is no column {name[:40]!r}", field="--format", remedy=f"there are {there}"
+    )
 
 
-def lines(rows: Sequence[ShareRow], fields: Sequence[Field], ending: Ending = Ending.PADDED, *, header: bool = True) -> Iterator[str]:
+def lines(
+    rows: Sequence[ShareRow],
+    fields: Sequence[Field],
+    ending: Ending = Ending.PADDED,
+    *,
+    header: bool = True,
+) -> Iterator[str]:
     """The lines, without their ends."""
     padded = ending is Ending.PADDED
     if header:
-        heads = [_padded(field.name[: abs(field.width)], field.width) if padded else field.name for field in fields]
+        heads = [
+            _padded(field.name[: abs(field.width)], field.width) if padded else field.name
+            for field in fields
+        ]
         yield _line(heads, ending)
         if padded:
             yield _line(["-" * abs(field.width) for field in fields], ending)
     for row in rows if ending is Ending.COMMAS else _indented(rows):
-        yield _line([_narrow(field.show(row), field.width) if padded else _whole(field.show(row)) for field in fields], ending)
+        yield _line(
+            [
+                _narrow(field.show(row), field.width) if padded else _whole(field.show(row))
+                for field in fields
+            ],
+            ending,
+        )
 
 
 def _line(cells: Sequence[str], ending: Ending) -> str:
@@ -147,7 +184,9 @@ def _narrow(value: str | float | None, width: int) -> str:
     """In its column. Of a text that is too long a + tells it; a figure gets an exponent, and a whole number makes the column wider."""
     text, room = _whole(value), abs(width)
     if len(text) > room and isinstance(value, float):
-        return f"{value:.{room - 6}e}" if room >= 6 else f"{value:e}"  # never padded; C takes a precision below 0 for none
+        return (
+            f"{value:.{room - 6}e}" if room >= 6 else f"{value:e}"
+        )  # never padded; C takes a precision below 0 for none
     if len(text) > room and isinstance(value, str):
         text = text[: room - 1] + "+"
     return _padded(text, width)

@@ -51,7 +51,17 @@ MEASURES = (
     Measure("expired_part", "credit that expired unused", "%", 0.01),
     Measure("jain_of_shares", "Jain's index of delivered by shares", "0 to 1", decimals=3),
 )
-ASKED_FOR = frozenset({"unfair_starts", "mean_miss_seconds", "astray", "jain_of_shares", "refused_part", "unpaid_part", "expired_part"})
+ASKED_FOR = frozenset(
+    {
+        "unfair_starts",
+        "mean_miss_seconds",
+        "astray",
+        "jain_of_shares",
+        "refused_part",
+        "unpaid_part",
+        "expired_part",
+    }
+)
 """These are shown only where they were measured."""
 
 
@@ -70,7 +80,9 @@ COLUMNS = (
     Column("MEDIAN-WAIT-SECONDS", text("median_wait_seconds"), right=True, extra=True),
     Column("WAIT-95-SECONDS", text("wait_95_seconds"), right=True, extra=True),
     Column("LONGEST-WAIT-SECONDS", text("longest_wait_seconds"), right=True, extra=True),
-    Column("MEAN-TURNAROUND-SECONDS", _figure("mean_turnaround_seconds", 3), right=True, extra=True),
+    Column(
+        "MEAN-TURNAROUND-SECONDS", _figure("mean_turnaround_seconds", 3), right=True, extra=True
+    ),
     Column("MAKESPAN-SECONDS", text("makespan_seconds"), right=True, extra=True),
     Column("JAIN", _figure("jain", 5), right=True, extra=True),
     Column("UNFAIR-STARTS", _figure("unfair_starts", 5), right=True, extra=True),
@@ -93,7 +105,10 @@ class Compared(NamedTuple):
 
 def compared(outcomes: Sequence[Row]) -> Compared:
     """`outcomes` are rows, one a policy, in the order in which they stand beside each other."""
-    columns = [Column("MEASURE", text("measure")), *(_column(str(place), row["policy"]) for place, row in enumerate(outcomes))]
+    columns = [
+        Column("MEASURE", text("measure")),
+        *(_column(str(place), row["policy"]) for place, row in enumerate(outcomes)),
+    ]
     changed = len(outcomes) == 2
     if changed:
         columns.append(_column("change", "change"))

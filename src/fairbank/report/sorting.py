@@ -15,7 +15,10 @@ def sort_rows(columns: Sequence[Column], rows: Sequence[Row], wanted: str, look:
     exactly = look._replace(units="m", separators=False, short=False)
     for said in reversed([each.strip() for each in wanted.split(",") if each.strip()]):
         column = _column(columns, said.removeprefix("-"))
-        ordered.sort(key=lambda row, column=column: _rank(column.cell(row, exactly)), reverse=said.startswith("-"))  # type: ignore[misc]
+        ordered.sort(
+            key=lambda row, column=column: _rank(column.cell(row, exactly)),  # type: ignore[misc]
+            reverse=said.startswith("-"),
+        )
     return ordered
 
 
@@ -24,7 +27,11 @@ def _column(columns: Sequence[Column], name: str) -> Column:
         if column.head == name.upper().replace("_", "-"):
             return column
     there = ", ".join(column.head for column in columns)
-    raise Malformed(f"there is no column {plain(name[:40])!r} to sort by", field="--sort", remedy=f"there are: {there}")
+    raise Malformed(
+        f"there is no column {plain(name[:40])!r} to sort by",
+        field="--sort",
+        remedy=f"there are: {there}",
+    )
 
 
 def _rank(cell: str) -> tuple[bool, float, str]:

@@ -28,44 +28,71 @@ class _Grid(NamedTuple):
     gap: int
 
     def widths(self) -> list[int]:
-        return [max((width(line[place]) for line in self.cells), default=0) for place in range(len(self.columns))]
+        return [
+            max((width(line[place]) for line in self.cells), default=0)
+            for place in range(len(self.columns))
+        ]
 
     def total(self, *, least: bool = False) -> int:
         """How wide the table is; with `least`, once the columns are cut that may be."""
         widths = self.widths()
         if least:
-            widths = [min(wide, column.least or wide) for column, wide in zip(self.columns, widths, strict=True)]
+            widths = [
+                min(wide, column.least or wide)
+                for column, wide in zip(self.columns, widths, strict=True)
+            ]
         return sum(widths) + self.gap * (len(widths) - 1)
 
 
-def table(columns: Sequence[Column], rows: Sequence[Row], look: Look, room: int = 80, *, heads: bool = True) -> Table:
+def table(
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    look: Look,
+    room: int = 80,
+    *,
+    heads: bool = True,
+) -> Table:
     """Rows under heads in at most `room` columns of a terminal, as far as figures, which are never cut, allow it."""
     grid, dropped = _fitting(columns, rows, look, room, heads)
     widths = _shrunk(grid, room)
     gap = " " * grid.gap
     lines = []
     for line in grid.cells:
-        cells = [padded(cut(cell, wide), wide, right=column.right) for column, cell, wide in zip(grid.columns, line, widths, strict=True)]
+        cells = [
+            padded(cut(cell, wide), wide, right=column.right)
+            for column, cell, wide in zip(grid.columns, line, widths, strict=True)
+        ]
         lines.append(gap.join(cells).rstrip())
     return Table(lines, dropped)
 
 
-def _fitting(columns: Sequence[Column], rows: Sequence[Row], look: Look, room: int, heads: bool) -> tuple[_Grid, list[str]]:
+def _fitting(
+    columns: Sequence[Column], rows: Sequence[Row], look: Look, room: int, heads: bool
+) -> tuple[_Grid, list[str]]:
     """The richest grid that fits: all columns far apart, closer, in short, some cut, then one column after the other less."""
     chosen = [column for column in columns if not column.extra or room >= WIDE]
-    going = sorted((each for each in chosen if each.extra or each.drop), key=lambda each: (each.extra, each.drop))
+    going = sorted(
+        (each for each in chosen if each.extra or each.drop),
+        key=lambda each: (each.extra, each.drop),
+    )
     while True:
         for brief, gap in ((False, 2), (False, 1), (True, 1)):
             grid = _grid(chosen, rows, look._replace(short=brief), gap, heads)
             if grid.total() <= room:
                 break
         if grid.total(least=True) <= room or not going:
-            return grid, [each.head for each in columns if each not in chosen and not (each.extra and room < WIDE)]
+            return grid, [
+                each.head
+                for each in columns
+                if each not in chosen and not (each.extra and room < WIDE)
+            ]
         gone = going.pop()
         chosen = [each for each in chosen if each is not gone]
 
 
-def _grid(columns: Sequence[Column], rows: Sequence[Row], look: Look, gap: int, heads: bool) -> _Grid:
+def _grid(
+    columns: Sequence[Column], rows: Sequence[Row], look: Look, gap: int, heads: bool
+) -> _Grid:
     cells = [[column.head for column in columns]] if heads else []
     cells += map(list, zip(*(column.cells(rows, look) for column in columns), strict=True))
     return _Grid(columns, cells, gap)
@@ -74,15 +101,27 @@ def _grid(columns: Sequence[Column], rows: Sequence[Row], look: Look, gap: int, 
 def _shrunk(grid: _Grid, room: int) -> list[int]:
     """The widths of the columns: those asked for; and where there is too little room, first the columns that may be cut are, then
     all text, the widest first. Figures never are."""
-    widths = [wide if column.wide is None else column.wide for column, wide in zip(grid.columns, grid.widths(), strict=True)]
+    widths = [
+        wide if column.wide is None else column.wide
+        for column, wide in zip(grid.columns, grid.widths(), strict=True)
+    ]
     over = sum(widths) + grid.gap * (len(widths) - 1) - room
     free = [place for place, column in enumerate(grid.columns) if column.wide is None]
     for places, floors in (
-        ([place for place in free if grid.columns[place].least], {place: grid.columns[place].least or 0 for place in free}),
-        ([place for place in free if not grid.columns[place].right], dict.fromkeys(free, NARROWEST)),
+        (
+            [place for place in free if grid.columns[place].least],
+            {place: grid.columns[place].least or 0 for place in free},
+        ),
+        (
+            [place for place in free if not grid.columns[place].right],
+            dict.fromkeys(free, NARROWEST),
+        ),
     ):
         while over > 0:
-            wide, place = max(((widths[place], place) for place in places if widths[place] > floors[place]), default=(0, -1))
+            wide, place = max(
+                ((widths[place], place) for place in places if widths[place] > floors[place]),
+                default=(0, -1),
+            )
             if not wide:
                 break
             widths[place] -= 1
@@ -90,14 +129,26 @@ def _shrunk(grid: _Grid, room: int) -> list[int]:
     return widths
 
 
-def separated(columns: Sequence[Column], rows: Sequence[Row], look: Look, delimiter: str = "|", *, heads: bool = True) -> list[str]:
+def separated(
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    look: Look,
+    delimiter: str = "|",
+    *,
+    heads: bool = True,
+) -> list[str]:
     """Lines for a script: cells apart by `delimiter`, none at the end. Always the same columns: the usual ones, or those asked for."""
     columns = [column for column in columns if not column.extra]
     lines = [delimiter.join(column.head for column in columns)] if heads else []
-    return lines + [delimiter.join(without(delimiter, column.cell(row, look)) for column in columns) for row in rows]
+    return lines + [
+        delimiter.join(without(delimiter, column.cell(row, look)) for column in columns)
+        for row in rows
+    ]
 
 
-def csv(columns: Sequence[Column], rows: Sequence[Row], look: Look, *, heads: bool = True) -> list[str]:
+def csv(
+    columns: Sequence[Column], rows: Sequence[Row], look: Look, *, heads: bool = True
+) -> list[str]:
     """Lines for a spreadsheet, in which no cell is taken for a formula. Always the same columns: the usual ones, or those asked for."""
     columns = [column for column in columns if not column.extra]
     lines = [csv_line(column.head for column in columns)] if heads else []
@@ -110,24 +161,51 @@ def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = Fals
     What is asked for by name is never dropped. Without `wanted` the usual ones, and with `extras` all. Raises Malformed.
     """
     if not wanted:
-        return [column._replace(extra=False, drop=0) for column in columns] if extras else list(columns)
+        return (
+            [column._replace(extra=False, drop=0) for column in columns]
+            if extras
+            else list(columns)
+        )
     asked = [each.strip() for each in wanted.split(",") if each.strip()]
     named = [_asked(columns, each.removeprefix("+")) for each in asked]
     if all(each.startswith("+") for each in asked):
         heads = [each.head for each in named]
-        return [column for column in columns if column.head not in heads and (extras or not column.extra)] + named
+        return [
+            column
+            for column in columns
+            if column.head not in heads and (extras or not column.extra)
+        ] + named
     return named
 
 
 def _asked(columns: Sequence[Column], said: str) -> Column:
-    name, percent, wide = said.rpartition("%") if "%" in said and _headed(columns, said) is None else (said, "", "")
+    name, percent, wide = (
+        said.rpartition("%") if "%" in said and _headed(columns, said) is None else (said, "", "")
+    )
     found = _headed(columns, name)
     if found is None:
         there = ", ".join(column.head for column in columns)
-        raise Malformed(f"there is no column {plain(name[:40])!r}", field="--format", remedy=f"there are: {there}")
-    if percent and not (wide.lstrip("-").isascii() and wide.lstrip("-").isdigit() and 1 <= int(wide.lstrip("-")) <= 1_000):
-        raise Malformed(f"{plain(said[:40])!r} has no width after %", field="--format", remedy=f"write for example {name.upper()}%20")
-    return found._replace(extra=False, drop=0, wide=abs(int(wide)) if percent else None, right=found.right and not wide.startswith("-"))
+        raise Malformed(
+            f"there is no column {plain(name[:40])!r}",
+            field="--format",
+            remedy=f"there are: {there}",
+        )
+    if percent and not (
+        wide.lstrip("-").isascii()
+        and wide.lstrip("-").isdigit()
+        and 1 <= int(wide.lstrip("-")) <= 1_000
+    ):
+        raise Malformed(
+            f"{plain(said[:40])!r} has no width after %",
+            field="--format",
+            remedy=f"write for example {name.upper()}%20",
+        )
+    return found._replace(
+        extra=False,
+        drop=0,
+        wide=abs(int(wide)) if percent else None,
+        right=found.right and not wide.startswith("-"),
+    )
 
 
 def _headed(columns: Sequence[Column], name: str) -> Column | None:

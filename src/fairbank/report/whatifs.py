@@ -38,7 +38,9 @@ def figures(plain: Two, copies: Sequence[Two]) -> list[Row]:
         row: dict[str, object] = {"measure": measure.field}
         row |= dict(zip(_SIDES, plain.of(measure.field) or (None, None, None), strict=True))
         found = _intervals(measure, copies)
-        row["shaken"] = found and {side: _ends(each) for side, each in zip(_SIDES, found, strict=True)}
+        row["shaken"] = found and {
+            side: _ends(each) for side, each in zip(_SIDES, found, strict=True)
+        }
         rows.append(row)
     return rows
 
@@ -49,20 +51,32 @@ def table(plain: Two, copies: Sequence[Two]) -> list[Row]:
     for measure in _measured(plain):
         said = _of_copies(measure, copies) if copies else _of_one(measure, plain)
         unit = "" if copies and measure.unit == "0 to 1" else f" ({measure.unit})"
-        rows.append({"measure": measure.name + unit, **dict(zip(_SIDES, said or "---", strict=True))})
+        rows.append(
+            {"measure": measure.name + unit, **dict(zip(_SIDES, said or "---", strict=True))}
+        )
     return rows
 
 
 def _of_one(measure: Measure, plain: Two) -> list[str]:
-    return [_said(measure, each, signed=signed) for each, signed in zip(plain.of(measure.field) or (), _SIGNED, strict=False)]
+    return [
+        _said(measure, each, signed=signed)
+        for each, signed in zip(plain.of(measure.field) or (), _SIGNED, strict=False)
+    ]
 
 
 def _of_copies(measure: Measure, copies: Sequence[Two]) -> list[str]:
-    return [_with_half(measure, each, signed=signed) for each, signed in zip(_intervals(measure, copies) or (), _SIGNED, strict=False)]
+    return [
+        _with_half(measure, each, signed=signed)
+        for each, signed in zip(_intervals(measure, copies) or (), _SIGNED, strict=False)
+    ]
 
 
 def _measured(plain: Two) -> list[Measure]:
-    return [measure for measure in MEASURES if measure.field not in ASKED_FOR or plain.of(measure.field) is not None]
+    return [
+        measure
+        for measure in MEASURES
+        if measure.field not in ASKED_FOR or plain.of(measure.field) is not None
+    ]
 
 
 def _intervals(measure: Measure, copies: Sequence[Two]) -> list[Interval] | None:
@@ -70,7 +84,10 @@ def _intervals(measure: Measure, copies: Sequence[Two]) -> list[Interval] | None
     found = [each.of(measure.field) for each in copies]
     if not found or None in found:
         return None
-    intervals = [interval(values) for values in zip(*(each for each in found if each is not None), strict=True)]
+    intervals = [
+        interval(values)
+        for values in zip(*(each for each in found if each is not None), strict=True)
+    ]
     return [each for each in intervals if each is not None] or None
 
 
@@ -79,7 +96,9 @@ def _ends(each: Interval) -> Row:
 
 
 def _said(measure: Measure, value: float, *, signed: bool) -> str:
-    shown = round(value / measure.divisor, measure.decimals) + 0.0  # what rounds to nothing has no minus
+    shown = (
+        round(value / measure.divisor, measure.decimals) + 0.0
+    )  # what rounds to nothing has no minus
     return f"{shown:{'+' if signed else ''},.{measure.decimals}f}"
 
 

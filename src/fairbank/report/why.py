@@ -103,9 +103,16 @@ class WhyRow(NamedTuple):
 def lines(row: WhyRow, look: Look, room: int) -> Iterator[str]:
     """For people, in lines of at most `room` characters where words allow it: what it is, why it waits, each check, when it starts."""
     why = row.why
-    facts = ", ".join(f"{_word(name)} {_fact(name, value)}" for name, value in row.facts.items() if value not in (None, "", ()))
+    facts = ", ".join(
+        f"{_word(name)} {_fact(name, value)}"
+        for name, value in row.facts.items()
+        if value not in (None, "", ())
+    )
     yield from folded(plain(f"Job {row.job} ({facts})"), room)
-    yield from folded(f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of {look.as_of(row.as_of)}", room)
+    yield from folded(
+        f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of {look.as_of(row.as_of)}",
+        room,
+    )
     yield from folded(plain(_in_time(why.headline, look)), room)
     yield ""
     for check in why.checks:
@@ -152,7 +159,9 @@ def _queue(row: WhyRow) -> str:
 
 
 def _th(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    ending = (
+        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
     return f"{number:,}{ending}"
 
 
@@ -174,11 +183,17 @@ def _found(why: Why, look: Look) -> str:
     found, expected = why.likely, why.expected
     if found is not None:
         until = "a time that nobody can tell" if found.latest is None else look.moment(found.latest)
-        when = f"at {until}" if found.latest == found.earliest else f"from {look.moment(found.earliest)} to {until}"
+        when = (
+            f"at {until}"
+            if found.latest == found.earliest
+            else f"from {look.moment(found.earliest)} to {until}"
+        )
         return f"likely {when} (8 of 10 of {found.runs:,} rehearsals)"
     if expected is None:
         return "nobody can say"
-    return f"{look.moment(expected)} if everybody uses the whole time limit and nobody comes before it"
+    return (
+        f"{look.moment(expected)} if everybody uses the whole time limit and nobody comes before it"
+    )
 
 
 def _sooner(advice: Advice, now: int, look: Look) -> str:
@@ -202,14 +217,21 @@ def as_data(row: WhyRow) -> dict[str, Any]:
         "code": why.code,
         "slurm_reason": row.reason,
         "headline": why.headline,
-        "checks": [{"what": each.what, "ok": each.ok, "evidence": each.evidence} for each in why.checks],
+        "checks": [
+            {"what": each.what, "ok": each.ok, "evidence": each.evidence} for each in why.checks
+        ],
         "position": why.position,
         "waiting": why.waiting,
         "ahead": list(row.ahead),
         "expected": _iso(why.expected),
         "slurm_expects": _iso(row.told),
         "likely": likely
-        and {"earliest": iso(likely.earliest), "latest": _iso(likely.latest), "rehearsals": likely.runs, "started": likely.started},
+        and {
+            "earliest": iso(likely.earliest),
+            "latest": _iso(likely.latest),
+            "rehearsals": likely.runs,
+            "started": likely.started,
+        },
         "suggestion": suggestion and {"option": suggestion.option, "start": iso(suggestion.at)},
         "tried": advice and list(advice.tried),
         "started": _iso(row.started),

@@ -14,7 +14,11 @@ def check_address(request: Asking) -> None:
     names = [name for name, _ in request.scope["headers"]]
     hosts = names.count(b"host")
     if hosts > 1 or (hosts == 0 and request.scope["http_version"] == "1.1"):
-        raise Malformed(f"the request has {hosts or 'no'} Host headers", field="Host", remedy="send one: Host: NAME")
+        raise Malformed(
+            f"the request has {hosts or 'no'} Host headers",
+            field="Host",
+            remedy="send one: Host: NAME",
+        )
     if names.count(b"idempotency-key") > 1:
         raise Malformed("the request has two keys", field="Idempotency-Key", remedy="send one")
     if b"%2f" in request.scope["raw_path"].lower():
@@ -27,4 +31,8 @@ def check_address(request: Asking) -> None:
         value = request.path_params.get(name.strip("{}")) if name.startswith("{") else None
         if isinstance(value, int) and part != str(value):
             field = name.strip("{}")
-            raise Malformed(f"{field}: {part[:64]!r} is no number as addresses have it", field=field, remedy=f"write it as {value}")
+            raise Malformed(
+                f"{field}: {part[:64]!r} is no number as addresses have it",
+                field=field,
+                remedy=f"write it as {value}",
+            )

@@ -78,7 +78,9 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
             yield
 
     return Laned(
-        [Router("/", route_handlers=ROUTES)],  # as one: of three verbs on one path, each by itself, the first would be made ready thrice
+        [
+            Router("/", route_handlers=ROUTES)
+        ],  # as one: of three verbs on one path, each by itself, the first would be made ready thrice
         doorkeeper=doorkeeper,
         before_request=before,
         exception_handlers={**HANDLERS, Foretold: foretelling.told},
@@ -88,12 +90,19 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
         debug=False,  # whatever the environment says: its pages show our insides
         pdb_on_exception=False,
         lifespan=[lifespan],
-        state=State({"house": house, "workers": workers, "document": msgspec.json.encode(document())}),
+        state=State(
+            {"house": house, "workers": workers, "document": msgspec.json.encode(document())}
+        ),
     )
 
 
 def _methods_here(request: Asking) -> Response[None]:
     """The answer to OPTIONS. The framework's own knows only the methods of the route that was entered first."""
     template = request.scope["path_template"]
-    methods = {method for route in request.app.routes if route.path_format == template for method in getattr(route, "methods", ())}
+    methods = {
+        method
+        for route in request.app.routes
+        if route.path_format == template
+        for method in getattr(route, "methods", ())
+    }
     return Response(None, status_code=204, headers={"Allow": allowed(methods)})

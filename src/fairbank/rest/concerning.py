@@ -32,11 +32,24 @@ def fields_of(handler: HTTPRouteHandler) -> frozenset[str]:
 
 def fields_of_body(kind: Any) -> frozenset[str]:
     """The fields of a shape, or of all that it may be."""
-    shapes = [each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, Struct)]
+    shapes = [
+        each
+        for each in (kind, *get_args(kind))
+        if isinstance(each, type) and issubclass(each, Struct)
+    ]
     return frozenset(name for each in shapes for name in each.__struct_encode_fields__)
 
 
-_TELLING = frozenset({Reason.FROM_FUTURE, Reason.TOLD_OTHERWISE, Reason.EXISTS, Reason.NAMES_STAY, Reason.PROJECT_REMOVED, Reason.OVERLAP})
+_TELLING = frozenset(
+    {
+        Reason.FROM_FUTURE,
+        Reason.TOLD_OTHERWISE,
+        Reason.EXISTS,
+        Reason.NAMES_STAY,
+        Reason.PROJECT_REMOVED,
+        Reason.OVERLAP,
+    }
+)
 """They say what it is about by the field's own name."""
 
 CONCERNED: Mapping[Reason, tuple[str, ...]] = {

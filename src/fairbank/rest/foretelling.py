@@ -24,7 +24,9 @@ PLANNED = "Listing_PlannedEntry_"
 """What the document calls the answer to a dry run."""
 
 _ABOUT = "true: nothing is changed; the answer tells the entries that would be written now, or is the refusal"
-_IN_ITS_WORDS = "true: nothing is changed; the answer is the one that the same request would get now"
+_IN_ITS_WORDS = (
+    "true: nothing is changed; the answer is the one that the same request would get now"
+)
 
 
 def described(operation: dict[str, Any], foretold: object) -> None:
@@ -38,7 +40,9 @@ def described(operation: dict[str, Any], foretold: object) -> None:
     if in_its_words:
         return
     planned = {"$ref": f"#/components/schemas/{PLANNED}"}
-    answer = operation["responses"].setdefault("200", {"description": "What would be done", "content": {"application/json": {}}})
+    answer = operation["responses"].setdefault(
+        "200", {"description": "What would be done", "content": {"application/json": {}}}
+    )
     content = answer["content"]["application/json"]
     content["schema"] = {"anyOf": [content["schema"], planned]} if "schema" in content else planned
 
@@ -46,14 +50,19 @@ def described(operation: dict[str, Any], foretold: object) -> None:
 def told(request: Request[Any, Any, Any], foretold: Foretold) -> Response[Listing[PlannedEntry]]:
     """The answer to a dry run; no entries where it was carried out before under the same key, or is so already."""
     house = cast("House", request.app.state["house"])
-    return Response(listing("planned-entry", house.services.clock, [_row(each) for each in foretold.entries]), status_code=200)
+    return Response(
+        listing("planned-entry", house.services.clock, [_row(each) for each in foretold.entries]),
+        status_code=200,
+    )
 
 
 def _row(planned: Planned) -> PlannedEntry:
     """An entry that would be written: as it is shown later, but for what only writing gives it."""
     entry = planned.entry
     row = entry_row(entry, planned.run)
-    fields = {name: getattr(row, name) for name in PlannedEntry.__struct_fields__ if hasattr(row, name)}
+    fields = {
+        name: getattr(row, name) for name in PlannedEntry.__struct_fields__ if hasattr(row, name)
+    }
     return PlannedEntry(
         **{**fields, "details": _details(planned)},
         allocation=None if planned.opens else entry.book or None,
@@ -63,4 +72,8 @@ def _row(planned: Planned) -> PlannedEntry:
 
 def _details(planned: Planned) -> dict[str, Any] | None:
     """Without the number of what is new, for it will have another; nor what a token is known by."""
-    return {key: value for key, value in facts_of(planned.entry).items() if key not in ("digest", planned.numbers)} or None
+    return {
+        key: value
+        for key, value in facts_of(planned.entry).items()
+        if key not in ("digest", planned.numbers)
+    } or None

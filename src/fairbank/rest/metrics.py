@@ -27,10 +27,24 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.answered = _Requests(self.registry).answered
-        self._batches = Histogram("fairbank_batch_wishes", "Wishes judged in one go", buckets=_WISHES, registry=self.registry)
-        self._outcomes = Counter("fairbank_outcomes", "What came of wishes: granted, or why not", ("outcome",), registry=self.registry)
-        self.waiting = Gauge("fairbank_wishes_waiting", "Wishes that wait to be judged", registry=self.registry)
-        self.in_progress = Gauge("fairbank_requests_in_progress", "Requests being worked on", registry=self.registry)
+        self._batches = Histogram(
+            "fairbank_batch_wishes",
+            "Wishes judged in one go",
+            buckets=_WISHES,
+            registry=self.registry,
+        )
+        self._outcomes = Counter(
+            "fairbank_outcomes",
+            "What came of wishes: granted, or why not",
+            ("outcome",),
+            registry=self.registry,
+        )
+        self.waiting = Gauge(
+            "fairbank_wishes_waiting", "Wishes that wait to be judged", registry=self.registry
+        )
+        self.in_progress = Gauge(
+            "fairbank_requests_in_progress", "Requests being worked on", registry=self.registry
+        )
 
     def judged(self, outcomes: Sequence[Outcome]) -> None:
         """A batch was judged."""
@@ -72,12 +86,20 @@ class _Requests(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """What Prometheus is told, each bucket with those below it."""
-        requests = CounterMetricFamily("fairbank_requests", "Requests answered", labels=("method", "route", "status"))
+        requests = CounterMetricFamily(
+            "fairbank_requests", "Requests answered", labels=("method", "route", "status")
+        )
         for (method, route, status), count in list(self._counts.items()):
             requests.add_metric((method, route, str(status)), count)
         yield requests
-        times = HistogramMetricFamily("fairbank_request_seconds", "Time to the answer", labels=("route",))
+        times = HistogramMetricFamily(
+            "fairbank_request_seconds", "Time to the answer", labels=("route",)
+        )
         for route, buckets in list(self._buckets.items()):
             bounds = [*map(str, map(float, _SECONDS)), "+Inf"]
-            times.add_metric((route,), list(zip(bounds, accumulate(buckets), strict=True)), sum_value=self._sums[route])
+            times.add_metric(
+                (route,),
+                list(zip(bounds, accumulate(buckets), strict=True)),
+                sum_value=self._sums[route],
+            )
         yield times

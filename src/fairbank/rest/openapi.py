@@ -40,7 +40,9 @@ whose figures are null where nobody looked what there is.
 """
 
 _SCHEMES = {
-    "token": SecurityScheme(type="http", scheme="bearer", description="Authorization: Bearer fbk_..."),
+    "token": SecurityScheme(
+        type="http", scheme="bearer", description="Authorization: Bearer fbk_..."
+    ),
     "munge": SecurityScheme(
         type="apiKey",
         name="Authorization",
@@ -51,7 +53,10 @@ _SCHEMES = {
 # The objects that operations are about, in the order of the document, with the first words of their addresses.
 _TAGS = {
     "project": ("Projects and their members", ("project",)),
-    "alloc": ("Allocations: credit of a project on a resource for a time; balances, statements, movements", ("alloc", "balance", "entry")),
+    "alloc": (
+        "Allocations: credit of a project on a resource for a time; balances, statements, movements",
+        ("alloc", "balance", "entry"),
+    ),
     "job": ("Runs of jobs: what clusters report of them, and what they cost", ("job",)),
     "failure": ("Jobs that the bank refused", ("failure",)),
     "activity": ("What moved units, in HADM's words", ("activity", "credit", "predebit", "debit")),
@@ -60,7 +65,10 @@ _TAGS = {
     "quote": ("Prices before a job is submitted, and where it could run", ("quote", "partition")),
     "token": ("Secrets for programs", ("token",)),
     "audit": ("How far the books are", ("audit",)),
-    "server": ("The server itself, its prices, and who signed in", ("health", "whoami", "cluster", "metrics", "openapi.json", "docs")),
+    "server": (
+        "The server itself, its prices, and who signed in",
+        ("health", "whoami", "cluster", "metrics", "openapi.json", "docs"),
+    ),
 }
 _TAG_OF = {word: tag for tag, (_, words) in _TAGS.items() for word in words}
 
@@ -85,11 +93,15 @@ def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
         security=[{"token": []}, {"munge": []}],
         path="/unserved",
     )
-    unserved = Litestar(list(routes), request_class=Asking, openapi_config=config, logging_config=None)
+    unserved = Litestar(
+        list(routes), request_class=Asking, openapi_config=config, logging_config=None
+    )
     drawn = msgspec.json.encode(unserved.openapi_schema.to_schema())
     document: dict[str, Any] = msgspec.json.decode(_MODULE.sub(b"", drawn))
     open_to_all = {str(route.operation_id) for route in routes if route.opt.get("open")}
-    dry_runs = {str(route.operation_id): how for route in routes if (how := route.opt.get("foretold"))}
+    dry_runs = {
+        str(route.operation_id): how for route in routes if (how := route.opt.get("foretold"))
+    }
     for path, item in document["paths"].items():
         for operation in item.values():
             _tidy(operation, open_to_all)
@@ -97,7 +109,9 @@ def describe(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
             if operation["operationId"] in dry_runs:
                 foretelling.described(operation, dry_runs[operation["operationId"]])
     document["tags"] = [{"name": tag, "description": about} for tag, (about, _) in _TAGS.items()]
-    document["components"]["schemas"] = _shapes({*document["components"]["schemas"], foretelling.PLANNED})
+    document["components"]["schemas"] = _shapes(
+        {*document["components"]["schemas"], foretelling.PLANNED}
+    )
     return document
 
 
@@ -132,7 +146,10 @@ def _present(schema: dict[str, Any]) -> dict[str, Any]:
 def _shapes(wanted: Iterable[str]) -> dict[str, Any]:
     """msgspec's description of each shape that the framework named, and of what these are made of."""
     _, known = msgspec.json.schema_components(list(_structs()), ref_template=REF)
-    reports = [{"$ref": REF.format(name=each.__name__)} for each in (requests.HoldReport, requests.AdjustReport, requests.CompleteReport)]
+    reports = [
+        {"$ref": REF.format(name=each.__name__)}
+        for each in (requests.HoldReport, requests.AdjustReport, requests.CompleteReport)
+    ]
     known["Reports"]["properties"]["reports"]["items"] = {"anyOf": reports}
     found: dict[str, Any] = {}
     waiting = set(wanted)
@@ -145,14 +162,22 @@ def _shapes(wanted: Iterable[str]) -> dict[str, Any]:
 
 def _structs() -> Iterator[Any]:
     """Every shape in `bodies`; the envelopes are filled with each of the rows."""
-    rows = [each for each in vars(answers).values() if _is_struct(each) and not getattr(each, "__parameters__", ())]
+    rows = [
+        each
+        for each in vars(answers).values()
+        if _is_struct(each) and not getattr(each, "__parameters__", ())
+    ]
     yield from rows
     yield from (each for each in vars(requests).values() if _is_struct(each))
     yield from (envelope[row] for envelope in (answers.Listing, answers.Single) for row in rows)
 
 
 def _is_struct(each: object) -> bool:
-    return isinstance(each, type) and issubclass(each, msgspec.Struct) and each.__module__.startswith("fairbank.")
+    return (
+        isinstance(each, type)
+        and issubclass(each, msgspec.Struct)
+        and each.__module__.startswith("fairbank.")
+    )
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -163,6 +188,10 @@ def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def queries_of(document: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
     """The query parameters of each operation, by its id: their schemas by their names."""
     return {
-        operation["operationId"]: {each["name"]: each["schema"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+        operation["operationId"]: {
+            each["name"]: each["schema"]
+            for each in operation.get("parameters", ())
+            if each["in"] == "query"
+        }
         for operation in _operations(document)
     }

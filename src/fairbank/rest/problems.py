@@ -46,7 +46,9 @@ def problem_of_trouble(trouble: Trouble) -> Problem:
     )
 
 
-def problem_of_refusal(no: Refusal, known: Help = NOTHING_KNOWN, *, there: Collection[str] = ()) -> Problem:
+def problem_of_refusal(
+    no: Refusal, known: Help = NOTHING_KNOWN, *, there: Collection[str] = ()
+) -> Problem:
     """`there` are the fields that the request may have."""
     told, field = refused(no, known), field_of(no, there)
     return Problem(
@@ -96,7 +98,9 @@ def headers_of(trouble: Trouble) -> dict[str, str]:
     if isinstance(trouble, Unauthenticated):
         headers["WWW-Authenticate"] = CHALLENGE
     if status_of(trouble) == HTTPStatus.SERVICE_UNAVAILABLE:
-        headers["Retry-After"] = str(trouble.retry_after_seconds if isinstance(trouble, Busy) else 5)
+        headers["Retry-After"] = str(
+            trouble.retry_after_seconds if isinstance(trouble, Busy) else 5
+        )
     return headers
 
 
@@ -107,7 +111,9 @@ def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem
 
 
 def _on_refusal(request: Request[Any, Any, Any], no: SaidNo) -> Response[Problem]:
-    return response_of(problem_of_refusal(no.refusal, no.known, there=fields_of(request.route_handler)))
+    return response_of(
+        problem_of_refusal(no.refusal, no.known, there=fields_of(request.route_handler))
+    )
 
 
 def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
@@ -118,13 +124,26 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
     if isinstance(error, ValidationException):
         return response_of(problem_of_trouble(_bad_parameter(error)))
     if error.detail == _BAD_HOST:
-        return response_of(problem_of_trouble(Malformed("the header Host is no name", field="Host", remedy="send one: Host: NAME")))
+        return response_of(
+            problem_of_trouble(
+                Malformed("the header Host is no name", field="Host", remedy="send one: Host: NAME")
+            )
+        )
     detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], DOCUMENTED))
     title = status.phrase.lower()
     headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
     if "allow" in headers:
         headers["allow"] = allowed(headers["allow"].split(", "))
-    return response_of(Problem(type=f"/problem/{_dashed(title)}", title=title, status=status, detail=detail, remedy=remedy), headers)
+    return response_of(
+        Problem(
+            type=f"/problem/{_dashed(title)}",
+            title=title,
+            status=status,
+            detail=detail,
+            remedy=remedy,
+        ),
+        headers,
+    )
 
 
 def allowed(methods: Iterable[str]) -> str:
@@ -136,7 +155,13 @@ def allowed(methods: Iterable[str]) -> str:
 def _on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
     """A mistake of ours: the log has it all, the client a number to name."""
     number = secrets.token_hex(6)
-    _log.error("failure %s in %s %s", number, request.method, request.scope.get("path_template", "?"), exc_info=error)
+    _log.error(
+        "failure %s in %s %s",
+        number,
+        request.method,
+        request.scope.get("path_template", "?"),
+        exc_info=error,
+    )
     return response_of(
         Problem(
             type="/problem/failure",
@@ -184,4 +209,6 @@ HANDLERS = cast("ExceptionHandlersMap", _ANSWERS)
 
 def response_to(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
     """What the framework would find in HANDLERS for this error."""
-    return next(answer for kind, answer in _ANSWERS.items() if isinstance(error, kind))(request, error)
+    return next(answer for kind, answer in _ANSWERS.items() if isinstance(error, kind))(
+        request, error
+    )

@@ -15,7 +15,9 @@ from fairbank.rest.problems import PROBLEM_JSON
 
 
 def _problem(description: str) -> ResponseSpec:
-    return ResponseSpec(Problem, description=description, media_type=PROBLEM_JSON, generate_examples=False)
+    return ResponseSpec(
+        Problem, description=description, media_type=PROBLEM_JSON, generate_examples=False
+    )
 
 
 OPEN = {
@@ -31,7 +33,9 @@ READING = {
 }
 REFUSING = {
     402: _problem("The bank says no: it cannot be paid"),
-    409: _problem("The bank says no: it exists with other content, or is in a state that does not allow this"),
+    409: _problem(
+        "The bank says no: it exists with other content, or is in a state that does not allow this"
+    ),
 }
 WRITING = {
     **REFUSING,
@@ -43,7 +47,13 @@ WRITING = {
 
 def again(kind: Any) -> dict[int, ResponseSpec]:
     """The 200 of a route that answers 201 when it makes something new."""
-    return {200: ResponseSpec(kind, description="There already, or granted before under the same key", generate_examples=False)}
+    return {
+        200: ResponseSpec(
+            kind,
+            description="There already, or granted before under the same key",
+            generate_examples=False,
+        )
+    }
 
 
 AGAIN = again(Single[Granted])
@@ -67,9 +77,13 @@ def writes(verb: Callable[..., Any], path: str, **more: Any) -> Decorator:
     return _route(verb, path, WRITING, more)
 
 
-def _route(verb: Callable[..., Any], path: str, responses: dict[int, ResponseSpec], more: dict[str, Any]) -> Decorator:
+def _route(
+    verb: Callable[..., Any], path: str, responses: dict[int, ResponseSpec], more: dict[str, Any]
+) -> Decorator:
     more.setdefault("sync_to_thread", True)  # None for a coroutine
-    more.setdefault("response_description", "What was asked for" if verb is litestar.get else "Done")
+    more.setdefault(
+        "response_description", "What was asked for" if verb is litestar.get else "Done"
+    )
 
     def route(handler: Callable[..., Any]) -> litestar.handlers.HTTPRouteHandler:
         made: litestar.handlers.HTTPRouteHandler = verb(

@@ -26,14 +26,20 @@ class Pool:
 
     async def run(self, work: Callable[P, T], *about: P.args, **more: P.kwargs) -> T:
         """What `work` returns or raises."""
-        return await asyncio.get_running_loop().run_in_executor(self.executor, lambda: work(*about, **more))
+        return await asyncio.get_running_loop().run_in_executor(
+            self.executor, lambda: work(*about, **more)
+        )
 
 
 class Workers:
     """All that may block: MUNGE (munged, and the nonces), tokens, reports of runs; and the loop's own threads for everything else."""
 
     def __init__(self, threads: int = THREADS) -> None:
-        self.munge, self.tokens, self.reports = Pool("munge", THREADS), Pool("tokens", FEW), Pool("reports", FEW)
+        self.munge, self.tokens, self.reports = (
+            Pool("munge", THREADS),
+            Pool("tokens", FEW),
+            Pool("reports", FEW),
+        )
         self._others = Pool("rest", threads)
 
     @contextmanager

@@ -25,7 +25,10 @@ def outside(job: Pending, cluster: Cluster, name: str, *, shortest: bool = False
     asked = job.time_min if shortest and job.time_min is not None else job.limit
     if rules.max_seconds is not None and asked is not None and asked > rules.max_seconds:
         return "PartitionTimeLimit"
-    if job.wanted.nodes > (rules.max_nodes or job.wanted.nodes) or (job.wanted.max_nodes or rules.min_nodes) < rules.min_nodes:
+    if (
+        job.wanted.nodes > (rules.max_nodes or job.wanted.nodes)
+        or (job.wanted.max_nodes or rules.min_nodes) < rules.min_nodes
+    ):
         return "PartitionNodeLimit"
     return "PartitionNodeLimit" if job.wanted.nodes > nodes.bit_count() else None
 

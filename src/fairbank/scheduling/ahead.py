@@ -42,7 +42,9 @@ class _WholeNodes:
 class Ahead:
     """The machine from now on, if everybody who runs uses the whole time limit. What was found for one job serves the next."""
 
-    def __init__(self, places: Places, room: Room, running: list[Active], now: int, *, linear: int = 0) -> None:
+    def __init__(
+        self, places: Places, room: Room, running: list[Active], now: int, *, linear: int = 0
+    ) -> None:
         """`linear`: how much a stretch grows; 0: it doubles."""
         self.places, self.now, self.room, self.linear = places, now, room, linear
         self.running = sorted((expected_end(job.ends, now), job.number, job) for job in running)
@@ -50,7 +52,9 @@ class Ahead:
         self._forget()
 
     def _forget(self) -> None:
-        self._idling = Idling(self.room.idle, [(end, job.placement.nodes) for end, _, job in self.running])
+        self._idling = Idling(
+            self.room.idle, [(end, job.placement.nodes) for end, _, job in self.running]
+        )
         self._rooms: dict[int, Room] = {}
         """At the ends of stretches."""
         self._bases = self._lumped()
@@ -78,7 +82,9 @@ class Ahead:
 
     def room_for(self, demand: Demand) -> Callable[[int], NodeSet]:
         """The nodes with room for a task at an instant; to whoever wants nodes for itself all that are idle."""
-        return self._idling.at if demand.alone else lambda at: self.free_at(at, demand).nodes(demand)
+        return (
+            self._idling.at if demand.alone else lambda at: self.free_at(at, demand).nodes(demand)
+        )
 
     def _lumped(self) -> list[int]:
         """The last end of each stretch. The first one begins with the first end."""
@@ -116,10 +122,15 @@ class Ahead:
         """Before then too few of the nodes are free whatever is planned; None: for ever."""
         key = request, within
         if key not in self._fits:
-            self._fits[key] = place(self.places.cluster, self.places.empty, request, within) is not None
+            self._fits[key] = (
+                place(self.places.cluster, self.places.empty, request, within) is not None
+            )
         if not self._fits[key]:
             return None
-        if not request.demand.alone or (self._idling.at(self.now) & within).bit_count() >= request.least:
+        if (
+            not request.demand.alone
+            or (self._idling.at(self.now) & within).bit_count() >= request.least
+        ):
             return self.now
         low, high = 0, len(self.running)
         while low < high:
@@ -132,7 +143,10 @@ class Ahead:
 
     def needed(self, found: Placement, begin: int, until: int) -> int:
         """The end of the last job that has to end for it, of those between; `begin` where none has."""
-        after, upto = bisect_right(self.running, begin, key=_end), bisect_right(self.running, until, key=_end)
+        after, upto = (
+            bisect_right(self.running, begin, key=_end),
+            bisect_right(self.running, until, key=_end),
+        )
         for at in range(upto - 1, after - 1, -1):
             end, _, job = self.running[at]
             if job.placement.nodes & found.nodes:

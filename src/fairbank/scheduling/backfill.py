@@ -32,11 +32,22 @@ from fairbank.scheduling.space import Space
 
 
 def backfill(
-    snapshot: OnNodes, parameters: Parameters, now: int, *, queued: Entries | None = None, begun_now: Iterable[int] = ()
+    snapshot: OnNodes,
+    parameters: Parameters,
+    now: int,
+    *,
+    queued: Entries | None = None,
+    begun_now: Iterable[int] = (),
 ) -> Plan[Pending, Placement]:
     """One cycle. A start whose limit was cut down towards its least time has the new limit in its job. `queued`: the queue, where it is
     known already. `begun_now`: whom the main pass before it has started, whose places nobody takes."""
-    found = _Cycle(snapshot, parameters, now, queued or entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True), begun_now)
+    found = _Cycle(
+        snapshot,
+        parameters,
+        now,
+        queued or entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True),
+        begun_now,
+    )
     for entry in found.entries:
         if found.over():
             break
@@ -55,12 +66,23 @@ class _Found(NamedTuple):
 class _Cycle:
     """The state of one cycle: its own copies, which nobody else sees."""
 
-    def __init__(self, snapshot: OnNodes, parameters: Parameters, now: int, queued: Entries, begun_now: Iterable[int]) -> None:
+    def __init__(
+        self,
+        snapshot: OnNodes,
+        parameters: Parameters,
+        now: int,
+        queued: Entries,
+        begun_now: Iterable[int],
+    ) -> None:
         self.nodes, self.parameters, self.now = snapshot.machine, parameters, now
         self.limits = snapshot.machine.limits.copy()
         self.room = snapshot.machine.room.copy()
-        self.ahead = Ahead(self.nodes.places, self.room, snapshot.running, now, linear=parameters.bf_window_linear)
-        self.space = Space(self.nodes.cluster.usable, now, parameters.window_seconds, parameters.bf_resolution)
+        self.ahead = Ahead(
+            self.nodes.places, self.room, snapshot.running, now, linear=parameters.bf_window_linear
+        )
+        self.space = Space(
+            self.nodes.cluster.usable, now, parameters.window_seconds, parameters.bf_resolution
+        )
         self.entries, self.reasons = queued[0], dict(queued[1])
         self.starts: list[Start[Pending, Placement]] = []
         self.expected: dict[int, Planned[Pending, Placement]] = {}
@@ -72,7 +94,9 @@ class _Cycle:
     def over(self) -> bool:
         """Whether the cycle has done what it may."""
         asked = self.parameters
-        return self.tested >= asked.bf_max_job_test or 0 < asked.bf_max_job_start <= len(self.starts)
+        return self.tested >= asked.bf_max_job_test or 0 < asked.bf_max_job_start <= len(
+            self.starts
+        )
 
     def planned(self) -> list[Planned[Pending, Placement]]:
         """Of a job with plans in several partitions the earliest."""
@@ -81,7 +105,9 @@ class _Cycle:
     def considers(self, entry: Entry) -> bool:
         """Whether the entry is tested at all: not one of a user, partition or association that had as many as may be."""
         job = entry.job
-        return job.number not in self.done and self.caps.takes(*kinds(self.parameters, job.user, job.account, entry.rules.name))
+        return job.number not in self.done and self.caps.takes(
+            *kinds(self.parameters, job.user, job.account, entry.rules.name)
+        )
 
     def tests(self, entry: Entry) -> None:
         """Start it, plan it, or leave it. A limit is one of a job in a partition: in another it may start."""
@@ -96,7 +122,9 @@ class _Cycle:
         found = self._earliest(entry, request, later=keeps)
         if found is None:
             return
-        beyond = None if held is not None else self.limits.holds(job, entry.rules.name, found.placement)
+        beyond = (
+            None if held is not None else self.limits.holds(job, entry.rules.name, found.placement)
+        )
         if beyond is not None:
             self.reasons[job.number] = beyond
         elif found.at <= self.now:
@@ -111,7 +139,10 @@ class _Cycle:
         return holds_up(asked, self.now - job.eligible, entry.priority) and not (
             entry.soft
             or (asked.bf_one_resv_per_job and self.plans[job.number])
-            or (job.array is not None and self.plans[f"array {job.array}"] > asked.bf_max_job_array_resv)
+            or (
+                job.array is not None
+                and self.plans[f"array {job.array}"] > asked.bf_max_job_array_resv
+            )
             or 0 < asked.bf_job_part_count_reserve <= self.plans[f"partition {entry.rules.name}"]
         )
 
@@ -129,7 +160,9 @@ class _Cycle:
             return _Found(self.now, found)
         return self._later(entry.job, request, possible, seconds, hopeless) if later else None
 
-    def _later(self, job: Pending, request: Request, possible: NodeSet, seconds: int, hopeless: int) -> _Found | None:
+    def _later(
+        self, job: Pending, request: Request, possible: NodeSet, seconds: int, hopeless: int
+    ) -> _Found | None:
         """The same after now: at the end of a stretch of those who run, or when plans or reservations give nodes back."""
         enough = self.ahead.enough_from(request, possible)
         if enough is None:
@@ -140,7 +173,11 @@ class _Cycle:
             hopeless = max(hopeless, enough)
             while end is not None and (end <= since or end < hopeless):
                 since, end = max(since, end), next(ends, None)
-            given = hopeless if hopeless > max(since, enough) else self._given(possible, max(since, enough - 1))
+            given = (
+                hopeless
+                if hopeless > max(since, enough)
+                else self._given(possible, max(since, enough - 1))
+            )
             if end is None and given is None:
                 return None
             if given is not None and (end is None or given <= end):
@@ -167,20 +204,28 @@ class _Cycle:
         given, change = self.space.more(possible, after), self.nodes.reserved.next_change(after)
         return given if change is None else change if given is None else min(given, change)
 
-    def _usable(self, job: Pending, request: Request, possible: NodeSet, begin: int, at: int, seconds: int) -> tuple[NodeSet, int]:
+    def _usable(
+        self, job: Pending, request: Request, possible: NodeSet, begin: int, at: int, seconds: int
+    ) -> tuple[NodeSet, int]:
         """The nodes that are left to it from `begin` until it ends that starts at `at`, and before when there are too few whatever else
         happens. A plan that is due at the same end as this one begins earlier, with its step: it has room by then all the same."""
         end, room = at + seconds, self.ahead.room_for(request.demand)
         by_then = room if at == begin else lambda instant: room(max(instant, at))
         usable, hopeless = self.space.window(possible, begin, end, request.least, by_then)
         if self.nodes.reserved:
-            usable &= self.nodes.reserved.left(job, begin, end, resolution=self.parameters.bf_resolution)
+            usable &= self.nodes.reserved.left(
+                job, begin, end, resolution=self.parameters.bf_resolution
+            )
         return usable, hopeless
 
-    def _instead(self, entry: Entry, request: Request, possible: NodeSet, end: int) -> Placement | None:
+    def _instead(
+        self, entry: Entry, request: Request, possible: NodeSet, end: int
+    ) -> Placement | None:
         """Where it goes now if some go first: whoever is there, but not where a plan is."""
         usable, _ = self.space.window(possible, self.now, end, request.least, lambda at: possible)
-        usable &= self.nodes.reserved.left(entry.job, self.now, end, resolution=self.parameters.bf_resolution)
+        usable &= self.nodes.reserved.left(
+            entry.job, self.now, end, resolution=self.parameters.bf_resolution
+        )
         kind, running = (entry.rules.name, entry.job.qos), [job for _, _, job in self.ahead.running]
         those = victims(self.nodes, running, kind, usable, self.now, spared=self.done)
         return place_instead(self.nodes, self.room, request, usable, those)
@@ -192,7 +237,11 @@ class _Cycle:
             self.ahead.end(each)
         self.ahead.begin(begun(job, where, self.now, seconds))
         self.limits.started(job, where)
-        shorter = job if seconds == job.seconds(entry.rules) else msgspec.structs.replace(job, limit=seconds)
+        shorter = (
+            job
+            if seconds == job.seconds(entry.rules)
+            else msgspec.structs.replace(job, limit=seconds)
+        )
         self.starts.append(Start(shorter, where))
         self.done.add(job.number)
         self.reasons.pop(job.number, None)
@@ -202,7 +251,10 @@ class _Cycle:
         longest, least = entry.job.seconds(entry.rules), entry.job.least_seconds(entry.rules)
         if least == longest:
             return longest
-        claims = (self.space.first_conflict(nodes, self.now), self.nodes.reserved.next_claim(entry.job, nodes, self.now))
+        claims = (
+            self.space.first_conflict(nodes, self.now),
+            self.nodes.reserved.next_claim(entry.job, nodes, self.now),
+        )
         until = min((at for at in claims if at is not None), default=self.now + longest)
         return longest if until >= self.now + longest else max((until - self.now) // 60 * 60, least)
 

@@ -98,7 +98,10 @@ class ByPriority(Generic[S]):
     def rank(self, jobs: Sequence[S], priorities: Iterable[int]) -> None:
         """Tell the priorities of some that had none."""
         last = self._last
-        ranked = [(job.number in last, -priority, job.submitted, job.number) for job, priority in zip(jobs, priorities, strict=True)]
+        ranked = [
+            (job.number in last, -priority, job.submitted, job.number)
+            for job, priority in zip(jobs, priorities, strict=True)
+        ]
         for key in ranked:
             del self._unranked[key[-1]]
         if len(ranked) <= FEW:
@@ -119,7 +122,15 @@ class ByPriority(Generic[S]):
         if not self._unranked:
             return Listed(self._line)
         last = self._last
-        return Listed([*self._line, *sorted(self._unranked.values(), key=lambda job: (job.number in last, job.submitted, job.number))])
+        return Listed(
+            [
+                *self._line,
+                *sorted(
+                    self._unranked.values(),
+                    key=lambda job: (job.number in last, job.submitted, job.number),
+                ),
+            ]
+        )
 
 
 class Listed(Generic[S]):
@@ -146,7 +157,10 @@ class Listed(Generic[S]):
     def first(self, after: int, ahead: Present[S, Any]) -> tuple[int, S] | None:
         gaps = ahead.gaps()
         if gaps is None:
-            return next(((turn, job) for turn, job in self if turn > after and ahead.now(job) is not None), None)
+            return next(
+                ((turn, job) for turn, job in self if turn > after and ahead.now(job) is not None),
+                None,
+            )
         if not gaps:
             return None
         room = gaps[-1][0]

@@ -21,4 +21,12 @@ def conservative(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False
     It ends where nobody behind can start now, whatever becomes of the others; with `fully` it plans them all.
     """
     line, machine = snapshot.queue.line(now), snapshot.machine
-    return keep_room(line, machine, machine.ahead(snapshot.running, now), now, most=None, fully=fully, settled=snapshot.settled)
+    return keep_room(
+        line,
+        machine,
+        machine.ahead(snapshot.running, now),
+        now,
+        most=None,
+        fully=fully,
+        settled=snapshot.settled,
+    )

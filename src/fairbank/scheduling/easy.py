@@ -27,4 +27,12 @@ def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Pla
         gaps: Gaps[Any] = Gaps(snapshot.left, now)
         starts: list[Start[Any, Any]] = fill(line, gaps, line.first(snapshot.settled, gaps))
         return decided(starts, (), {}, gaps.left())
-    return keep_room(line, machine, machine.ahead(snapshot.running, now), now, most=1, fully=fully, settled=snapshot.settled)
+    return keep_room(
+        line,
+        machine,
+        machine.ahead(snapshot.running, now),
+        now,
+        most=1,
+        fully=fully,
+        settled=snapshot.settled,
+    )

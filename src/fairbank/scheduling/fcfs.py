@@ -15,7 +15,9 @@ def fcfs(snapshot: Snapshot[J, P, Any], now: int) -> Plan[J, P]:
     return from_the_head(snapshot.queue.line(now), snapshot.machine.copy(), now)
 
 
-def from_the_head(line: Line[J], machine: Machine[J, P], now: int, holds_up: Callable[[J], bool] | None = None) -> Plan[J, P]:
+def from_the_head(
+    line: Line[J], machine: Machine[J, P], now: int, holds_up: Callable[[J], bool] | None = None
+) -> Plan[J, P]:
     """The same for any line. What starts is taken from `machine`. `holds_up`: whether those behind wait for a job that does not fit."""
     starts: list[Start[J, P]] = []
     reasons = dict(line.reasons)

@@ -18,13 +18,19 @@ class Gaps(Generic[W]):
     def __init__(self, left: Left, now: int) -> None:
         self._now = now
         at, gaps = left
-        self._gaps: Sequence[Gap] = gaps if at == now else [(room, lasts - now + at) for room, lasts in gaps]
+        self._gaps: Sequence[Gap] = (
+            gaps if at == now else [(room, lasts - now + at) for room, lasts in gaps]
+        )
 
     def now(self, job: W) -> Slot[int] | None:
         wanted, seconds = job.processors, job.limit
         for room, lasts in self._gaps:
             if wanted <= room:
-                return made(Slot, (self._now, self._now + seconds, wanted)) if seconds <= lasts else None
+                return (
+                    made(Slot, (self._now, self._now + seconds, wanted))
+                    if seconds <= lasts
+                    else None
+                )
         return None
 
     def take(self, job: W, slot: Slot[int]) -> None:
@@ -49,7 +55,9 @@ def without(gaps: Sequence[Gap], processors: int, seconds: int) -> list[Gap]:
             found.pop()
         if left:
             found.append((left, lasts))
-        if lasts >= seconds:  # in this one it ends: those that last longer have what they had, but no more than this one
+        if (
+            lasts >= seconds
+        ):  # in this one it ends: those that last longer have what they had, but no more than this one
             rest, processors = left, 0
     found.reverse()
     return found

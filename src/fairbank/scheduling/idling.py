@@ -16,7 +16,9 @@ class Idling:
         """`running`: until when, and where, of each job that runs, in the order of those ends."""
         seen, freed = nodeset.NOBODY, list[tuple[int, NodeSet]]()
         for end, nodes in reversed(running):
-            freed.append((end, nodes ^ (nodes & seen)))  # a node is idle when the last of its jobs is gone
+            freed.append(
+                (end, nodes ^ (nodes & seen))
+            )  # a node is idle when the last of its jobs is gone
             seen |= nodes
         self._ends: list[int] = []
         self._idle = [idle]

@@ -21,11 +21,18 @@ NOT_AVAILABLE = "ReqNodeNotAvail"
 
 
 def main(
-    snapshot: OnNodes, parameters: Parameters, now: int, *, full: bool = False, queued: Entries | None = None
+    snapshot: OnNodes,
+    parameters: Parameters,
+    now: int,
+    *,
+    full: bool = False,
+    queued: Entries | None = None,
 ) -> Plan[Pending, Placement]:
     """One pass. `full`: that of every sched_interval, which goes through the whole queue; others stop where default_queue_depth says, for
     which those count too who wait behind somebody. `queued`: the queue, where it is known already."""
-    found = _Pass(snapshot, parameters, now, queued or entries(snapshot.machine, snapshot.queue.jobs(), now))
+    found = _Pass(
+        snapshot, parameters, now, queued or entries(snapshot.machine, snapshot.queue.jobs(), now)
+    )
     tested = 0
     for entry in found.entries:
         if 0 < parameters.sched_max_job_start <= len(found.starts):
@@ -43,7 +50,9 @@ def main(
 class _Pass:
     """The state of one pass: its own copies, which nobody else sees."""
 
-    def __init__(self, snapshot: OnNodes, parameters: Parameters, now: int, queued: Entries) -> None:
+    def __init__(
+        self, snapshot: OnNodes, parameters: Parameters, now: int, queued: Entries
+    ) -> None:
         self.nodes, self.parameters, self.now = snapshot.machine, parameters, now
         self.room, self.limits = snapshot.machine.room.copy(), snapshot.machine.limits.copy()
         self.running = list(snapshot.running)
@@ -75,7 +84,9 @@ class _Pass:
         """Whether somebody ahead did not fit whom it has to wait for."""
         if _queue_of(entry) not in self.full:
             return False
-        if self.reasons.get(entry.job.number, RESOURCES) == RESOURCES:  # of another of its partitions: this one's is told
+        if (
+            self.reasons.get(entry.job.number, RESOURCES) == RESOURCES
+        ):  # of another of its partitions: this one's is told
             self.reasons[entry.job.number] = PRIORITY
         return True
 
@@ -89,7 +100,9 @@ class _Pass:
             return
         request = requested(self.nodes, entry)
         seconds = job.seconds(entry.rules)
-        usable = entry.nodes & self.open & self.nodes.reserved.left(job, self.now, self.now + seconds)
+        usable = (
+            entry.nodes & self.open & self.nodes.reserved.left(job, self.now, self.now + seconds)
+        )
         if request.required & self.nodes.cluster.usable != request.required:
             self.reasons[job.number] = NOT_AVAILABLE
             return
@@ -130,7 +143,10 @@ class _Pass:
             if not nodes.ever(job):  # in another of its partitions it may
                 self.reasons[job.number] = BAD_CONSTRAINTS
             return
-        if entry.reservation is None and (why := self._maintained(entry, request, seconds)) is not None:
+        if (
+            entry.reservation is None
+            and (why := self._maintained(entry, request, seconds)) is not None
+        ):
             self.reasons[job.number] = why
             return
         self.reasons[job.number] = RESOURCES
@@ -142,16 +158,26 @@ class _Pass:
         """Slurm's word where it is maintenance that leaves too few nodes to the job."""
         end = self.now + seconds
         without = entry.nodes & self.open & self.nodes.reserved.left(entry.job, self.now, end)
-        with_them = entry.nodes & self.open & self.nodes.reserved.left(entry.job, self.now, end, maintenance=False)
+        with_them = (
+            entry.nodes
+            & self.open
+            & self.nodes.reserved.left(entry.job, self.now, end, maintenance=False)
+        )
         if without == with_them or (without & request.possible()).bit_count() >= request.least:
             return None
-        return NOT_AVAILABLE if (with_them & request.possible()).bit_count() >= request.least else None
+        return (
+            NOT_AVAILABLE if (with_them & request.possible()).bit_count() >= request.least else None
+        )
 
     def _fails(self, entry: Entry, request: Request | None = None) -> None:
         """Those behind it wait, unless this one is too young or too low for nodes to be kept for it, or has named its own."""
         if not holds_up(self.parameters, self.now - entry.job.eligible, entry.priority):
             return
-        if request is not None and request.required and request.required.bit_count() >= request.least:
+        if (
+            request is not None
+            and request.required
+            and request.required.bit_count() >= request.least
+        ):
             self.open = nodeset.without(self.open, request.required)
             return
         self.full.add(_queue_of(entry))
@@ -161,4 +187,6 @@ class _Pass:
 
 def _queue_of(entry: Entry) -> str:
     """Those who wait behind each other: in a partition, or in a reservation that keeps to its nodes."""
-    return f"partition {entry.rules.name}" if entry.kept_to is None else f"reservation {entry.kept_to}"
+    return (
+        f"partition {entry.rules.name}" if entry.kept_to is None else f"reservation {entry.kept_to}"
+    )

@@ -40,7 +40,11 @@ class Nodes:
 
     def copy(self) -> Nodes:
         other = Nodes(self.cluster, preemption=self.preemption, places=self.places)
-        other.room, other.reserved, other.limits = self.room.copy(), self.reserved, self.limits.copy()
+        other.room, other.reserved, other.limits = (
+            self.room.copy(),
+            self.reserved,
+            self.limits.copy(),
+        )
         return other
 
     def place(self, job: Pending, now: int) -> Placement | None:
@@ -53,9 +57,13 @@ class Nodes:
         if outside(job, self.cluster, partition) is not None:
             return None
         rules, nodes = self.cluster.partition(partition)
-        within = nodes & self.cluster.usable & self.reserved.left(job, begin, begin + job.seconds(rules))
+        within = (
+            nodes & self.cluster.usable & self.reserved.left(job, begin, begin + job.seconds(rules))
+        )
         for wanted in (job.wanted.preferring(), job.wanted) if job.wanted.prefer else (job.wanted,):
-            if (found := place(self.cluster, room, self.places.request(wanted, partition), within)) is not None:
+            if (
+                found := place(self.cluster, room, self.places.request(wanted, partition), within)
+            ) is not None:
                 return found
         return None
 
@@ -64,7 +72,9 @@ class Nodes:
 
     def able(self, job: Pending, partition: str) -> bool:
         """Whether the partition takes the job, and could ever give it nodes."""
-        return outside(job, self.cluster, partition) is None and self.places.ever(self.places.request(job.wanted, partition))
+        return outside(job, self.cluster, partition) is None and self.places.ever(
+            self.places.request(job.wanted, partition)
+        )
 
     def seconds(self, job: Pending, placement: Placement) -> int:
         return job.seconds(self.cluster.rules[placement.partition])

@@ -16,7 +16,9 @@ from fairbank.values.trouble import Malformed
 OnNodes = Snapshot[Pending, Placement, Nodes]
 
 
-def on_nodes(nodes: Nodes, *, pending: Iterable[Pending] = (), running: Iterable[Active] = ()) -> OnNodes:
+def on_nodes(
+    nodes: Nodes, *, pending: Iterable[Pending] = (), running: Iterable[Active] = ()
+) -> OnNodes:
     """Those wait and run on these nodes, where nobody was. The nodes are the snapshot's from now on.
 
     Raises Malformed for two jobs of one number, and for running jobs that hold more than there is.
@@ -26,16 +28,25 @@ def on_nodes(nodes: Nodes, *, pending: Iterable[Pending] = (), running: Iterable
     numbers.update(each.number for each in there)
     if len(numbers) < numbers.total():
         number, times = numbers.most_common(1)[0]
-        raise Malformed(f"job {number} is there {times} times", field="jobs", remedy="give each job and task a number of its own")
+        raise Malformed(
+            f"job {number} is there {times} times",
+            field="jobs",
+            remedy="give each job and task a number of its own",
+        )
     snapshot: OnNodes = Snapshot(nodes, Ranked(nodes, waiting))
     snapshot.running = there
     for each in there:
         nodes.take(each.placement)
     if wrong := nodes.room.overdrawn():
         names = nodes.cluster.names(wrong)
-        jobs = ", ".join(str(number) for number in sorted(each.number for each in there if each.placement.nodes & wrong))
+        jobs = ", ".join(
+            str(number)
+            for number in sorted(each.number for each in there if each.placement.nodes & wrong)
+        )
         remedy = f"look which of these jobs still run there: {jobs}"
-        raise Malformed(f"the jobs that run hold more of {names} than there is", field="running", remedy=remedy)
+        raise Malformed(
+            f"the jobs that run hold more of {names} than there is", field="running", remedy=remedy
+        )
     return snapshot
 
 
@@ -50,14 +61,19 @@ def carried_out(snapshot: OnNodes, plan: Plan[Pending, Placement], now: int) -> 
         nodes.limits.started(job, where)
         running[job.number] = begun(job, where, now, nodes.seconds(job, where))
     begun_now = {start.job.number for start in plan.starts}
-    after: OnNodes = Snapshot(nodes, Ranked(nodes, (job for job in snapshot.queue.jobs() if job.number not in begun_now)))
+    after: OnNodes = Snapshot(
+        nodes, Ranked(nodes, (job for job in snapshot.queue.jobs() if job.number not in begun_now))
+    )
     after.running = sorted(running.values())
     return after
 
 
 def with_job(snapshot: OnNodes, changed: Pending) -> OnNodes:
     """The same, with this job in the place of the one of its number."""
-    return _with(snapshot, (changed if job.number == changed.number else job for job in snapshot.queue.jobs()))
+    return _with(
+        snapshot,
+        (changed if job.number == changed.number else job for job in snapshot.queue.jobs()),
+    )
 
 
 def copied(snapshot: OnNodes) -> OnNodes:

@@ -39,7 +39,9 @@ class Entry(NamedTuple):
     def kept_to(self) -> str | None:
         """The reservation whose nodes it does not leave."""
         reserved = self.reservation
-        return None if reserved is None or reserved.flexible or reserved.any_nodes else reserved.name
+        return (
+            None if reserved is None or reserved.flexible or reserved.any_nodes else reserved.name
+        )
 
     @property
     def priority(self) -> int:
@@ -77,7 +79,11 @@ def in_each(nodes: Nodes, job: Pending) -> list[Entry]:
     where it asks for what cannot be read."""
     if not readable(job.wanted, nodes.cluster):
         return []
-    return [list(_entries(job, at, nodes))[-1] for at, name in enumerate(job.partitions) if name in nodes.cluster.rules]
+    return [
+        list(_entries(job, at, nodes))[-1]
+        for at, name in enumerate(job.partitions)
+        if name in nodes.cluster.rules
+    ]
 
 
 class Ranked:
@@ -112,7 +118,9 @@ class InTurn:
         self._lines: dict[str, list[tuple[int, Pending]]] = {}
         for turn, entry in enumerate(found):
             if not entry.soft:
-                self._lines.setdefault(entry.rules.name, []).append((turn, entry.job.within(entry.rules.name)))
+                self._lines.setdefault(entry.rules.name, []).append(
+                    (turn, entry.job.within(entry.rules.name))
+                )
 
     def __iter__(self) -> Iterator[tuple[int, Pending]]:
         return enumerate(self._jobs)
@@ -137,7 +145,11 @@ def _not_yet(job: Pending, nodes: Nodes, now: int) -> str | None:
     reserved, _ = nodes.reserved.named[job.reservation]
     if not reserved.is_for(job.user, job.account):
         return "ReservationInvalid"
-    return None if reserved.running(now) or (reserved.flexible and not reserved.over(now)) else "Reservation"
+    return (
+        None
+        if reserved.running(now) or (reserved.flexible and not reserved.over(now))
+        else "Reservation"
+    )
 
 
 def _entries(job: Pending, at: int, nodes: Nodes) -> Iterable[Entry]:
@@ -146,9 +158,23 @@ def _entries(job: Pending, at: int, nodes: Nodes) -> Iterable[Entry]:
     reserved, _ = nodes.reserved.named.get(job.reservation or "", (None, None))
     begins = 0 if reserved is None else reserved.begin
     number = job.number if job.array is None else job.array
-    rank = (not job.expedited, reserved is None, -rules.tier, -priority, job.submitted, number, job.task, begins, True)
+    rank = (
+        not job.expedited,
+        reserved is None,
+        -rules.tier,
+        -priority,
+        job.submitted,
+        number,
+        job.task,
+        begins,
+        True,
+    )
     hard = Entry(rank, job, rules, there, False, reserved)
-    return (Entry((*rank[:-1], False), job, rules, there, True, reserved), hard) if job.wanted.prefer else (hard,)
+    return (
+        (Entry((*rank[:-1], False), job, rules, there, True, reserved), hard)
+        if job.wanted.prefer
+        else (hard,)
+    )
 
 
 def _sorted(found: list[Entry], nodes: Nodes) -> list[Entry]:

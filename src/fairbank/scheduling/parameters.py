@@ -75,7 +75,9 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, allowed in _RANGES.items():
             value = getattr(self, name)
-            if not allowed.low <= value <= allowed.high or (value == 0 and name in ("sched_interval", "bf_interval")):
+            if not allowed.low <= value <= allowed.high or (
+                value == 0 and name in ("sched_interval", "bf_interval")
+            ):
                 raise _out_of_range(name, str(value))
 
     @property
@@ -102,7 +104,11 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
         return changed and 0 < self.bf_interval <= now - ended
 
 
-_FLAGS = frozenset(name for name, default in msgspec.structs.asdict(Parameters()).items() if isinstance(default, bool))
+_FLAGS = frozenset(
+    name
+    for name, default in msgspec.structs.asdict(Parameters()).items()
+    if isinstance(default, bool)
+)
 NO_MATTER = frozenset(
     "allow_zero_lic batch_sched_delay bb_array_stage_cnt bf_ignore_newly_avail_nodes bf_max_time bf_yield_interval bf_yield_rpc_cnt "
     "bf_yield_sleep build_queue_timeout correspond_after_task_cnt default_gbytes disable_job_shrink disable_hetjob_steps "
@@ -137,15 +143,27 @@ def read(text: str, *, field: str = "SchedulerParameters") -> Parameters:
             raise Malformed(f"{name} is given twice", field=field, remedy="give it once")
         if name in _FLAGS:
             if has_value:
-                raise Malformed(f"{name} takes no value", field=field, remedy=f"write {name} alone, or leave it out")
+                raise Malformed(
+                    f"{name} takes no value",
+                    field=field,
+                    remedy=f"write {name} alone, or leave it out",
+                )
             said[name] = True
         elif name in _RANGES:
-            if not value.removeprefix("-").isascii() or not value.removeprefix("-").isdecimal() or len(value) > 12:
+            if (
+                not value.removeprefix("-").isascii()
+                or not value.removeprefix("-").isdecimal()
+                or len(value) > 12
+            ):
                 raise _out_of_range(name, value or "nothing")
             said[name] = int(value)
         elif name not in NO_MATTER and name not in NOT_MODELLED:
             known = ", ".join(sorted(_FLAGS | set(_RANGES)))
-            raise Malformed(f"{written[:40]!r} is not a parameter of the scheduler", field=field, remedy=f"there are: {known}")
+            raise Malformed(
+                f"{written[:40]!r} is not a parameter of the scheduler",
+                field=field,
+                remedy=f"there are: {known}",
+            )
     return msgspec.convert(said, Parameters)
 
 
@@ -153,4 +171,8 @@ def _out_of_range(name: str, value: str) -> Malformed:
     allowed = _RANGES[name]
     low = "-1, or from 1" if allowed.low < 0 else f"from {allowed.low}"
     unit = f" ({allowed.unit})" if allowed.unit else ""
-    return Malformed(f"{value[:40]} is not a {name}", field=name, remedy=f"a whole number {low} to {allowed.high}{unit}")
+    return Malformed(
+        f"{value[:40]} is not a {name}",
+        field=name,
+        remedy=f"a whole number {low} to {allowed.high}{unit}",
+    )

@@ -55,8 +55,18 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
                 "not one for each partition",
                 "give each its own",
             ),
-            (self.limit is not None and self.limit < 1, "limit", f"a limit of {self.limit} s", "a second or more"),
-            (self.time_min is not None and self.time_min < 1, "time_min", f"a limit of {self.time_min} s", "a second or more"),
+            (
+                self.limit is not None and self.limit < 1,
+                "limit",
+                f"a limit of {self.limit} s",
+                "a second or more",
+            ),
+            (
+                self.time_min is not None and self.time_min < 1,
+                "time_min",
+                f"a limit of {self.time_min} s",
+                "a second or more",
+            ),
         ):
             if wrong:
                 raise Malformed(f"job {self.number} has {what}", field=field, remedy=remedy)
@@ -64,7 +74,9 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """As squeue has it: a task of an array by the array's number and its own."""
-        return str(self.number) if self.array is None or self.task < 0 else f"{self.array}_{self.task}"
+        return (
+            str(self.number) if self.array is None or self.task < 0 else f"{self.array}_{self.task}"
+        )
 
     def seconds(self, rules: PartitionRules) -> int:
         """How long it may run there."""

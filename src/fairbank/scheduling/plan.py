@@ -57,7 +57,10 @@ class Plan(NamedTuple, Generic[J, P]):
 
 
 def decided(
-    starts: Sequence[Start[J, P]], planned: Sequence[Planned[J, P]], reasons: Mapping[int, str], left: Left | None = None
+    starts: Sequence[Start[J, P]],
+    planned: Sequence[Planned[J, P]],
+    reasons: Mapping[int, str],
+    left: Left | None = None,
 ) -> Plan[J, P]:
     """A plan with these, in half of the time: a simulation makes one at nearly each event."""
     return made(Plan, (starts, planned, reasons, PRIORITY, left))

@@ -38,11 +38,21 @@ def mode(nodes: Nodes, kind: Kind) -> PreemptMode:
     if rules.by is PreemptBy.QOS:
         said = rules.qos[qos].preempted if qos in rules.qos else None
     else:
-        said = nodes.cluster.rules[partition].preempted if partition in nodes.cluster.rules else None
+        said = (
+            nodes.cluster.rules[partition].preempted if partition in nodes.cluster.rules else None
+        )
     return rules.mode if said is None else said
 
 
-def victims(nodes: Nodes, running: list[Active], kind: Kind, among: NodeSet, now: int, *, spared: Container[int]) -> list[Active]:
+def victims(
+    nodes: Nodes,
+    running: list[Active],
+    kind: Kind,
+    among: NodeSet,
+    now: int,
+    *,
+    spared: Container[int],
+) -> list[Active]:
     """The jobs on these nodes whose place a job of this kind may take: those of the lowest rank first, by the priority of their QOS or the
     tier of their partition, whichever decides; then those with the fewest nodes, so that few are lost, and of these whoever was submitted
     first.
@@ -61,7 +71,14 @@ def victims(nodes: Nodes, running: list[Active], kind: Kind, among: NodeSet, now
         and each.placement.nodes & among
         and now - each.started >= _exempt_seconds(nodes, each.job.qos)
     ]
-    return sorted(found, key=lambda each: (_rank(nodes, each), min(each.placement.nodes.bit_count(), MOST), each.number))
+    return sorted(
+        found,
+        key=lambda each: (
+            _rank(nodes, each),
+            min(each.placement.nodes.bit_count(), MOST),
+            each.number,
+        ),
+    )
 
 
 def _rank(nodes: Nodes, running: Active) -> int:
@@ -82,7 +99,9 @@ def _exempt_seconds(nodes: Nodes, qos: str) -> int:
     return rules.qos[qos].exempt_seconds if rules.by is PreemptBy.QOS and qos in rules.qos else 0
 
 
-def place_instead(nodes: Nodes, room: Room, request: Request, within: NodeSet, those: list[Active]) -> Placement | None:
+def place_instead(
+    nodes: Nodes, room: Room, request: Request, within: NodeSet, those: list[Active]
+) -> Placement | None:
     """Where the job goes if some of those go first: one after the other until there is room, and then only those who were in the way."""
     if not those:
         return None
@@ -95,5 +114,9 @@ def place_instead(nodes: Nodes, room: Room, request: Request, within: NodeSet, t
         freed.give(job.placement)
         gone.append(job)
         if (found := place(nodes.cluster, freed, request, within)) is not None:
-            return found._replace(instead=tuple(sorted(job.number for job in gone if job.placement.nodes & found.nodes)))
+            return found._replace(
+                instead=tuple(
+                    sorted(job.number for job in gone if job.placement.nodes & found.nodes)
+                )
+            )
     return None

@@ -131,13 +131,18 @@ class Steps(Generic[W]):
         begin, end, processors = slot
         self._told = None
         if begin == self._now:
-            drops = self._less() if self._begins else ()  # measured by what is free before this job takes its part
+            drops = (
+                self._less() if self._begins else ()
+            )  # measured by what is free before this job takes its part
             self._free -= processors
             if not self._begins:
                 self._started.append((job, slot))
                 return
             if drops:
-                self._drops = _strictly_less(self._free, [(at, free - processors if at < end else free) for at, free in drops])
+                self._drops = _strictly_less(
+                    self._free,
+                    [(at, free - processors if at < end else free) for at, free in drops],
+                )
         elif self._begins:
             insort(self._begins, begin)
         else:
@@ -169,7 +174,9 @@ class Steps(Generic[W]):
             self._lay()
         if self._drops is None:
             times, free = self.times, self.free
-            self._drops = _strictly_less(self._free, [(at, free[bisect_right(times, at) - 1]) for at in self._begins])
+            self._drops = _strictly_less(
+                self._free, [(at, free[bisect_right(times, at) - 1]) for at in self._begins]
+            )
         return self._drops
 
     def edge(self, begin: int) -> int:
@@ -189,10 +196,15 @@ class Steps(Generic[W]):
         if self._started:
             self._running = [*self._running]
             for job, slot in self._started:
-                insort(self._running, Running(slot.end, job.number, slot.placement, job, slot.begin))
+                insort(
+                    self._running, Running(slot.end, job.number, slot.placement, job, slot.begin)
+                )
             self._started = []
         if self._running and self._running[0].ends <= self._now:
-            self._running = sorted(each if each.ends > self._now else each._replace(ends=self.overdue(each.ends)) for each in self._running)
+            self._running = sorted(
+                each if each.ends > self._now else each._replace(ends=self.overdue(each.ends))
+                for each in self._running
+            )
         return self._running
 
     def _grown_to(self, wanted: int) -> tuple[int, int]:
@@ -223,7 +235,11 @@ class Steps(Generic[W]):
             taken = slice(first, self._cut(end))
             left = [before - processors for before in free[taken]]
             free[taken] = left
-            if begin > self._now and self._drops is not None and min(left) < self._least_before(begin):
+            if (
+                begin > self._now
+                and self._drops is not None
+                and min(left) < self._least_before(begin)
+            ):
                 self._drops = None
         self._kept = []
 

@@ -30,7 +30,9 @@ class InOrder(Generic[W]):
         return 1
 
     def __init__(self) -> None:
-        self._line: OrderedDict[int, W] = OrderedDict()  # a dict would look for its first entry among all that are gone
+        self._line: OrderedDict[int, W] = (
+            OrderedDict()
+        )  # a dict would look for its first entry among all that are gone
 
     def add(self, job: W) -> None:
         self._line[job.number] = job
@@ -57,7 +59,9 @@ class InOrder(Generic[W]):
         return map(iter, found.values())
 
     def first(self, after: int, ahead: Present[W, Any]) -> tuple[int, W] | None:
-        return next((turn for turn in self if turn[0] > after and ahead.now(turn[1]) is not None), None)
+        return next(
+            (turn for turn in self if turn[0] > after and ahead.now(turn[1]) is not None), None
+        )
 
 
 class ByPartition(InOrder[W]):

@@ -24,10 +24,20 @@ def sentence(name: str) -> str:
         return _PLAIN[name]
     match = _LIMIT.fullmatch(name)
     if match is None or (match["what"], match["over"] or "") not in _LIMITS:
-        raise Unknown(f"{name[:64]!r} is not a reason of Slurm", field="reason", remedy="one that squeue prints, such as Resources")
+        raise Unknown(
+            f"{name[:64]!r} is not a reason of Slurm",
+            field="reason",
+            remedy="one that squeue prints, such as Resources",
+        )
     what, few = _TRES[match["tres"]]
-    whose = "the association of this user and account, or an account above it," if match["owner"] == "Assoc" else "this QOS"
-    return _LIMITS[match["what"], match["over"] or ""].format(what=what, few=few, whose=whose, minutes=_minutes(match["tres"]))
+    whose = (
+        "the association of this user and account, or an account above it,"
+        if match["owner"] == "Assoc"
+        else "this QOS"
+    )
+    return _LIMITS[match["what"], match["over"] or ""].format(
+        what=what, few=few, whose=whose, minutes=_minutes(match["tres"])
+    )
 
 
 def reasons() -> list[Reason]:
@@ -36,9 +46,12 @@ def reasons() -> list[Reason]:
 
 
 def _minutes(tres: str) -> str:
-    return {"Cpu": "CPU-minutes", "CPU": "CPU-minutes", "Node": "node-minutes", "Billing": "billing units times minutes"}.get(
-        tres, f"minutes of {_TRES[tres][0]}"
-    )
+    return {
+        "Cpu": "CPU-minutes",
+        "CPU": "CPU-minutes",
+        "Node": "node-minutes",
+        "Billing": "billing units times minutes",
+    }.get(tres, f"minutes of {_TRES[tres][0]}")
 
 
 # What a limit counts: the word for it, and how too little of it is said.
@@ -60,16 +73,28 @@ _LIMIT = re.compile(
     r"(?P<over>Minutes|RunMinutes|PerJob|MinutesPerJob|PerNode|PerUser|PerAccount|RunMinsPerUser|RunMinsPerAccount)?(Limit|NotSatisfied)?"
 )
 _LIMITS: Mapping[tuple[str, str], str] = {
-    ("Grp", ""): "All jobs of {whose} together may hold only so much at a time, and those that run leave too {few} {what} for this one.",
+    (
+        "Grp",
+        "",
+    ): "All jobs of {whose} together may hold only so much at a time, and those that run leave too {few} {what} for this one.",
     (
         "Grp",
         "Minutes",
     ): "All jobs of {whose} together may use only so many {minutes}, and what was used, with what running jobs may yet use, "
     "leaves too few for the whole time limit of this one.",
-    ("Grp", "RunMinutes"): "Running jobs of {whose} together may have only so many {minutes} before them, and this one would go beyond it.",
+    (
+        "Grp",
+        "RunMinutes",
+    ): "Running jobs of {whose} together may have only so many {minutes} before them, and this one would go beyond it.",
     ("Max", "PerJob"): "A job of {whose} may hold only so much, and this one asks for more {what}.",
-    ("Max", "MinutesPerJob"): "A job of {whose} may use only so many {minutes}, and what this one asks for, times its time limit, is more.",
-    ("Max", "PerNode"): "A job of {whose} may hold only so much of each node, and this one asks for more {what}.",
+    (
+        "Max",
+        "MinutesPerJob",
+    ): "A job of {whose} may use only so many {minutes}, and what this one asks for, times its time limit, is more.",
+    (
+        "Max",
+        "PerNode",
+    ): "A job of {whose} may hold only so much of each node, and this one asks for more {what}.",
     (
         "Max",
         "PerUser",
@@ -86,7 +111,10 @@ _LIMITS: Mapping[tuple[str, str], str] = {
         "Max",
         "RunMinsPerAccount",
     ): "An account's running jobs under {whose} together may have only so many {minutes} before them, and this one would go beyond it.",
-    ("Min", ""): "A job under {whose} must ask for at least so much, and this one asks for too {few} {what}.",
+    (
+        "Min",
+        "",
+    ): "A job under {whose} must ask for at least so much, and this one asks for too {few} {what}.",
 }
 _PLAIN: Mapping[str, str] = {
     "None": "No pass of the scheduler has come to the job yet.",

@@ -24,8 +24,13 @@ class Reserved:
         for each in reservations:
             if each.name in self.named:
                 remedy = "give each a name of its own"
-                raise Malformed(f"reservation {each.name} is there twice", field="reservations", remedy=remedy)
-            self.named[each.name] = each, nodeset.of(cluster.place[node] for node in each.nodes if node in cluster.place)
+                raise Malformed(
+                    f"reservation {each.name} is there twice", field="reservations", remedy=remedy
+                )
+            self.named[each.name] = (
+                each,
+                nodeset.of(cluster.place[node] for node in each.nodes if node in cluster.place),
+            )
 
     def __iter__(self) -> Iterator[tuple[Reservation, NodeSet]]:
         return iter(self.named.values())
@@ -33,7 +38,9 @@ class Reserved:
     def __len__(self) -> int:
         return len(self.named)
 
-    def left(self, job: Pending, begin: int, end: int, *, resolution: int = 1, maintenance: bool = True) -> NodeSet:
+    def left(
+        self, job: Pending, begin: int, end: int, *, resolution: int = 1, maintenance: bool = True
+    ) -> NodeSet:
         """The nodes that the job may have from `begin` until `end`, both included: one that would end at the second at which a
         reservation of others begins does not fit. That beginning is floored to `resolution`.
 
@@ -47,7 +54,11 @@ class Reserved:
                 own = each
                 if not (each.flexible or each.any_nodes):
                     found &= nodes
-            elif each.begin // resolution * resolution <= end and begin < each.end and (maintenance or not each.maintenance):
+            elif (
+                each.begin // resolution * resolution <= end
+                and begin < each.end
+                and (maintenance or not each.maintenance)
+            ):
                 found = nodeset.without(found, nodes)
         if own is not None and not own.flexible and not own.begin <= begin < own.end:
             return nodeset.NOBODY
@@ -62,6 +73,7 @@ class Reserved:
         claims = [
             each.end if each.name == job.reservation else each.begin
             for each, reserved in self
-            if reserved & nodes and (not each.flexible if each.name == job.reservation else each.begin > after)
+            if reserved & nodes
+            and (not each.flexible if each.name == job.reservation else each.begin > after)
         ]
         return min(claims, default=None)

@@ -55,11 +55,18 @@ class Rooms:
         self._steps = self._through([]) or []
 
     def now(self, job: Pending) -> Slot[Placement] | None:
-        return next(filter(None, (self._slot(job, name, self._now) for name in job.partitions)), None)
+        return next(
+            filter(None, (self._slot(job, name, self._now) for name in job.partitions)), None
+        )
 
     def earliest(self, job: Pending) -> Slot[Placement] | None:
         instants = {at for at, _ in self._steps}
-        instants.update(int(at) for each, _ in self._nodes.reserved for at in (each.begin, each.end) if at > self._now)
+        instants.update(
+            int(at)
+            for each, _ in self._nodes.reserved
+            for at in (each.begin, each.end)
+            if at > self._now
+        )
         slots = (self._slot(job, name, at) for at in sorted(instants) for name in job.partitions)
         return next(filter(None, slots), None)
 
@@ -100,7 +107,9 @@ class Rooms:
         return steps
 
 
-def _instants(now: int, ends: Sequence[tuple[int, Placement]], kept: Sequence[_Kept]) -> Iterator[tuple[int, list[_Kept]]]:
+def _instants(
+    now: int, ends: Sequence[tuple[int, Placement]], kept: Sequence[_Kept]
+) -> Iterator[tuple[int, list[_Kept]]]:
     """Every instant at which somebody ends or begins, and who begins then."""
     beginning: dict[int, list[_Kept]] = {now: []}
     for at in (*(at for at, _ in ends), *(each.end for each in kept)):

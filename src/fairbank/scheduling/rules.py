@@ -80,4 +80,8 @@ class Preemption(msgspec.Struct, frozen=True, kw_only=True):
             TopologicalSorter({name: rules.preempts for name, rules in self.qos.items()}).prepare()
         except CycleError as circle:
             around = " before ".join(circle.args[1])
-            raise Malformed(f"QOS preempt each other in a circle: {around}", field="qos.preempts", remedy="take one of them out") from None
+            raise Malformed(
+                f"QOS preempt each other in a circle: {around}",
+                field="qos.preempts",
+                remedy="take one of them out",
+            ) from None

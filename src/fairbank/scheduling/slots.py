@@ -19,10 +19,21 @@ class Slots(Steps[S]):
     __slots__ = ("_came_by", "_resolution", "_window")
 
     def __init__(
-        self, machine: Processors[S], running: Sequence[Running[S, int]], now: int, *, window: int, resolution: int, least_age: int = 0
+        self,
+        machine: Processors[S],
+        running: Sequence[Running[S, int]],
+        now: int,
+        *,
+        window: int,
+        resolution: int,
+        least_age: int = 0,
     ) -> None:
         super().__init__(machine.size, machine.free, running, now)
-        self._window, self._resolution, self._came_by = (now + window) // resolution * resolution, resolution, now - least_age
+        self._window, self._resolution, self._came_by = (
+            (now + window) // resolution * resolution,
+            resolution,
+            now - least_age,
+        )
 
     def edge(self, begin: int) -> int:
         return begin // self._resolution * self._resolution - 1

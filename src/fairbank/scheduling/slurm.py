@@ -12,13 +12,21 @@ from fairbank.scheduling.placement.room import Placement
 from fairbank.scheduling.plan import Plan
 
 
-def both(snapshot: OnNodes, parameters: Parameters, now: int, *, full: bool = True) -> Plan[Pending, Placement]:
+def both(
+    snapshot: OnNodes, parameters: Parameters, now: int, *, full: bool = True
+) -> Plan[Pending, Placement]:
     """What the main pass starts, then what backfill starts and plans. Reasons are those of the main pass, unless backfill knows better."""
     inside, reasons = queued = entries(snapshot.machine, snapshot.queue.jobs(), now)
     first = main(snapshot, parameters, now, full=full, queued=queued)
     begun_now = {start.job.number for start in first.starts}
-    left = None if _some_shrink(snapshot) else ([entry for entry in inside if entry.job.number not in begun_now], reasons)
-    then = backfill(carried_out(snapshot, first, now), parameters, now, queued=left, begun_now=begun_now)
+    left = (
+        None
+        if _some_shrink(snapshot)
+        else ([entry for entry in inside if entry.job.number not in begun_now], reasons)
+    )
+    then = backfill(
+        carried_out(snapshot, first, now), parameters, now, queued=left, begun_now=begun_now
+    )
     said = {**first.reasons, **then.reasons}
     for start in then.starts:
         said.pop(start.job.number, None)

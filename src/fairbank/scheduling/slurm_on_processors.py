@@ -17,18 +17,32 @@ from fairbank.scheduling.slurm_rules import backfill_caps, holds_up, kinds, main
 from fairbank.scheduling.snapshot import Snapshot
 
 
-def main(snapshot: Snapshot[S, int, Processors[S]], line: Listed[S], parameters: Parameters, now: int, *, full: bool) -> Plan[S, int]:
+def main(
+    snapshot: Snapshot[S, int, Processors[S]],
+    line: Listed[S],
+    parameters: Parameters,
+    now: int,
+    *,
+    full: bool,
+) -> Plan[S, int]:
     """Who starts from the head of the line. `full`: that of every sched_interval; others stop where default_queue_depth says."""
     tested = _within(line, parameters)
     if not full:
         tested = tested.upto(parameters.default_queue_depth + 1)
-    plan = from_the_head(tested, snapshot.machine.copy(), now, lambda job: holds_up(parameters, now - job.submitted))
+    plan = from_the_head(
+        tested, snapshot.machine.copy(), now, lambda job: holds_up(parameters, now - job.submitted)
+    )
     most = parameters.sched_max_job_start
     return plan._replace(starts=plan.starts[:most]) if most else plan
 
 
 def backfill(
-    snapshot: Snapshot[S, int, Processors[S]], line: Listed[S], parameters: Parameters, now: int, *, fully: bool = False
+    snapshot: Snapshot[S, int, Processors[S]],
+    line: Listed[S],
+    parameters: Parameters,
+    now: int,
+    *,
+    fully: bool = False,
 ) -> Plan[S, int]:
     """Who starts in the gaps before those for whom room is kept. It ends where nobody behind can start now; with `fully` all are told when
     they are expected to start who are tested, also those for whom no room is kept: the young, and those behind the window."""
@@ -42,7 +56,11 @@ def backfill(
         resolution=parameters.bf_resolution,
         least_age=parameters.bf_min_age_reserve,
     )
-    return _until(keep_room(tested, machine, ahead, now, most=None, fully=fully), tested, parameters.bf_max_job_start)
+    return _until(
+        keep_room(tested, machine, ahead, now, most=None, fully=fully),
+        tested,
+        parameters.bf_max_job_start,
+    )
 
 
 def _within(line: Listed[S], parameters: Parameters) -> Listed[S]:
@@ -52,7 +70,17 @@ def _within(line: Listed[S], parameters: Parameters) -> Listed[S]:
 
 def _considered(line: Listed[S], parameters: Parameters) -> Listed[S]:
     caps = backfill_caps(parameters)
-    return Listed([job for _, job in line if caps.takes(*kinds(parameters, job.user, job.group, job.partition))]) if caps else line
+    return (
+        Listed(
+            [
+                job
+                for _, job in line
+                if caps.takes(*kinds(parameters, job.user, job.group, job.partition))
+            ]
+        )
+        if caps
+        else line
+    )
 
 
 def _until(plan: Plan[S, int], tested: Listed[S], starts: int) -> Plan[S, int]:
@@ -61,4 +89,7 @@ def _until(plan: Plan[S, int], tested: Listed[S], starts: int) -> Plan[S, int]:
         return plan
     turns = {job.number: turn for turn, job in tested}
     last = turns[plan.starts[starts - 1].job.number]
-    return plan._replace(starts=plan.starts[:starts], planned=[each for each in plan.planned if turns[each.job.number] < last])
+    return plan._replace(
+        starts=plan.starts[:starts],
+        planned=[each for each in plan.planned if turns[each.job.number] < last],
+    )

@@ -40,17 +40,25 @@ def main_caps(asked: Parameters) -> Caps:
 
 def backfill_caps(asked: Parameters) -> Caps:
     """Of whom backfill looks at no more: by whose they are, by partition, and by the user in the partition."""
-    return Caps(asked.bf_max_job_assoc or asked.bf_max_job_user, asked.bf_max_job_part, asked.bf_max_job_user_part)
+    return Caps(
+        asked.bf_max_job_assoc or asked.bf_max_job_user,
+        asked.bf_max_job_part,
+        asked.bf_max_job_user_part,
+    )
 
 
-def kinds(asked: Parameters, user: Hashable, account: Hashable, partition: Hashable) -> tuple[Hashable, Hashable, Hashable]:
+def kinds(
+    asked: Parameters, user: Hashable, account: Hashable, partition: Hashable
+) -> tuple[Hashable, Hashable, Hashable]:
     """What backfill's caps count a job as. An association is a user in an account."""
     return (user, account) if asked.bf_max_job_assoc else user, partition, (user, partition)
 
 
 def holds_up(asked: Parameters, waited: int, priority: int | None = None) -> bool:
     """Whether others keep off the place of a job that does not fit: not for the young and the low. None: nobody is too low."""
-    return waited >= asked.bf_min_age_reserve and (priority is None or priority >= asked.bf_min_prio_reserve)
+    return waited >= asked.bf_min_age_reserve and (
+        priority is None or priority >= asked.bf_min_prio_reserve
+    )
 
 
 def expected_end(ends: int, now: int) -> int:

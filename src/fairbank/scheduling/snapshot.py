@@ -82,7 +82,9 @@ class Snapshot(Generic[J, P, M]):
 
     def begin(self, job: J, placement: P, now: int) -> Running[J, P]:
         """Somebody runs who never waited."""
-        running = made(Running, (now + self.machine.seconds(job, placement), job.number, placement, job, now))
+        running = made(
+            Running, (now + self.machine.seconds(job, placement), job.number, placement, job, now)
+        )
         insort(self.running, running)
         self.machine.take(placement)
         return running

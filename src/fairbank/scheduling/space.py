@@ -28,7 +28,9 @@ class Space:
     def _ends(self, step: int) -> int:
         return self.begins[step + 1] if step + 1 < len(self.begins) else FOR_EVER
 
-    def window(self, among: NodeSet, begin: int, end: int, least: int, room: Callable[[int], NodeSet]) -> tuple[NodeSet, int]:
+    def window(
+        self, among: NodeSet, begin: int, end: int, least: int, room: Callable[[int], NodeSet]
+    ) -> tuple[NodeSet, int]:
         """Those of the nodes that are planned for nobody from `begin` until `end`, both included, and `begin`. Where fewer than `least` are
         left that have room: some of them, and the instant before which every window of that length has too few.
 
@@ -43,7 +45,9 @@ class Space:
             for at in range(step, stop, -1):
                 usable &= self.free[at]
             if (usable & room(self._ends(stop + 1))).bit_count() < least:
-                while ((known := known & self.free[step]) & room(self._ends(step))).bit_count() >= least:
+                while (
+                    (known := known & self.free[step]) & room(self._ends(step))
+                ).bit_count() >= least:
                     step -= 1
                 return known, self._ends(step)
             step = stop
@@ -75,7 +79,9 @@ class Space:
         first, behind = self.slot(begin, end)
         if first >= self.end:
             return
-        steps = range(self._cut(first), self._cut(behind) if behind < self.end else len(self.begins))
+        steps = range(
+            self._cut(first), self._cut(behind) if behind < self.end else len(self.begins)
+        )
         for at in steps:
             self.free[at] = nodeset.without(self.free[at], nodes)
         self._merge(steps.stop)

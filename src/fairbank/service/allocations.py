@@ -11,7 +11,15 @@ from fairbank.bank.allocation import Allocation, AllocationEvent
 from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry
 from fairbank.bank.ledger import Outcome
-from fairbank.bank.query import AllocationQuery, Debit, DebitPage, DebitQuery, EntryQuery, Page, UserRow
+from fairbank.bank.query import (
+    AllocationQuery,
+    Debit,
+    DebitPage,
+    DebitQuery,
+    EntryQuery,
+    Page,
+    UserRow,
+)
 from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
 from fairbank.service.askers import Asker
 from fairbank.service.directory import Directory
@@ -67,11 +75,17 @@ class Allocations:
     def look(self, asker: Asker, number: int) -> Allocation:
         """An allocation of the asker's projects, or one that they draw on. Raises Unknown."""
         found = self.find(
-            AllocationQuery(sight=asker.sight, ids=frozenset({number}), lenders=self.lenders(asker, None)),
+            AllocationQuery(
+                sight=asker.sight, ids=frozenset({number}), lenders=self.lenders(asker, None)
+            ),
             Page(1),
         )
         if not found:
-            raise Unknown(f"there is no allocation {number}", field="allocation", remedy="list yours with: fairbank alloc list")
+            raise Unknown(
+                f"there is no allocation {number}",
+                field="allocation",
+                remedy="list yours with: fairbank alloc list",
+            )
         return found[0]
 
     def get(self, asker: Asker, number: int) -> Allocation:
@@ -101,18 +115,31 @@ class Allocations:
         with self._store.reading() as reader:
             return reader.debits(query, page)
 
-    def statement(self, asker: Asker, number: int, since: Instant, until: Instant, page: Page) -> Statement:
+    def statement(
+        self, asker: Asker, number: int, since: Instant, until: Instant, page: Page
+    ) -> Statement:
         """One page of the allocation's journal in its own order; `page.after` is a seq. Raises Unknown, Forbidden."""
         with self._store.reading() as reader:
-            found = reader.allocations(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+            found = reader.allocations(
+                AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1)
+            )
             if found:
                 entries = reader.statement(number, since, until, page)
                 opening = None
                 if entries and entries[0].seq > 1:
-                    opening = next(iter(reader.statement(number, Instant(0), until, Page(1, after=entries[0].seq - 2))), None)
+                    opening = next(
+                        iter(
+                            reader.statement(
+                                number, Instant(0), until, Page(1, after=entries[0].seq - 2)
+                            )
+                        ),
+                        None,
+                    )
                 elif not entries:
                     opening = reader.before(number, until)
-                return Statement(found[0], opening, entries, changes(_terms_before(reader, entries), entries))
+                return Statement(
+                    found[0], opening, entries, changes(_terms_before(reader, entries), entries)
+                )
         raise self._not_theirs(asker, number)
 
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
@@ -128,19 +155,33 @@ class Allocations:
         self._directory.by_id(wish.project)
         return self._ask(asker, wish)
 
-    def amend(self, asker: Asker, number: int, terms: Terms, comment: str, key: str | None) -> Outcome:
+    def amend(
+        self, asker: Asker, number: int, terms: Terms, comment: str, key: str | None
+    ) -> Outcome:
         """Change terms. Raises Forbidden, Unknown."""
         allocation = self.get(asker, number)
         demand(asker, Do.AMEND_ALLOCATION)
         changes = msgspec.structs.asdict(terms)
-        wish = Amend(allocation=number, project=allocation.project, resource=allocation.resource, comment=comment, key=key, **changes)
+        wish = Amend(
+            allocation=number,
+            project=allocation.project,
+            resource=allocation.resource,
+            comment=comment,
+            key=key,
+            **changes,
+        )
         return self._ask(asker, wish)
 
     def set_cap(self, asker: Asker, wish: SetCap) -> Outcome:
         """Whom the asker may cap is judged with the wish, by the roles as they are then. Raises Forbidden, Unknown."""
         project = self.get(asker, wish.allocation).project
         demand(asker, Do.SET_CAP, project)
-        return self._ask(asker, msgspec.structs.replace(wish, project=project, by=None if asker.superuser else asker.uid))
+        return self._ask(
+            asker,
+            msgspec.structs.replace(
+                wish, project=project, by=None if asker.superuser else asker.uid
+            ),
+        )
 
     def deposit(self, asker: Asker, wish: Deposit) -> Outcome:
         """Put credit in. Raises Forbidden, Unknown."""
@@ -175,4 +216,6 @@ class Allocations:
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:
     """The entry that said what the terms were before the first of these that says so; None where none of them does, or none did."""
     first = next((each for each in entries if each.kind in OF_TERMS), None)
-    return None if first is None or first.seq == 1 else last_terms(reader, first.book, before=first.id)
+    return (
+        None if first is None or first.seq == 1 else last_terms(reader, first.book, before=first.id)
+    )

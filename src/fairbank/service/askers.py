@@ -70,10 +70,24 @@ def asker_of(
     uid = actor if acting_as is None else acting_as
     if uid != actor:
         if actor not in staff.superusers and actor not in staff.admins:
-            raise Forbidden("only staff may act as another user", field="X-Fairbank-As", remedy="ask in your own name")
+            raise Forbidden(
+                "only staff may act as another user",
+                field="X-Fairbank-As",
+                remedy="ask in your own name",
+            )
         if uid in staff.superusers and actor not in staff.superusers:
-            raise Forbidden("an admin may not act as a superuser", field="X-Fairbank-As", remedy="name a user without that role")
-    own = frozenset() if uid != actor else frozenset(scope.removeprefix("agent:") for scope in scopes if scope.startswith("agent:"))
+            raise Forbidden(
+                "an admin may not act as a superuser",
+                field="X-Fairbank-As",
+                remedy="name a user without that role",
+            )
+    own = (
+        frozenset()
+        if uid != actor
+        else frozenset(
+            scope.removeprefix("agent:") for scope in scopes if scope.startswith("agent:")
+        )
+    )
     named = staff.agents.get(uid, frozenset()) if "write" in scopes else frozenset()
     return Asker(
         actor=actor,

@@ -46,17 +46,26 @@ class Audit:
         """How far every book is now, the office's first. Kept outside, they betray even a journal rewritten from the start."""
         with self._store.reading() as reader:
             office = reader.office()
-            return [Head(OFFICE, office.seq, office.link), *(Head(each.id, each.seq, each.link) for each in reader.scan_allocations())]
+            return [
+                Head(OFFICE, office.seq, office.link),
+                *(Head(each.id, each.seq, each.link) for each in reader.scan_allocations()),
+            ]
 
     def standing(self, page: Page) -> tuple[int, Head, list[Head]]:
         """How many entries there are, how far the office's book is, and how far a page of allocations are."""
         with self._store.reading() as reader:
             office = reader.office()
-            heads = [Head(each.id, each.seq, each.link) for each in reader.allocations(AllocationQuery(), page)]
+            heads = [
+                Head(each.id, each.seq, each.link)
+                for each in reader.allocations(AllocationQuery(), page)
+            ]
             return reader.count_entries(), Head(OFFICE, office.seq, office.link), heads
 
     def verify(
-        self, heads: Mapping[int, Head] = MappingProxyType({}), progress: Progress | None = None, books: Books = EVERY_BOOK
+        self,
+        heads: Mapping[int, Head] = MappingProxyType({}),
+        progress: Progress | None = None,
+        books: Books = EVERY_BOOK,
     ) -> Verdict:
         """Read every entry of `books` and compare every row. `heads` are those written down earlier, by book."""
         whole = self.whole() if books == EVERY_BOOK else ()
@@ -82,14 +91,17 @@ def _of_the_whole(store: Store) -> Iterator[Finding]:
         return
     for each in repeated:
         yield Finding(
-            None, f"user {each.actor} has entries {each.first} and {each.last} under one key, {each.key!r}, which may be used once"
+            None,
+            f"user {each.actor} has entries {each.first} and {each.last} under one key, {each.key!r}, which may be used once",
         )
 
 
 class _Walk:
     """One pass over the books: entries, allocations, runs and users side by side, each read once."""
 
-    def __init__(self, reader: Reader, heads: Mapping[int, Head], progress: Progress | None, books: Books) -> None:
+    def __init__(
+        self, reader: Reader, heads: Mapping[int, Head], progress: Progress | None, books: Books
+    ) -> None:
         self._reader, self._heads, self._progress, self._stretch = reader, heads, progress, books
         self._findings: list[Finding] = []
         self._entries = self._books = self._run_count = 0
@@ -99,26 +111,36 @@ class _Walk:
         try:
             self._read()
         except Corrupt as corrupt:
-            self._findings.append(Finding(None, f"a row cannot be read, so the audit ends here: {corrupt.message}"))
+            self._findings.append(
+                Finding(None, f"a row cannot be read, so the audit ends here: {corrupt.message}")
+            )
         if self._progress:
             self._progress(self._entries, self._of)
         return Verdict(self._entries, self._books, self._run_count, tuple(self._findings))
 
     def _read(self) -> None:
         self._allocations = _Rows(self._reader.scan_allocations(self._stretch), attrgetter("id"))
-        self._runs = _Rows(self._reader.scan_runs(self._stretch), attrgetter("allocation"), attrgetter("id"))
+        self._runs = _Rows(
+            self._reader.scan_runs(self._stretch), attrgetter("allocation"), attrgetter("id")
+        )
         self._users = _Rows(self._reader.scan_users(self._stretch), attrgetter("allocation"))
         met: set[int] = set()
-        for book, entries in groupby(self._reader.scan_entries(self._stretch), key=attrgetter("book")):
+        for book, entries in groupby(
+            self._reader.scan_entries(self._stretch), key=attrgetter("book")
+        ):
             self._book(book, entries)
             met.add(book)
         self._books = len(met)
-        if OFFICE in self._stretch and OFFICE not in met:  # its rows are there whatever became of its entries
+        if (
+            OFFICE in self._stretch and OFFICE not in met
+        ):  # its rows are there whatever became of its entries
             self._book(OFFICE, iter(()))
         self._rows_of(Fold(ID_MAX))
         for book in sorted(self._heads.keys() - met):
             if book in self._stretch:
-                self._findings.append(Finding(book, "the whole book is missing: it was written down before"))
+                self._findings.append(
+                    Finding(book, "the whole book is missing: it was written down before")
+                )
 
     def _book(self, book: int, entries: Iterator[Entry]) -> None:
         fold = Fold(book, self._heads.get(book), partial(self._run, book))
@@ -152,7 +174,12 @@ class _Walk:
             if user.allocation == fold.book:
                 fold.check_user(user.uid, user.sums)
             else:
-                self._findings.append(Finding(user.allocation, f"the sums of user {user.uid} were added: there is no such allocation"))
+                self._findings.append(
+                    Finding(
+                        user.allocation,
+                        f"the sums of user {user.uid} were added: there is no such allocation",
+                    )
+                )
 
     def _runs_of(self, fold: Fold, last: int = ID_MAX) -> None:
         """Show the rows of the runs of the fold's book, those up to the one numbered `last`."""
@@ -161,10 +188,18 @@ class _Walk:
             if run.allocation == fold.book:
                 fold.check_run(run)
             else:
-                self._findings.append(Finding(run.allocation, f"the row of run {run.run} was added: there is no such allocation"))
+                self._findings.append(
+                    Finding(
+                        run.allocation,
+                        f"the row of run {run.run} was added: there is no such allocation",
+                    )
+                )
 
     def _run(self, book: int, number: int) -> RunRecord | None:
-        return next(iter(self._reader.runs(RunQuery(ids=frozenset((number,)), allocation=book), Page(1))), None)
+        return next(
+            iter(self._reader.runs(RunQuery(ids=frozenset((number,)), allocation=book), Page(1))),
+            None,
+        )
 
     def _office(self, fold: Fold) -> None:
         for project in self._reader.scan_projects():
@@ -185,7 +220,12 @@ T = TypeVar("T")
 class _Rows(Generic[T]):
     """A stream of rows in the order of their books, and within a book of their numbers, handed out as these are asked for."""
 
-    def __init__(self, rows: Iterator[T], book_of: Callable[[T], int], number_of: Callable[[T], int] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Iterator[T],
+        book_of: Callable[[T], int],
+        number_of: Callable[[T], int] | None = None,
+    ) -> None:
         self._rows, self._book_of, self._number_of = rows, book_of, number_of or (lambda _: 0)
         self._next = next(rows, None)
 
@@ -198,5 +238,8 @@ class _Rows(Generic[T]):
     def _place(self, row: T) -> tuple[int, int]:
         book = self._book_of(row)
         if not isinstance(book, int):  # SQLite keeps anything in any column
-            raise Corrupt(f"{book!r} is the number of no book", remedy="fairbank restore, from a backup of before")
+            raise Corrupt(
+                f"{book!r} is the number of no book",
+                remedy="fairbank restore, from a backup of before",
+            )
         return book, self._number_of(row)

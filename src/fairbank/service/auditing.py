@@ -71,16 +71,29 @@ def stretches_of(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterat
     return (Books(first, end) for first, end in pairwise([*ends, None]))
 
 
-def _side_by_side(open_again: Callable[[], Store], heads: Mapping[int, Head], stretches: list[Books], jobs: int) -> Iterator[Verdict]:
+def _side_by_side(
+    open_again: Callable[[], Store], heads: Mapping[int, Head], stretches: list[Books], jobs: int
+) -> Iterator[Verdict]:
     """The store as a whole is one piece, and the longest: begun first, and waited for last."""
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
     try:
         whole = pool.submit(_look_at_the_whole, open_again)
-        waiting = [pool.submit(_read, open_again, {book: head for book, head in heads.items() if book in each}, each) for each in stretches]
+        waiting = [
+            pool.submit(
+                _read,
+                open_again,
+                {book: head for book, head in heads.items() if book in each},
+                each,
+            )
+            for each in stretches
+        ]
         yield from (each.result() for each in waiting)
         yield Verdict(0, 0, 0, whole.result())
     except BrokenProcessPool as ended:
-        raise Unreachable("a process of the audit was ended from outside", remedy="try again; perhaps memory ran out") from ended
+        raise Unreachable(
+            "a process of the audit was ended from outside",
+            remedy="try again; perhaps memory ran out",
+        ) from ended
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -119,10 +132,17 @@ def _together(parts: Iterable[Verdict], progress: Progress | None, of: int) -> V
     """All in one; what is wrong with the store as a whole stands first, for it may explain the rest."""
     whole = Verdict(0, 0, 0, ())
     for part in parts:
-        whole = Verdict(whole.entries + part.entries, whole.books + part.books, whole.runs + part.runs, (*whole.findings, *part.findings))
+        whole = Verdict(
+            whole.entries + part.entries,
+            whole.books + part.books,
+            whole.runs + part.runs,
+            (*whole.findings, *part.findings),
+        )
         if progress:
             progress(whole.entries, of)
-    return msgspec.structs.replace(whole, findings=tuple(sorted(whole.findings, key=lambda each: each.book is not None)))
+    return msgspec.structs.replace(
+        whole, findings=tuple(sorted(whole.findings, key=lambda each: each.book is not None))
+    )
 
 
 def _entries(store: Store) -> int:

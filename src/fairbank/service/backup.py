@@ -22,7 +22,14 @@ class Backups:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    def create(self, path: Path, progress: Progress | None = None, *, at_work: AtWork | None = None, replace: bool = False) -> int:
+    def create(
+        self,
+        path: Path,
+        progress: Progress | None = None,
+        *,
+        at_work: AtWork | None = None,
+        replace: bool = False,
+    ) -> int:
         """Write a backup to `path`, whole or not at all, readable by its owner only. Returns the number of rows.
 
         `at_work` is called as long as the store's own file is checked, before anything is written.
@@ -51,7 +58,10 @@ class Backups:
     def _create(self, path: Path, progress: Progress | None, replace: bool) -> int:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3, mtime=0) as out:
+            with (
+                os.fdopen(handle, "wb") as raw,
+                gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3, mtime=0) as out,
+            ):
                 with self._store.reading() as reader:
                     rows = write(out, reader, self._clock.now(), progress)
                 out.close()
@@ -62,7 +72,9 @@ class Backups:
             Path(name).unlink(missing_ok=True)
         return rows
 
-    def restore(self, path: Path, *, replace: bool = False, progress: Progress | None = None) -> int:
+    def restore(
+        self, path: Path, *, replace: bool = False, progress: Progress | None = None
+    ) -> int:
         """Fill the store from a backup in one transaction; a file that is not whole changes nothing.
 
         Raises Conflict when the store is not empty and `replace` is false, Corrupt, Malformed, Unknown.
@@ -82,7 +94,11 @@ class Backups:
 def _check_place(path: Path, replace: bool) -> None:
     """Before an hour's work: whether the backup may come to stand at `path`."""
     if not path.parent.is_dir():
-        raise Unknown(f"there is no folder {path.parent}", field="FILE", remedy=f"make it first: mkdir -p {shlex.quote(str(path.parent))}")
+        raise Unknown(
+            f"there is no folder {path.parent}",
+            field="FILE",
+            remedy=f"make it first: mkdir -p {shlex.quote(str(path.parent))}",
+        )
     if path.is_dir():
         raise Malformed(f"{path} is a folder", field="FILE", remedy="name a file in it")
     if not replace and os.path.lexists(path):
@@ -90,7 +106,11 @@ def _check_place(path: Path, replace: bool) -> None:
 
 
 def _there_already(path: Path) -> Conflict:
-    return Conflict(f"there is a file {path} already", field="FILE", remedy="name another, or put this in its place with --force")
+    return Conflict(
+        f"there is a file {path} already",
+        field="FILE",
+        remedy="name another, or put this in its place with --force",
+    )
 
 
 def _name(aside: Path, path: Path, replace: bool) -> None:

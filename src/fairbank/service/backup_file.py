@@ -54,15 +54,37 @@ class Table(NamedTuple):
 
 # In the order in which they can be filled. What tells of tokens goes by way of RestoredTokens.
 _TABLES = (
-    Table("project", Project, lambda reader: reader.scan_projects(), lambda filling, _: filling.projects),
-    Table("member", Member, lambda reader: reader.scan_members(), lambda filling, _: filling.members),
-    Table("allocation", Allocation, lambda reader: reader.scan_allocations(), lambda filling, _: filling.allocations),
+    Table(
+        "project",
+        Project,
+        lambda reader: reader.scan_projects(),
+        lambda filling, _: filling.projects,
+    ),
+    Table(
+        "member", Member, lambda reader: reader.scan_members(), lambda filling, _: filling.members
+    ),
+    Table(
+        "allocation",
+        Allocation,
+        lambda reader: reader.scan_allocations(),
+        lambda filling, _: filling.allocations,
+    ),
     Table("user", UserRow, lambda reader: reader.scan_users(), lambda filling, _: filling.users),
     Table("run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, _: filling.runs),
     Table("entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries),
-    Table("office", Office, lambda reader: [reader.office()], lambda _, tokens: lambda rows: tokens.office(rows[0])),
+    Table(
+        "office",
+        Office,
+        lambda reader: [reader.office()],
+        lambda _, tokens: lambda rows: tokens.office(rows[0]),
+    ),
     Table("token", Token, lambda reader: reader.tokens(None), lambda _, tokens: tokens.tokens),
-    Table("share", ShareFigure, lambda reader: reader.scan_share_figures(), lambda filling, _: filling.share_figures),
+    Table(
+        "share",
+        ShareFigure,
+        lambda reader: reader.scan_share_figures(),
+        lambda filling, _: filling.share_figures,
+    ),
 )
 _TABLE = {each.name: each for each in _TABLES}
 
@@ -108,7 +130,10 @@ def _lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[str, 
         if progress is None:
             yield from _rows(stream, path)
             return
-        done, of = getattr(stream, "fileobj", None), max(1, path.stat().st_size)  # the packed file, and how far it was read
+        done, of = (
+            getattr(stream, "fileobj", None),
+            max(1, path.stat().st_size),
+        )  # the packed file, and how far it was read
         for count, line in enumerate(_rows(stream, path), 1):
             yield line
             if done is not None and count % _ROWS_AT_ONCE == 0:
@@ -122,16 +147,24 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
         with gzip.open(path, "rb") as stream:
             yield stream
     except (EOFError, zlib.error, gzip.BadGzipFile) as bad:
-        raise Corrupt(f"{path} is damaged: {bad}", field="file", remedy="use another backup") from bad
+        raise Corrupt(
+            f"{path} is damaged: {bad}", field="file", remedy="use another backup"
+        ) from bad
     except OSError as error:
         remedy = "name a file made by: fairbank backup create"
-        raise Unknown(f"cannot read {path}: {error.strerror}", field="file", remedy=remedy) from error
+        raise Unknown(
+            f"cannot read {path}: {error.strerror}", field="file", remedy=remedy
+        ) from error
 
 
 def _check_form(stream: gzip.GzipFile, path: Path) -> None:
     form = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1).get("format")
     if form != FORMAT:
-        raise Malformed(f"{path} is no backup of the form {FORMAT}", field="file", remedy="name a file made by: fairbank backup create")
+        raise Malformed(
+            f"{path} is no backup of the form {FORMAT}",
+            field="file",
+            remedy="name a file made by: fairbank backup create",
+        )
 
 
 def _rows(stream: gzip.GzipFile, path: Path) -> Iterator[tuple[str, msgspec.Raw]]:
@@ -145,9 +178,17 @@ def _rows(stream: gzip.GzipFile, path: Path) -> Iterator[tuple[str, msgspec.Raw]
         digest.update(line)
         name, row = _decode(line, tuple[str, msgspec.Raw], count + 2)
         if name not in _TABLE:
-            raise Corrupt(f"line {count + 2}: there is no table {name[:40]!r}", field="file", remedy="use another backup")
+            raise Corrupt(
+                f"line {count + 2}: there is no table {name[:40]!r}",
+                field="file",
+                remedy="use another backup",
+            )
         yield name, row
-    raise Corrupt(f"{path} is not whole: its count or checksum is missing or wrong", field="file", remedy="use another backup")
+    raise Corrupt(
+        f"{path} is not whole: its count or checksum is missing or wrong",
+        field="file",
+        remedy="use another backup",
+    )
 
 
 T = TypeVar("T")
@@ -164,4 +205,6 @@ def _row(line: tuple[str, msgspec.Raw], kind: Any) -> Any:
     try:
         return msgspec.json.decode(line[1], type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as bad:
-        raise Corrupt(f"a row of {line[0]} cannot be read: {bad}", field="file", remedy="use another backup") from bad
+        raise Corrupt(
+            f"a row of {line[0]} cannot be read: {bad}", field="file", remedy="use another backup"
+        ) from bad

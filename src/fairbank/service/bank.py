@@ -40,7 +40,9 @@ class Bank:
         """
         answers: list[Outcome] = []
         for begin in range(0, len(batch), BATCH_MAX):
-            answers += self._ask_once(batch[begin : begin + BATCH_MAX], deadline or self.patience.from_now())
+            answers += self._ask_once(
+                batch[begin : begin + BATCH_MAX], deadline or self.patience.from_now()
+            )
         return answers
 
     def foretell(self, asked: Asked) -> tuple[Outcome, WorkingSet]:
@@ -57,7 +59,9 @@ class Bank:
     def _ask_once(self, batch: Sequence[Asked], deadline: Deadline) -> list[Outcome]:
         return self._judge_once(batch, deadline, write=True)[1]
 
-    def _judge_once(self, batch: Sequence[Asked], deadline: Deadline, *, write: bool) -> tuple[WorkingSet, list[Outcome]]:
+    def _judge_once(
+        self, batch: Sequence[Asked], deadline: Deadline, *, write: bool
+    ) -> tuple[WorkingSet, list[Outcome]]:
         longest = 0.0
         while True:
             try:
@@ -73,14 +77,20 @@ class Bank:
                 longest = min(longest + _PAUSE_STEP, _PAUSE_MAX)
                 time.sleep(random.uniform(0, longest))  # noqa: S311 (no secret)
 
-    def _judged(self, transaction: Transaction, batch: Sequence[Asked], *, foretold: bool) -> tuple[WorkingSet, list[Outcome]]:
+    def _judged(
+        self, transaction: Transaction, batch: Sequence[Asked], *, foretold: bool
+    ) -> tuple[WorkingSet, list[Outcome]]:
         """The batch judged in the rows that it needs. That it also needs the office's book may show only in judging: a refusal that
         meets no allocation is kept there. Then it is judged again, with the office locked after the allocations as always.
         """
         try:
             return self._judged_in(transaction.load(needs_of(batch, foretold=foretold)), batch)
         except OfficeNeeded:
-            return self._judged_in(transaction.load(needs_of(batch, office=True, foretold=foretold)), batch)
+            return self._judged_in(
+                transaction.load(needs_of(batch, office=True, foretold=foretold)), batch
+            )
 
-    def _judged_in(self, work: WorkingSet, batch: Sequence[Asked]) -> tuple[WorkingSet, list[Outcome]]:
+    def _judged_in(
+        self, work: WorkingSet, batch: Sequence[Asked]
+    ) -> tuple[WorkingSet, list[Outcome]]:
         return work, [judge(work, each, self.policy) for each in batch]

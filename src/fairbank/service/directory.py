@@ -30,7 +30,12 @@ class _Pages:
 def _pages(found: Iterable[Project], read_at: float) -> _Pages:
     by_id = {each.id: each for each in found}
     parents = {each.id: each.parent for each in by_id.values()}
-    return _Pages(by_id, {each.account: each for each in by_id.values()}, {number: line_of(number, parents) for number in by_id}, read_at)
+    return _Pages(
+        by_id,
+        {each.account: each for each in by_id.values()},
+        {number: line_of(number, parents) for number in by_id},
+        read_at,
+    )
 
 
 class Directory:
@@ -60,7 +65,9 @@ class Directory:
         """Read the projects again where that may tell more of these accounts than is in memory."""
         if self.knows(accounts):
             return
-        with self._reading:  # whoever comes meanwhile waits for what is read, and need not read again
+        with (
+            self._reading
+        ):  # whoever comes meanwhile waits for what is read, and need not read again
             if self._age() >= (_FRESH_SECONDS if self._has(accounts) else _MISSED_SECONDS):
                 self._read()
 
@@ -80,7 +87,11 @@ class Directory:
                     self._read()
         found = self._pages.by_id.get(number)
         if found is None:
-            raise Unknown(f"there is no project {number}", field="project", remedy="list those there are: fairbank project list")
+            raise Unknown(
+                f"there is no project {number}",
+                field="project",
+                remedy="list those there are: fairbank project list",
+            )
         return found
 
     def line(self, project: Project) -> tuple[int, ...]:
@@ -96,7 +107,9 @@ class Directory:
         began = self._ticks()
         found: list[Project] = []
         with self._store.reading() as reader:
-            while page := reader.projects(ProjectQuery(), Page(PAGE_MAX, after=found[-1].id if found else None)):
+            while page := reader.projects(
+                ProjectQuery(), Page(PAGE_MAX, after=found[-1].id if found else None)
+            ):
                 found += page
         self._pages = _pages(found, began)
 

@@ -54,7 +54,9 @@ def _settings(settings: Settings) -> Iterator[Check]:
     )
     for name, cluster in sorted(settings.clusters.items()):
         yield Check(
-            f"cluster {name} has an agent that may report its runs", bool(cluster.agents), f"agents = [UID] under [clusters.{name}]"
+            f"cluster {name} has an agent that may report its runs",
+            bool(cluster.agents),
+            f"agents = [UID] under [clusters.{name}]",
         )
     if not settings.policy.enforce:
         yield Check("the bank only observes, as the settings want it: policy.enforce = false", True)
@@ -73,7 +75,11 @@ def guards(url: str) -> Iterator[Check]:
     if not found:
         yield Check("the guards and views are as Fairbank made them", True)
     for each in found:
-        remedy = f"DROP TRIGGER {each.name}, unless you know it; then: fairbank audit verify" if each.fault is Fault.FOREIGN else _MEND
+        remedy = (
+            f"DROP TRIGGER {each.name}, unless you know it; then: fairbank audit verify"
+            if each.fault is Fault.FOREIGN
+            else _MEND
+        )
         yield Check(f"{each.kind} {each.name} is {each.fault.value}", False, remedy)
 
 
@@ -106,7 +112,11 @@ def _disk(settings: Settings) -> Iterator[Check]:
         return
     usage = shutil.disk_usage(Path(path_of(where)).parent)
     free = 100 * usage.free // usage.total
-    yield Check(f"{free}% of the store's disk is free", free >= _DISK_FREE_PERCENT, "make room, or move the store")
+    yield Check(
+        f"{free}% of the store's disk is free",
+        free >= _DISK_FREE_PERCENT,
+        "make room, or move the store",
+    )
 
 
 def _books(store: Store, clock: Clock) -> Iterator[Check]:
@@ -123,17 +133,31 @@ def _books(store: Store, clock: Clock) -> Iterator[Check]:
 
 def _unbilled(settings: Settings, store: Store, clock: Clock) -> Iterator[Check]:
     """Names what no cluster of the settings draws on or signs in by: it may be yet to come, so nothing is wrong with it."""
-    billed = {each.resource for cluster in settings.clusters.values() for each in cluster.partitions.values()}
+    billed = {
+        each.resource
+        for cluster in settings.clusters.values()
+        for each in cluster.partitions.values()
+    }
     now = clock.now()
     with store.reading() as reader:
         for each in _allocations(reader):
             if each.resource not in billed and each.standing(now) is not Standing.ENDED:
-                yield Check(f"allocation {each.id} is of {each.resource}, which no partition bills: so far no job can draw on it", True)
+                yield Check(
+                    f"allocation {each.id} is of {each.resource}, which no partition bills: so far no job can draw on it",
+                    True,
+                )
         for token in reader.tokens(None):
             good = token.revoked is None and token.expires > now
-            for name in (scope.removeprefix(AGENT) for scope in token.scopes if good and scope.startswith(AGENT)):
+            for name in (
+                scope.removeprefix(AGENT)
+                for scope in token.scopes
+                if good and scope.startswith(AGENT)
+            ):
                 if name not in settings.clusters:
-                    yield Check(f"token {token.id} is for the agent of {name}, which is no cluster of the settings", True)
+                    yield Check(
+                        f"token {token.id} is for the agent of {name}, which is no cluster of the settings",
+                        True,
+                    )
 
 
 def _allocations(reader: Reader) -> Iterator[Allocation]:

@@ -74,7 +74,10 @@ def ask(judge: Judge, asker: Asker, wish: Request, now: Instant) -> Outcome:
 
 
 def _planned(entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None) -> Planned:
-    new = {Kind.PROJECT: ("project", work.changes.new_projects), Kind.TOKEN: ("token", work.changes.new_tokens)}
+    new = {
+        Kind.PROJECT: ("project", work.changes.new_projects),
+        Kind.TOKEN: ("token", work.changes.new_tokens),
+    }
     name, numbers = new.get(entry.kind, ("", set[int]()))
     return Planned(
         entry,

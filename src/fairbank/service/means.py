@@ -14,12 +14,19 @@ from fairbank.values.time import Instant
 Means = list[tuple[Allocation, UserSums]]
 
 
-def means(store: Store, lines: Sequence[tuple[int, ...]], resource: str, uid: int, at: Instant) -> list[Means]:
+def means(
+    store: Store, lines: Sequence[tuple[int, ...]], resource: str, uid: int, at: Instant
+) -> list[Means]:
     """For each line of projects the allocations that may carry a job of user `uid` starting at `at`, in the ledger's order, with
     what that user drew from each. All in one snapshot."""
     projects = frozenset(project for line in lines for project in line)
     with store.reading() as reader:
-        found = reader.allocations(AllocationQuery(projects=projects, resource=resource, active_at=at), Page(PAGE_MAX))
+        found = reader.allocations(
+            AllocationQuery(projects=projects, resource=resource, active_at=at), Page(PAGE_MAX)
+        )
         rows = reader.users(frozenset(each.id for each in found), uid) if found else []
     work = WorkingSet(allocations=found, users=((row.allocation, uid, row.sums) for row in rows))
-    return [[(each, work.sums_of(each.id, uid)) for each in work.candidates(line, resource, at)] for line in lines]
+    return [
+        [(each, work.sums_of(each.id, uid)) for each in work.candidates(line, resource, at)]
+        for line in lines
+    ]

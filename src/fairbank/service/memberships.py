@@ -17,7 +17,10 @@ class Memberships:
     """Roles by uid. It reads the books and may ask LDAP: call it from a worker thread."""
 
     def __init__(
-        self, store: Store, groups_of: Callable[[int], frozenset[int]] | None, ticks: Callable[[], float] = time.monotonic
+        self,
+        store: Store,
+        groups_of: Callable[[int], frozenset[int]] | None,
+        ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         """`groups_of` tells a user's Unix groups; None: they do not count. `ticks` as in Directory."""
         self._store, self._groups_of, self._ticks = store, groups_of, ticks
@@ -27,11 +30,17 @@ class Memberships:
         """The role of a user in each project; the bank's own rows count more than a Unix group."""
         by_group, gids = self._remembered(uid), frozenset[int]()
         if by_group is None and self._groups_of is not None:
-            gids = self._groups_of(uid)  # before there is a snapshot: while a directory is slow, none stays open
+            gids = self._groups_of(
+                uid
+            )  # before there is a snapshot: while a directory is slow, none stays open
         with self._store.reading() as reader:
             rows = {each.project: each.role for each in reader.memberships(uid)}
             if by_group is None:
-                by_group = frozenset(each.id for gid in gids for each in reader.projects(ProjectQuery(gid=gid, removed=False), Page(1)))
+                by_group = frozenset(
+                    each.id
+                    for gid in gids
+                    for each in reader.projects(ProjectQuery(gid=gid, removed=False), Page(1))
+                )
                 self._remember(uid, by_group)
         return {**dict.fromkeys(by_group, Role.MEMBER), **rows}
 

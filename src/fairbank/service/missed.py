@@ -28,7 +28,12 @@ def missed(store: Store, jobs: Collection[Uncovered]) -> Mapping[Uncovered, Allo
     found: defaultdict[int, list[Allocation]] = defaultdict(list)
     for each in _of_lines(store, jobs):
         found[each.project].append(each)
-    near = {job: nearest(job.line, job.resource, chain.from_iterable(found[each] for each in job.line), job.start) for job in jobs}
+    near = {
+        job: nearest(
+            job.line, job.resource, chain.from_iterable(found[each] for each in job.line), job.start
+        )
+        for job in jobs
+    }
     return {job: each for job, each in near.items() if each is not None}
 
 
@@ -41,4 +46,8 @@ def _of_lines(store: Store, jobs: Collection[Uncovered]) -> Iterator[Allocation]
         page = reader.allocations(query, Page(PAGE_MAX))
         while page:
             yield from page
-            page = reader.allocations(query, Page(PAGE_MAX, after=page[-1].id)) if len(page) == PAGE_MAX else []
+            page = (
+                reader.allocations(query, Page(PAGE_MAX, after=page[-1].id))
+                if len(page) == PAGE_MAX
+                else []
+            )

@@ -56,7 +56,10 @@ class Modelled(NamedTuple):
     def opened(self) -> Iterator[tuple[Skim, Extent]]:
         """The jobs as a simulation reads them."""
         trace = month(self.centre, self.seed)
-        yield Skim(trace.header, map(needed, trace.jobs), Notes()), Extent(lambda _: self.centre.jobs)
+        yield (
+            Skim(trace.header, map(needed, trace.jobs), Notes()),
+            Extent(lambda _: self.centre.jobs),
+        )
 
     def save(self, path: Path) -> None:
         """Write it as a trace, whole or not at all. Raises what `of_system` makes of it where that cannot be."""
@@ -74,7 +77,11 @@ def centre_of(settings: CentreSettings) -> Centre:
         days = max(1, -(-settings.jobs * USUAL.days // USUAL.jobs))
         if days > DAYS_MAX:
             what = f"{settings.jobs:,} jobs are more than the usual centre runs in {DAYS_MAX} days"
-            raise Malformed(what, field="jobs", remedy="describe a larger centre, and how many days it works: --model FILE")
+            raise Malformed(
+                what,
+                field="jobs",
+                remedy="describe a larger centre, and how many days it works: --model FILE",
+            )
     return Centre(
         pools=USUAL.pools if settings.pools is None else tuple(map(_pool_of, settings.pools)),
         projects=settings.projects,
@@ -95,7 +102,11 @@ def read_centre(path: Path) -> CentreSettings:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise Unknown(f"cannot read {path}: {error.strerror}", field="model", remedy="name a file that describes a centre") from error
+        raise Unknown(
+            f"cannot read {path}: {error.strerror}",
+            field="model",
+            remedy="name a file that describes a centre",
+        ) from error
     said = table_in(text, str(path), field="model")
     with fitting(str(path), CentreSettings, "docs/howto/simulate.md"):
         return msgspec.convert(said, CentreSettings)

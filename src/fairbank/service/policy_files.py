@@ -21,7 +21,9 @@ def read_policy(path: Path) -> Policy:
         text = path.read_bytes()
     except OSError as error:
         remedy = f"name a file that describes a policy; {PAGE} shows one"
-        raise Unknown(f"cannot read {path}: {error.strerror}", field="policy", remedy=remedy) from error
+        raise Unknown(
+            f"cannot read {path}: {error.strerror}", field="policy", remedy=remedy
+        ) from error
     try:
         return policy_of(path.stem, text)
     except Trouble as bad:

@@ -30,7 +30,11 @@ class Projects:
         """Raises Unknown, for a project that is not there as for one of others."""
         found = self.find(ProjectQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
         if not found:
-            raise Unknown(f"there is no project {number}", field="project", remedy="list yours with: fairbank project list")
+            raise Unknown(
+                f"there is no project {number}",
+                field="project",
+                remedy="list yours with: fairbank project list",
+            )
         return found[0]
 
     def members(self, asker: Asker, number: int, page: Page) -> list[Member]:
@@ -74,7 +78,14 @@ class Projects:
         return outcome
 
     def set_member(
-        self, asker: Asker, number: int, uid: int, role: Role | None, *, comment: str | None = None, key: str | None = None
+        self,
+        asker: Asker,
+        number: int,
+        uid: int,
+        role: Role | None,
+        *,
+        comment: str | None = None,
+        key: str | None = None,
     ) -> Outcome:
         """Give `uid` a role, or take it away with None. Raises Unknown, Forbidden.
 
@@ -83,7 +94,12 @@ class Projects:
         project = self.get(asker, number)
         demand(asker, Do.SET_MEMBER, project.id)
         by = None if asker.superuser else asker.uid
-        return self._ask(asker, SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key))
+        return self._ask(
+            asker,
+            SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key),
+        )
 
-    def _ask(self, asker: Asker, wish: CreateProject | AmendProject | RemoveProject | SetMember) -> Outcome:
+    def _ask(
+        self, asker: Asker, wish: CreateProject | AmendProject | RemoveProject | SetMember
+    ) -> Outcome:
         return ask(self._judge, asker, wish, self._clock.now())

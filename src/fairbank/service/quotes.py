@@ -22,8 +22,21 @@ from fairbank.values.trouble import Malformed, Unknown
 class Quotes:
     """The use case of asking for a price."""
 
-    def __init__(self, store: Store, directory: Directory, clusters: Mapping[str, Cluster], policy: Policy, clock: Clock) -> None:
-        self._store, self._directory, self._clusters, self._policy, self._clock = store, directory, clusters, policy, clock
+    def __init__(
+        self,
+        store: Store,
+        directory: Directory,
+        clusters: Mapping[str, Cluster],
+        policy: Policy,
+        clock: Clock,
+    ) -> None:
+        self._store, self._directory, self._clusters, self._policy, self._clock = (
+            store,
+            directory,
+            clusters,
+            policy,
+            clock,
+        )
 
     def quote(self, asker: Asker, account: str, request: JobRequest) -> Quote:
         """The price with its lines, and the allocation that would carry it now. Raises Unknown, Malformed."""
@@ -31,7 +44,9 @@ class Quotes:
         project = self._directory.by_account(account)
         if project is None or project.removed or not asker.sight.sees(project.id):
             raise Unknown(
-                f"there is no project with the account {account!r}", field="account", remedy="list yours with: fairbank project list"
+                f"there is no project with the account {account!r}",
+                field="account",
+                remedy="list yours with: fairbank project list",
             )
         priced = bill(request, cluster)
         line, now = self._directory.line(project), self._clock.now()
@@ -43,4 +58,6 @@ class Quotes:
         """The cluster that is meant when none is named: the only one there is. Raises Malformed when there are others."""
         if len(self._clusters) == 1:
             return next(iter(self._clusters))
-        raise Malformed("which cluster?", field="cluster", remedy=f"name one; {known(self._clusters)}")
+        raise Malformed(
+            "which cluster?", field="cluster", remedy=f"name one; {known(self._clusters)}"
+        )

@@ -26,8 +26,15 @@ Prepared = Asked | Trouble
 class Reports:
     """Translates reports of runs; `Counter` carries out what comes of it."""
 
-    def __init__(self, directory: Directory, clusters: Mapping[str, Cluster], policy: Policy, clock: Clock) -> None:
-        self._directory, self._clusters, self._policy, self._clock = directory, clusters, policy, clock
+    def __init__(
+        self, directory: Directory, clusters: Mapping[str, Cluster], policy: Policy, clock: Clock
+    ) -> None:
+        self._directory, self._clusters, self._policy, self._clock = (
+            directory,
+            clusters,
+            policy,
+            clock,
+        )
 
     def prepare(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
         """Each report as a wish, or as the trouble that keeps it from being one; after a look at the books where one is due."""
@@ -46,7 +53,16 @@ class Reports:
         for report in reports:
             try:
                 demand_cluster(asker, report.run.cluster)
-                prepared.append(Asked(self._wish(report), now, asker.actor, asker.acting_as, fingerprint(report), latest))
+                prepared.append(
+                    Asked(
+                        self._wish(report),
+                        now,
+                        asker.actor,
+                        asker.acting_as,
+                        fingerprint(report),
+                        latest,
+                    )
+                )
             except Trouble as trouble:
                 prepared.append(trouble)
         return prepared
@@ -55,7 +71,9 @@ class Reports:
         checked_run(report.run)
         ids.uid(report.owner, field="owner_uid")
         _checked_seconds(report.limit_seconds, "time_limit")
-        until = Instant(min(report.start + report.limit_seconds + self._policy.hold_grace_seconds, LAST_INSTANT))
+        until = Instant(
+            min(report.start + report.limit_seconds + self._policy.hold_grace_seconds, LAST_INSTANT)
+        )
         match report:
             case Started():
                 return self._hold(report, until)
@@ -65,13 +83,21 @@ class Reports:
             case Ended():
                 return self._resolution(report)
             case _:
-                raise Malformed("a report is a start, a change or an end", field="do", remedy="one of hold, adjust, complete")
+                raise Malformed(
+                    "a report is a start, a change or an end",
+                    field="do",
+                    remedy="one of hold, adjust, complete",
+                )
 
     def _hold(self, report: Started, until: Instant) -> Hold:
         project = self._directory.known(report.account)
-        removed = project.id if project is not None and project.removed else None  # its ends are charged all the same
+        removed = (
+            project.id if project is not None and project.removed else None
+        )  # its ends are charged all the same
         _demand_limit(report)
-        units = None if report.amount is not None else self._units(report)  # a price that was told is the same for any time limit
+        units = (
+            None if report.amount is not None else self._units(report)
+        )  # a price that was told is the same for any time limit
         return Hold(
             run=report.run,
             line=self._directory.line(project) if project and removed is None else (),
@@ -110,14 +136,18 @@ class Reports:
     def _resolution(self, report: Ended) -> Charge | Release | Unpriced:
         _checked_seconds(report.elapsed_seconds, "elapsed")
         project = self._directory.known(report.account)
-        free = report.outcome in self._policy.free_states or (report.amount is None and not report.elapsed_seconds)
+        free = report.outcome in self._policy.free_states or (
+            report.amount is None and not report.elapsed_seconds
+        )
         facts: EndFacts = {
             "run": report.run,
             "ended": report.ended,
             "outcome": report.outcome,
             "elapsed_seconds": report.elapsed_seconds,
             "line": self._directory.line(project) if project else (),
-            "account": None if project else report.account,  # its usage is not lost, but kept as refused
+            "account": None
+            if project
+            else report.account,  # its usage is not lost, but kept as refused
             "resource": self._resource_if_known(report),
             "owner": report.owner,
             "start": report.start,
@@ -130,7 +160,11 @@ class Reports:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
         except Unknown as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
             return Unpriced(why=unknown.message, **facts)
-        return Charge(amount=amount, priced_in=_priced_in(report), **facts) if amount else Release(**facts)
+        return (
+            Charge(amount=amount, priced_in=_priced_in(report), **facts)
+            if amount
+            else Release(**facts)
+        )
 
     def _price(self, report: Report, seconds: int) -> SuMinutes:
         """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""
@@ -139,10 +173,18 @@ class Reports:
         else:
             units = self._units(report)
             if units is None:
-                raise Malformed("nothing prices this run", field="billing", remedy="send billing, tres or amount")
+                raise Malformed(
+                    "nothing prices this run",
+                    field="billing",
+                    remedy="send billing, tres or amount",
+                )
             amount = cost(units, self._factor(report), seconds)
         if not 0 <= amount <= AMOUNT_MAX:
-            raise Malformed(f"{amount} SU-minutes is out of range", field="amount", remedy=f"from 0 to {AMOUNT_MAX}")
+            raise Malformed(
+                f"{amount} SU-minutes is out of range",
+                field="amount",
+                remedy=f"from 0 to {AMOUNT_MAX}",
+            )
         return SuMinutes(amount)
 
     def _units(self, report: Report) -> Fraction | None:
@@ -181,11 +223,17 @@ def _priced_in(report: Changed | Ended) -> str | None:
 def _demand_limit(report: Report) -> None:
     """Raises Malformed: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
     if not report.limit_seconds:
-        raise Malformed("a hold needs a finite time limit", field="time_limit", remedy="send the limit in seconds, at least 1")
+        raise Malformed(
+            "a hold needs a finite time limit",
+            field="time_limit",
+            remedy="send the limit in seconds, at least 1",
+        )
 
 
 def _checked_seconds(seconds: int, field: str) -> None:
     if not 0 <= seconds <= LIMIT_MAX_SECONDS:
         raise Malformed(
-            f"{seconds} s is out of range", field=field, remedy=f"whole seconds from 0 to {LIMIT_MAX_SECONDS}; holds need a finite limit"
+            f"{seconds} s is out of range",
+            field=field,
+            remedy=f"whole seconds from 0 to {LIMIT_MAX_SECONDS}; holds need a finite limit",
         )

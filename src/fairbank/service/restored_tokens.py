@@ -50,4 +50,8 @@ class RestoredTokens:
 
     def _as_last_known(self, token: Token) -> Token:
         revoked = self._revoked.get(token.digest)
-        return token if token.revoked is not None or revoked is None else msgspec.structs.replace(token, revoked=revoked)
+        return (
+            token
+            if token.revoked is not None or revoked is None
+            else msgspec.structs.replace(token, revoked=revoked)
+        )

@@ -53,7 +53,10 @@ def demand(asker: Asker, what: Do, project: int | None = None) -> None:
         who = sorted(role.value for role in BY_ROLE.get(what, ()))
         who = [*who, *(["admin"] if what in BY_ADMIN else []), "superuser"]
         scope = "; a token needs the scope 'write'" if _lacks_scope(asker, what) else ""
-        raise Forbidden(f"you may not {what.value} here", remedy=f"ask {'an' if who[0] == 'admin' else 'a'} {' or '.join(who)}{scope}")
+        raise Forbidden(
+            f"you may not {what.value} here",
+            remedy=f"ask {'an' if who[0] == 'admin' else 'a'} {' or '.join(who)}{scope}",
+        )
 
 
 def _lacks_scope(asker: Asker, what: Do) -> bool:

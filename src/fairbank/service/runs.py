@@ -23,14 +23,34 @@ from fairbank.values.time import Clock
 from fairbank.values.trouble import Unknown
 from fairbank.values.units import SuMinutes
 
-_UNPAID = (Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.UNKNOWN_PROJECT, Reason.PROJECT_REMOVED)
+_UNPAID = (
+    Reason.OVERDRAWN,
+    Reason.CAPPED,
+    Reason.NO_ALLOCATION,
+    Reason.FROZEN,
+    Reason.UNKNOWN_PROJECT,
+    Reason.PROJECT_REMOVED,
+)
 
 
 class Runs:
     """The use cases around runs that the bank knows."""
 
-    def __init__(self, store: Store, judge: Judge, directory: Directory, memberships: Memberships, clock: Clock) -> None:
-        self._store, self._judge, self._directory, self._memberships, self._clock = store, judge, directory, memberships, clock
+    def __init__(
+        self,
+        store: Store,
+        judge: Judge,
+        directory: Directory,
+        memberships: Memberships,
+        clock: Clock,
+    ) -> None:
+        self._store, self._judge, self._directory, self._memberships, self._clock = (
+            store,
+            judge,
+            directory,
+            memberships,
+            clock,
+        )
 
     # --- reading ---
 
@@ -43,7 +63,11 @@ class Runs:
         """Raises Unknown, for a run that is not there as for one of others."""
         found = self.find(RunQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
         if not found:
-            raise Unknown(f"there is no job record {number}", field="id", remedy="list them with: fairbank jobs")
+            raise Unknown(
+                f"there is no job record {number}",
+                field="id",
+                remedy="list them with: fairbank jobs",
+            )
         return found[0]
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[tuple[Entry, Refusal]]:
@@ -56,13 +80,21 @@ class Runs:
         """Raises Unknown, for a refusal that is not there as for one of others."""
         found = self.refusals(RefusalQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
         if not found:
-            raise Unknown(f"there is no refusal {number}", field="id", remedy="list them with: fairbank jobs --refused")
+            raise Unknown(
+                f"there is no refusal {number}",
+                field="id",
+                remedy="list them with: fairbank jobs --refused",
+            )
         return found[0]
 
     def help_against(self, no: Refusal) -> Help:
         """What the books have that may help against the refusal of a run; LDAP may be asked, as for `alternatives`."""
         account = self._account(no.project) if no.project else None
-        return Help(alternatives=self.alternatives(no), account=account, nearest=self.missed([no])[0].nearest)
+        return Help(
+            alternatives=self.alternatives(no),
+            account=account,
+            nearest=self.missed([no])[0].nearest,
+        )
 
     def missed(self, refused: Sequence[Refusal]) -> list[Help]:
         """For each refusal of a run that no allocation covers, its account and the allocation that it missed by least; for others nothing.
@@ -71,15 +103,27 @@ class Runs:
         """
         jobs = [self._uncovered(no) for no in refused]
         near = missed(self._store, {each for each in jobs if each is not None})
-        return [NOTHING_KNOWN if job is None else Help(account=self._account(job.line[0]), nearest=near.get(job)) for job in jobs]
+        return [
+            NOTHING_KNOWN
+            if job is None
+            else Help(account=self._account(job.line[0]), nearest=near.get(job))
+            for job in jobs
+        ]
 
     def _account(self, project: int) -> str:
         return self._directory.by_id(project).account
 
     def _uncovered(self, no: Refusal) -> Uncovered | None:
-        if no.reason is not Reason.NO_ALLOCATION or not no.project or no.resource is None or no.start is None:
+        if (
+            no.reason is not Reason.NO_ALLOCATION
+            or not no.project
+            or no.resource is None
+            or no.start is None
+        ):
             return None
-        return Uncovered(self._directory.line(self._directory.by_id(no.project)), no.resource, no.start)
+        return Uncovered(
+            self._directory.line(self._directory.by_id(no.project)), no.resource, no.start
+        )
 
     def alternatives(self, no: Refusal) -> tuple[Alternative, ...]:
         """Other projects of the refused job's owner that could pay what was asked, the richest first, at most two.
@@ -88,15 +132,27 @@ class Runs:
         """
         if no.reason not in _UNPAID or no.owner is None or no.resource is None or not no.asked:
             return ()
-        others = [self._directory.by_id(number) for number in sorted(self._memberships.roles(no.owner)) if number != no.project]
+        others = [
+            self._directory.by_id(number)
+            for number in sorted(self._memberships.roles(no.owner))
+            if number != no.project
+        ]
         lines = [self._directory.line(project) for project in others]
-        offers = zip(others, means(self._store, lines, no.resource, no.owner, self._clock.now()), strict=True)
-        rich = [Alternative(project.account, left) for project, found in offers if (left := _left_for(found, no.asked)) is not None]
+        offers = zip(
+            others, means(self._store, lines, no.resource, no.owner, self._clock.now()), strict=True
+        )
+        rich = [
+            Alternative(project.account, left)
+            for project, found in offers
+            if (left := _left_for(found, no.asked)) is not None
+        ]
         return tuple(sorted(rich, key=lambda each: -each.available)[:2])
 
     # --- changing ---
 
-    def refund(self, asker: Asker, number: int, amount: SuMinutes | None, comment: str, key: str | None) -> Outcome:
+    def refund(
+        self, asker: Asker, number: int, amount: SuMinutes | None, comment: str, key: str | None
+    ) -> Outcome:
         """Give back part or all of what a run was charged. Raises Unknown, Forbidden."""
         record = self.get(asker, number)
         demand(asker, Do.REFUND)

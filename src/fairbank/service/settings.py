@@ -117,7 +117,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def the_clusters(self) -> dict[str, Cluster]:
         """Raises Malformed, naming the key."""
-        return {ids.name(name, field=f"clusters.{name}"): _cluster(name, each) for name, each in self.clusters.items()}
+        return {
+            ids.name(name, field=f"clusters.{name}"): _cluster(name, each)
+            for name, each in self.clusters.items()
+        }
 
 
 def _cluster(name: str, settings: ClusterSettings) -> Cluster:
@@ -125,10 +128,19 @@ def _cluster(name: str, settings: ClusterSettings) -> Cluster:
     partitions = {}
     for each, partition in settings.partitions.items():
         place = f"{here}.partitions.{each}"
-        weights = parse_weights(partition.weights, field=f"{place}.weights") if partition.weights else None
+        weights = (
+            parse_weights(partition.weights, field=f"{place}.weights")
+            if partition.weights
+            else None
+        )
         resource = ids.kind(partition.resource, field=f"{place}.resource")
-        partitions[ids.name(each, field=place)] = Partition(each, resource, weights, settings.adding)
-    factors = {qos: _factor(value, f"{here}.qos_factors.{qos}") for qos, value in settings.qos_factors.items()}
+        partitions[ids.name(each, field=place)] = Partition(
+            each, resource, weights, settings.adding
+        )
+    factors = {
+        qos: _factor(value, f"{here}.qos_factors.{qos}")
+        for qos, value in settings.qos_factors.items()
+    }
     return Cluster(name, partitions, factors)
 
 
@@ -136,9 +148,15 @@ def _factor(value: str | float, field: str) -> Fraction:
     try:
         factor = Fraction(str(value))
     except (ValueError, ZeroDivisionError) as bad:
-        raise Malformed(f"{value!r} is not a number", field=field, remedy='write for example 0.5 or "1/3"') from bad
+        raise Malformed(
+            f"{value!r} is not a number", field=field, remedy='write for example 0.5 or "1/3"'
+        ) from bad
     if not 0 <= factor <= 1_000_000:
-        raise Malformed(f"{value!r} is out of range", field=field, remedy="a factor lies between 0 and 1,000,000")
+        raise Malformed(
+            f"{value!r} is out of range",
+            field=field,
+            remedy="a factor lies between 0 and 1,000,000",
+        )
     return factor
 
 
@@ -147,10 +165,14 @@ def read_settings(path: Path) -> Settings:
     try:
         text = path.read_bytes()
     except PermissionError as error:
-        raise Forbidden(f"you may not read the settings {path}", field="config", remedy="ask as the bank's user") from error
+        raise Forbidden(
+            f"you may not read the settings {path}", field="config", remedy="ask as the bank's user"
+        ) from error
     except OSError as error:
         raise Unknown(
-            f"cannot read the settings {path}: {error.strerror}", field="config", remedy="make them with: fairbank init"
+            f"cannot read the settings {path}: {error.strerror}",
+            field="config",
+            remedy="make them with: fairbank init",
         ) from error
     said = table_in(text, str(path), field="config")
     with fitting(str(path), Settings, "docs/reference/settings.md"):
@@ -216,5 +238,7 @@ def _text(said: str, field: str) -> str:
     try:
         said.encode()
     except UnicodeEncodeError as bad:
-        raise Malformed(f"{said!a} is not UTF-8", field=field, remedy="give it a name in UTF-8") from bad
+        raise Malformed(
+            f"{said!a} is not UTF-8", field=field, remedy="give it a name in UTF-8"
+        ) from bad
     return json.dumps(said, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -27,20 +27,37 @@ class ShareHistory:
 
     def _new(self, figures: Sequence[ShareFigure]) -> set[FigureKey]:
         days = {each.day for each in figures}
-        asked = ShareQuery(min(days, default=0), max(days, default=-1) + 1, figures[0].cluster if figures else None, users=True)
+        asked = ShareQuery(
+            min(days, default=0),
+            max(days, default=-1) + 1,
+            figures[0].cluster if figures else None,
+            users=True,
+        )
         with self._store.reading() as reader:
-            return {key_of(each) for each in figures} - {key_of(each) for each in reader.share_figures(asked)}
+            return {key_of(each) for each in figures} - {
+                key_of(each) for each in reader.share_figures(asked)
+            }
 
     def kept(self, asker: Asker, query: ShareQuery) -> list[ShareFigure]:
         """What was recorded, as far as the asker may see it: staff everything; others the accounts of their projects, and the users in
         them whose they lead. The agents of a cluster see all of theirs."""
-        if not (asker.superuser or asker.admin or (query.cluster is not None and query.cluster in asker.clusters)):
+        if not (
+            asker.superuser
+            or asker.admin
+            or (query.cluster is not None and query.cluster in asker.clusters)
+        ):
             query = self._seen(asker, query)
         with self._store.reading() as reader:
             return reader.share_figures(query)
 
     def _seen(self, asker: Asker, query: ShareQuery) -> ShareQuery:
-        roles = {self._directory.by_id(project).account: role for project, role in asker.roles.items()}
+        roles = {
+            self._directory.by_id(project).account: role for project, role in asker.roles.items()
+        }
         mine = frozenset(roles)
-        led = frozenset(account for account, role in roles.items() if role in (Role.PI, Role.COORDINATOR))
-        return query._replace(accounts=mine if query.accounts is None else mine & query.accounts, users_of=led)
+        led = frozenset(
+            account for account, role in roles.items() if role in (Role.PI, Role.COORDINATOR)
+        )
+        return query._replace(
+            accounts=mine if query.accounts is None else mine & query.accounts, users_of=led
+        )

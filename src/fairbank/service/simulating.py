@@ -68,14 +68,20 @@ def simulate_each(
     for policy in policies:
         with source() as (trace, extent):
             if extent.once and len(policies) > 1:
-                raise Malformed("a pipe can be read only once", field="FILE", remedy="name one --policy, or a file rather than a pipe")
+                raise Malformed(
+                    "a pipe can be read only once",
+                    field="FILE",
+                    remedy="name one --policy, or a file rather than a pipe",
+                )
             tick = progress and ticking(policy.name, extent, progress)
             outcomes.append(simulated(trace, policy, plan, holdings, tick))
             check_shares(outcomes[-1], holdings)
     return outcomes
 
 
-def simulated(trace: Skim, policy: Policy, plan: Plan, holdings: Mapping[str, int] | None, tick: Tick | None) -> Outcome:
+def simulated(
+    trace: Skim, policy: Policy, plan: Plan, holdings: Mapping[str, int] | None, tick: Tick | None
+) -> Outcome:
     """What comes of one policy, accounts by their names. Where it has fair share the shares count in it. Raises as `simulate` does."""
     if not holdings:
         return _called(simulate(trace, policy, plan, tick), trace, plan)
@@ -83,8 +89,13 @@ def simulated(trace: Skim, policy: Policy, plan: Plan, holdings: Mapping[str, in
     if policy.entitling is not None:
         policy = policy.entitling(_entitled(shares, plan))._replace(remarks=policy.remarks)
     sought = Sought(holdings, shares, unknown=-1 if plan.grants is None else 0)
-    trace, plan = trace._replace(jobs=sought.among(trace.jobs, by_group=plan.by_group)), plan._replace(shares=shares)
-    return _called(simulate(trace, policy, plan, tick), trace, plan)._replace(strangers=sought.missing())
+    trace, plan = (
+        trace._replace(jobs=sought.among(trace.jobs, by_group=plan.by_group)),
+        plan._replace(shares=shares),
+    )
+    return _called(simulate(trace, policy, plan, tick), trace, plan)._replace(
+        strangers=sought.missing()
+    )
 
 
 def _entitled(shares: Mapping[int, int], plan: Plan) -> Entitled:
@@ -99,9 +110,13 @@ def _entitled(shares: Mapping[int, int], plan: Plan) -> Entitled:
 def check_shares(outcome: Outcome, holdings: Mapping[str, int] | None) -> None:
     """Raises Malformed for shares of accounts of which the trace has none."""
     if holdings and outcome.lines and len(outcome.strangers) == len(holdings):
-        several = ", ".join(outcome.strangers[:LISTED]) + (", ..." if len(holdings) > LISTED else "")
+        several = ", ".join(outcome.strangers[:LISTED]) + (
+            ", ..." if len(holdings) > LISTED else ""
+        )
         remedy = "name accounts as the trace does; --by tells whether they are users or groups"
-        raise Malformed(f"no account of the shares is in this trace: {several}", field="shares", remedy=remedy)
+        raise Malformed(
+            f"no account of the shares is in this trace: {several}", field="shares", remedy=remedy
+        )
 
 
 def _shares(trace: Skim, plan: Plan, holdings: Mapping[str, int]) -> dict[int, int]:
@@ -114,7 +129,11 @@ def _shares(trace: Skim, plan: Plan, holdings: Mapping[str, int]) -> dict[int, i
 
 
 def granted(
-    source: Source, plan: Plan, budget: Budget, holdings: Mapping[str, int] | None = None, progress: Progress | None = None
+    source: Source,
+    plan: Plan,
+    budget: Budget,
+    holdings: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
 ) -> Plan:
     """The plan with what is granted: the trace is read for it once more."""
     from fairbank.simulator.granting import grants_of, holdings_of  # noqa: PLC0415  only who grants credit pays for the bank
@@ -122,12 +141,20 @@ def granted(
 
     with source() as (trace, extent):
         if extent.once:
-            raise Malformed("a pipe can be read only once, and grants are a part of what is used", field="FILE", remedy="name a file")
+            raise Malformed(
+                "a pipe can be read only once, and grants are a part of what is used",
+                field="FILE",
+                remedy="name a file",
+            )
         if holdings:
             _shares(trace, plan, holdings)
         jobs = Workload(trace.jobs, size_of(trace, plan.processors))
-        grants = grants_of(budget, _told(jobs, progress and ticking("grants", extent, progress)), trace.header)
-    return plan._replace(grants=grants, shares=holdings_of(grants) or None, by_group=grants.payer is Payer.GROUP)
+        grants = grants_of(
+            budget, _told(jobs, progress and ticking("grants", extent, progress)), trace.header
+        )
+    return plan._replace(
+        grants=grants, shares=holdings_of(grants) or None, by_group=grants.payer is Payer.GROUP
+    )
 
 
 def _told(jobs: Workload, tick: Tick | None) -> Iterator[Job]:
@@ -167,10 +194,16 @@ def _called(outcome: Outcome, trace: Skim, plan: Plan) -> Outcome:
     """With accounts by their names."""
     if (accounts := _accounts(trace, plan)) is None:
         return outcome
-    delivered = [each._replace(account=accounts.name(int(each.account))) for each in outcome.delivered]
+    delivered = [
+        each._replace(account=accounts.name(int(each.account))) for each in outcome.delivered
+    ]
     credit = outcome.credit
     if credit is not None:
-        credit = credit._replace(accounts=[each._replace(account=accounts.name(int(each.account))) for each in credit.accounts])
+        credit = credit._replace(
+            accounts=[
+                each._replace(account=accounts.name(int(each.account))) for each in credit.accounts
+            ]
+        )
     return outcome._replace(delivered=delivered, credit=credit)
 
 
@@ -210,8 +243,14 @@ def read_shares(path: Path) -> Mapping[str, int]:
     try:
         text = path.read_text("utf-8-sig")
     except OSError as error:
-        raise Unknown(f"cannot read {path}: {error.strerror}", field="shares", remedy="name a file of lines: account,shares") from error
+        raise Unknown(
+            f"cannot read {path}: {error.strerror}",
+            field="shares",
+            remedy="name a file of lines: account,shares",
+        ) from error
     except UnicodeDecodeError as strange:
         what = f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place {strange.start + 1} is no UTF-8"
-        raise Malformed(what, field="shares", remedy="save it as text in UTF-8, with lines: account,shares") from strange
+        raise Malformed(
+            what, field="shares", remedy="save it as text in UTF-8, with lines: account,shares"
+        ) from strange
     return read_holdings(text.splitlines())

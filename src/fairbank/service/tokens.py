@@ -37,7 +37,9 @@ class Tokens:
     def __init__(self, store: Store, judge: Judge, clock: Clock, key: bytes) -> None:
         self._store, self._judge, self._clock, self._key = store, judge, clock, key
 
-    def create(self, asker: Asker, *, label: str, scopes: Iterable[str], days: int, uid: int | None = None) -> tuple[Token, str]:
+    def create(
+        self, asker: Asker, *, label: str, scopes: Iterable[str], days: int, uid: int | None = None
+    ) -> tuple[Token, str]:
         """A new token and its secret, which nobody will see again. Raises Forbidden, Malformed.
 
         A superuser may make tokens for others, and tokens for a cluster's agent; all others only for themselves, with no
@@ -63,12 +65,20 @@ class Tokens:
             uid=owner,
             label=_checked_label(label),
             scopes=wanted,
-            expires=Instant(min(now + _checked_days(days) * DAY, LAST_INSTANT if asker.until is None else asker.until)),
+            expires=Instant(
+                min(
+                    now + _checked_days(days) * DAY,
+                    LAST_INSTANT if asker.until is None else asker.until,
+                )
+            ),
             parent=asker.token,
         )
         outcome = self._ask(asker, wish, now)
         if not isinstance(outcome, Done) or outcome.token is None:
-            raise Conflict("this secret is in use already, so no token was made", remedy="ask again: the next secret is another")
+            raise Conflict(
+                "this secret is in use already, so no token was made",
+                remedy="ask again: the next secret is another",
+            )
         return Token(
             id=outcome.token,
             digest=wish.digest,
@@ -85,13 +95,21 @@ class Tokens:
         with self._store.reading() as reader:
             token = reader.token(digest(secret, self._key))
             if token is None:
-                raise Unauthenticated("this token is not known here", remedy="send it whole, or ask for a new one")
+                raise Unauthenticated(
+                    "this token is not known here", remedy="send it whole, or ask for a new one"
+                )
             ended = _with_its_line(token, reader)
         if ended.revoked is not None:
-            which = "the token" if token.revoked is not None else "the token by which this one was made"
-            raise Unauthenticated(f"{which} was revoked at {iso(ended.revoked)}", remedy="ask for a new one")
+            which = (
+                "the token" if token.revoked is not None else "the token by which this one was made"
+            )
+            raise Unauthenticated(
+                f"{which} was revoked at {iso(ended.revoked)}", remedy="ask for a new one"
+            )
         if self._clock.now() >= token.expires:
-            raise Unauthenticated(f"the token expired at {iso(token.expires)}", remedy="ask for a new one")
+            raise Unauthenticated(
+                f"the token expired at {iso(token.expires)}", remedy="ask for a new one"
+            )
         return token
 
     def list(self, asker: Asker, uid: int | None, page: Page) -> list[Token]:
@@ -111,7 +129,11 @@ class Tokens:
         with self._store.reading() as reader:
             token = next(iter(reader.tokens(owner, Page(1, after=number - 1))), None)
         if not isinstance(outcome, Done) or token is None or token.id != number:
-            raise Unknown(f"there is no valid token {number}", field="token", remedy="list yours with: fairbank token list")
+            raise Unknown(
+                f"there is no valid token {number}",
+                field="token",
+                remedy="list yours with: fairbank token list",
+            )
         return token
 
     def _demand_short_line(self, number: int) -> None:
@@ -120,7 +142,10 @@ class Tokens:
             maker = reader.token_numbered(number)
             line = [] if maker is None else list(_line(maker, reader))
         if len(line) >= LINE_MAX:
-            raise Forbidden(f"this token is the last of {LINE_MAX} that were each made by the one before", remedy=_AS_YOURSELF)
+            raise Forbidden(
+                f"this token is the last of {LINE_MAX} that were each made by the one before",
+                remedy=_AS_YOURSELF,
+            )
 
     def _ask(self, asker: Asker, wish: IssueToken | RevokeToken, now: Instant) -> Outcome:
         return ask(self._judge, asker, wish, now)
@@ -142,12 +167,16 @@ def _with_its_line(token: Token, reader: Reader) -> Token:
 
 def new_secret() -> str:
     """A token of 256 random bits."""
-    return ids.BEARER_MARK + base64.urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=").decode("ascii")
+    return ids.BEARER_MARK + base64.urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=").decode(
+        "ascii"
+    )
 
 
 def digest(secret: str, key: bytes) -> bytes:
     """What the store keeps of a secret."""
-    return hashlib.blake2b(secret.encode("utf-8"), key=key, digest_size=32, person=b"fairbank token").digest()
+    return hashlib.blake2b(
+        secret.encode("utf-8"), key=key, digest_size=32, person=b"fairbank token"
+    ).digest()
 
 
 _AS_YOURSELF = "sign in as yourself, or by a token that has it"
@@ -166,7 +195,9 @@ def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
         elif scope not in FULL:
             raise Malformed(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
         elif scope not in asker.scopes:
-            raise Forbidden(f"you signed in without the scope {scope!r}", field="scopes", remedy=_AS_YOURSELF)
+            raise Forbidden(
+                f"you signed in without the scope {scope!r}", field="scopes", remedy=_AS_YOURSELF
+            )
     return wanted
 
 
@@ -184,7 +215,11 @@ def foreign(scopes: Iterable[str], clusters: Collection[str]) -> list[str]:
 def _demand_agents(asker: Asker, scope: str) -> None:
     """Raises Forbidden, for the scope: an agent's is given by superusers only, themselves included."""
     if not may(asker, Do.MANAGE_TOKENS):
-        raise Forbidden(f"you may not make tokens with the scope {scope!r}", field="scopes", remedy="ask a superuser, or leave it out")
+        raise Forbidden(
+            f"you may not make tokens with the scope {scope!r}",
+            field="scopes",
+            remedy="ask a superuser, or leave it out",
+        )
 
 
 def _demand_write(asker: Asker) -> None:
@@ -195,10 +230,16 @@ def _demand_write(asker: Asker) -> None:
 def _checked_label(label: str) -> str:
     if label.strip() and len(label) <= LABEL_MAX and label.isprintable():
         return label
-    raise Malformed("this label cannot be kept", field="label", remedy=f"1 to {LABEL_MAX} printable characters that say what it is for")
+    raise Malformed(
+        "this label cannot be kept",
+        field="label",
+        remedy=f"1 to {LABEL_MAX} printable characters that say what it is for",
+    )
 
 
 def _checked_days(days: int) -> int:
     if not 1 <= days <= DAYS_MAX:
-        raise Malformed(f"a token cannot be good for {days} days", field="days", remedy=f"from 1 to {DAYS_MAX}")
+        raise Malformed(
+            f"a token cannot be good for {days} days", field="days", remedy=f"from 1 to {DAYS_MAX}"
+        )
     return days

@@ -32,11 +32,15 @@ def opened(path: Path, *, again: bool = False) -> Iterator[Opened]:
         file = path.open("rb")
     except OSError as error:
         remedy = "name a trace in the Standard Workload Format"
-        raise Unknown(f"cannot read {path}: {error.strerror}", field="FILE", remedy=remedy) from error
+        raise Unknown(
+            f"cannot read {path}: {error.strerror}", field="FILE", remedy=remedy
+        ) from error
     with file:
         if again and not file.seekable():
             raise Malformed(
-                f"{path} is a pipe, and a replay reads its trace twice", field="FILE", remedy="write it to a file first, and name that"
+                f"{path} is a pipe, and a replay reads its trace twice",
+                field="FILE",
+                remedy="write it to a file first, and name that",
             )
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         with gzip.open(file) if packed else file as stream:

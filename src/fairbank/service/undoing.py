@@ -42,7 +42,9 @@ class Undoing:
     def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
         """Take the entry back. Raises Unknown, Forbidden."""
         wish = self._wish(asker, number, comment, key)
-        return wish if isinstance(wish, Refusal) else ask(self._judge, asker, wish, self._clock.now())
+        return (
+            wish if isinstance(wish, Refusal) else ask(self._judge, asker, wish, self._clock.now())
+        )
 
     def _wish(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
         """The wish to undo the entry; at once the bank's no where that is of a kind that is not undone."""
@@ -53,20 +55,36 @@ class Undoing:
         no = no_undoing(entry, run)
         if no is not None:
             return no
-        projects = {facts_of(entry)["project"]} if entry.kind is Kind.MEMBER else {each.project for each in books}
+        projects = (
+            {facts_of(entry)["project"]}
+            if entry.kind is Kind.MEMBER
+            else {each.project for each in books}
+        )
         for project in projects:
             demand(asker, _AS[entry.kind], project)
         home = next((each.project for each in books if each.id == entry.book), None)
         return undo_of(
-            entry, run=run, project=home, by=None if asker.superuser else asker.uid, key=key, comment=f"undo of entry {number}: {comment}"
+            entry,
+            run=run,
+            project=home,
+            by=None if asker.superuser else asker.uid,
+            key=key,
+            comment=f"undo of entry {number}: {comment}",
         )
 
 
 def _the_entry(reader: Reader, asker: Asker, number: int) -> Entry:
     """The entry, in a book that the asker sees; who sees a project sees who was given a role in it. Raises Unknown."""
     wanted = EntryQuery(ids=frozenset({number}))
-    role = next(iter(reader.entries(msgspec.structs.replace(wanted, kinds=frozenset({Kind.MEMBER})), Page(1))), None)
-    if role is not None and (asker.sight.everything or facts_of(role)["project"] in asker.sight.projects):
+    role = next(
+        iter(
+            reader.entries(msgspec.structs.replace(wanted, kinds=frozenset({Kind.MEMBER})), Page(1))
+        ),
+        None,
+    )
+    if role is not None and (
+        asker.sight.everything or facts_of(role)["project"] in asker.sight.projects
+    ):
         return role
     found = reader.entries(msgspec.structs.replace(wanted, sight=asker.sight), Page(1))
     if not found:
@@ -81,10 +99,14 @@ def _the_entry(reader: Reader, asker: Asker, number: int) -> Entry:
 def _books_of(reader: Reader, entry: Entry) -> list[Allocation]:
     """The allocations that undoing it touches: its own, and the other of a transfer."""
     other = facts_of(entry)["to"] if entry.kind is Kind.TRANSFER_OUT else entry.book
-    return reader.allocations(AllocationQuery(ids=frozenset({entry.book, other} - {OFFICE})), Page(2))
+    return reader.allocations(
+        AllocationQuery(ids=frozenset({entry.book, other} - {OFFICE})), Page(2)
+    )
 
 
 def _run_of(reader: Reader, entry: Entry) -> Run | None:
     if entry.run is None:
         return None
-    return next((each.run for each in reader.runs(RunQuery(ids=frozenset({entry.run})), Page(1))), None)
+    return next(
+        (each.run for each in reader.runs(RunQuery(ids=frozenset({entry.run})), Page(1))), None
+    )

@@ -29,7 +29,14 @@ class Swept(msgspec.Struct, frozen=True):
 class Upkeep:
     """The sweep, at once or every so often."""
 
-    def __init__(self, store: Store, counter: Counter, clock: Clock, actor: int, shares_days: int | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        counter: Counter,
+        clock: Clock,
+        actor: int,
+        shares_days: int | None = None,
+    ) -> None:
         """`shares_days`: for how many days fair share is kept; None: for ever."""
         self._store, self._counter, self._clock, self._actor = store, counter, clock, actor
         self._shares_days, self._forgotten_on = shares_days, -1
@@ -46,13 +53,17 @@ class Upkeep:
         unread: set[Lapse | Expire] = set()
         while True:
             with self._store.reading() as reader:
-                runs = reader.overdue(now, BATCH_MAX + len(unread))  # the longest overdue come first: those that cannot be read, again
+                runs = reader.overdue(
+                    now, BATCH_MAX + len(unread)
+                )  # the longest overdue come first: those that cannot be read, again
                 allocations = reader.expired(now, BATCH_MAX + len(unread))
             known = len(unread)
             lapses = self._done([Lapse(run=each) for each in runs], now, unread)
             ends = self._done([Expire(allocation=each) for each in allocations], now, unread)
             lapsed, ended = lapsed + lapses, ended + ends
-            if not lapses + ends and len(unread) == known:  # nothing was left to do, or another server swept the same
+            if (
+                not lapses + ends and len(unread) == known
+            ):  # nothing was left to do, or another server swept the same
                 return Swept(lapsed, ended)
 
     def forget(self) -> int:
@@ -64,27 +75,45 @@ class Upkeep:
         self._forgotten_on = today
         return gone
 
-    def _done(self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]) -> int:
+    def _done(
+        self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
+    ) -> int:
         """How many of the wishes were granted, of those that are not known to be `unread`."""
-        return self._granted([each for each in wishes if each not in unread][:BATCH_MAX], now, unread)
+        return self._granted(
+            [each for each in wishes if each not in unread][:BATCH_MAX], now, unread
+        )
 
-    def _granted(self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]) -> int:
+    def _granted(
+        self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
+    ) -> int:
         """How many of these were. Where a row cannot be read, halves are asked for by themselves until it shows whose."""
         if not wishes:
             return 0
         try:
-            return sum(isinstance(each, Done) for each in self._counter.ask([Asked(wish, now, self._actor) for wish in wishes]))
+            return sum(
+                isinstance(each, Done)
+                for each in self._counter.ask([Asked(wish, now, self._actor) for wish in wishes])
+            )
         except Corrupt as corrupt:
             if len(wishes) == 1:
-                _log.error("upkeep: %s is left as it is: %s; %s", _named(wishes[0]), corrupt.message, corrupt.remedy)
+                _log.error(
+                    "upkeep: %s is left as it is: %s; %s",
+                    _named(wishes[0]),
+                    corrupt.message,
+                    corrupt.remedy,
+                )
                 unread.add(wishes[0])
                 return 0
             half = len(wishes) // 2
-            return self._granted(wishes[:half], now, unread) + self._granted(wishes[half:], now, unread)
+            return self._granted(wishes[:half], now, unread) + self._granted(
+                wishes[half:], now, unread
+            )
 
     def start(self, every_seconds: float = 60) -> None:
         """Sweep in a thread of its own until `stop`."""
-        self._thread = threading.Thread(target=self._go_on, args=(every_seconds,), name="fairbank-upkeep", daemon=True)
+        self._thread = threading.Thread(
+            target=self._go_on, args=(every_seconds,), name="fairbank-upkeep", daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -97,7 +126,9 @@ class Upkeep:
             try:
                 swept = self.sweep()
                 if swept.lapsed or swept.ended:
-                    _log.info("upkeep: %d holds lapsed, %d allocations ended", swept.lapsed, swept.ended)
+                    _log.info(
+                        "upkeep: %d holds lapsed, %d allocations ended", swept.lapsed, swept.ended
+                    )
                 if gone := self.forget():
                     _log.info("upkeep: %d old figures of fair share forgotten", gone)
             except Trouble as trouble:
@@ -107,4 +138,8 @@ class Upkeep:
 
 
 def _named(wish: Lapse | Expire) -> str:
-    return f"the hold of run {wish.run}" if isinstance(wish, Lapse) else f"the end of allocation {wish.allocation}"
+    return (
+        f"the hold of run {wish.run}"
+        if isinstance(wish, Lapse)
+        else f"the end of allocation {wish.allocation}"
+    )

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.service.simulating import Progress, Source, check_shares, granted, policies_of, simulated, ticking
+from fairbank.service.simulating import (
+    Progress,
+    Source,
+    check_shares,
+    granted,
+    policies_of,
+    simulated,
+    ticking,
+)
 from fairbank.simulator.changes import Called, Changes, Met, changed, shaken
 from fairbank.simulator.jobs import Left, size_of
 from fairbank.simulator.policies import Policy
@@ -87,16 +95,30 @@ def what_if(
     for copy in range(1, question.copies + 1):
         stage, seed = f"shaken {copy} of {question.copies}", f"{question.seed}/{copy}"
         copies.append(
-            Pair(asker.run(before, stage, change=False, seed=seed), asker.run(after, f"{stage}, changed", change=True, seed=seed))
+            Pair(
+                asker.run(before, stage, change=False, seed=seed),
+                asker.run(after, f"{stage}, changed", change=True, seed=seed),
+            )
         )
     return Answer(Pair(recorded, other), copies, met)
 
 
 class _Asker:
     def __init__(
-        self, source: Source, question: Question, plan: Plan, holdings: Mapping[str, int] | None, progress: Progress | None
+        self,
+        source: Source,
+        question: Question,
+        plan: Plan,
+        holdings: Mapping[str, int] | None,
+        progress: Progress | None,
     ) -> None:
-        self._source, self._question, self._plan, self._holdings, self._progress = source, question, plan, holdings, progress
+        self._source, self._question, self._plan, self._holdings, self._progress = (
+            source,
+            question,
+            plan,
+            holdings,
+            progress,
+        )
         self.met = Met()
         self.distinct = True
         """Whether a number of a job is meant to stand for one only: not in accounting, where the tasks of an array have one together."""
@@ -105,7 +127,11 @@ class _Asker:
         """Without the starts of the jobs, which nobody asks for: hundreds of copies would keep them all."""
         with self._source() as (trace, extent):
             if extent.once:
-                raise Malformed("a pipe can be read only once", field="FILE", remedy="name a file rather than a pipe")
+                raise Malformed(
+                    "a pipe can be read only once",
+                    field="FILE",
+                    remedy="name a file rather than a pipe",
+                )
             tick = self._progress and ticking(stage, extent, self._progress)
             plan, jobs = self._plan, trace.jobs
             if seed is not None:
@@ -113,8 +139,12 @@ class _Asker:
             self.distinct = trace.people is None
             if change:
                 users, groups = _called(trace)
-                jobs = changed(jobs, self._question.changes, users, groups, self.met if seed is None else Met())
-                plan = plan._replace(processors=size_with(self._question.machine, trace, plan.processors))
+                jobs = changed(
+                    jobs, self._question.changes, users, groups, self.met if seed is None else Met()
+                )
+                plan = plan._replace(
+                    processors=size_with(self._question.machine, trace, plan.processors)
+                )
             outcome = simulated(trace._replace(jobs=jobs), policy, plan, self._holdings, tick)
         return outcome._replace(starts=Starts())
 
@@ -132,10 +162,14 @@ def size_with(machine: Machine, trace: Skim, processors: int | None) -> int:
         nodes, all_of_them = trace.header.max_nodes or 0, trace.header.max_procs or 0
         if not nodes or not all_of_them or all_of_them % nodes:
             what = "the trace does not say how many processors a node has (MaxNodes and MaxProcs)"
-            raise Malformed(what, field="add-nodes", remedy="say how many processors: --add-procs N")
+            raise Malformed(
+                what, field="add-nodes", remedy="say how many processors: --add-procs N"
+            )
         size += machine.nodes * (all_of_them // nodes)
     if size < 1:
-        raise Malformed(f"a machine of {size} processors", field="add-procs", remedy="take away fewer")
+        raise Malformed(
+            f"a machine of {size} processors", field="add-procs", remedy="take away fewer"
+        )
     return size
 
 
@@ -147,12 +181,22 @@ def _check(changes: Changes, met: Met, *, distinct: bool) -> None:
     ]
     if missing:
         field, who = missing[0]
-        raise Unknown(f"no job of this trace is {who}'s", field=field, remedy="name users and groups as the trace does")
+        raise Unknown(
+            f"no job of this trace is {who}'s",
+            field=field,
+            remedy="name users and groups as the trace does",
+        )
     if lost := sorted(set(changes.jobs) - set(met.jobs)):
-        raise Unknown(f"there is no job {lost[0]} in this trace", field="job", remedy="give its number in the trace")
+        raise Unknown(
+            f"there is no job {lost[0]} in this trace",
+            field="job",
+            remedy="give its number in the trace",
+        )
     if distinct and (several := sorted(number for number, jobs in met.jobs.items() if jobs > 1)):
         what = f"there are {met.jobs[several[0]]} jobs {several[0]} in this trace"
-        raise Malformed(what, field="job", remedy="give each a number of its own there, in the first column")
+        raise Malformed(
+            what, field="job", remedy="give each a number of its own there, in the first column"
+        )
 
 
 def _check_runs(met: Met, recorded: Outcome, other: Outcome) -> None:
@@ -160,9 +204,19 @@ def _check_runs(met: Met, recorded: Outcome, other: Outcome) -> None:
     for job, many in met.jobs.items():
         before, after = (_left(job, each) for each in (recorded, other))
         if len(before) == len(after) == many:
-            raise Unknown(f"job {job} is not simulated: {after[0].value}", field="job", remedy="ask about another one")
+            raise Unknown(
+                f"job {job} is not simulated: {after[0].value}",
+                field="job",
+                remedy="ask about another one",
+            )
 
 
 def _left(job: int, outcome: Outcome) -> list[Left]:
     """Why it was left out, as often as it was. A part of a run has the number of the whole."""
-    return [reason for reason, numbers in outcome.left.items() if reason is not Left.PART for number in numbers if number == job]
+    return [
+        reason
+        for reason, numbers in outcome.left.items()
+        if reason is not Left.PART
+        for number in numbers
+        if number == job
+    ]

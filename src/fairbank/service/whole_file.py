@@ -81,7 +81,11 @@ def _opened_for_us(path: Path) -> int | None:
     if name in _STREAMS:
         return _STREAMS[name]
     folder, _, number = name.rpartition("/")
-    return int(number) if folder in ("/dev/fd", "/proc/self/fd") and number.isascii() and number.isdigit() else None
+    return (
+        int(number)
+        if folder in ("/dev/fd", "/proc/self/fd") and number.isascii() and number.isdigit()
+        else None
+    )
 
 
 def _beside(path: Path, place: Path) -> _Aside | None:
@@ -93,7 +97,9 @@ def _beside(path: Path, place: Path) -> _Aside | None:
         return None
     beside = place.with_name(f".{place.name[:_NAME_MAX]}.{os.urandom(8).hex()}")
     try:
-        aside = _Aside(beside, os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))
+        aside = _Aside(
+            beside, os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        )
     except PermissionError:
         if known is None:
             raise
@@ -120,7 +126,11 @@ def _made_alike(aside: _Aside, known: os.stat_result) -> bool:
 @contextmanager
 def _ended_politely() -> Iterator[None]:
     """Who ends us, or closes our terminal, ends the block like Ctrl-C does; unless that is somebody's affair already."""
-    ours = [each for each in _POLITE if signal.getsignal(each) is signal.SIG_DFL] if current_thread() is main_thread() else []
+    ours = (
+        [each for each in _POLITE if signal.getsignal(each) is signal.SIG_DFL]
+        if current_thread() is main_thread()
+        else []
+    )
     for each in ours:
         signal.signal(each, _end)
     try:

@@ -70,7 +70,9 @@ def ask(trace: Skim, policy: Policy, asked: Asked, tick: Tick | None = None) -> 
 class _Search:
     """Looks for a job among all that are simulated."""
 
-    def __init__(self, workload: Workload, asked: Asked, zero: int, tick: Tick | None, *, distinct: bool) -> None:
+    def __init__(
+        self, workload: Workload, asked: Asked, zero: int, tick: Tick | None, *, distinct: bool
+    ) -> None:
         self._workload, self._asked, self._zero, self._tick = workload, asked, zero, tick
         self.distinct = distinct
         self.job: Job | None = None
@@ -84,7 +86,11 @@ class _Search:
         for job in self._workload:
             if job.name == asked.job and self.job is not None and self.distinct:
                 what = f"there are two jobs {job.name} in this trace, of second {self.job.submitted} and of second {job.submitted}"
-                raise Malformed(what, field="JOB", remedy="give one of them another number there, in the first column")
+                raise Malformed(
+                    what,
+                    field="JOB",
+                    remedy="give one of them another number there, in the first column",
+                )
             if job.name == asked.job and self.job is None:
                 if asked.at is None:
                     scheduler.until = job.submitted
@@ -100,8 +106,16 @@ class _Search:
         name = self._asked.job
         for reason, numbers in self._workload.left.items():
             if name in numbers:
-                return Unknown(f"job {name} is not simulated: {reason.value}", field="JOB", remedy="ask about another one")
-        return Unknown(f"there is no job {name} in this trace", field="JOB", remedy="give its number in the trace, the first column")
+                return Unknown(
+                    f"job {name} is not simulated: {reason.value}",
+                    field="JOB",
+                    remedy="ask about another one",
+                )
+        return Unknown(
+            f"there is no job {name} in this trace",
+            field="JOB",
+            remedy="give its number in the trace, the first column",
+        )
 
 
 def _partition(trace: Skim, number: int) -> str:
@@ -111,17 +125,36 @@ def _partition(trace: Skim, number: int) -> str:
     return trace.header.partitions.get(number, str(number)) if number >= 0 else ""
 
 
-def _told(trace: Skim, policy: Policy, job: Job, there: Standstill | None, started: int, zero: int, asked: Asked) -> Told:
+def _told(
+    trace: Skim,
+    policy: Policy,
+    job: Job,
+    there: Standstill | None,
+    started: int,
+    zero: int,
+    asked: Asked,
+) -> Told:
     when = f"{iso(zero + started)}, second {started} of the trace"
     if started == job.submitted:
-        raise Unknown(f"job {job.name} did not wait: under {policy.name} it started when it came, at {when}", field="JOB")
+        raise Unknown(
+            f"job {job.name} did not wait: under {policy.name} it started when it came, at {when}",
+            field="JOB",
+        )
     if there is None:
         what = f"job {job.name} does not wait any more: under {policy.name} it started at {when}"
-        raise Malformed(what, field="at", remedy=f"name a time from {iso(zero + job.submitted)} on and before that")
+        raise Malformed(
+            what,
+            field="at",
+            remedy=f"name a time from {iso(zero + job.submitted)} on and before that",
+        )
     return Told(
         why(there, job.number, zero, asked.drawing, partial(_partition, trace)),
         policy.name,
-        trace.people.users.name(job.user) if trace.people is not None else str(job.user) if job.user >= 0 else "",
+        trace.people.users.name(job.user)
+        if trace.people is not None
+        else str(job.user)
+        if job.user >= 0
+        else "",
         job.processors,
         job.limit,
         zero + job.submitted,

@@ -42,9 +42,17 @@ class Centre:
         _demand("pools", bool(self.pools) and roomy, "at least one, each with room for four units")
         names = [pool.name for pool in self.pools]
         called = all(name and name.isprintable() and name == name.strip() for name in names)
-        _demand("pools", called and len(set(names)) == len(names), "each a name of printable characters that no other one has")
+        _demand(
+            "pools",
+            called and len(set(names)) == len(names),
+            "each a name of printable characters that no other one has",
+        )
         _demand("projects", 1 <= self.projects <= 10_000, "a number from 1 to 10,000")
-        _demand("users", self.projects <= self.users <= 100_000, "at least one for each project, at most 100,000")
+        _demand(
+            "users",
+            self.projects <= self.users <= 100_000,
+            "at least one for each project, at most 100,000",
+        )
         _demand("jobs", 0 <= self.jobs <= 10_000_000, "a number from 0 to 10,000,000")
         _demand("days", 1 <= self.days <= 3_660, "a number from 1 to 3,660")
         _demand("node_failures", 0 <= self.node_failures <= 10_000, "a number from 0 to 10,000")
@@ -53,4 +61,6 @@ class Centre:
 
 def _demand(field: str, holds: bool, expected: str) -> None:
     if not holds:
-        raise Malformed(f"this {field} of a synthetic centre cannot be", field=field, remedy=f"give {expected}")
+        raise Malformed(
+            f"this {field} of a synthetic centre cannot be", field=field, remedy=f"give {expected}"
+        )

@@ -44,7 +44,9 @@ class Met:
         self.jobs: dict[int, int] = {}
 
 
-def changed(jobs: Iterable[Skimmed], changes: Changes, users: Called, groups: Called, met: Met) -> Iterator[Skimmed]:
+def changed(
+    jobs: Iterable[Skimmed], changes: Changes, users: Called, groups: Called, met: Met
+) -> Iterator[Skimmed]:
     """The jobs with all changes; what they were about is counted in `met`."""
     found = iter(jobs)
     if changes.users:
@@ -56,7 +58,12 @@ def changed(jobs: Iterable[Skimmed], changes: Changes, users: Called, groups: Ca
     return resized(found, changes.jobs, met.jobs) if changes.jobs else found
 
 
-def without(jobs: Iterator[Skimmed], names: frozenset[str], of: Callable[[Skimmed], str], met: dict[str, int]) -> Iterator[Skimmed]:
+def without(
+    jobs: Iterator[Skimmed],
+    names: frozenset[str],
+    of: Callable[[Skimmed], str],
+    met: dict[str, int],
+) -> Iterator[Skimmed]:
     """Those that are nobody's of these."""
     for job in jobs:
         name = of(job)
@@ -74,7 +81,9 @@ def with_limit(job: Skimmed, percent: int) -> Skimmed:
     return _job(number, submitted, run, given, asked, limit, *rest)
 
 
-def resized(jobs: Iterator[Skimmed], wanted: Mapping[int, Resized], met: dict[int, int]) -> Iterator[Skimmed]:
+def resized(
+    jobs: Iterator[Skimmed], wanted: Mapping[int, Resized], met: dict[int, int]
+) -> Iterator[Skimmed]:
     """With other sizes and limits of some jobs. Whoever would run beyond a new limit ends there, as Slurm ends it; on other processors it
     runs as long as it ran."""
     for job in jobs:
@@ -115,6 +124,8 @@ def shaken(jobs: Iterable[Skimmed], seed: str) -> Iterator[Skimmed]:
         yield heappop(ahead)[2]
 
 
-def _job(number: int, submitted: int, run: int, given: int, asked: int, limit: int, *rest: int) -> Skimmed:
+def _job(
+    number: int, submitted: int, run: int, given: int, asked: int, limit: int, *rest: int
+) -> Skimmed:
     status, user, group, partition = rest
     return (number, submitted, run, given, asked, limit, status, user, group, partition)

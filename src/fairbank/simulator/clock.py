@@ -30,14 +30,21 @@ class Clock:
         self._ends: list[tuple[int, Running[Job, int]]] = []
         self.lost = 0
 
-    def run(self, jobs: Iterable[Job], arrived: Callable[[Job], None] | None = None) -> Iterator[Moment]:
+    def run(
+        self, jobs: Iterable[Job], arrived: Callable[[Job], None] | None = None
+    ) -> Iterator[Moment]:
         """Every instant at which somebody starts, in order. The jobs come in the order of the queue, and are taken as they come: no more
         of them are held than wait or run at one time.
 
         `arrived` is told of each job when all who came before it are in the queue, and nobody else.
         """
         snapshot, ends, scheduler = self._snapshot, self._ends, self._scheduler
-        machine, queue, attends, passes = snapshot.machine, scheduler.queue, scheduler.attends, scheduler.passes
+        machine, queue, attends, passes = (
+            snapshot.machine,
+            scheduler.queue,
+            scheduler.attends,
+            scheduler.passes,
+        )
         submit, start, begin, end = queue.add, snapshot.start, snapshot.begin, snapshot.end
         coming = iter(jobs)
         job = next(coming, None)
@@ -65,7 +72,9 @@ class Clock:
                 newcomer, job = job, next(coming, None)
                 arrival = FOR_EVER if job is None else job.submitted
                 last = newcomer.number
-                if not wanted and arrival > now and newcomer.processors <= machine.free:  # nobody is there whom it could delay
+                if (
+                    not wanted and arrival > now and newcomer.processors <= machine.free
+                ):  # nobody is there whom it could delay
                     if attends and not scheduler.admits(newcomer, now):
                         break
                     heappush(ends, (now + newcomer.run, begin(newcomer, newcomer.processors, now)))
@@ -75,7 +84,10 @@ class Clock:
                 wanted += newcomer.processors
                 if newcomer.processors < narrowest:
                     narrowest = newcomer.processors
-            if wanted and (attends or ((queue.narrowest if snapshot.settled < 0 else narrowest) <= machine.free)):
+            if wanted and (
+                attends
+                or ((queue.narrowest if snapshot.settled < 0 else narrowest) <= machine.free)
+            ):
                 begun: list[Job] = []
                 for pass_ in passes(now, event=event):
                     plan = pass_(snapshot, now)

@@ -24,7 +24,13 @@ class Columns(NamedTuple):
 
 def in_columns(moments: Sequence[Moment]) -> Columns:
     """The columns of some moments: at least one, and at each somebody starts."""
-    of = dict(zip(Job._fields, zip(*[job for _, starts in moments for job in starts], strict=True), strict=True))
+    of = dict(
+        zip(
+            Job._fields,
+            zip(*[job for _, starts in moments for job in starts], strict=True),
+            strict=True,
+        )
+    )
     return Columns(
         at=[now for now, starts in moments for _ in starts],
         numbers=of["number"],

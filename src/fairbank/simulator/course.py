@@ -38,7 +38,10 @@ class Sums:
     def sums(self) -> list[int]:
         """Of each stretch in which there is anything, and of those before."""
         covered = accumulate(self._change)
-        found = [inside + all_along * self.width for inside, all_along in zip(self._inside, covered, strict=True)]
+        found = [
+            inside + all_along * self.width
+            for inside, all_along in zip(self._inside, covered, strict=True)
+        ]
         while found and not found[-1]:
             found.pop()
         return found
@@ -47,7 +50,10 @@ class Sums:
         found = self.sums()
         found += [0] * (STRETCHES - len(found))
         self.width *= 2
-        self._inside = [*(one + other for one, other in zip(found[::2], found[1::2], strict=True)), *[0] * (STRETCHES // 2 + 1)]
+        self._inside = [
+            *(one + other for one, other in zip(found[::2], found[1::2], strict=True)),
+            *[0] * (STRETCHES // 2 + 1),
+        ]
         self._change = [0] * (STRETCHES + 1)
 
 
@@ -113,14 +119,18 @@ class Course:
             self.used.add(now, now + job.run, job.processors)
             self.waiting.add(job.submitted, now, 1)
             self.wanted.add(job.submitted, now, job.processors)
-            self._waits.setdefault((job.processors - 1).bit_length(), _Waits()).add(now - job.submitted)
+            self._waits.setdefault((job.processors - 1).bit_length(), _Waits()).add(
+                now - job.submitted
+            )
 
     def over_time(self, what: Sums) -> Iterator[Stretch]:
         """Each stretch of time until the end, and the mean in it."""
         lasts, sums = self.end - what.begin, what.sums()
         for number, since in enumerate(range(0, lasts, what.width)):
             until = min(since + what.width, lasts)
-            yield Stretch(since, until, (sums[number] if number < len(sums) else 0) / (until - since))
+            yield Stretch(
+                since, until, (sums[number] if number < len(sums) else 0) / (until - since)
+            )
 
     def sizes(self) -> list[Size]:
         """Waits of jobs by their processors: 1, 2, up to 4, up to 8, and so on; none where there are no jobs."""

@@ -30,14 +30,35 @@ class Entitled(NamedTuple):
         try:
             self.tree([(each, 0) if self.by_group else (-1, each) for each in self.shares])
         except Malformed as bad:
-            raise Malformed(f"Slurm takes no such shares: {bad.message}", field="shares", remedy="divide all of them by the same") from bad
+            raise Malformed(
+                f"Slurm takes no such shares: {bad.message}",
+                field="shares",
+                remedy="divide all of them by the same",
+            ) from bad
 
     def tree(self, people: Sequence[Who]) -> Tree:
         """The root, the groups if they count, and then these people, in this order."""
         if not self.by_group:
-            return planted([Association(ROOT), *(Association(ROOT, user=str(user), shares=self.shares.get(user, 0)) for _, user in people)])
-        groups = [Association(str(each), parent=ROOT, shares=self.shares.get(each, 0)) for each in groups_of(people)]
-        return planted([Association(ROOT), *groups, *(Association(str(group), user=str(user)) for group, user in people)])
+            return planted(
+                [
+                    Association(ROOT),
+                    *(
+                        Association(ROOT, user=str(user), shares=self.shares.get(user, 0))
+                        for _, user in people
+                    ),
+                ]
+            )
+        groups = [
+            Association(str(each), parent=ROOT, shares=self.shares.get(each, 0))
+            for each in groups_of(people)
+        ]
+        return planted(
+            [
+                Association(ROOT),
+                *groups,
+                *(Association(str(group), user=str(user)) for group, user in people),
+            ]
+        )
 
     def usage(self, people: Sequence[Who], used: Sequence[float]) -> list[float]:
         """What each row of the tree used with all below it, from what the people used themselves."""

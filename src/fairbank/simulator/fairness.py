@@ -44,4 +44,6 @@ class FairStarts:
         """None where nobody was looked at."""
         if not self._jobs:
             return None
-        return Misses(self._jobs, self._late / self._jobs, self._miss / self._late if self._late else 0.0)
+        return Misses(
+            self._jobs, self._late / self._jobs, self._miss / self._late if self._late else 0.0
+        )

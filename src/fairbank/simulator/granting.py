@@ -62,7 +62,9 @@ def fund_of(job: Job, payer: Payer, header: Header) -> Fund:
 
 def grants_of(budget: Budget, jobs: Iterable[Job], header: Header) -> Grants:
     """Add up what the jobs use."""
-    by: dict[Payer, dict[Fund, int]] = {payer: {} for payer in Payer if budget.payer in (payer, None)}
+    by: dict[Payer, dict[Fund, int]] = {
+        payer: {} for payer in Payer if budget.payer in (payer, None)
+    }
     begin = end = -1
     groups = False
     for job in jobs:
@@ -88,15 +90,22 @@ def terms_of(grants: Grants, projects: Mapping[int, int], zero: int) -> Iterator
     turns = {payer: turn for turn, payer in enumerate(sorted(projects))}
     for fund in sorted(grants.seconds):
         late = turns[fund.payer] if grants.budget.staggered else 0
-        yield from _one_after_the_other(grants, fund, projects[fund.payer], (late, len(turns)), zero)
+        yield from _one_after_the_other(
+            grants, fund, projects[fund.payer], (late, len(turns)), zero
+        )
 
 
-def _one_after_the_other(grants: Grants, fund: Fund, project: int, late: tuple[int, int], zero: int) -> Iterator[Terms]:
+def _one_after_the_other(
+    grants: Grants, fund: Fund, project: int, late: tuple[int, int], zero: int
+) -> Iterator[Terms]:
     """Credit follows time, so that each part of a period is worth the same. `late`: by which part of a period its first one is short."""
     begin, lasts, periods = grants.begin, grants.end - grants.begin, grants.budget.periods
     minutes = min(grants.seconds[fund] * grants.budget.percent // 6_000, AMOUNT_MAX)
     turn, of = late
-    ends = [begin + lasts * (part * of - turn) // (periods * of) for part in range(1, periods + (turn > 0) + 1)]
+    ends = [
+        begin + lasts * (part * of - turn) // (periods * of)
+        for part in range(1, periods + (turn > 0) + 1)
+    ]
     start, granted = begin, 0
     for number, due in enumerate(ends):
         last = number == len(ends) - 1

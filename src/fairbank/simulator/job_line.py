@@ -55,7 +55,9 @@ class SwfJob(NamedTuple):
     @property
     def processors(self) -> int | None:
         """What was asked for, else what was given; None when the log knows neither."""
-        return next((n for n in (self.requested_processors, self.allocated_processors) if n > 0), None)
+        return next(
+            (n for n in (self.requested_processors, self.allocated_processors) if n > 0), None
+        )
 
     @property
     def time_limit(self) -> int | None:
@@ -79,8 +81,22 @@ class SwfJob(NamedTuple):
 
 
 COLUMNS = (
-    *("job number", "submit time", "wait time", "run time", "allocated processors", "average CPU time"),
-    *("used memory", "requested processors", "requested time", "requested memory", "status", "user"),
+    *(
+        "job number",
+        "submit time",
+        "wait time",
+        "run time",
+        "allocated processors",
+        "average CPU time",
+    ),
+    *(
+        "used memory",
+        "requested processors",
+        "requested time",
+        "requested memory",
+        "status",
+        "user",
+    ),
     *("group", "executable", "queue", "partition", "preceding job", "think time"),
 )
 _MEASURED = {name for name in COLUMNS if name.endswith(("time", "memory"))}
@@ -99,22 +115,46 @@ def parse_job(line: bytes, number: int) -> SwfJob:
     return _forget(_parse_slowly(line, words, number))
 
 
-def judge(job: SwfJob, number: int, submitted_before: int, unix_start_time: int, lines: tuple[bytes, bytes] = (b"", b"")) -> None:
+def judge(
+    job: SwfJob,
+    number: int,
+    submitted_before: int,
+    unix_start_time: int,
+    lines: tuple[bytes, bytes] = (b"", b""),
+) -> None:
     """Refuse, as Malformed, a job on line `number` whose numbers can mean nothing, or that is out of order. `lines`: that of the job before
     and this one, where they were read: what they say is quoted, not what it is rounded to."""
     if job.number < 0 or job.submit_time < 0:
         name, value = next((n, v) for n, v in zip(COLUMNS, job, strict=True) if v < 0)
-        remedy = "count from 0, which is UnixStartTime, or leave the job out" if name == COLUMNS[1] else "number jobs from 0"
-        raise _malformed(number, f"{name} is {_written(lines[1], name, value)}", "0 or more", remedy, name)
+        remedy = (
+            "count from 0, which is UnixStartTime, or leave the job out"
+            if name == COLUMNS[1]
+            else "number jobs from 0"
+        )
+        raise _malformed(
+            number, f"{name} is {_written(lines[1], name, value)}", "0 or more", remedy, name
+        )
     if min(job) < -1 or max(job) > LARGEST:
-        name, value = next((n, v) for n, v in zip(COLUMNS, job, strict=True) if not -1 <= v <= LARGEST)
+        name, value = next(
+            (n, v) for n, v in zip(COLUMNS, job, strict=True) if not -1 <= v <= LARGEST
+        )
         raise _out_of_range(number, name, _written(lines[1], name, value))
     if job.submit_time < submitted_before:
-        before, now = _written(lines[0], COLUMNS[1], submitted_before), _written(lines[1], COLUMNS[1], job.submit_time)
+        before, now = (
+            _written(lines[0], COLUMNS[1], submitted_before),
+            _written(lines[1], COLUMNS[1], job.submit_time),
+        )
         what = f"submit time {now} comes after submit time {before}"
-        raise _malformed(number, what, "submit times in order", "sort the jobs: sort -s -n -k2,2", COLUMNS[1])
+        raise _malformed(
+            number, what, "submit times in order", "sort the jobs: sort -s -n -k2,2", COLUMNS[1]
+        )
     if unix_start_time + job.start_time + max(job.run_time, job.requested_time, 0) > LAST_INSTANT:
-        raise _malformed(number, "the job ends after the year 9999", "times in seconds", f"{_CORRECT}; look at UnixStartTime too")
+        raise _malformed(
+            number,
+            "the job ends after the year 9999",
+            "times in seconds",
+            f"{_CORRECT}; look at UnixStartTime too",
+        )
     if (job.processors or 0) * max(job.run_time, job.requested_time) > AMOUNT_MAX * 60:
         name = COLUMNS[7 if job.requested_processors > 0 else 4]
         what = f"{job.processors} processors for {max(job.run_time, job.requested_time)} s"
@@ -130,22 +170,42 @@ def _forget(job: SwfJob) -> SwfJob:
     """Below -1, a wait, run or think time is unknown: a log subtracted a moment that it never saw (MetaCentrum's has two)."""
     if min(job) >= -1:
         return job
-    return job._replace(wait_time=max(job.wait_time, -1), run_time=max(job.run_time, -1), think_time=max(job.think_time, -1))
+    return job._replace(
+        wait_time=max(job.wait_time, -1),
+        run_time=max(job.run_time, -1),
+        think_time=max(job.think_time, -1),
+    )
 
 
 def _parse_slowly(line: bytes, words: list[bytes], number: int) -> SwfJob:
     """For decimals, and to say exactly what is wrong."""
     if line.startswith(b"\x1f\x8b"):
-        raise _malformed(number, "this is gzip-compressed", "text", "decompress the file with gunzip")
+        raise _malformed(
+            number, "this is gzip-compressed", "text", "decompress the file with gunzip"
+        )
     if strange := re.search(rb"[^\t\r\n -~]", line):
         what = f"byte 0x{strange[0][0]:02x} at place {strange.start() + 1}"
-        raise _malformed(number, what, "plain text", "give a trace in the Standard Workload Format; accents may stand in comments only")
+        raise _malformed(
+            number,
+            what,
+            "plain text",
+            "give a trace in the Standard Workload Format; accents may stand in comments only",
+        )
     if len(words) < len(COLUMNS):
-        raise _malformed(number, f"{len(words)} columns", "18", "fill the columns that are unknown with -1")
+        raise _malformed(
+            number, f"{len(words)} columns", "18", "fill the columns that are unknown with -1"
+        )
     if len(words) > len(COLUMNS):
         # Never cut in silence: two lines run together by a lost newline look the same, and a job would be gone.
-        raise _malformed(number, f"{len(words)} columns", "18", "keep the first 18: awk '/^;/ || NF=18'")
-    return SwfJob(*(_number(word.decode("ascii"), name, number) for word, name in zip(words, COLUMNS, strict=True)))
+        raise _malformed(
+            number, f"{len(words)} columns", "18", "keep the first 18: awk '/^;/ || NF=18'"
+        )
+    return SwfJob(
+        *(
+            _number(word.decode("ascii"), name, number)
+            for word, name in zip(words, COLUMNS, strict=True)
+        )
+    )
 
 
 def _number(word: str, name: str, number: int) -> int:
@@ -160,8 +220,12 @@ def _number(word: str, name: str, number: int) -> int:
 
 
 def _out_of_range(number: int, name: str, value: str) -> Malformed:
-    return _malformed(number, f"{name} is {value}", f"-1 (unknown), or 0 to {LARGEST}", _CORRECT, name)
+    return _malformed(
+        number, f"{name} is {value}", f"-1 (unknown), or 0 to {LARGEST}", _CORRECT, name
+    )
 
 
-def _malformed(number: int, what: str, expected: str, remedy: str, field: str | None = None) -> Malformed:
+def _malformed(
+    number: int, what: str, expected: str, remedy: str, field: str | None = None
+) -> Malformed:
     return Malformed(f"line {number}: {what}, expected {expected}", field=field, remedy=remedy)

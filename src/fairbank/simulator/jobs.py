@@ -54,7 +54,9 @@ class Workload:
     """The jobs, read once as they are asked for; and then who was left out, by their numbers in the trace, and how many were read how.
     `distinct`: no number is meant to stand for two jobs, as it is for the tasks of an array."""
 
-    def __init__(self, skimmed: Iterator[Skimmed], processors: int, *, distinct: bool = True) -> None:
+    def __init__(
+        self, skimmed: Iterator[Skimmed], processors: int, *, distinct: bool = True
+    ) -> None:
         self.left: dict[Left, list[int]] = {}
         self.read: dict[Read, int] = dict.fromkeys(Read, 0)
         self.lines = 0
@@ -86,7 +88,9 @@ class Workload:
             elif run > limit:
                 limit = run
                 read[Read.OVER_LIMIT] += 1
-            yield made(Job, (number, submitted, processors, limit, run, partition, name, user, group))
+            yield made(
+                Job, (number, submitted, processors, limit, run, partition, name, user, group)
+            )
             number += 1
 
 
@@ -103,11 +107,30 @@ def size_of(trace: Skim, processors: int | None) -> int:
 
     Raises Malformed where nobody says.
     """
-    size = next((count for count in (processors, trace.header.max_procs, trace.header.max_nodes) if count is not None), None)
+    size = next(
+        (
+            count
+            for count in (processors, trace.header.max_procs, trace.header.max_nodes)
+            if count is not None
+        ),
+        None,
+    )
     if size is None:
         if trace.people is not None:  # a log with names is no trace, and has no header
-            raise Malformed("accounting does not tell how many processors the machine has", field="procs", remedy="say how many: --procs N")
-        raise Malformed("the header of the trace says neither MaxProcs nor MaxNodes", field="procs", remedy="say how many: --procs N")
+            raise Malformed(
+                "accounting does not tell how many processors the machine has",
+                field="procs",
+                remedy="say how many: --procs N",
+            )
+        raise Malformed(
+            "the header of the trace says neither MaxProcs nor MaxNodes",
+            field="procs",
+            remedy="say how many: --procs N",
+        )
     if not 0 < size <= PROCESSORS_MAX:
-        raise Malformed(f"a machine of {size} processors", field="procs", remedy=f"give a number from 1 to {PROCESSORS_MAX}")
+        raise Malformed(
+            f"a machine of {size} processors",
+            field="procs",
+            remedy=f"give a number from 1 to {PROCESSORS_MAX}",
+        )
     return size

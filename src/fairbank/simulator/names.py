@@ -26,7 +26,8 @@ class Names:
         if found is None:
             if len(self._names) == NAMES_MAX:
                 raise Malformed(
-                    f"more than {NAMES_MAX} names, expected those of users or accounts", remedy="look whether the columns are right"
+                    f"more than {NAMES_MAX} names, expected those of users or accounts",
+                    remedy="look whether the columns are right",
                 )
             self._names.append(name)
             found = self._numbers[name] = len(self._names)

@@ -96,7 +96,11 @@ class Paying:
     def __init__(self, inner: Scheduler, till: Till, unpaid: Unpaid) -> None:
         self._inner, self._till, self._unpaid = inner, till, unpaid
         inside = inner.queue
-        self.queue: JobQueue = inside if unpaid is Unpaid.REFUSE or isinstance(inside, ByPriority) else PayersFirst(inside)
+        self.queue: JobQueue = (
+            inside
+            if unpaid is Unpaid.REFUSE or isinstance(inside, ByPriority)
+            else PayersFirst(inside)
+        )
         if isinstance(inner, Slurm):
             inner.standing.credit = till.left
         self._for_nothing: set[int] = set()
@@ -105,7 +109,11 @@ class Paying:
 
     def line(self, snapshot: OnProcessors, now: int) -> Line[Job]:
         """As the policy has it, and behind it those who run for nothing."""
-        return self.queue.line(now) if isinstance(self.queue, PayersFirst) else self._inner.line(snapshot, now)
+        return (
+            self.queue.line(now)
+            if isinstance(self.queue, PayersFirst)
+            else self._inner.line(snapshot, now)
+        )
 
     def passes(self, now: int, *, event: bool) -> Iterator[Pass]:
         for each in self._inner.passes(now, event=event):

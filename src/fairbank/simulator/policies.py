@@ -42,7 +42,12 @@ def at_events(queue: Callable[[], JobQueue], pass_: Pass) -> Callable[[int], Sch
 _SLURM = "Slurm's main pass and backfill, by priorities: fair share, age and size"
 
 
-def slurm(name: str, parameters: Parameters | None = None, ranking: Ranking | None = None, entitled: Entitled | None = None) -> Policy:
+def slurm(
+    name: str,
+    parameters: Parameters | None = None,
+    ranking: Ranking | None = None,
+    entitled: Entitled | None = None,
+) -> Policy:
     """Slurm's passes and priorities; the usual ones, and a share for every user, where none are told."""
 
     def scheduler(processors: int) -> Scheduler:
@@ -53,16 +58,34 @@ def slurm(name: str, parameters: Parameters | None = None, ranking: Ranking | No
         return Slurm(parameters or Parameters(), ranking or Ranking(), processors, entitled)
 
     asks_bank = ranking is not None and ranking.site_weight > 0
-    return Policy(name, _SLURM, scheduler, asks_bank, lambda other: slurm(name, parameters, ranking, other))
+    return Policy(
+        name, _SLURM, scheduler, asks_bank, lambda other: slurm(name, parameters, ranking, other)
+    )
 
 
 POLICIES: Mapping[str, Policy] = {
     policy.name: policy
     for policy in (
-        Policy("fifo", "first in, first out in each partition: whoever does not fit blocks its own", at_events(ByPartition[Job], fifo)),
-        Policy("fcfs", "first come, first served: whoever does not fit blocks everybody", at_events(InOrder[Job], fcfs)),
-        Policy("easy", "EASY backfill: room is kept for the first, others fill the gap before it", at_events(ByWidth[Job], easy)),
-        Policy("conservative", "conservative backfill: room is kept for everybody", at_events(ByWidth[Job], conservative)),
+        Policy(
+            "fifo",
+            "first in, first out in each partition: whoever does not fit blocks its own",
+            at_events(ByPartition[Job], fifo),
+        ),
+        Policy(
+            "fcfs",
+            "first come, first served: whoever does not fit blocks everybody",
+            at_events(InOrder[Job], fcfs),
+        ),
+        Policy(
+            "easy",
+            "EASY backfill: room is kept for the first, others fill the gap before it",
+            at_events(ByWidth[Job], easy),
+        ),
+        Policy(
+            "conservative",
+            "conservative backfill: room is kept for everybody",
+            at_events(ByWidth[Job], conservative),
+        ),
         slurm("slurm"),
     )
 }
@@ -72,5 +95,9 @@ def policy_named(name: str) -> Policy:
     """One of those there are. Raises Unknown, listing them."""
     found = POLICIES.get(name)
     if found is None:
-        raise Unknown(f"there is no policy {name!r}", field="policy", remedy=f"there are: {', '.join(POLICIES)}; or name a file: NAME.toml")
+        raise Unknown(
+            f"there is no policy {name!r}",
+            field="policy",
+            remedy=f"there are: {', '.join(POLICIES)}; or name a file: NAME.toml",
+        )
     return found

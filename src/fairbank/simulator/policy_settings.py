@@ -86,7 +86,9 @@ def policy_of(name: str, text: bytes) -> Policy:
         unknown = _taken_out(said)
         settings = msgspec.convert(said, PolicySettings)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(f"this is not TOML: {bad}", field="policy", remedy="mend the line named") from bad
+        raise Malformed(
+            f"this is not TOML: {bad}", field="policy", remedy="mend the line named"
+        ) from bad
     except msgspec.ValidationError as bad:
         raise misfit(bad, PolicySettings, PAGE) from bad
     base = policy_named(settings.base)
@@ -94,12 +96,20 @@ def policy_of(name: str, text: bytes) -> Policy:
         for table in ("scheduler", "priority", "site_factor"):
             if getattr(settings, table) is not None:
                 remedy = f'write base = "slurm", or leave [{table}] out'
-                raise Malformed(f'{table} is only for base = "slurm", not for "{settings.base}"', field=table, remedy=remedy)
+                raise Malformed(
+                    f'{table} is only for base = "slurm", not for "{settings.base}"',
+                    field=table,
+                    remedy=remedy,
+                )
         return base._replace(name=name)
     parameters = settings.scheduler or Parameters()
     for each, instead in _NOT_SIMULATED.items():
         if getattr(parameters, each):
-            raise Malformed(f"{each} is not simulated", field=f"scheduler.{each}", remedy=f"leave it out: {instead}")
+            raise Malformed(
+                f"{each} is not simulated",
+                field=f"scheduler.{each}",
+                remedy=f"leave it out: {instead}",
+            )
     ranking = ranking_of(settings.priority or PrioritySettings())
     if settings.site_factor is not None:
         ranking = with_site_factor(ranking, settings.site_factor)
@@ -112,7 +122,11 @@ def _taken_out(said: dict[str, Any]) -> list[str]:
     table = said.get("scheduler")
     if not isinstance(table, dict):
         return []
-    return [each.lower() for each in list(table) if each.lower() in NO_MATTER | NOT_MODELLED and table.pop(each) is not False]
+    return [
+        each.lower()
+        for each in list(table)
+        if each.lower() in NO_MATTER | NOT_MODELLED and table.pop(each) is not False
+    ]
 
 
 def _remarks(parameters: Parameters, unknown: Sequence[str]) -> list[str]:
@@ -135,7 +149,11 @@ def ranking_of(said: PrioritySettings) -> Ranking:
     try:
         half_life = parse_half_life(said.half_life)
     except Malformed as bad:
-        raise Malformed(bad.message, field="priority.half_life", remedy='as in slurm.conf: "14-0" for two weeks, "0" for no decay') from bad
+        raise Malformed(
+            bad.message,
+            field="priority.half_life",
+            remedy='as in slurm.conf: "14-0" for two weeks, "0" for no decay',
+        ) from bad
     return Ranking(
         settings=Settings(
             weights=Weights(**msgspec.structs.asdict(said.weights)),
@@ -154,6 +172,8 @@ def with_site_factor(ranking: Ranking, said: SiteFactorSettings) -> Ranking:
     for fraction, bend in (("credit", said.credit), ("expiry", said.expiry)):
         for name, rule in idle_keys(said.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
-            raise Malformed(f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out")
+            raise Malformed(
+                f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out"
+            )
     bent = rule_of(said.rule, said.credit, said.expiry)
     return msgspec.structs.replace(ranking, site_rule=bent, site_weight=said.weight)

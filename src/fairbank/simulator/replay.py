@@ -138,9 +138,18 @@ def moments(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> Ite
         if end is not None:
             there += 1
             if there > most:
-                raise Malformed(f"job {job.number}: more than {most:,} jobs wait or run at one time", field="FILE", remedy=_FEWER)
+                raise Malformed(
+                    f"job {job.number}: more than {most:,} jobs wait or run at one time",
+                    field="FILE",
+                    remedy=_FEWER,
+                )
             heappush(ahead, Moment(Instant(zero + job.start_time), _START, job.number, job))
-            heappush(ahead, Moment(Instant(zero + end), _END if job.run_time else _END_AT_ONCE, job.number, job))
+            heappush(
+                ahead,
+                Moment(
+                    Instant(zero + end), _END if job.run_time else _END_AT_ONCE, job.number, job
+                ),
+            )
     while ahead:
         yield heappop(ahead)
 
@@ -153,7 +162,9 @@ def outcome_of(job: SwfJob, header: Header) -> str:
         return "TIMEOUT"
     if not -1 <= job.status <= 5:
         return COMPLETED
-    return {Status.FAILED: "FAILED", Status.CANCELLED: "CANCELLED"}.get(Status(job.status), COMPLETED)
+    return {Status.FAILED: "FAILED", Status.CANCELLED: "CANCELLED"}.get(
+        Status(job.status), COMPLETED
+    )
 
 
 def qos_of(job: SwfJob, header: Header) -> str | None:
@@ -169,7 +180,9 @@ def particulars_of(job: SwfJob, header: Header) -> Particulars | None:
     cpus = _given(job)
     if not _is_possible(job):
         return None
-    return Particulars(cpus=cpus, qos=qos_of(job, header), tres=f"cpu={cpus}", limit_seconds=job.time_limit)
+    return Particulars(
+        cpus=cpus, qos=qos_of(job, header), tres=f"cpu={cpus}", limit_seconds=job.time_limit
+    )
 
 
 def time_used_by(job: SwfJob) -> Particulars | None:
@@ -178,7 +191,11 @@ def time_used_by(job: SwfJob) -> Particulars | None:
     Where that is longer than the run, it is for the bank to judge, as with any other cluster.
     """
     used = job.average_cpu_time * _given(job)
-    return None if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX else Particulars(cpu_seconds=used)
+    return (
+        None
+        if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX
+        else Particulars(cpu_seconds=used)
+    )
 
 
 def _is_possible(job: SwfJob) -> bool:

@@ -30,7 +30,15 @@ class Runs:
 
     def take(self, started: Columns) -> None:
         ended = [at + run for at, run in zip(started.at, started.runs, strict=True)]
-        told = (started.names, started.users, started.groups, started.submitted, started.at, ended, started.processors)
+        told = (
+            started.names,
+            started.users,
+            started.groups,
+            started.submitted,
+            started.at,
+            ended,
+            started.processors,
+        )
         self._numbers.extend(started.numbers)
         for column, values in zip(self._columns, told, strict=True):
             column.extend(values)

@@ -54,7 +54,9 @@ class Sharing:
     """Adds up, while the clock goes, what each account gets in each window. Whoever has no shares is entitled to nothing."""
 
     def __init__(self, holdings: Mapping[int, int], account: Callable[[Job], int]) -> None:
-        self._entitled = {each: shares / sum(holdings.values()) for each, shares in holdings.items()}
+        self._entitled = {
+            each: shares / sum(holdings.values()) for each, shares in holdings.items()
+        }
         self._account = account
         self._windows: dict[int, dict[int, int]] = {}
 
@@ -75,7 +77,9 @@ class Sharing:
 
     def jain(self) -> float | None:
         """Jain's index of what each got for a share. None where there are no two with shares, or they got nothing."""
-        return _mean([(week.jain, week.delivered) for week in self.weeks() if week.jain is not None])
+        return _mean(
+            [(week.jain, week.delivered) for week in self.weeks() if week.jain is not None]
+        )
 
     def weeks(self) -> list[Week]:
         """The windows in which anything was delivered, in order."""
@@ -83,8 +87,13 @@ class Sharing:
 
     def _week(self, window: int, got: Mapping[int, int]) -> Week:
         whole = sum(got.values())
-        beyond = sum(max(0.0, used - self._entitled.get(account, 0.0) * whole) for account, used in sorted(got.items()))
-        even = jain([got.get(account, 0) / part for account, part in self._entitled.items() if part])
+        beyond = sum(
+            max(0.0, used - self._entitled.get(account, 0.0) * whole)
+            for account, used in sorted(got.items())
+        )
+        even = jain(
+            [got.get(account, 0) / part for account, part in self._entitled.items() if part]
+        )
         return Week(window * WINDOW, whole, beyond / whole, even)
 
     def delivered(self) -> list[Delivered]:
@@ -94,7 +103,10 @@ class Sharing:
         for got in self._windows.values():
             for account, used in got.items():
                 parts[account] = parts.get(account, 0) + used
-        return [Delivered(each, parts[each] / total if total else 0.0, self._entitled.get(each, 0.0)) for each in sorted(parts)]
+        return [
+            Delivered(each, parts[each] / total if total else 0.0, self._entitled.get(each, 0.0))
+            for each in sorted(parts)
+        ]
 
 
 def _mean(values: Sequence[tuple[float, int]]) -> float | None:
@@ -112,15 +124,29 @@ def read_holdings(lines: Iterable[str]) -> dict[str, int]:
         if not line.strip() or (number == 1 and [word.lower() for word in words] in _HEADS):
             continue
         if number == 1 and not any(word.lstrip("-").isdecimal() for word in words):
-            raise _malformed(number, f"heads {line.strip()[:40]!r}", "account,shares: the account first, then its shares")
+            raise _malformed(
+                number,
+                f"heads {line.strip()[:40]!r}",
+                "account,shares: the account first, then its shares",
+            )
         if len(words) != 2 or not (_is_account(words[0]) and _is_whole(words[1])):
-            raise _malformed(number, f"{line.strip()[:40]!r}", "a line such as 61002,100: a user or group, and its shares")
+            raise _malformed(
+                number,
+                f"{line.strip()[:40]!r}",
+                "a line such as 61002,100: a user or group, and its shares",
+            )
         account = str(int(words[0])) if _is_whole(words[0]) else words[0]
         if account in holdings:
-            raise _malformed(number, f"account {account} is there twice", "one line for each account")
+            raise _malformed(
+                number, f"account {account} is there twice", "one line for each account"
+            )
         holdings[account] = int(words[1])
     if not sum(holdings.values()):
-        raise Malformed("nobody has shares", field="shares", remedy="write a line for each account: the account, a comma, its shares")
+        raise Malformed(
+            "nobody has shares",
+            field="shares",
+            remedy="write a line for each account: the account, a comma, its shares",
+        )
     return holdings
 
 
@@ -141,14 +167,23 @@ def numbered(holdings: Mapping[str, int], names: Names | None) -> dict[int, int]
     named = next((each for each in holdings if not each.isdecimal()), None)
     if names is None and named is not None:
         remedy = "write the number that the account has in the trace"
-        raise Malformed(f"account {named!r}: this trace knows users and groups by numbers", field="shares", remedy=remedy)
-    return {int(each) if names is None else names.number(each): shares for each, shares in holdings.items()}
+        raise Malformed(
+            f"account {named!r}: this trace knows users and groups by numbers",
+            field="shares",
+            remedy=remedy,
+        )
+    return {
+        int(each) if names is None else names.number(each): shares
+        for each, shares in holdings.items()
+    }
 
 
 class Sought:
     """Looks for accounts among all jobs of a trace as they are read, whether or not they are simulated."""
 
-    def __init__(self, holdings: Mapping[str, int], numbers: Iterable[int], *, unknown: int) -> None:
+    def __init__(
+        self, holdings: Mapping[str, int], numbers: Iterable[int], *, unknown: int
+    ) -> None:
         """`numbers` are those of the accounts in the trace, in the order of `holdings`; `unknown` is what whoever is unknown counts as."""
         self._accounts = dict(zip(holdings, numbers, strict=True))
         self._unknown = unknown
@@ -168,4 +203,6 @@ class Sought:
 
 
 def _malformed(number: int, what: str, expected: str) -> Malformed:
-    return Malformed(f"line {number}: {what}, expected {expected}", field="shares", remedy="correct the line")
+    return Malformed(
+        f"line {number}: {what}, expected {expected}", field="shares", remedy="correct the line"
+    )

@@ -100,7 +100,9 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
     sharing = Sharing(plan.shares, _account_of(plan)) if plan.shares else None
     course = Course(size) if plan.course else None
     runs = Runs() if plan.every else None
-    watching: list[Callable[[Moment], None]] = [each.take for each in (fairness, sharing, course) if each is not None]
+    watching: list[Callable[[Moment], None]] = [
+        each.take for each in (fairness, sharing, course) if each is not None
+    ]
     told, coming = 0, clock.run(workload, fairness.arrived if fairness else None)
     while moments := list(islice(coming, MOMENTS)):
         started = in_columns(moments)
@@ -150,7 +152,11 @@ def check_bank(policy: Policy, *, there: bool) -> None:
     """Raises Malformed for a policy that goes by credit where there is no bank."""
     if policy.asks_bank and not there:
         remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"
-        raise Malformed(f"{policy.name} goes by the credit that is left, and there is no bank", field="policy", remedy=remedy)
+        raise Malformed(
+            f"{policy.name} goes by the credit that is left, and there is no bank",
+            field="policy",
+            remedy=remedy,
+        )
 
 
 def _account_of(plan: Plan) -> Callable[[Job], int]:

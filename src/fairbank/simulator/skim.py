@@ -79,7 +79,16 @@ def skim_lines(lines: Lines) -> Skim:
 def needed(job: SwfJob) -> Skimmed:
     """Of a job those columns that a schedule depends on."""
     sizes = (job.allocated_processors, job.requested_processors, job.requested_time)
-    return (job.number, job.submit_time, job.run_time, *sizes, job.status, job.user, job.group, job.partition)
+    return (
+        job.number,
+        job.submit_time,
+        job.run_time,
+        *sizes,
+        job.status,
+        job.user,
+        job.group,
+        job.partition,
+    )
 
 
 _BLANK = rb"[ \t\r]{1,800}+"  # so that no line is longer than LINE_LIMIT
@@ -118,7 +127,9 @@ _PLAIN = re.compile(
 _LATE = LAST_INSTANT - 2 * 10**10
 
 
-def _skimmed(lines: Lines, remarks: Remarks, unix_start_time: int, notes: Notes) -> Iterator[Skimmed]:
+def _skimmed(
+    lines: Lines, remarks: Remarks, unix_start_time: int, notes: Notes
+) -> Iterator[Skimmed]:
     before, line_before = 0, b""
     for first, block in lines.blocks(BLOCK):
         jobs = _plain(block) if unix_start_time < _LATE else []

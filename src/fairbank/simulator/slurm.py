@@ -22,8 +22,18 @@ class Slurm:
 
     attends = True
 
-    def __init__(self, parameters: Parameters, ranking: Ranking, processors: int, entitled: Entitled | None = None) -> None:
-        self.parameters, self.ranking, self.standing = parameters, ranking, Standing(ranking, processors, entitled)
+    def __init__(
+        self,
+        parameters: Parameters,
+        ranking: Ranking,
+        processors: int,
+        entitled: Entitled | None = None,
+    ) -> None:
+        self.parameters, self.ranking, self.standing = (
+            parameters,
+            ranking,
+            Standing(ranking, processors, entitled),
+        )
         self.queue: ByPriority[Job] = ByPriority()
         self._full = self._filled = 0
         """When the main pass last went through the whole queue, and when backfill last ran."""
@@ -63,8 +73,15 @@ class Slurm:
         first = self._ended + asked.sched_min_interval // SECOND + 1
         if self._asked:
             return first
-        shallow = max(asked.partition_job_depth, asked.sched_max_job_start) > 0 or len(self.queue) > asked.default_queue_depth
-        return max(first, self._full + asked.sched_interval) if shallow and asked.sched_interval > 0 else FOR_EVER
+        shallow = (
+            max(asked.partition_job_depth, asked.sched_max_job_start) > 0
+            or len(self.queue) > asked.default_queue_depth
+        )
+        return (
+            max(first, self._full + asked.sched_interval)
+            if shallow and asked.sched_interval > 0
+            else FOR_EVER
+        )
 
     def ended(self, running: Running[Job, int], now: int) -> None:
         self.standing.ended(running, now)
@@ -85,13 +102,21 @@ class Slurm:
 
     def _main(self, snapshot: OnProcessors, now: int, *, full: bool) -> Plan[Job, int]:
         line = self._line(snapshot, now)
-        plan = Plan[Job, int]() if line is None else slurm.main(snapshot, line, self.parameters, now, full=full)
+        plan = (
+            Plan[Job, int]()
+            if line is None
+            else slurm.main(snapshot, line, self.parameters, now, full=full)
+        )
         self._changed |= bool(plan.starts)
         return plan
 
     def _backfill(self, snapshot: OnProcessors, now: int) -> Plan[Job, int]:
         line = self._line(snapshot, now)
-        plan = Plan[Job, int]() if line is None else slurm.backfill(snapshot, line, self.parameters, now)
+        plan = (
+            Plan[Job, int]()
+            if line is None
+            else slurm.backfill(snapshot, line, self.parameters, now)
+        )
         self._changed = bool(plan.starts)
         return plan
 

@@ -74,7 +74,9 @@ class Standing:
         """A job has run until now: what it was not yet charged for counts from the next period on."""
         self._gone.append((running, now))
 
-    def bring_up_to_date(self, queue: ByPriority[Job], running: Iterable[Running[Job, int]], now: int) -> None:
+    def bring_up_to_date(
+        self, queue: ByPriority[Job], running: Iterable[Running[Job, int]], now: int
+    ) -> None:
         """Work out priorities: all of them where a period has begun since that was last done, else those of who came since."""
         period = self._ranking.calc_period
         begun = now // period * period
@@ -102,12 +104,16 @@ class Standing:
             cpus=wide,
             limit_minutes=np.array([-(-job.limit // 60) for job in jobs], np.float64),
             nice=nothing,
-            site=nothing if self.credit is None or not self._ranking.site_weight else self._site(jobs, self.credit),
+            site=nothing
+            if self.credit is None or not self._ranking.site_weight
+            else self._site(jobs, self.credit),
             partition=first,
             qos=first + NO_QOS,
             tres=np.zeros((0, len(jobs))),
         )
-        found: list[int] = priorities(columns, self._scale, self._ranking.settings, self._worked_out + 1).tolist()
+        found: list[int] = priorities(
+            columns, self._scale, self._ranking.settings, self._worked_out + 1
+        ).tolist()
         return found
 
     def _site(self, jobs: Sequence[Job], credit_of: Callable[[Job, int], Left]) -> Floats:
@@ -115,7 +121,9 @@ class Standing:
         left = [credit_of(job, self._worked_out) for job in jobs]
         credit = credit_factor([each.deposited for each in left], [each.used for each in left])
         expiry = expiry_factor([each.seconds for each in left], [each.longest for each in left])
-        return scaled(self._ranking.site_rule.of(credit, expiry), self._ranking.site_weight).astype(np.float64)
+        return scaled(self._ranking.site_rule.of(credit, expiry), self._ranking.site_weight).astype(
+            np.float64
+        )
 
     def _who(self, job: Job) -> Who:
         return (-1, job.user) if self._entitled is None else self._entitled.who(job)
@@ -135,8 +143,12 @@ class Standing:
             factors = fair_tree(tree, usage).factor
         else:
             oblivious = rule is Algorithm.DEPTH_OBLIVIOUS
-            factors = classic(tree, usage, dampening=self._ranking.dampening, depth_oblivious=oblivious).factor
-        found: Mapping[Who, float] = dict(zip(people, factors.tolist()[-len(people) :], strict=True))
+            factors = classic(
+                tree, usage, dampening=self._ranking.dampening, depth_oblivious=oblivious
+            ).factor
+        found: Mapping[Who, float] = dict(
+            zip(people, factors.tolist()[-len(people) :], strict=True)
+        )
         return found.__getitem__
 
     def _charge(self, running: Iterable[Running[Job, int]], begun: int) -> None:
@@ -155,7 +167,9 @@ class Standing:
         who, processors = self._who(running.job), running.placement
         begin = self._grown(running.started) if running.started > self._worked_out else since
         if begin < until:
-            self._used[who] = self._used.get(who, 0.0) + processors * (until - begin) / (self._fading or 1.0)
+            self._used[who] = self._used.get(who, 0.0) + processors * (until - begin) / (
+                self._fading or 1.0
+            )
 
     def _grown(self, at: int) -> float:
         """What is used at this instant counts so much more than at `_zero`, by as much as it has to fade; summed up over time."""

@@ -46,7 +46,9 @@ class Standstill(NamedTuple):
         for each in self.running:
             snapshot.machine.take(each.placement)
         for job in self.waiting:
-            snapshot.queue.add(changed if changed is not None and changed.number == job.number else job)
+            snapshot.queue.add(
+                changed if changed is not None and changed.number == job.number else job
+            )
         return snapshot, scheduler
 
     def in_full(self, job: Job, most: int = FOR_EVER) -> int | None:
@@ -63,10 +65,21 @@ class Standstill(NamedTuple):
 
         return self._rehearse(job, lasts, arrivals, most)
 
-    def _rehearse(self, job: Job, lasts: Lasts[Job], coming: Iterable[tuple[int, Job]], most: int) -> Came:
+    def _rehearse(
+        self, job: Job, lasts: Lasts[Job], coming: Iterable[tuple[int, Job]], most: int
+    ) -> Came:
         snapshot, scheduler = self.begin(job)
         changed = job not in self.waiting
-        return rehearse(snapshot, scheduler, self.at, job.number, lasts=lasts, coming=coming, event=changed, most=most)
+        return rehearse(
+            snapshot,
+            scheduler,
+            self.at,
+            job.number,
+            lasts=lasts,
+            coming=coming,
+            event=changed,
+            most=most,
+        )
 
     def arrivals(self, chance: Random) -> Iterator[tuple[int, Job]]:
         """Whoever came since this hour of this weekday in one of the last weeks comes again, and again. Where no whole week was seen, it is

@@ -26,7 +26,9 @@ class Starts:
         names, at = self._names, self._at
         order = sorted(range(len(names)), key=self._numbers.__getitem__)
         for begin in range(0, len(order), LINES):
-            yield "".join([f"{names[place]} {at[place]}\n" for place in order[begin : begin + LINES]])
+            yield "".join(
+                [f"{names[place]} {at[place]}\n" for place in order[begin : begin + LINES]]
+            )
 
     def fingerprint(self) -> str:
         """SHA-256 of the text: equal schedules have equal ones."""

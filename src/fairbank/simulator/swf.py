@@ -126,8 +126,12 @@ class Lines(Iterator[tuple[int, bytes]]):
 
     def _checked(self, number: int, line: bytes) -> bytes:
         if len(line) > self._limit:
-            what = f"line {number}: longer than {self._limit} bytes, expected one job or one comment"
-            raise Malformed(what, remedy="give a trace in the Standard Workload Format: text, one job a line")
+            what = (
+                f"line {number}: longer than {self._limit} bytes, expected one job or one comment"
+            )
+            raise Malformed(
+                what, remedy="give a trace in the Standard Workload Format: text, one job a line"
+            )
         return line.removeprefix(BOM_UTF8) if number == 1 else line
 
 
@@ -145,7 +149,9 @@ def write(header: Header, jobs: Iterable[SwfJob]) -> Iterator[str]:
         yield " ".join(map(str, job)) + "\n"
 
 
-def _jobs(numbered: Iterator[tuple[int, bytes]], unix_start_time: int) -> Iterator[tuple[int, SwfJob]]:
+def _jobs(
+    numbered: Iterator[tuple[int, bytes]], unix_start_time: int
+) -> Iterator[tuple[int, SwfJob]]:
     before, line_before = 0, b""
     for number, line in numbered:
         if not is_remark(line):

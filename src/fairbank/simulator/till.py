@@ -68,7 +68,9 @@ class Till:
     def __init__(self, grants: Grants, header: Header) -> None:
         self._grants, self._header, self._zero = grants, header, header.unix_start_time or 0
         numbers = [count(1) for _ in range(3)]
-        self._work = WorkingSet(office=Office(), entry_ids=numbers[0], allocation_ids=numbers[1], project_ids=numbers[2])
+        self._work = WorkingSet(
+            office=Office(), entry_ids=numbers[0], allocation_ids=numbers[1], project_ids=numbers[2]
+        )
         self._policy = Policy()
         self._folds: dict[int, Fold] = {}
         self._entries = self._charged = 0
@@ -84,7 +86,9 @@ class Till:
         letter = self._grants.payer.value[0]
         for payer in sorted({fund.payer for fund in self._grants.seconds}):
             name = f"{letter}{payer}"
-            entered = self._granted(CreateProject(gname=name, gid=_FIRST_GID + payer, account=name), at)
+            entered = self._granted(
+                CreateProject(gname=name, gid=_FIRST_GID + payer, account=name), at
+            )
             self._projects[payer], self._counts[payer] = entered.project or 0, [0, 0, 0]
         for terms in terms_of(self._grants, self._projects, self._zero):
             opened = self._granted(terms.wish, at)
@@ -110,7 +114,9 @@ class Till:
     def charge(self, job: Job, now: int) -> None:
         """A job that was paid for ends: what it really used is charged."""
         run, amount, at = self._run(job), _cost(job, job.run), Instant(self._zero + now)
-        self._granted(Charge(run=run, ended=at, outcome=COMPLETED, elapsed_seconds=job.run, amount=amount), at)
+        self._granted(
+            Charge(run=run, ended=at, outcome=COMPLETED, elapsed_seconds=job.run, amount=amount), at
+        )
         self._charged += amount
         record = self._work.runs.pop(run)
         self._folds[record.allocation].check_run(record)
@@ -129,19 +135,39 @@ class Till:
         """The allocation from which a job would be paid now; nothing where it has none."""
         at = self._zero + now
         payer, resource = self._fund(job)
-        own = next((each for each in self._work.funds(self._projects[payer], resource) if each.covers(at)), None)
+        own = next(
+            (each for each in self._work.funds(self._projects[payer], resource) if each.covers(at)),
+            None,
+        )
         if own is None:
             return Left(0, 0, 0, 0)
         if self._furthest[0] != at:
-            self._furthest = (at, max(self._due[each.id] for each in self._work.allocations.values() if each.covers(at)))
-        return Left(own.deposited, own.charged + own.held, max(0, self._due[own.id] - at), max(0, self._furthest[1] - at))
+            self._furthest = (
+                at,
+                max(
+                    self._due[each.id]
+                    for each in self._work.allocations.values()
+                    if each.covers(at)
+                ),
+            )
+        return Left(
+            own.deposited,
+            own.charged + own.held,
+            max(0, self._due[own.id] - at),
+            max(0, self._furthest[1] - at),
+        )
 
     def close(self) -> Credit:
         """The end: all jobs that held credit have ended. Raises Corrupt where the books do not add up."""
         allocations = list(self._work.allocations.values())
         if wrong := list(self._wrong(allocations)):
-            raise Corrupt(f"the books of the simulation do not add up: {wrong[0]}", remedy="this is a fault of Fairbank: please report it")
-        return Credit([self._account(payer, allocations) for payer in sorted(self._projects)], self._entries)
+            raise Corrupt(
+                f"the books of the simulation do not add up: {wrong[0]}",
+                remedy="this is a fault of Fairbank: please report it",
+            )
+        return Credit(
+            [self._account(payer, allocations) for payer in sorted(self._projects)], self._entries
+        )
 
     def _wrong(self, allocations: list[Allocation]) -> Iterator[str]:
         for each in allocations:
@@ -164,7 +190,11 @@ class Till:
 
     def _account(self, payer: int, allocations: list[Allocation]) -> Account:
         own = [each for each in allocations if each.project == self._projects[payer]]
-        sums = (sum(each.deposited for each in own), sum(each.charged for each in own), sum(each.available for each in own))
+        sums = (
+            sum(each.deposited for each in own),
+            sum(each.charged for each in own),
+            sum(each.available for each in own),
+        )
         return Account(payer, *sums, *self._counts[payer])
 
     def _fund(self, job: Job) -> Fund:

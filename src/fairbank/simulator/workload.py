@@ -45,7 +45,9 @@ QUEUES = {1: "short", 2: "long"}
 def month(centre: Centre, seed: int) -> Trace:
     """The trace of a synthetic month: jobs in submit order, numbered from 1, that `centre` could have run as they stand."""
     rng = Random(seed)  # noqa: S311 - a workload, not a secret
-    failures = frozenset(rng.sample(range(1, centre.jobs + 1), min(centre.node_failures, centre.jobs)))
+    failures = frozenset(
+        rng.sample(range(1, centre.jobs + 1), min(centre.node_failures, centre.jobs))
+    )
     plan = _plan(rng, centre)
     return Trace(_header(centre, seed, failures), _run(rng, centre, plan, failures))
 
@@ -74,9 +76,15 @@ def _people(rng: Random, centre: Centre) -> list[_Person]:
     worth = [1 / k for k in projects]
     members = dict.fromkeys(projects, 0)
     people = []
-    for user, project in enumerate([*projects, *rng.choices(projects, worth, k=centre.users - centre.projects)], start=1):
+    for user, project in enumerate(
+        [*projects, *rng.choices(projects, worth, k=centre.users - centre.projects)], start=1
+    ):
         members[project] += 1
-        people.append(_Person(user, project, _home(project, len(centre.pools)), 1 / project / members[project]))
+        people.append(
+            _Person(
+                user, project, _home(project, len(centre.pools)), 1 / project / members[project]
+            )
+        )
     return people
 
 
@@ -118,7 +126,15 @@ def _campaign(rng: Random, pools: tuple[Pool, ...], person: _Person, executable:
     processors = _units(rng, pool.widest) * pool.unit
     typical = rng.lognormvariate(log(6 * MINUTE if rng.random() < 0.4 else 3 * HOUR), 1.0)
     typical = min(max(typical, 10.0), float(LIMITS[-1]))
-    return _Campaign(person, index, processors, pool.memory >> rng.randrange(3), typical, _limit(rng, typical), executable)
+    return _Campaign(
+        person,
+        index,
+        processors,
+        pool.memory >> rng.randrange(3),
+        typical,
+        _limit(rng, typical),
+        executable,
+    )
 
 
 def _limit(rng: Random, typical: float) -> int:
@@ -135,7 +151,9 @@ def _units(rng: Random, widest: int) -> int:
     return min(widest, round(2 ** (round(x) if rng.random() < 0.75 else x)))
 
 
-def _run(rng: Random, centre: Centre, plan: list[tuple[int, _Campaign]], failures: frozenset[int]) -> Iterator[SwfJob]:
+def _run(
+    rng: Random, centre: Centre, plan: list[tuple[int, _Campaign]], failures: frozenset[int]
+) -> Iterator[SwfJob]:
     queues = [_Queue(pool.processors) for pool in centre.pools]
     for number, (submitted, campaign) in enumerate(plan, start=1):
         status, run = _fate(rng, campaign, number in failures)
@@ -180,7 +198,15 @@ class _Queue:
         return self._now
 
 
-def _job(rng: Random, number: int, submitted: int, wait: int, run: int, status: Status, campaign: _Campaign) -> SwfJob:
+def _job(
+    rng: Random,
+    number: int,
+    submitted: int,
+    wait: int,
+    run: int,
+    status: Status,
+    campaign: _Campaign,
+) -> SwfJob:
     ran = run >= 0
     return SwfJob(
         number=number,

@@ -64,16 +64,25 @@ def judged(answer: ReportAnswer) -> Judgement:
     """What one answer says."""
     if answer.granted is not None and answer.status in _GRANTED:
         granted = answer.granted
-        return Judgement(Came.GRANTED, amount=granted.amount, available=granted.available, allocation=granted.allocation)
+        return Judgement(
+            Came.GRANTED,
+            amount=granted.amount,
+            available=granted.available,
+            allocation=granted.allocation,
+        )
     no = answer.refusal
     if no is None:
         came, reason = (Came.NOT_ALLOWED, "") if answer.status in _MAY_NOT else _UNBILLABLE
-        return Judgement(came, reason, sentence(answer.detail, [answer.remedy] if answer.remedy else []))
+        return Judgement(
+            came, reason, sentence(answer.detail, [answer.remedy] if answer.remedy else [])
+        )
     came, reason = _BY_REASON.get(no.reason, _UNBILLABLE)
     if came is Came.RESOLVED and no.resolution is not None:
         came = _resolved(no.resolution)
     text = sentence(answer.detail, no.remedies)
-    return Judgement(came, reason, text, amount=no.asked or 0, available=no.available, allocation=no.allocation)
+    return Judgement(
+        came, reason, text, amount=no.asked or 0, available=no.available, allocation=no.allocation
+    )
 
 
 def _resolved(how: Resolution) -> Came:

@@ -61,7 +61,9 @@ class Bank:
         me = self._client.get("/whoami")["data"]
         if not (me["superuser"] or me["admin"]):
             remedy = "ask as a superuser of the bank, over its socket or with a token of theirs"
-            raise Forbidden("you do not see everybody's runs and projects", field="server", remedy=remedy)
+            raise Forbidden(
+                "you do not see everybody's runs and projects", field="server", remedy=remedy
+            )
 
     def cluster(self, name: str | None) -> BookedCluster:
         """The prices of a cluster; None: of the only one. Raises Unknown, with those there are."""
@@ -71,7 +73,11 @@ class Bank:
                 return booked_cluster(row)
         there = ", ".join(row["name"] for row in rows) or "none"
         if name is None:
-            raise Unknown("the bank has not just one cluster", field="cluster", remedy=f"name one; the bank's settings know: {there}")
+            raise Unknown(
+                "the bank has not just one cluster",
+                field="cluster",
+                remedy=f"name one; the bank's settings know: {there}",
+            )
         remedy = f"the bank's settings know: {there}; fairbank slurm import --dry-run prints the lines for {name}"
         raise Unknown(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
@@ -79,12 +85,16 @@ class Bank:
         """The runs that started in this period, and those that are still held, whenever they started; some of them twice."""
         period = {"since": iso(since), "until": iso(until)}
         for which in (period, {"state": "held"}):
-            yield from map(booked_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **which}))
+            yield from map(
+                booked_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **which})
+            )
 
     def refused(self, cluster: str, since: int) -> dict[tuple[int, int], Kept]:
         """When a report of a run was refused for the last time, and why, by job id and submission."""
         found: dict[tuple[int, int], Kept] = {}
-        for row in self._rows("/failure", {"cluster": cluster, "order": "oldest", "since": iso(since)}):
+        for row in self._rows(
+            "/failure", {"cluster": cluster, "order": "oldest", "since": iso(since)}
+        ):
             if row["run"]:
                 run = Run.parse(row["run"])
                 against = Against(row["detail"], next(iter(row["remedies"]), None), row["reason"])
@@ -95,7 +105,9 @@ class Bank:
         """All projects without their members, which takes a request for each thousand and not for each."""
         return [booked_project(row, ()) for row in self._rows("/project")]
 
-    def projects(self, progress: Progress = silent, *, removed: bool = False) -> list[BookedProject]:
+    def projects(
+        self, progress: Progress = silent, *, removed: bool = False
+    ) -> list[BookedProject]:
         """All projects with their members; with `removed` those as well that were removed, which have none any more."""
         rows = list(self._rows("/project", {"removed": "any"} if removed else None))
         found = []
@@ -116,21 +128,31 @@ class Bank:
     def put(self, path: str, body: Mapping[str, Any]) -> None:
         self._client.put(path, dict(body))
 
-    def report(self, reports: Sequence[Mapping[str, Any]], progress: Progress = silent) -> list[Against | None]:
+    def report(
+        self, reports: Sequence[Mapping[str, Any]], progress: Progress = silent
+    ) -> list[Against | None]:
         """Tell the bank of runs. For each, in order, None when it is in the books now, else what the bank said against it."""
         said: list[Against | None] = []
         for first in range(0, len(reports), BATCH):
-            answers = self._client.post("/job/bulk", {"reports": list(reports[first : first + BATCH])})["data"]
+            answers = self._client.post(
+                "/job/bulk", {"reports": list(reports[first : first + BATCH])}
+            )["data"]
             said += [None if each["status"] in (200, 201) else _against(each) for each in answers]
             progress("post", len(said), len(reports))
         return said
 
-    def _rows(self, path: str, query: Mapping[str, object] | None = None) -> Iterator[dict[str, Any]]:
+    def _rows(
+        self, path: str, query: Mapping[str, object] | None = None
+    ) -> Iterator[dict[str, Any]]:
         after: object = None
         while True:
             answer = self._client.get(path, {**(query or {}), "limit": PAGE, "after": after})
             if not isinstance(answer.get("data"), list):
-                raise Malformed(f"the bank's {path} is no list", field="server", remedy="is it a bank, and as new as this command?")
+                raise Malformed(
+                    f"the bank's {path} is no list",
+                    field="server",
+                    remedy="is it a bank, and as new as this command?",
+                )
             yield from answer["data"]
             after = answer.get("next")
             if not after:
@@ -139,4 +161,9 @@ class Bank:
 
 def _against(answer: Mapping[str, Any]) -> Against:
     reason = (answer.get("refusal") or {}).get("reason")
-    return Against(str(answer.get("detail") or answer["status"]), answer.get("remedy"), reason, answer.get("field"))
+    return Against(
+        str(answer.get("detail") or answer["status"]),
+        answer.get("remedy"),
+        reason,
+        answer.get("field"),
+    )

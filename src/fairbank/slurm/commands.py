@@ -16,7 +16,20 @@ from pathlib import Path
 import msgspec
 
 from fairbank.priority.settings import PrioritySettings
-from fairbank.slurm.answers import held, json_2311, pending, sacct, sacctmgr, scontrol, shares, spent, sprio, squeue, sshare, starting
+from fairbank.slurm.answers import (
+    held,
+    json_2311,
+    pending,
+    sacct,
+    sacctmgr,
+    scontrol,
+    shares,
+    spent,
+    sprio,
+    squeue,
+    sshare,
+    starting,
+)
 from fairbank.slurm.answers.held import Held
 from fairbank.slurm.answers.pending import Pending
 from fairbank.slurm.answers.priority import FLAGS, flags_in_doubt, read_settings
@@ -25,7 +38,18 @@ from fairbank.slurm.answers.shares import Share
 from fairbank.slurm.answers.sprio import Factors
 from fairbank.slurm.answers.sshare import Used
 from fairbank.slurm.answers.starting import Starting
-from fairbank.slurm.answers.values import Answer, Association, AssociationPriority, Job, Node, Place, Qos, Queued, Spent, Waiting
+from fairbank.slurm.answers.values import (
+    Answer,
+    Association,
+    AssociationPriority,
+    Job,
+    Node,
+    Place,
+    Qos,
+    Queued,
+    Spent,
+    Waiting,
+)
 from fairbank.slurm.answers.version import COMPLETE_JSON, Version, read_version
 from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.values import ids
@@ -35,7 +59,15 @@ from fairbank.values.trouble import Malformed, Unknown, Unreachable
 PATIENCE_SECONDS = 300.0
 """How long a command may take: sacct over a month of a busy cluster can take minutes."""
 
-_SETTINGS_OF_USERS = ("SACCT_", "SQUEUE_", "SINFO_", "SLURM_TIME_FORMAT", "SLURM_CLUSTERS", "SLURM_JSON", "SLURM_YAML")
+_SETTINGS_OF_USERS = (
+    "SACCT_",
+    "SQUEUE_",
+    "SINFO_",
+    "SLURM_TIME_FORMAT",
+    "SLURM_CLUSTERS",
+    "SLURM_JSON",
+    "SLURM_YAML",
+)
 
 
 class Slurm:
@@ -44,11 +76,22 @@ class Slurm:
     `uid` is who asks (None: whoever we are), and decides how much Slurm shows."""
 
     def __init__(
-        self, environ: Mapping[str, str] | None = None, patience_seconds: float = PATIENCE_SECONDS, *, uid: int | None = None
+        self,
+        environ: Mapping[str, str] | None = None,
+        patience_seconds: float = PATIENCE_SECONDS,
+        *,
+        uid: int | None = None,
     ) -> None:
         given = os.environ if environ is None else environ
-        kept = {name: value for name, value in given.items() if not name.startswith(_SETTINGS_OF_USERS)}
-        self._environ = {**kept, "TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}  # all tasks of an array, however many
+        kept = {
+            name: value for name, value in given.items() if not name.startswith(_SETTINGS_OF_USERS)
+        }
+        self._environ = {
+            **kept,
+            "TZ": "UTC",
+            "LC_ALL": "C.UTF-8",
+            "SLURM_BITSTR_LEN": "0",
+        }  # all tasks of an array, however many
         self._patience_seconds = patience_seconds
         self._uid = os.geteuid() if uid is None else uid
 
@@ -75,7 +118,9 @@ class Slurm:
         _ = self.version
         if cluster is not None and cluster != self.cluster:
             raise Malformed(
-                f"this host belongs to cluster {self.cluster}, not {cluster}", field="cluster", remedy="ask on a host of its own"
+                f"this host belongs to cluster {self.cluster}, not {cluster}",
+                field="cluster",
+                remedy="ask on a host of its own",
             )
         return self.cluster
 
@@ -102,8 +147,19 @@ class Slurm:
 
     def spent_by(self, numbers: Sequence[int]) -> Answer[Spent]:
         """How the jobs with these ids ended, and the processor time that they used."""
-        which = ("sacct", "--allusers", "--duplicates", f"--jobs={','.join(map(str, numbers))}", "--starttime=1970-01-02")
-        columns = ("--noheader", "--parsable2", f"--delimiter={DELIMITER}", f"--format={','.join(spent.COLUMNS)}")
+        which = (
+            "sacct",
+            "--allusers",
+            "--duplicates",
+            f"--jobs={','.join(map(str, numbers))}",
+            "--starttime=1970-01-02",
+        )
+        columns = (
+            "--noheader",
+            "--parsable2",
+            f"--delimiter={DELIMITER}",
+            f"--format={','.join(spent.COLUMNS)}",
+        )
         return spent.read_spent(self._text(*which, *columns))
 
     def _jobs(self, *which: str) -> Answer[Job]:
@@ -111,7 +167,12 @@ class Slurm:
         if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
             found = json_2311.read_jobs(told)
         else:
-            columns = ("--noheader", "--parsable2", f"--delimiter={DELIMITER}", f"--format={','.join(sacct.COLUMNS)}")
+            columns = (
+                "--noheader",
+                "--parsable2",
+                f"--delimiter={DELIMITER}",
+                f"--format={','.join(sacct.COLUMNS)}",
+            )
             found = sacct.read_jobs(self._text(*asked, *columns))
         return msgspec.structs.replace(found, rows=tuple(_owned(job) for job in found.rows))
 
@@ -124,12 +185,22 @@ class Slurm:
 
     def starting(self, name: str) -> Starting:
         """A job (`7`, or `5_2` of an array) whose prolog runs. Raises Malformed when slurmctld does not know it."""
-        command = ("squeue", "--noheader", "--states=all", f"--jobs={name}", f"--Format={starting.FORMAT}")
+        command = (
+            "squeue",
+            "--noheader",
+            "--states=all",
+            f"--jobs={name}",
+            f"--Format={starting.FORMAT}",
+        )
         return starting.read_starting(self._text(*command))
 
     def held(self) -> Answer[Held]:
         """The pending jobs that our plug-in held for lack of credit."""
-        return held.read_held(self._text("squeue", "--all", "--noheader", "--states=PENDING", f"--Format={held.FORMAT}"))
+        return held.read_held(
+            self._text(
+                "squeue", "--all", "--noheader", "--states=PENDING", f"--Format={held.FORMAT}"
+            )
+        )
 
     def release(self, name: str) -> None:
         """A held job may start again."""
@@ -152,13 +223,19 @@ class Slurm:
     # --- how it is set up ---
 
     def associations(self) -> Answer[Association]:
-        return sacctmgr.read_associations(self._managed("associations", sacctmgr.ASSOCIATIONS, f"cluster={self.cluster}"))
+        return sacctmgr.read_associations(
+            self._managed("associations", sacctmgr.ASSOCIATIONS, f"cluster={self.cluster}")
+        )
 
     def association_priorities(self) -> Answer[AssociationPriority]:
-        return sacctmgr.read_priorities(self._managed("associations", sacctmgr.PRIORITIES, f"cluster={self.cluster}"))
+        return sacctmgr.read_priorities(
+            self._managed("associations", sacctmgr.PRIORITIES, f"cluster={self.cluster}")
+        )
 
     def coordinators(self) -> Answer[Association]:
-        return sacctmgr.read_coordinators(self._managed("account", sacctmgr.COORDINATED, "withcoord"))
+        return sacctmgr.read_coordinators(
+            self._managed("account", sacctmgr.COORDINATED, "withcoord")
+        )
 
     def qualities(self) -> Answer[Qos]:
         return sacctmgr.read_qualities(self._managed("qos", sacctmgr.QUALITIES))
@@ -171,12 +248,23 @@ class Slurm:
 
     def usage(self) -> Answer[Used]:
         """What counts against GrpTRESMins, by account. Slurm lets it decay."""
-        command = ("sshare", "--all", "--noheader", "--parsable2", f"--format={','.join(sshare.COLUMNS).lower()}")
+        command = (
+            "sshare",
+            "--all",
+            "--noheader",
+            "--parsable2",
+            f"--format={','.join(sshare.COLUMNS).lower()}",
+        )
         return sshare.read_usage(self._text(*command))
 
     def shares(self) -> Answer[Share]:
         """Fair share of every association."""
-        columns = ("--partition", "--noheader", "--parsable2", f"--format={','.join(shares.COLUMNS)}")
+        columns = (
+            "--partition",
+            "--noheader",
+            "--parsable2",
+            f"--format={','.join(shares.COLUMNS)}",
+        )
         return shares.read_shares(self._text("sshare", "--all", *columns))
 
     def factors(self) -> Answer[Factors]:
@@ -186,7 +274,15 @@ class Slurm:
 
     def waiting(self) -> Answer[Waiting]:
         """Whose the jobs are that wait."""
-        return squeue.read_waiting(self._text("squeue", "--all", "--noheader", "--states=PENDING", f"--format={squeue.WAITING_FORMAT}"))
+        return squeue.read_waiting(
+            self._text(
+                "squeue",
+                "--all",
+                "--noheader",
+                "--states=PENDING",
+                f"--format={squeue.WAITING_FORMAT}",
+            )
+        )
 
     def pending(self) -> Answer[Pending]:
         """What the jobs that wait ask for."""
@@ -194,7 +290,9 @@ class Slurm:
 
     def priority(self) -> PrioritySettings:
         """How it ranks users and jobs. Raises Malformed."""
-        return read_settings(self.config, self._flags_of_conf() if flags_in_doubt(self.config) else None)
+        return read_settings(
+            self.config, self._flags_of_conf() if flags_in_doubt(self.config) else None
+        )
 
     def _flags_of_conf(self) -> str | None:
         """Those of slurm.conf itself, where this host has it."""
@@ -205,7 +303,12 @@ class Slurm:
 
     def manage(self, words: Sequence[str]) -> None:
         """Change the accounting database: `sacctmgr --immediate WORDS`."""
-        self._said("sacctmgr", "--immediate", *words, quiet=("Nothing modified", "Nothing new added", "Already existing"))
+        self._said(
+            "sacctmgr",
+            "--immediate",
+            *words,
+            quiet=("Nothing modified", "Nothing new added", "Already existing"),
+        )
 
     # --- asking ---
 
@@ -214,7 +317,15 @@ class Slurm:
         return self._text(*command)
 
     def _managed(self, what: str, columns: Sequence[str], *which: str) -> str:
-        return self._text("sacctmgr", "--noheader", "--parsable2", "show", what, *which, f"format={','.join(columns).lower()}")
+        return self._text(
+            "sacctmgr",
+            "--noheader",
+            "--parsable2",
+            "show",
+            what,
+            *which,
+            f"format={','.join(columns).lower()}",
+        )
 
     def _json(self, *command: str) -> bytes | None:
         """What it says as JSON; None when this Slurm was built without."""
@@ -232,17 +343,32 @@ class Slurm:
         name = command[0]
         try:
             done = subprocess.run(
-                command, env=self._environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=self._patience_seconds, check=False
+                command,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=self._patience_seconds,
+                check=False,
             )
         except subprocess.TimeoutExpired as late:
-            raise Unreachable(f"{name} did not answer within {self._patience_seconds:g} s", field="slurm", remedy=_AGAIN) from late
+            raise Unreachable(
+                f"{name} did not answer within {self._patience_seconds:g} s",
+                field="slurm",
+                remedy=_AGAIN,
+            ) from late
         except OSError as missing:
             remedy = "run this on a host that has Slurm's commands, with them in PATH"
-            raise Unreachable(f"cannot run {name}: {missing.strerror}", field="slurm", remedy=remedy) from missing
+            raise Unreachable(
+                f"cannot run {name}: {missing.strerror}", field="slurm", remedy=remedy
+            ) from missing
         said = (done.stderr + done.stdout).decode(errors="replace")
         if done.returncode and not any(word in said for word in quiet):
             first = next((line for line in said.splitlines() if line.strip()), "it said nothing")
-            raise Unreachable(f"{name} ended with {done.returncode}: {shown_line(first)}", field="slurm", remedy=_AGAIN)
+            raise Unreachable(
+                f"{name} ended with {done.returncode}: {shown_line(first)}",
+                field="slurm",
+                remedy=_AGAIN,
+            )
         return done.stdout
 
 

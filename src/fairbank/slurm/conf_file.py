@@ -45,7 +45,9 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
             conf = read_conf(file.read(_TEXT_MAX).decode(errors="replace"))
     except OSError as bad:
         remedy = "run this on slurmctld's host, as root or as Slurm's user"
-        raise Unknown(f"cannot read {path}: {bad.strerror}", field="slurm.conf", remedy=remedy) from bad
+        raise Unknown(
+            f"cannot read {path}: {bad.strerror}", field="slurm.conf", remedy=remedy
+        ) from bad
     found = dict(conf.settings)
     for name in conf.includes if depth else ():
         found |= conf_settings(path.parent / name, depth - 1)

@@ -38,9 +38,21 @@ class Doctor:
     """
 
     def __init__(
-        self, slurm: Slurm, client: Client, *, agent: Callable[[], health.Beside], munge: Callable[[str | None], None], site: Site
+        self,
+        slurm: Slurm,
+        client: Client,
+        *,
+        agent: Callable[[], health.Beside],
+        munge: Callable[[str | None], None],
+        site: Site,
     ) -> None:
-        self._slurm, self._client, self._agent, self._munge, self._site = slurm, client, agent, munge, site
+        self._slurm, self._client, self._agent, self._munge, self._site = (
+            slurm,
+            client,
+            agent,
+            munge,
+            site,
+        )
 
     def examine(self, cluster: str | None) -> Iterator[Check]:
         """Look at everything. What cannot be asked is told, and the rest is looked at all the same: without slurmctld by its slurm.conf."""
@@ -49,14 +61,23 @@ class Doctor:
         config = self._asked(checks, "slurmctld answers", self._told)
         alive = config is not None
         if config is None:
-            config = self._asked(checks, "slurm.conf is read", lambda: stated(self._slurm.conf)) or {}
+            config = (
+                self._asked(checks, "slurm.conf is read", lambda: stated(self._slurm.conf)) or {}
+            )
         yield from checks
         name = config.get("ClusterName", "")
         if cluster is not None and name not in ("", cluster):
-            yield Check(f"this host belongs to cluster {name}, not {cluster}", False, "ask on a host of its own")
+            yield Check(
+                f"this host belongs to cluster {name}, not {cluster}",
+                False,
+                "ask on a host of its own",
+            )
             return
         if version is not None:
-            yield Check(f"Slurm {version} of cluster {name or cluster or '(unknown)'}: {acquaintance(version)}", True)
+            yield Check(
+                f"Slurm {version} of cluster {name or cluster or '(unknown)'}: {acquaintance(version)}",
+                True,
+            )
         yield from self._of_slurm(config, name or cluster, alive=alive)
         yield from self._of_the_agent(config)
         yield from self._of_the_policy(config)
@@ -70,16 +91,37 @@ class Doctor:
 
     def _of_slurm(self, config: health.Config, name: str | None, *, alive: bool) -> Iterator[Check]:
         checks: list[Check] = []
-        if alive and (there := self._asked(checks, "slurmctld tells the time", self._slurm.clock)) is not None:
+        if (
+            alive
+            and (there := self._asked(checks, "slurmctld tells the time", self._slurm.clock))
+            is not None
+        ):
             checks.append(health.clocks(int(time.time()), there, "slurmctld"))
         if config:
             checks.append(health.signing(config))
         if config.get("AuthType", "auth/munge") == "auth/munge":
-            checks.append(attempt("munged makes and reads credentials on this host", lambda: self._munge(munge_socket(config))))
+            checks.append(
+                attempt(
+                    "munged makes and reads credentials on this host",
+                    lambda: self._munge(munge_socket(config)),
+                )
+            )
         known = self._known(checks, name)
-        machine = self._asked(checks, "partitions, nodes and QOS are read", lambda: self._machine(config, name or "")) if alive else None
+        machine = (
+            self._asked(
+                checks,
+                "partitions, nodes and QOS are read",
+                lambda: self._machine(config, name or ""),
+            )
+            if alive
+            else None
+        )
         if machine is not None:
-            checks += [*health.accounting(config, machine), *health.weighing(machine, known), *health.limits(machine.places)]
+            checks += [
+                *health.accounting(config, machine),
+                *health.weighing(machine, known),
+                *health.limits(machine.places),
+            ]
             checks += [] if known is None else health.prices(machine, known)
         elif config and not alive:
             checks += health.accounting(config, Machine(cluster=name or "", places=()))
@@ -92,7 +134,9 @@ class Doctor:
         if answer is None:
             return None
         checks.append(health.clocks(int(time.time()), parse_instant(answer["as_of"]), "the bank"))
-        return self._asked(checks, "the bank tells its prices", lambda: Bank(self._client).cluster(name))
+        return self._asked(
+            checks, "the bank tells its prices", lambda: Bank(self._client).cluster(name)
+        )
 
     def _of_the_agent(self, config: health.Config) -> Iterator[Check]:
         checks: list[Check] = []
@@ -107,9 +151,13 @@ class Doctor:
         if agent is not None and config:
             yield from self._of_the_site_factor(config, agent.status.get("site_factor"))
 
-    def _of_the_site_factor(self, config: health.Config, status: Mapping[str, Any] | None) -> Iterator[Check]:
+    def _of_the_site_factor(
+        self, config: health.Config, status: Mapping[str, Any] | None
+    ) -> Iterator[Check]:
         checks: list[Check] = []
-        settings = self._asked(checks, "slurm.conf is read", lambda: conf_settings(conf_path(config)))
+        settings = self._asked(
+            checks, "slurm.conf is read", lambda: conf_settings(conf_path(config))
+        )
         yield from checks
         if settings is not None:
             table = find_table(loading.parameter(settings))
@@ -118,16 +166,30 @@ class Doctor:
     def _of_the_policy(self, config: health.Config) -> Iterator[Check]:
         checks: list[Check] = []
         for path in filter(None, (self._site.policy, self._site.public_policy)):
-            if policy := self._asked(checks, f"the submission policy {path}", partial(self._policy, config, path)):
+            if policy := self._asked(
+                checks, f"the submission policy {path}", partial(self._policy, config, path)
+            ):
                 checks += health.policies(policy, int(time.time()))
         yield from checks
 
     def _machine(self, config: health.Config, name: str) -> Machine:
         flags = config.get("PriorityFlags", "")
-        places, nodes, qualities = self._slurm.places(), self._slurm.nodes(), self._slurm.qualities()
+        places, nodes, qualities = (
+            self._slurm.places(),
+            self._slurm.nodes(),
+            self._slurm.qualities(),
+        )
         if wrong := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
-            raise Unknown(f"cannot read {wrong[0]}", remedy="mend it in slurm.conf or with sacctmgr")
-        return Machine(cluster=name, places=places.rows, nodes=nodes.rows, qualities=qualities.rows, flags=flags)
+            raise Unknown(
+                f"cannot read {wrong[0]}", remedy="mend it in slurm.conf or with sacctmgr"
+            )
+        return Machine(
+            cluster=name,
+            places=places.rows,
+            nodes=nodes.rows,
+            qualities=qualities.rows,
+            flags=flags,
+        )
 
     def _policy(self, config: health.Config, path: str) -> health.Policy:
         try:
@@ -140,7 +202,13 @@ class Doctor:
             raise Forbidden(f"{bad.strerror}", remedy=f"chmod a+r {path}") from bad
         found = heading(text)
         readable = bool(kept.st_mode & 0o004) or kept.st_uid == slurm_uid(config)
-        return health.Policy(path=path, written=found.written, whole=found.whole, readable=readable, stale_seconds=self._site.stale_seconds)
+        return health.Policy(
+            path=path,
+            written=found.written,
+            whole=found.whole,
+            readable=readable,
+            stale_seconds=self._site.stale_seconds,
+        )
 
     def _asked(self, checks: list[Check], what: str, ask: Callable[[], T]) -> T | None:
         """The answer; or None, and a check that says why."""

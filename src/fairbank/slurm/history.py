@@ -54,7 +54,13 @@ class History:
         passed_over: Collection[str] = (),
         progress: Progress = silent,
     ) -> None:
-        self._slurm, self._bank, self._cluster, self._cover, self._progress = slurm, bank, cluster, cover, progress
+        self._slurm, self._bank, self._cluster, self._cover, self._progress = (
+            slurm,
+            bank,
+            cluster,
+            cover,
+            progress,
+        )
         self._passed_over = frozenset(passed_over)
         self._reconciler = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=now)
 
@@ -78,15 +84,32 @@ class History:
         return self._bank.cluster(self._slurm.check(self._cluster))
 
     def _covers(
-        self, since: int, until: int, prices: BookedCluster, projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation]
+        self,
+        since: int,
+        until: int,
+        prices: BookedCluster,
+        projects: Sequence[BookedProject],
+        allocations: Sequence[BookedAllocation],
     ) -> list[Cover]:
         if not self._cover:
             return []
         jobs, _ = read_jobs(self._slurm, since, until, self._progress)
-        return covers([job for job in jobs if job.ended and since <= (job.end or 0) < until], projects, allocations, prices)
+        return covers(
+            [job for job in jobs if job.ended and since <= (job.end or 0) < until],
+            projects,
+            allocations,
+            prices,
+        )
 
-    def _reconciled(self, since: int, until: int, *, fix: bool = False, foretold: Funds | None = None) -> Reconciled:
-        ask = partial(self._reconciler.reconcile, cluster=self._cluster, again=self._cover, progress=self._progress)
+    def _reconciled(
+        self, since: int, until: int, *, fix: bool = False, foretold: Funds | None = None
+    ) -> Reconciled:
+        ask = partial(
+            self._reconciler.reconcile,
+            cluster=self._cluster,
+            again=self._cover,
+            progress=self._progress,
+        )
         return ask(since, until, fix=fix, foretold=foretold)
 
     def _open(self, cover: Cover, prices: BookedCluster) -> None:
@@ -108,7 +131,11 @@ class History:
             covers=tuple(opened),
             charged=tuple(each for each in mended if each.kind not in RELEASED),
             given_back=tuple(each for each in mended if each.kind in RELEASED),
-            left=tuple(each for each in done.outcomes if each.said is not None and not self._is_passed_over(each.finding)),
+            left=tuple(
+                each
+                for each in done.outcomes
+                if each.said is not None and not self._is_passed_over(each.finding)
+            ),
             known=done.comparison.matched,
             unreadable=done.unreadable,
         )

@@ -13,7 +13,17 @@ from fairbank.slurm.answers.scontrol import slurm_uid
 from fairbank.slurm.answers.values import Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm, uid_of
-from fairbank.slurm.judging.entering import Centre, Machine, NewMember, NewProject, Plan, Step, plan, price_differences, settings
+from fairbank.slurm.judging.entering import (
+    Centre,
+    Machine,
+    NewMember,
+    NewProject,
+    Plan,
+    Step,
+    plan,
+    price_differences,
+    settings,
+)
 from fairbank.values.trouble import Unknown
 
 
@@ -33,14 +43,32 @@ class Importer:
     """One Slurm and one bank. `gids` are numbers of groups that this host does not know, by account; accounts and users that are
     `passed_over` are not entered, and nothing is said of them."""
 
-    def __init__(self, slurm: Slurm, bank: Bank, *, gids: Mapping[str, int] | None = None, passed_over: Collection[str] = ()) -> None:
-        self._slurm, self._bank, self._gids, self._passed_over = slurm, bank, dict(gids or {}), frozenset(passed_over)
+    def __init__(
+        self,
+        slurm: Slurm,
+        bank: Bank,
+        *,
+        gids: Mapping[str, int] | None = None,
+        passed_over: Collection[str] = (),
+    ) -> None:
+        self._slurm, self._bank, self._gids, self._passed_over = (
+            slurm,
+            bank,
+            dict(gids or {}),
+            frozenset(passed_over),
+        )
 
-    def people(self, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = silent) -> Imported:
+    def people(
+        self, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = silent
+    ) -> Imported:
         """Enter accounts as projects and users as their members, and tell what the settings should say."""
         name = self._slurm.check(cluster)
         associations, coordinators = self._slurm.associations(), self._slurm.coordinators()
-        places, nodes, qualities = self._slurm.places(), self._slurm.nodes(), self._slurm.qualities()
+        places, nodes, qualities = (
+            self._slurm.places(),
+            self._slurm.nodes(),
+            self._slurm.qualities(),
+        )
         machine = Machine(
             cluster=name,
             places=places.rows,
@@ -50,8 +78,18 @@ class Importer:
             slurm_uid=slurm_uid(self._slurm.config),
         )
         known = self._bank.projects(progress, removed=True)
-        found = plan(Centre(associations=associations.rows, coordinators=coordinators.rows), known, self._gid_of, uid_of, self._passed_over)
-        refused = [] if dry_run else self._enter(found.steps, {each.account: each.id for each in known}, progress)
+        found = plan(
+            Centre(associations=associations.rows, coordinators=coordinators.rows),
+            known,
+            self._gid_of,
+            uid_of,
+            self._passed_over,
+        )
+        refused = (
+            []
+            if dry_run
+            else self._enter(found.steps, {each.account: each.id for each in known}, progress)
+        )
         answers = (associations, coordinators, places, nodes, qualities)
         prices = self._prices(name)
         return Imported(
@@ -63,19 +101,28 @@ class Importer:
             refused=tuple(refused),
         )
 
-    def _enter(self, steps: Sequence[Step], numbers: dict[str, int], progress: Progress) -> list[str]:
+    def _enter(
+        self, steps: Sequence[Step], numbers: dict[str, int], progress: Progress
+    ) -> list[str]:
         """One after the other. What the bank refuses is returned in words, and keeps out none but its own people."""
         said: list[str] = []
         for done, step in enumerate(steps, 1):
             try:
                 if isinstance(step, NewProject):
                     parent = numbers.get(step.parent) if step.parent else None
-                    body = {"gname": step.group, "gid": step.gid, "account": step.account, "parent": parent}
+                    body = {
+                        "gname": step.group,
+                        "gid": step.gid,
+                        "account": step.account,
+                        "parent": parent,
+                    }
                     numbers[step.account] = self._bank.post("/project", body)["id"]
                 elif step.account in numbers:
                     self._admit(step, numbers[step.account])
                 else:
-                    said.append(f"user {step.user}: there is no project {step.account} to be a member of")
+                    said.append(
+                        f"user {step.user}: there is no project {step.account} to be a member of"
+                    )
             except Refused as no:
                 remedy = f"; {no.remedies[0]}" if no.remedies else ""
                 said.append(f"account {step.account}: {no.message}{remedy}")

@@ -42,7 +42,13 @@ class Mender:
         doubt: Malformed | None,
         funds: Funds | None = None,
     ) -> None:
-        self._bank, self._prices, self._now, self._again, self._doubt = bank, prices, now, again, doubt
+        self._bank, self._prices, self._now, self._again, self._doubt = (
+            bank,
+            prices,
+            now,
+            again,
+            doubt,
+        )
         self._given = funds
         self._history: Mapping[int, list[Job]] = defaultdict(list)
         for job in history:
@@ -66,7 +72,9 @@ class Mender:
                 told += [] if body is None else [(finding, body)]
                 left += [Outcome(finding=finding)] if body is None else []
         answers = self._bank.report([body for _, body in told], progress)
-        return left + [_told(finding, against) for (finding, _), against in zip(told, answers, strict=True)]
+        return left + [
+            _told(finding, against) for (finding, _), against in zip(told, answers, strict=True)
+        ]
 
     def foretell(self, findings: Sequence[Finding]) -> list[Outcome]:
         """What `mend` would come to, as far as that can be known without asking the bank."""
@@ -88,26 +96,42 @@ class Mender:
         if job is not None and finding.kind is Kind.REFUSED and self._again:
             self._demand_payer(job)
         elif job is None or finding.kind not in CHARGED:
-            return None if run is None or finding.kind not in RELEASED else self._given_back(finding)
+            return (
+                None if run is None or finding.kind not in RELEASED else self._given_back(finding)
+            )
         said = reports.charge(job, run, restart_of(job, self._history[job.job_id]), self._prices)
         return said | reports.spent(self._spent.get((job.job_id, job.submitted)))
 
     def _given_back(self, finding: Finding) -> dict[str, Any] | None:
         if self._doubt is not None:
             raise self._doubt
-        return None if finding.run is None else reports.give_back(finding.run, self._prices.name, self._now)
+        return (
+            None
+            if finding.run is None
+            else reports.give_back(finding.run, self._prices.name, self._now)
+        )
 
     def _demand_payer(self, job: Job) -> None:
         """Raises Malformed when nobody could pay: the bank would only keep another refusal."""
         partition = self._prices.partitions.get(job.partition)
         project = self._funds.by_account.get(job.account)
-        if project is None or partition is None or not self._funds.payers(project.id, partition.resource, job.start or 0):
-            raise Malformed("no allocation was there that could pay", remedy="fairbank alloc create, for the time when it ran")
+        if (
+            project is None
+            or partition is None
+            or not self._funds.payers(project.id, partition.resource, job.start or 0)
+        ):
+            raise Malformed(
+                "no allocation was there that could pay",
+                remedy="fairbank alloc create, for the time when it ran",
+            )
 
     def _demand_grant(self, finding: Finding, job: Job) -> None:
         """Raises Malformed for an end that the bank would refuse: nothing prices it, or nothing was held and nobody could pay."""
         if finding.amount is None:
-            raise Malformed(f"the bank's settings have no partition {job.partition}", remedy="have it entered there, by staff")
+            raise Malformed(
+                f"the bank's settings have no partition {job.partition}",
+                remedy="have it entered there, by staff",
+            )
         if finding.run is None:
             self._demand_payer(job)
 
@@ -121,4 +145,6 @@ def _told(finding: Finding, against: Against | None) -> Outcome:
 
 
 def _not_told(finding: Finding, why: Malformed) -> Outcome:
-    return Outcome(finding=finding, said=f"{why.message}; {why.remedy}" if why.remedy else why.message)
+    return Outcome(
+        finding=finding, said=f"{why.message}; {why.remedy}" if why.remedy else why.message
+    )

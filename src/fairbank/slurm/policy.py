@@ -32,11 +32,17 @@ def policy_of(sources: Sources) -> SubmissionPolicy:
     site, cluster = sources.site, sources.cluster
     there = {each.account for each in sources.projects}
     if wrong := sorted(set(site.projects) - there):
-        raise Malformed(f"no project has the account {wrong[0]!r}", field=f"projects.{wrong[0]}", remedy="name it as the bank does")
+        raise Malformed(
+            f"no project has the account {wrong[0]!r}",
+            field=f"projects.{wrong[0]}",
+            remedy="name it as the bank does",
+        )
     return SubmissionPolicy(
         cluster=cluster.name,
         written=sources.now,
-        projects=tuple(_project(each, site.projects.get(each.account, Forced())) for each in sources.projects),
+        projects=tuple(
+            _project(each, site.projects.get(each.account, Forced())) for each in sources.projects
+        ),
         places=tuple(_places(sources)),
         balances=tuple(_balances(sources)),
         qos_factors=cluster.qos_factors,
@@ -89,4 +95,8 @@ def _balances(sources: Sources) -> Iterator[Balance]:
     for project in sources.projects:
         for resource in sorted({each.resource for each in sources.cluster.partitions.values()}):
             found = funds.payers(project.id, resource, sources.now)
-            yield Balance(project.account, resource, max((each.available for each in found if each.state == "active"), default=0))
+            yield Balance(
+                project.account,
+                resource,
+                max((each.available for each in found if each.state == "active"), default=0),
+            )

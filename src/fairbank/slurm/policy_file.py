@@ -112,12 +112,22 @@ def heading(text: bytes) -> Heading:
     first, _, rest = text.partition(b"\n")
     match = re.fullmatch(rb"fairbank-policy\t(\d{1,9})\t(\d{1,15})\t([0-9a-f]{32})", first)
     if match is None:
-        raise Malformed("it does not begin as a policy file does", field="policy", remedy="write it anew: fairbank slurm sync")
+        raise Malformed(
+            "it does not begin as a policy file does",
+            field="policy",
+            remedy="write it anew: fairbank slurm sync",
+        )
     if int(match[1]) != VERSION:
         said = f"it has version {int(match[1])}, and this release writes version {VERSION}"
-        raise Malformed(said, field="policy", remedy="install plug-ins and fairbank of the same release, then: fairbank slurm sync")
+        raise Malformed(
+            said,
+            field="policy",
+            remedy="install plug-ins and fairbank of the same release, then: fairbank slurm sync",
+        )
     body, _, _ = rest.rpartition(b"end\t")
-    return Heading(int(match[2]), hashlib.blake2b(body, digest_size=16).hexdigest().encode() == match[3])
+    return Heading(
+        int(match[2]), hashlib.blake2b(body, digest_size=16).hexdigest().encode() == match[3]
+    )
 
 
 Row = tuple[str | int, ...]
@@ -132,12 +142,19 @@ def render(policy: SubmissionPolicy) -> str:
     written = _number(policy.written, "written", most=LAST_INSTANT)
     text = f"fairbank-policy\t{VERSION}\t{written}\t{digest}\n{body}end\t{len(rows)}\n"
     if len(text) > SIZE_MAX:
-        raise Malformed(f"the policy file has {len(text)} bytes", field="projects", remedy=f"at most {SIZE_MAX}; leave out what is closed")
+        raise Malformed(
+            f"the policy file has {len(text)} bytes",
+            field="projects",
+            remedy=f"at most {SIZE_MAX}; leave out what is closed",
+        )
     return text
 
 
 def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
-    factors = {ids.name(name, field="qos_factors"): _fraction(factor, "qos_factors") for name, factor in sorted(policy.qos_factors.items())}
+    factors = {
+        ids.name(name, field="qos_factors"): _fraction(factor, "qos_factors")
+        for name, factor in sorted(policy.qos_factors.items())
+    }
     scale = lcm(*(factor.denominator for factor in factors.values()))
     yield ("cluster", ids.name(policy.cluster, field="cluster"))
     yield ("price", policy.price.value)
@@ -159,15 +176,38 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
 def _place(place: Place, scale: int) -> Iterator[Row]:
     name = ids.name(place.partition.name, field="places.partition")
     here = f"places.{name}"
-    weights = {tres_name(tres, field=here): _fraction(weight, here) for tres, weight in (place.partition.weights or BY_CPU).items()}
+    weights = {
+        tres_name(tres, field=here): _fraction(weight, here)
+        for tres, weight in (place.partition.weights or BY_CPU).items()
+    }
     denominator = lcm(*(weight.denominator for weight in weights.values()))
     _number(denominator * scale, f"{here}.weights", most=DENOMINATOR_MAX)
-    sizes = [_number(size, here) for size in (place.memory_per_cpu, place.default_minutes, place.node_cpus, place.node_memory)]
-    yield ("partition", name, ids.kind(place.partition.resource), place.partition.adding.value, denominator, *sizes)
+    sizes = [
+        _number(size, here)
+        for size in (
+            place.memory_per_cpu,
+            place.default_minutes,
+            place.node_cpus,
+            place.node_memory,
+        )
+    ]
+    yield (
+        "partition",
+        name,
+        ids.kind(place.partition.resource),
+        place.partition.adding.value,
+        denominator,
+        *sizes,
+    )
     for kind in _once(place.gpus, f"{here}.gpus"):
         yield ("gpu", name, ids.name(kind, field=f"{here}.gpus"))
     for tres, weight in sorted(weights.items()):
-        yield ("weight", name, _tres(tres, here), _number(int(weight * denominator), f"{here}.weights"))
+        yield (
+            "weight",
+            name,
+            _tres(tres, here),
+            _number(int(weight * denominator), f"{here}.weights"),
+        )
 
 
 def _projects(policy: SubmissionPolicy) -> Iterator[Row]:
@@ -179,14 +219,24 @@ def _projects(policy: SubmissionPolicy) -> Iterator[Row]:
         group = ids.name(project.group, field="projects.group")
         here = f"projects.{group}"
         if project.partition is not None and project.partition not in there:
-            raise Malformed(f"there is no partition {project.partition!r}", field=f"{here}.partition", remedy="list it among the places")
-        account, gid = ids.name(project.account, field=f"{here}.account"), ids.uid(project.gid, field=f"{here}.gid")
+            raise Malformed(
+                f"there is no partition {project.partition!r}",
+                field=f"{here}.partition",
+                remedy="list it among the places",
+            )
+        account, gid = (
+            ids.name(project.account, field=f"{here}.account"),
+            ids.uid(project.gid, field=f"{here}.gid"),
+        )
         forced = (
             _optional(project.qos, f"{here}.qos"),
             _optional(project.partition, here),
             _optional(project.reservation, f"{here}.reservation"),
         )
-        members = "".join(f" {ids.uid(member, field=f'{here}.members')}" for member in _once(project.members, f"{here}.members"))
+        members = "".join(
+            f" {ids.uid(member, field=f'{here}.members')}"
+            for member in _once(project.members, f"{here}.members")
+        )
         yield ("project", group, gid, account, *forced, f"{members} ")
 
 
@@ -196,8 +246,17 @@ def _balances(policy: SubmissionPolicy) -> Iterator[Row]:
     _once(((each.account, each.resource) for each in policy.balances or ()), "balances")
     for each in policy.balances or ():
         if each.account not in known:
-            raise Malformed(f"no project has the account {each.account!r}", field="balances", remedy="list the project too")
-        yield ("balance", each.account, ids.kind(each.resource), _number(each.available, "balances", least=-NUMBER_MAX))
+            raise Malformed(
+                f"no project has the account {each.account!r}",
+                field="balances",
+                remedy="list the project too",
+            )
+        yield (
+            "balance",
+            each.account,
+            ids.kind(each.resource),
+            _number(each.available, "balances", least=-NUMBER_MAX),
+        )
 
 
 def _once(values: Iterable[T], field: str) -> list[T]:
@@ -215,13 +274,19 @@ def _optional(name: str | None, field: str) -> str:
 
 def _tres(name: str, field: str) -> str:
     if not (name.isascii() and name.isprintable()) or len(name) > 64 or " " in name:
-        raise Malformed(f"{name[:64]!r} cannot stand in the policy file", field=field, remedy="name TRES in ASCII without blanks")
+        raise Malformed(
+            f"{name[:64]!r} cannot stand in the policy file",
+            field=field,
+            remedy="name TRES in ASCII without blanks",
+        )
     return name
 
 
 def _fraction(value: Fraction, field: str) -> Fraction:
     if value < 0:
-        raise Malformed(f"{value} is below zero", field=field, remedy="weights and factors are 0 or more")
+        raise Malformed(
+            f"{value} is below zero", field=field, remedy="weights and factors are 0 or more"
+        )
     return value
 
 
@@ -232,5 +297,7 @@ def _number(value: int, field: str, *, least: int = 0, most: int = NUMBER_MAX) -
     raise Malformed(
         f"{value} is out of range",
         field=field,
-        remedy="use weights and factors with fewer decimals" if finer else f"a whole number from {least} to {most}",
+        remedy="use weights and factors with fewer decimals"
+        if finer
+        else f"a whole number from {least} to {most}",
     )

@@ -44,12 +44,18 @@ def call_of(environ: Mapping[str, str]) -> Call:
     def whole(name: str, usual: str | None = None) -> int:
         said = environ.get(name, usual)
         if said is None or not (said.isascii() and said.isdigit()):
-            raise Malformed("it is not a whole number", field=name, remedy="name this command in slurm.conf: PrologSlurmctld")
+            raise Malformed(
+                "it is not a whole number",
+                field=name,
+                remedy="name this command in slurm.conf: PrologSlurmctld",
+            )
         return int(said)
 
     array = "SLURM_ARRAY_JOB_ID"
     return Call(
-        name=f"{whole(array)}_{whole('SLURM_ARRAY_TASK_ID')}" if array in environ else f"{whole('SLURM_JOB_ID')}",
+        name=f"{whole(array)}_{whole('SLURM_ARRAY_TASK_ID')}"
+        if array in environ
+        else f"{whole('SLURM_JOB_ID')}",
         cluster=ids.name(environ.get("SLURM_CLUSTER_NAME", ""), field="SLURM_CLUSTER_NAME"),
         job_id=whole("SLURM_JOB_ID"),
         restart=whole("SLURM_JOB_RESTART_COUNT", "0"),
@@ -62,7 +68,11 @@ def call_of(environ: Mapping[str, str]) -> Call:
 def hold(call: Call, job: Starting) -> dict[str, Any]:
     """What the bank is asked. Raises Malformed for a job without a finite limit."""
     if job.limit_seconds is None:
-        raise Malformed("this job has no time limit, so nobody knows what it may cost", field="TimeLimit", remedy="-t HH:MM:SS")
+        raise Malformed(
+            "this job has no time limit, so nobody knows what it may cost",
+            field="TimeLimit",
+            remedy="-t HH:MM:SS",
+        )
     return {
         "do": "hold",
         "cluster": call.cluster,
@@ -87,7 +97,9 @@ def said(answer: ReportAnswer) -> str | None:
     if judgement.came is Came.NOT_ALLOWED:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
         raise Unreachable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
-    if judgement.came is Came.NEVER_BEGAN:  # nobody would pay for it; put back, it comes again as another run
+    if (
+        judgement.came is Came.NEVER_BEGAN
+    ):  # nobody would pay for it; put back, it comes again as another run
         return "this start of the job was given up before. Try to release the job, or to submit it again"
     return judgement.text
 
@@ -112,7 +124,9 @@ class Prolog:
         except Trouble:
             if self._open:
                 return None
-            why = "the allocation bank cannot be asked just now; release the job, or try again later"
+            why = (
+                "the allocation bank cannot be asked just now; release the job, or try again later"
+            )
         if why is not None:
             why = shortened(f"{call.account or 'no account'}: {why}")
             self._refuse(call.name, f"{MARK}{why}", batch=job.batch)

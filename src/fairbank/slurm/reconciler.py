@@ -11,7 +11,15 @@ from fairbank.slurm.answers.values import Answer, Job, Spent, Unreadable
 from fairbank.slurm.bank import Bank, Kept, Progress, silent
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.judging.books import BookedCluster, BookedRun, Funds
-from fairbank.slurm.judging.reconcile import CHARGED, RELEASED, Comparison, Finding, Kind, Sides, compare
+from fairbank.slurm.judging.reconcile import (
+    CHARGED,
+    RELEASED,
+    Comparison,
+    Finding,
+    Kind,
+    Sides,
+    compare,
+)
 from fairbank.slurm.mending import Mender, Outcome
 from fairbank.values.time import DAY
 from fairbank.values.trouble import Malformed
@@ -47,7 +55,14 @@ class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
 class Reconciler:
     """Slurm's accounting and one bank. Raises Unreachable, and then nothing is posted, or as much as was confirmed."""
 
-    def __init__(self, slurm: Slurm, bank: Bank, *, grace_seconds: int = GRACE_SECONDS, now: int | None = None) -> None:
+    def __init__(
+        self,
+        slurm: Slurm,
+        bank: Bank,
+        *,
+        grace_seconds: int = GRACE_SECONDS,
+        now: int | None = None,
+    ) -> None:
         self._slurm, self._bank, self._grace_seconds = slurm, bank, grace_seconds
         self._now = int(time.time()) if now is None else now
 
@@ -72,7 +87,15 @@ class Reconciler:
         comparison, sides = _with_history(sides, comparison, history.rows)
         unreadable += history.unreadable
         outcomes = [Outcome(finding=each) for each in comparison.findings]
-        mender = Mender(self._bank, prices, history.rows, self._now, again=again, doubt=self._doubt(unreadable), funds=foretold)
+        mender = Mender(
+            self._bank,
+            prices,
+            history.rows,
+            self._now,
+            again=again,
+            doubt=self._doubt(unreadable),
+            funds=foretold,
+        )
         if fix:
             mender.know(self._spent(comparison))
             outcomes = mender.mend(comparison.findings, progress)
@@ -97,7 +120,13 @@ class Reconciler:
         queue = self._slurm.queue()
         jobs, unreadable = read_jobs(self._slurm, since, until, progress)
         first = min((job.start for job in jobs if job.start is not None), default=since)
-        runs = self._runs(prices.name, max(0, min(first, since) - MARGIN_SECONDS), until + MARGIN_SECONDS, len(jobs), progress)
+        runs = self._runs(
+            prices.name,
+            max(0, min(first, since) - MARGIN_SECONDS),
+            until + MARGIN_SECONDS,
+            len(jobs),
+            progress,
+        )
         kept = self._bank.refused(prices.name, since)
         sides = Sides(
             cluster=prices,
@@ -112,7 +141,9 @@ class Reconciler:
         )
         return sides, kept, unreadable + queue.unreadable
 
-    def _runs(self, cluster: str, since: int, until: int, about: int, progress: Progress) -> list[BookedRun]:
+    def _runs(
+        self, cluster: str, since: int, until: int, about: int, progress: Progress
+    ) -> list[BookedRun]:
         found: dict[int, BookedRun] = {}
         for run in self._bank.runs(cluster, since, until):
             found[run.id] = run
@@ -133,7 +164,13 @@ class Reconciler:
 
     def _spent(self, comparison: Comparison) -> list[Spent]:
         """How those ended whose ends the bank is to be told. What cannot be read of it is not told: it changes no price."""
-        numbers = sorted({each.job.job_id for each in comparison.findings if each.job is not None and each.kind in TOLD})
+        numbers = sorted(
+            {
+                each.job.job_id
+                for each in comparison.findings
+                if each.job is not None and each.kind in TOLD
+            }
+        )
         found: list[Spent] = []
         for first in range(0, len(numbers), IDS_AT_ONCE):
             found += self._slurm.spent_by(numbers[first : first + IDS_AT_ONCE]).rows
@@ -142,20 +179,30 @@ class Reconciler:
     def _doubt(self, unreadable: Sequence[Unreadable]) -> Malformed | None:
         """Why a run of which Slurm said nothing may be there all the same."""
         if unreadable:
-            return Malformed("not given back: some of what Slurm said could not be read", remedy="mend those lines first")
+            return Malformed(
+                "not given back: some of what Slurm said could not be read",
+                remedy="mend those lines first",
+            )
         if not self._slurm.sees_everything:
-            return Malformed("not given back: Slurm may hide jobs of others from us", remedy="run this as root or as SlurmUser")
+            return Malformed(
+                "not given back: Slurm may hide jobs of others from us",
+                remedy="run this as root or as SlurmUser",
+            )
         return None
 
 
-def read_jobs(slurm: Slurm, since: int, until: int, progress: Progress = silent) -> tuple[list[Job], tuple[Unreadable, ...]]:
+def read_jobs(
+    slurm: Slurm, since: int, until: int, progress: Progress = silent
+) -> tuple[list[Job], tuple[Unreadable, ...]]:
     """What accounting has of a period, a day at a time."""
     jobs: dict[tuple[int, int, int | None], Job] = {}
     unreadable: list[Unreadable] = []
     days = list(_days(since, until))
     for done, (start, end) in enumerate(days, 1):
         answer = slurm.jobs(start, end)
-        jobs |= {(job.job_id, job.submitted, job.start): job for job in answer.rows}  # one that went on over midnight is told twice
+        jobs |= {
+            (job.job_id, job.submitted, job.start): job for job in answer.rows
+        }  # one that went on over midnight is told twice
         unreadable += answer.unreadable
         progress("sacct", done, len(days))
     return list(jobs.values()), tuple(dict.fromkeys(unreadable))
@@ -180,9 +227,15 @@ def _with_refusal(outcome: Outcome, kept: Mapping[tuple[int, int], Kept]) -> Out
     return msgspec.structs.replace(outcome, against=known.against)
 
 
-def _with_history(sides: Sides, comparison: Comparison, history: Sequence[Job]) -> tuple[Comparison, Sides]:
+def _with_history(
+    sides: Sides, comparison: Comparison, history: Sequence[Job]
+) -> tuple[Comparison, Sides]:
     """Once more, with the ends of runs that are in doubt: they may lie before the period, and were not looked for."""
-    doubtful = {(each.run.job_id, each.run.submitted) for each in comparison.findings if each.run is not None and each.job is None}
+    doubtful = {
+        (each.run.job_id, each.run.submitted)
+        for each in comparison.findings
+        if each.run is not None and each.job is None
+    }
     more = [job for job in history if (job.job_id, job.submitted) in doubtful]
     if not more:
         return comparison, sides

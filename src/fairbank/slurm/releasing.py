@@ -44,7 +44,12 @@ class Releaser:
         except Trouble as trouble:
             self._failed(trouble)
         except (OSError, KeyError, TypeError, ValueError) as bad:
-            self._failed(Malformed(f"what was answered is not understood: {bad!r}", remedy="is the bank as new as this agent?"))
+            self._failed(
+                Malformed(
+                    f"what was answered is not understood: {bad!r}",
+                    remedy="is the bank as new as this agent?",
+                )
+            )
         else:
             self._trouble = None
 
@@ -62,7 +67,9 @@ class Releaser:
                 continue
             self._turns.released(each)
             self._released += 1
-            _log.info("job %s of %s is released: there is credit for it now", each.name, each.account)
+            _log.info(
+                "job %s of %s is released: there is credit for it now", each.name, each.account
+            )
         if troubles:
             raise troubles[0]
 
@@ -82,16 +89,27 @@ class Releaser:
 
     def _offer(self, each: Held) -> Offer | None:
         """The bank's word; None for what it makes no price of."""
-        job = {"cluster": self._slurm.cluster, "account": each.account, "partition": each.partition, "qos": each.qos}
+        job = {
+            "cluster": self._slurm.cluster,
+            "account": each.account,
+            "partition": each.partition,
+            "qos": each.qos,
+        }
         try:
-            said = self._client.post("/quote", {**job, "tres": each.tres, "time_limit": each.limit_seconds})["data"]
+            said = self._client.post(
+                "/quote", {**job, "tres": each.tres, "time_limit": each.limit_seconds}
+            )["data"]
         except (Malformed, Unknown):
             return None
         return Offer(said["amount"], said["allocation"], said["available"], said["fits"])
 
     def _failed(self, trouble: Trouble) -> None:
         if self._trouble is None or self._trouble.message != trouble.message:
-            _log.warning("jobs that can be paid now are not released: %s; try: %s", trouble.message, trouble.remedy)
+            _log.warning(
+                "jobs that can be paid now are not released: %s; try: %s",
+                trouble.message,
+                trouble.remedy,
+            )
         self._trouble = trouble
 
     def status(self) -> dict[str, Any]:

@@ -18,11 +18,21 @@ from fairbank.slurm.answers.values import Answer, AssociationPriority, Node, Pla
 from fairbank.slurm.answers.version import Version, read_version
 from fairbank.values.trouble import Malformed, Unknown
 
-SHARES, PRIORITIES, WAITING, SETTINGS, CONF = "sshare.txt", "sprio.txt", "squeue.txt", "config.txt", "slurm.conf"
-JOBS, PLACES, NODES, QUALITIES, ASSOCIATIONS = "jobs.txt", "partitions.txt", "nodes.txt", "qos.txt", "associations.txt"
-OF_FAIR_SHARE = (
-    f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for prio --check more; docs/howto/explain-fair-share.md says what to ask"
+SHARES, PRIORITIES, WAITING, SETTINGS, CONF = (
+    "sshare.txt",
+    "sprio.txt",
+    "squeue.txt",
+    "config.txt",
+    "slurm.conf",
 )
+JOBS, PLACES, NODES, QUALITIES, ASSOCIATIONS = (
+    "jobs.txt",
+    "partitions.txt",
+    "nodes.txt",
+    "qos.txt",
+    "associations.txt",
+)
+OF_FAIR_SHARE = f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for prio --check more; docs/howto/explain-fair-share.md says what to ask"
 
 
 class Said:
@@ -77,7 +87,10 @@ class Said:
 
     def priority(self) -> PrioritySettings:
         in_doubt = flags_in_doubt(self.config) and (self._folder / CONF).exists()
-        return read_settings(self.config, read_conf(self._text(CONF)).settings.get(FLAGS.lower()) if in_doubt else None)
+        return read_settings(
+            self.config,
+            read_conf(self._text(CONF)).settings.get(FLAGS.lower()) if in_doubt else None,
+        )
 
     def answer(self, name: str) -> str:
         """The file of this name."""
@@ -87,6 +100,12 @@ class Said:
         try:
             return (self._folder / name).read_text(errors="replace")
         except FileNotFoundError as missing:
-            raise Unknown(f"there is no {name} in {self._folder}", field="--from", remedy=self._how) from missing
+            raise Unknown(
+                f"there is no {name} in {self._folder}", field="--from", remedy=self._how
+            ) from missing
         except OSError as wrong:
-            raise Malformed(f"cannot read {self._folder / name}: {wrong.strerror}", field="--from", remedy=self._how) from wrong
+            raise Malformed(
+                f"cannot read {self._folder / name}: {wrong.strerror}",
+                field="--from",
+                remedy=self._how,
+            ) from wrong

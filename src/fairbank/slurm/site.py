@@ -49,9 +49,17 @@ def read_site(path: str | None) -> Site:
     except FileNotFoundError as missing:
         if path is None:
             return Site()
-        raise Unknown(f"there is no {where}", field="--site", remedy="name another file, or none for the usual rules") from missing
+        raise Unknown(
+            f"there is no {where}",
+            field="--site",
+            remedy="name another file, or none for the usual rules",
+        ) from missing
     except OSError as bad:
-        raise Unknown(f"cannot read {where}: {bad.strerror}", field="--site", remedy="ask as the user who keeps it") from bad
+        raise Unknown(
+            f"cannot read {where}: {bad.strerror}",
+            field="--site",
+            remedy="ask as the user who keeps it",
+        ) from bad
     said = table_in(text, str(where), field="--site")
     with fitting(str(where), Site, "docs/reference/slurm.md"):
         return msgspec.convert(said, Site)

@@ -26,7 +26,9 @@ STALE_MAX = 2**31 - 1
 NEUTRAL = 0
 
 _MAGIC = b"FBSITEF\n"
-_HEAD = struct.Struct("<8sII QIIII")  # magic, version, sum of all that follows; written, stale after, partitions, entries, nothing
+_HEAD = struct.Struct(
+    "<8sII QIIII"
+)  # magic, version, sum of all that follows; written, stale after, partitions, entries, nothing
 _SUMMED = 16  # where begins what the sum is of
 _ROW = struct.Struct("<72s40siI")  # an account or a partition, a resource, a value, nothing
 _NAME, _RESOURCE = 71, 39
@@ -68,7 +70,9 @@ def table_of(
     That is the first with something left, in the order in which they pay. Only allocations that are active count. `rule` says what
     their credit and their ends are worth, `weight` how much of a priority the most of both is.
     """
-    active = [each for each in allocations if each.state == "active" and each.start <= now < each.end]
+    active = [
+        each for each in allocations if each.state == "active" and each.start <= now < each.end
+    ]
     longest = max((each.end - now for each in active), default=0)
     funds = Funds(projects, active)
     resources = {name: partition.resource for name, partition in cluster.partitions.items()}
@@ -76,8 +80,13 @@ def table_of(
     for account, project in funds.by_account.items():
         for resource in set(resources.values()):
             if payers := funds.payers(project.id, resource, now):
-                paying[account, resource] = next((each for each in payers if each.available > 0), payers[0])
-    credit = credit_factor([each.deposited for each in paying.values()], [each.charged + each.held for each in paying.values()])
+                paying[account, resource] = next(
+                    (each for each in payers if each.available > 0), payers[0]
+                )
+    credit = credit_factor(
+        [each.deposited for each in paying.values()],
+        [each.charged + each.held for each in paying.values()],
+    )
     expiry = expiry_factor([each.end - now for each in paying.values()], longest)
     values = dict(zip(paying, scaled(rule.of(credit, expiry), weight).tolist(), strict=True))
     return Table(now, stale_seconds, resources, values)
@@ -90,25 +99,43 @@ def encode(table: Table) -> bytes:
     """The file, which reads back as the same table. Raises Malformed, naming the field, for what cannot stand in it."""
     counts = (len(table.resources), len(table.values))
     if _HEAD.size + sum(counts) * _ROW.size > SIZE_MAX:
-        raise Malformed(f"{sum(counts)} rows are too many for the table", field="values", remedy=f"it may have {SIZE_MAX} bytes")
+        raise Malformed(
+            f"{sum(counts)} rows are too many for the table",
+            field="values",
+            remedy=f"it may have {SIZE_MAX} bytes",
+        )
     if not (0 <= table.written < 2**63 and 0 <= table.stale_seconds <= STALE_MAX):
-        raise Malformed("these times cannot stand in the table", field="written", remedy=f"from 0, stale at most {STALE_MAX}")
+        raise Malformed(
+            "these times cannot stand in the table",
+            field="written",
+            remedy=f"from 0, stale at most {STALE_MAX}",
+        )
     body = b"".join(sorted(_row(name, resource, 0) for name, resource in table.resources.items()))
-    body += b"".join(sorted(_row(account, resource, value) for (account, resource), value in table.values.items()))
+    body += b"".join(
+        sorted(
+            _row(account, resource, value) for (account, resource), value in table.values.items()
+        )
+    )
     summed = _HEAD.pack(b"", 0, 0, table.written, table.stale_seconds, *counts, 0)[_SUMMED:] + body
     return _HEAD.pack(_MAGIC, VERSION, zlib.crc32(summed), 0, 0, 0, 0, 0)[:_SUMMED] + summed
 
 
 def _row(name: str, resource: str, value: int) -> bytes:
     if abs(value) > NICE_MAX:
-        raise Malformed(f"{value} is no site factor", field="values", remedy=f"from {-NICE_MAX} to {NICE_MAX}")
+        raise Malformed(
+            f"{value} is no site factor", field="values", remedy=f"from {-NICE_MAX} to {NICE_MAX}"
+        )
     return _ROW.pack(_packed(name, _NAME), _packed(resource, _RESOURCE), value, 0)
 
 
 def _packed(text: str, most: int) -> bytes:
     packed = text.encode(errors="replace")
     if not _is_name(packed, most):
-        raise Malformed(f"{text[:80]!r} cannot stand in the table", field="values", remedy=f"1 to {most} visible ASCII characters")
+        raise Malformed(
+            f"{text[:80]!r} cannot stand in the table",
+            field="values",
+            remedy=f"1 to {most} visible ASCII characters",
+        )
     return packed
 
 
@@ -120,7 +147,9 @@ def decode(text: bytes) -> Table:
     """The table of a file. Raises Malformed, saying what is wrong; the plug-in refuses the same."""
     if len(text) < _HEAD.size or text[: len(_MAGIC)] != _MAGIC:
         raise _wrong("it is no table of site factors")
-    _, version, summed, written, stale_seconds, partitions, entries, nothing = _HEAD.unpack_from(text)
+    _, version, summed, written, stale_seconds, partitions, entries, nothing = _HEAD.unpack_from(
+        text
+    )
     if version != VERSION:
         raise _wrong(f"its version is {version}, and {VERSION} is known")
     if _HEAD.size + (partitions + entries) * _ROW.size != len(text) or len(text) > SIZE_MAX:
@@ -131,15 +160,24 @@ def decode(text: bytes) -> Table:
         raise _wrong("its head is wrong")
     body = list(_ROW.iter_unpack(text[_HEAD.size :]))
     resources = {name: resource for name, resource, _ in _rising(body[:partitions], by_name=True)}
-    values = {(account, resource): value for account, resource, value in _rising(body[partitions:], by_name=False)}
+    values = {
+        (account, resource): value
+        for account, resource, value in _rising(body[partitions:], by_name=False)
+    }
     return Table(written, stale_seconds, resources, values)
 
 
-def _rising(rows: Sequence[tuple[bytes, bytes, int, int]], *, by_name: bool) -> Iterator[tuple[str, str, int]]:
+def _rising(
+    rows: Sequence[tuple[bytes, bytes, int, int]], *, by_name: bool
+) -> Iterator[tuple[str, str, int]]:
     before: tuple[bytes, ...] = ()
     for packed_name, packed_resource, value, nothing in rows:
         name, resource = packed_name.rstrip(b"\0"), packed_resource.rstrip(b"\0")
-        if not (_is_name(name, _NAME) and _is_name(resource, _RESOURCE)) or nothing or abs(value) > NICE_MAX:
+        if (
+            not (_is_name(name, _NAME) and _is_name(resource, _RESOURCE))
+            or nothing
+            or abs(value) > NICE_MAX
+        ):
             raise _wrong("one of its rows is wrong")
         key = (name,) if by_name else (name, resource)
         if key <= before:

@@ -38,13 +38,22 @@ class Sync:
         self._slurm, self._bank = slurm, bank
         self._now = int(time.time()) if now is None else now
 
-    def policy(self, site: Site, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = silent) -> Synced:
+    def policy(
+        self,
+        site: Site,
+        *,
+        cluster: str | None = None,
+        dry_run: bool = False,
+        progress: Progress = silent,
+    ) -> Synced:
         """Write the submission policy. Raises Malformed when Slurm's answers cannot all be read: half a policy would refuse jobs."""
         prices = self._bank.cluster(self._slurm.check(cluster))
         places, nodes = self._slurm.places(), self._slurm.nodes()
         if wrong := (*places.unreadable, *nodes.unreadable):
             raise Malformed(
-                f"cannot read {wrong[0]}", field=wrong[0].field, remedy="mend it in slurm.conf; the policy before stays in force"
+                f"cannot read {wrong[0]}",
+                field=wrong[0].field,
+                remedy="mend it in slurm.conf; the policy before stays in force",
             )
         projects = self._bank.projects(progress)
         policy = policy_of(
@@ -65,7 +74,11 @@ class Sync:
             if not dry_run:
                 replace_file(Path(path), text)
         return Synced(
-            cluster=prices.name, files=tuple(texts), projects=len(projects), changes=(), skipped=_unpriced(policy.places, places.rows)
+            cluster=prices.name,
+            files=tuple(texts),
+            projects=len(projects),
+            changes=(),
+            skipped=_unpriced(policy.places, places.rows),
         )
 
     def accounts(
@@ -79,9 +92,16 @@ class Sync:
     ) -> Synced:
         """Give every project an account and every member an association; with `fence` GrpTRESMins as well."""
         name = self._slurm.check(cluster)
-        associations, usage = self._slurm.associations(), self._slurm.usage() if fence else Answer(())
+        associations, usage = (
+            self._slurm.associations(),
+            self._slurm.usage() if fence else Answer(()),
+        )
         if wrong := (*associations.unreadable, *usage.unreadable):
-            raise Malformed(f"cannot read {wrong[0]}", field=wrong[0].field, remedy="mend it with sacctmgr; nothing was changed")
+            raise Malformed(
+                f"cannot read {wrong[0]}",
+                field=wrong[0].field,
+                remedy="mend it with sacctmgr; nothing was changed",
+            )
         booked = self._bank.projects(progress, removed=True)
         projects = [each for each in booked if not each.removed]
         wanted = Wanted(
@@ -98,7 +118,13 @@ class Sync:
         found, notes = changes(wanted, user_of)
         if not dry_run:
             self._carry_out(found, progress)
-        return Synced(cluster=name, files=(), projects=len(projects), changes=tuple(found), skipped=tuple(notes))
+        return Synced(
+            cluster=name,
+            files=(),
+            projects=len(projects),
+            changes=tuple(found),
+            skipped=tuple(notes),
+        )
 
     def _carry_out(self, found: Sequence[Change], progress: Progress) -> None:
         for done, change in enumerate(found, 1):
@@ -108,7 +134,13 @@ class Sync:
 
 def _unpriced(known: Sequence[object], there: Sequence[object]) -> tuple[str, ...]:
     missing = len(there) - len(known)
-    return (f"{missing} partitions of Slurm's are not in the bank's settings, and so not in the policy",) if missing else ()
+    return (
+        (
+            f"{missing} partitions of Slurm's are not in the bank's settings, and so not in the policy",
+        )
+        if missing
+        else ()
+    )
 
 
 def user_of(uid: int) -> str | None:
@@ -123,7 +155,9 @@ def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> Non
     """Put a whole new file in place of the old one, safe against a crash at any moment; owner and rights stay. Raises Forbidden."""
     try:
         before = path.stat() if path.exists() else None
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        with tempfile.NamedTemporaryFile(
+            "wb", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
             try:
                 file.write(text.encode() if isinstance(text, str) else text)
                 file.flush()
@@ -142,5 +176,7 @@ def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> Non
             os.close(folder)
     except OSError as bad:
         raise Forbidden(
-            f"cannot write {path}: {bad.strerror}", field=field, remedy="make its folder, or run this as its owner; the old file stays"
+            f"cannot write {path}: {bad.strerror}",
+            field=field,
+            remedy="make its folder, or run this as its owner; the old file stays",
         ) from bad

@@ -26,7 +26,9 @@ def committing(connection: Connection) -> Iterator[None]:
         yield
     except (exc.DBAPIError, psycopg.OperationalError) as error:
         complaint = error.orig if isinstance(error, exc.DBAPIError) else error
-        if isinstance(complaint, psycopg.OperationalError) and (complaint.sqlstate or "08").startswith(_LOST):
+        if isinstance(complaint, psycopg.OperationalError) and (
+            complaint.sqlstate or "08"
+        ).startswith(_LOST):
             raise Unreachable(
                 f"the database does not answer any more, and whether this was carried out is not known: {first_line(complaint)}",
                 remedy="ask again with the same key: it counts once; without a key look into the statement first",
@@ -44,7 +46,8 @@ def _demand_session(connection: Connection) -> None:
         connection.exec_driver_sql("SELECT 1")
     except exc.DBAPIError as error:
         raise Unreachable(
-            f"the database does not answer any more, and this was not carried out: {first_line(error.orig)}", remedy="try again"
+            f"the database does not answer any more, and this was not carried out: {first_line(error.orig)}",
+            remedy="try again",
         ) from error
 
 

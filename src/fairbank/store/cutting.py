@@ -55,12 +55,18 @@ def cut_in_sql(at: str) -> ScalarSelect[int]:
     there = journal.alias(f"{at}_entry")
     made_before = (
         select(literal(1))
-        .where(there.c.book == BOOK, there.c.seq == steps.c.place + steps.c.step, there.c.at < bindparam(at, type_=BigInteger))
+        .where(
+            there.c.book == BOOK,
+            there.c.seq == steps.c.place + steps.c.step,
+            there.c.at < bindparam(at, type_=BigInteger),
+        )
         .correlate(steps)
         .exists()
     )
     on = steps.c.place + case((made_before, steps.c.step), else_=_ZERO)
-    steps = steps.union_all(select(on, steps.c.step // literal_column("2", BigInteger)).where(steps.c.step > _ZERO))
+    steps = steps.union_all(
+        select(on, steps.c.step // literal_column("2", BigInteger)).where(steps.c.step > _ZERO)
+    )
     return select(func.coalesce(func.max(steps.c.place), _ZERO)).scalar_subquery()
 
 
@@ -69,7 +75,11 @@ def _start(at: str) -> CTE:
     first = journal.alias()
     begins = (first.c.book == BOOK, first.c.seq == 1, first.c.at < bindparam(at, type_=BigInteger))
     columns = (_number(0).label("place"), _number(FIRST_STEP).label("step"))
-    return select(*columns).where(select(literal(1)).select_from(first).where(*begins).exists()).cte(f"{at}_cut", recursive=True)
+    return (
+        select(*columns)
+        .where(select(literal(1)).select_from(first).where(*begins).exists())
+        .cte(f"{at}_cut", recursive=True)
+    )
 
 
 def _number(value: int) -> ColumnElement[int]:

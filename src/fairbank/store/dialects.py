@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, ColumnElement, FunctionElement, Select, Text, literal_column
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    FunctionElement,
+    Select,
+    Text,
+    literal_column,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 

@@ -21,13 +21,30 @@ from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
 from fairbank.cluster.share_figure import ShareFigure
 from fairbank.store import schema
-from fairbank.store.rows import allocation_row, entry_row, member_row, project_row, run_row, token_row, user_row
+from fairbank.store.rows import (
+    allocation_row,
+    entry_row,
+    member_row,
+    project_row,
+    run_row,
+    token_row,
+    user_row,
+)
 from fairbank.store.share_figures import figure_row
 from fairbank.values.time import Instant
 from fairbank.values.trouble import Conflict
 
 # In this order a table may be filled, in the other emptied. Nonces are no part of a backup, and stay.
-TABLES = (schema.project, schema.member, schema.allocation, schema.user_sum, schema.run, schema.journal, schema.token, schema.share_figure)
+TABLES = (
+    schema.project,
+    schema.member,
+    schema.allocation,
+    schema.user_sum,
+    schema.run,
+    schema.journal,
+    schema.token,
+    schema.share_figure,
+)
 
 
 class SqlFilling(ABC):
@@ -49,13 +66,20 @@ class SqlFilling(ABC):
         """Raises Conflict when there is something, and it is not to be replaced."""
         if replace:
             t = schema.token.c
-            found = self._connection.execute(select(t.digest, t.revoked_at).where(t.revoked_at.is_not(None)))
-            self._revoked = {digest: Instant(at) for digest, at in found if isinstance(at, int)}  # SQLite keeps anything in any column
+            found = self._connection.execute(
+                select(t.digest, t.revoked_at).where(t.revoked_at.is_not(None))
+            )
+            self._revoked = {
+                digest: Instant(at) for digest, at in found if isinstance(at, int)
+            }  # SQLite keeps anything in any column
             self._empty()
             self.office(Office(0, NO_LINK))
         for table in TABLES:
             if self._connection.execute(select(table).limit(1)).first() is not None:
-                raise Conflict(f"the books are not empty: there is a {table.name}", remedy="restore into a new database, or say --replace")
+                raise Conflict(
+                    f"the books are not empty: there is a {table.name}",
+                    remedy="restore into a new database, or say --replace",
+                )
 
     @abstractmethod
     def end(self) -> None:

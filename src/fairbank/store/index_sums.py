@@ -37,8 +37,14 @@ class Index(NamedTuple):
     def sums(self) -> str:
         """How many rows it has, and what their numbers come to, alone and with what stands in the columns."""
         stands = " + ".join(self.numbers) or "0"
-        folds = ("count(*)", f"sum(rowid & {_WIDE})", f"sum((rowid & {_NARROW}) * (({stands}) & {_NARROW}))")
-        return ", ".join(each if self.where == _ALL else f"{each} FILTER (WHERE {self.where})" for each in folds)
+        folds = (
+            "count(*)",
+            f"sum(rowid & {_WIDE})",
+            f"sum((rowid & {_NARROW}) * (({stands}) & {_NARROW}))",
+        )
+        return ", ".join(
+            each if self.where == _ALL else f"{each} FILTER (WHERE {self.where})" for each in folds
+        )
 
 
 def unlike(connection: Any) -> list[str]:
@@ -48,9 +54,15 @@ def unlike(connection: Any) -> list[str]:
     all there in a wrong order, nor faults that make up for each other. Raises what the driver raises.
     """
     for table, having in indexes(connection).items():
-        whole = _one(connection, ", ".join(each.sums for each in having), f"{_quoted(table)} NOT INDEXED")
-        if whole != [*chain.from_iterable(_one(connection, each.sums, each.rows) for each in having)]:
-            return complaints(connection) or [f"an index of the table {table} does not say what the table says"]
+        whole = _one(
+            connection, ", ".join(each.sums for each in having), f"{_quoted(table)} NOT INDEXED"
+        )
+        if whole != [
+            *chain.from_iterable(_one(connection, each.sums, each.rows) for each in having)
+        ]:
+            return complaints(connection) or [
+                f"an index of the table {table} does not say what the table says"
+            ]
     return []
 
 
@@ -61,7 +73,12 @@ def indexes(connection: Any) -> dict[str, list[Index]]:
         columns = connection.exec_driver_sql(_COLUMNS, (table, name)).all()
         where = _WHERE.search(sql or "")
         found.setdefault(table, []).append(
-            Index(name, table, tuple(_number(column, of) for column, of in columns), where[1] if where else _ALL)
+            Index(
+                name,
+                table,
+                tuple(_number(column, of) for column, of in columns),
+                where[1] if where else _ALL,
+            )
         )
     return found
 

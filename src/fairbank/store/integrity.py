@@ -21,7 +21,10 @@ _TWICE = re.compile(r"non-unique entry in index (\S+)")
 
 def complaints(connection: Any) -> list[str]:
     """In words, each kind for an index once; nothing where the file is sound. Reads the whole file. Raises what the driver raises."""
-    found = [str(row[0]) for row in connection.exec_driver_sql(f"PRAGMA integrity_check({_COMPLAINTS_MAX})")]
+    found = [
+        str(row[0])
+        for row in connection.exec_driver_sql(f"PRAGMA integrity_check({_COMPLAINTS_MAX})")
+    ]
     return list(in_words(line for each in found if each != "ok" for line in each.splitlines()))
 
 

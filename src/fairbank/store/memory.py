@@ -61,8 +61,17 @@ class MemoryStore:
         with self._turn:
             there = self._tables
             if not replace and (there.projects or there.entries or there.tokens or there.shares):
-                raise Conflict("the books are not empty", remedy="restore into a new database, or say --replace")
-            filling = MemoryFilling({each.digest: each.revoked for each in there.tokens.values() if each.revoked is not None})
+                raise Conflict(
+                    "the books are not empty",
+                    remedy="restore into a new database, or say --replace",
+                )
+            filling = MemoryFilling(
+                {
+                    each.digest: each.revoked
+                    for each in there.tokens.values()
+                    if each.revoked is not None
+                }
+            )
             yield filling
             with self._looking:
                 self._tables = filling.tables

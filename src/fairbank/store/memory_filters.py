@@ -14,7 +14,12 @@ from fairbank.values.time import Instant
 T = TypeVar("T")
 
 
-def is_of(allocation: Allocation | None, resource: str | None, category: str | None = None, active_at: Instant | None = None) -> bool:
+def is_of(
+    allocation: Allocation | None,
+    resource: str | None,
+    category: str | None = None,
+    active_at: Instant | None = None,
+) -> bool:
     """Whether an allocation is of this resource and category and its period holds that instant; none is of any."""
     if resource is None and category is None and active_at is None:
         return True
@@ -52,5 +57,9 @@ def paged(rows: Iterable[T], number: Callable[[T], int], page: Page) -> list[T]:
     """The rows of one page, in its order; `number` is what they are ordered by."""
     after = page.after
     if after is not None:
-        rows = (row for row in rows if (number(row) < after if page.newest_first else number(row) > after))
+        rows = (
+            row
+            for row in rows
+            if (number(row) < after if page.newest_first else number(row) > after)
+        )
     return sorted(rows, key=number, reverse=page.newest_first)[: page.size]

@@ -49,7 +49,9 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
     UsageBy.PARTITION: attrgetter("partition"),
     UsageBy.ALLOCATION: attrgetter("allocation"),
     UsageBy.JOB: lambda run: f"{run.run.cluster}/{run.run.job_id}",
-    UsageBy.QOS: lambda run: NO_QOS if run.particulars is None or run.particulars.qos is None else run.particulars.qos,
+    UsageBy.QOS: lambda run: (
+        NO_QOS if run.particulars is None or run.particulars.qos is None else run.particulars.qos
+    ),
     UsageBy.DAY: lambda run: (run.ended or 0) // DAY,
     UsageBy.MONTH: lambda run: (run.ended or 0) // DAY,
 }
@@ -68,7 +70,12 @@ class MemoryReader:
             for each in self._tables.projects.values()
             if (q.sight.everything or each.id in q.sight.projects)
             and among(each.id, q.ids)
-            and equal((each.gname, q.gname), (each.gid, q.gid), (each.account, q.account), (each.removed, q.removed))
+            and equal(
+                (each.gname, q.gname),
+                (each.gid, q.gid),
+                (each.account, q.account),
+                (each.removed, q.removed),
+            )
         )
         return paged(wanted, _ID, page)
 
@@ -76,7 +83,11 @@ class MemoryReader:
         return paged((each for each in self.scan_members() if each.project == project), _UID, page)
 
     def memberships(self, uid: int) -> list[Member]:
-        return [each for each in self.scan_members() if each.uid == uid and not self._tables.projects[each.project].removed]
+        return [
+            each
+            for each in self.scan_members()
+            if each.uid == uid and not self._tables.projects[each.project].removed
+        ]
 
     def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
         q = query
@@ -84,7 +95,10 @@ class MemoryReader:
             each
             for each in self._tables.allocations.values()
             if (
-                ((q.sight.everything or each.project in q.sight.projects) and among(each.project, q.projects))
+                (
+                    (q.sight.everything or each.project in q.sight.projects)
+                    and among(each.project, q.projects)
+                )
                 or (each.shared and each.project in q.lenders)
             )
             and among(each.id, q.ids)
@@ -94,17 +108,24 @@ class MemoryReader:
         return paged(wanted, _ID, page)
 
     def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
-        return [each for each in self.scan_users() if each.allocation in allocations and equal((each.uid, uid))]
+        return [
+            each
+            for each in self.scan_users()
+            if each.allocation in allocations and equal((each.uid, uid))
+        ]
 
     def drawn(self, allocation: int, page: Page) -> list[UserRow]:
-        return paged((each for each in self.scan_users() if each.allocation == allocation), _UID, page)
+        return paged(
+            (each for each in self.scan_users() if each.allocation == allocation), _UID, page
+        )
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
         q = query
         theirs = {
             each.id
             for each in self._tables.allocations.values()
-            if (q.sight.everything or each.project in q.sight.projects) and among(each.project, q.projects)
+            if (q.sight.everything or each.project in q.sight.projects)
+            and among(each.project, q.projects)
         }
         charged = [
             each
@@ -114,8 +135,20 @@ class MemoryReader:
             and equal((each.allocation, q.allocation), (each.uid, q.owner))
             and (page.after is None or (each.allocation, each.uid) > page.after)
         ][: page.size]
-        latest = {(each.allocation, each.owner): each.id for each in sorted(self._tables.runs.values(), key=_ID) if each.state is _CHARGED}
-        return [Debit(each.allocation, each.uid, each.sums.charged, latest.get((each.allocation, each.uid))) for each in charged]
+        latest = {
+            (each.allocation, each.owner): each.id
+            for each in sorted(self._tables.runs.values(), key=_ID)
+            if each.state is _CHARGED
+        }
+        return [
+            Debit(
+                each.allocation,
+                each.uid,
+                each.sums.charged,
+                latest.get((each.allocation, each.uid)),
+            )
+            for each in charged
+        ]
 
     def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
         q = query
@@ -125,10 +158,19 @@ class MemoryReader:
             if self._sees_run(q.sight, each)
             and among(each.id, q.ids)
             and among(each.project, q.projects)
-            and is_of(self._tables.allocations[each.allocation], q.resource, q.category, q.active_at)
+            and is_of(
+                self._tables.allocations[each.allocation], q.resource, q.category, q.active_at
+            )
             and equal((each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state))
-            and (q.failed is None or (each.outcome is not None and (each.outcome != COMPLETED) is q.failed))
-            and equal((each.run.cluster, q.cluster), (each.run.job_id, q.job_id), (each.partition, q.partition))
+            and (
+                q.failed is None
+                or (each.outcome is not None and (each.outcome != COMPLETED) is q.failed)
+            )
+            and equal(
+                (each.run.cluster, q.cluster),
+                (each.run.job_id, q.job_id),
+                (each.partition, q.partition),
+            )
             and during(each.start, q.since, q.until)
         )
         return paged(wanted, _ID, page)
@@ -142,9 +184,15 @@ class MemoryReader:
         wanted = (
             each
             for each in self._tables.entries.values()
-            if (each.run in seen or self._sees(q.sight, each.book, each.owner if each.kind is Kind.REFUSAL else None))
+            if (
+                each.run in seen
+                or self._sees(q.sight, each.book, each.owner if each.kind is Kind.REFUSAL else None)
+            )
             and among(each.id, q.ids)
-            and (each.run in theirs or among(None if each.run else self._project_of(each.book), q.projects))
+            and (
+                each.run in theirs
+                or among(None if each.run else self._project_of(each.book), q.projects)
+            )
             and among(each.kind, q.kinds)
             and equal((each.book, q.book), (each.owner, q.owner))
             and during(each.at, q.since, q.until)
@@ -153,7 +201,11 @@ class MemoryReader:
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
         q = query
-        found = ((each, refusal_of(each)) for each in self._tables.entries.values() if each.kind is Kind.REFUSAL)
+        found = (
+            (each, refusal_of(each))
+            for each in self._tables.entries.values()
+            if each.kind is Kind.REFUSAL
+        )
         wanted = (
             each
             for each, no in found
@@ -183,22 +235,37 @@ class MemoryReader:
         for run in self._used(query):
             groups.setdefault(_GROUP[by](run), []).append(run)
         after: Any = beyond(page.after, by)
-        wanted = sorted(((group, runs) for group, runs in groups.items() if after is None or group > after), key=itemgetter(0))
+        wanted = sorted(
+            ((group, runs) for group, runs in groups.items() if after is None or group > after),
+            key=itemgetter(0),
+        )
         return named((of_runs(*each) for each in wanted[: days_of(page, by)]), by)[: page.size]
 
     def overdue(self, now: Instant, limit: int) -> list[Run]:
-        late = [each for each in self._tables.runs.values() if each.state is RunState.HELD and each.until <= now]
+        late = [
+            each
+            for each in self._tables.runs.values()
+            if each.state is RunState.HELD and each.until <= now
+        ]
         return [each.run for each in sorted(late, key=attrgetter("until", "id"))[:limit]]
 
     def expired(self, now: Instant, limit: int) -> list[int]:
-        over = [each for each in self._tables.allocations.values() if each.end <= now and each.state is AllocationState.ACTIVE]
+        over = [
+            each
+            for each in self._tables.allocations.values()
+            if each.end <= now and each.state is AllocationState.ACTIVE
+        ]
         return [each.id for each in sorted(over, key=attrgetter("end", "id"))[:limit]]
 
     def office(self) -> Office:
         return self._tables.office
 
     def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
-        found = [each for each in sorted(self._tables.tokens.values(), key=_ID) if uid is None or each.uid == uid]
+        found = [
+            each
+            for each in sorted(self._tables.tokens.values(), key=_ID)
+            if uid is None or each.uid == uid
+        ]
         return found if page is None else paged(found, _ID, page)
 
     def token(self, digest: bytes) -> Token | None:
@@ -213,13 +280,26 @@ class MemoryReader:
                 yield from entries
 
     def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
-        return iter(sorted((each for each in self._tables.allocations.values() if each.id in books), key=_ID))
+        return iter(
+            sorted(
+                (each for each in self._tables.allocations.values() if each.id in books), key=_ID
+            )
+        )
 
     def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
-        return iter(sorted((each for each in self._tables.runs.values() if each.allocation in books), key=attrgetter("allocation", "id")))
+        return iter(
+            sorted(
+                (each for each in self._tables.runs.values() if each.allocation in books),
+                key=attrgetter("allocation", "id"),
+            )
+        )
 
     def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
-        return (UserRow(*pair, sums) for pair, sums in sorted(self._tables.users.items(), key=itemgetter(0)) if pair[0] in books)
+        return (
+            UserRow(*pair, sums)
+            for pair, sums in sorted(self._tables.users.items(), key=itemgetter(0))
+            if pair[0] in books
+        )
 
     def scan_projects(self) -> Iterator[Project]:
         return iter(sorted(self._tables.projects.values(), key=_ID))
@@ -242,7 +322,9 @@ class MemoryReader:
             if each.key is not None:
                 under.setdefault((each.actor, each.key), []).append(each.id)
         repeated = sorted((place, ids) for place, ids in under.items() if len(ids) > 1)
-        return [RepeatedKey(actor, key, min(ids), max(ids)) for (actor, key), ids in repeated[:limit]]
+        return [
+            RepeatedKey(actor, key, min(ids), max(ids)) for (actor, key), ids in repeated[:limit]
+        ]
 
     def _used(self, query: UsageQuery) -> Iterator[RunRecord]:
         q = query
@@ -261,7 +343,11 @@ class MemoryReader:
         """The runs for these projects that these or their parents carry."""
         parents = {each.id: each.parent for each in self._tables.projects.values()}
         line = {number for each in projects for number in line_of(each, parents)}
-        return {each.id for each in self._tables.runs.values() if each.project in projects and self._project_of(each.allocation) in line}
+        return {
+            each.id
+            for each in self._tables.runs.values()
+            if each.project in projects and self._project_of(each.allocation) in line
+        }
 
     def _project_of(self, book: int) -> int | None:
         return None if book == OFFICE else self._tables.allocations[book].project

@@ -37,11 +37,17 @@ def open_store(url: str, *, journal: str | None = None) -> Store:
 def _sqlite(path: Path, journal: str | None) -> SqlStore:
     try:
         if not path.parent.is_dir():
-            raise Unknown(f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}, then fairbank init")
+            raise Unknown(
+                f"there is no folder {path.parent}",
+                field="store.url",
+                remedy=f"mkdir -p {path.parent}, then fairbank init",
+            )
         if not path.exists():
             raise no_books(str(path))
         if not path.is_file():
-            raise Malformed(f"{path} is no file", field="store.url", remedy="name the file with the books")
+            raise Malformed(
+                f"{path} is no file", field="store.url", remedy="name the file with the books"
+            )
     except PermissionError as locked:
         raise _not_ours(path) from locked
     if not os.access(path, os.R_OK, effective_ids=True):
@@ -50,4 +56,8 @@ def _sqlite(path: Path, journal: str | None) -> SqlStore:
 
 
 def _not_ours(path: Path) -> Forbidden:
-    return Forbidden(f"you may not read {path}", field="store.url", remedy="run this as the user whose bank it is")
+    return Forbidden(
+        f"you may not read {path}",
+        field="store.url",
+        remedy="run this as the user whose bank it is",
+    )

@@ -24,7 +24,12 @@ PATIENCE_SECONDS = 30
 _ENCODING = "UTF8"
 
 # How a connection is made, unless the URL says otherwise: a server that vanished is noticed.
-_CONNECTING = {"connect_timeout": "10", "application_name": "fairbank", "keepalives_idle": "30", "tcp_user_timeout": "30000"}
+_CONNECTING = {
+    "connect_timeout": "10",
+    "application_name": "fairbank",
+    "keepalives_idle": "30",
+    "tcp_user_timeout": "30000",
+}
 
 _WRITING = {
     # Every statement of a batch looks rows up by their keys. Plans made once, and never for reading whole tables, keep that
@@ -46,14 +51,25 @@ class PostgresStore(SqlStore):
     begin_writing = "BEGIN"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-    def __init__(self, url: URL, *, readers: int = 12, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self, url: URL, *, readers: int = 12, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         # Nothing hangs for ever: not on a lock, not in a statement, not because a server of ours stopped in the middle. Who reads
         # whole tables has no limit for statements (SqlReader), and whoever only reads may stop in the middle: nobody waits for them.
         patience, more = (f"{round(patience_seconds * 1000 * times)}ms" for times in (1, 2))
-        limits = {"lock_timeout": patience, "statement_timeout": more, "idle_in_transaction_session_timeout": more}
+        limits = {
+            "lock_timeout": patience,
+            "statement_timeout": more,
+            "idle_in_transaction_session_timeout": more,
+        }
         super().__init__(
             _engine(url, _WRITING | limits, self.writers + 3, patience_seconds),
-            _engine(url, _READING | {"lock_timeout": patience, "statement_timeout": more}, readers, patience_seconds),
+            _engine(
+                url,
+                _READING | {"lock_timeout": patience, "statement_timeout": more},
+                readers,
+                patience_seconds,
+            ),
         )
 
     @contextmanager
@@ -78,7 +94,12 @@ class PostgresStore(SqlStore):
         """Remember a nonce until it expires; False when it was spent before. Does not wait for batches. Raises Busy, Unreachable."""
         with once(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
             driver: Any = connection.connection.driver_connection
-            fresh = psycopg.RawCursor(driver).execute(_SQL["spend"], (nonce, uid, expires, now)).fetchone() is not None
+            fresh = (
+                psycopg.RawCursor(driver)
+                .execute(_SQL["spend"], (nonce, uid, expires, now))
+                .fetchone()
+                is not None
+            )
             connection.commit()
         return fresh
 
@@ -90,16 +111,22 @@ def migrating_engine(url: URL) -> Engine:
 
 def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: float) -> Engine:
     engine = create_engine(
-        url.update_query_dict({key: value for key, value in _CONNECTING.items() if key not in url.query}),
+        url.update_query_dict(
+            {key: value for key, value in _CONNECTING.items() if key not in url.query}
+        ),
         isolation_level="AUTOCOMMIT",
         pool_size=size,
         max_overflow=0,
         pool_timeout=patience_seconds,
     )
     durable = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-    configure = "SELECT " + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
+    configure = "SELECT " + ", ".join(
+        f"set_config('{name}', '{value}', false)" for name, value in settings.items()
+    )
 
-    @event.listens_for(engine, "connect", insert=True)  # before the dialect's own first look, which expects text that can be read
+    @event.listens_for(
+        engine, "connect", insert=True
+    )  # before the dialect's own first look, which expects text that can be read
     def _demand_utf8(connection: psycopg.Connection[Any], _record: object) -> None:
         encoding = connection.info.parameter_status("server_encoding") or _ENCODING
         if encoding != _ENCODING:

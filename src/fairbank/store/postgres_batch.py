@@ -16,7 +16,15 @@ from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
 from fairbank.bank.working_set import WorkingSet
 from fairbank.store import schema
-from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
+from fairbank.store.batch import (
+    Columns,
+    SqlTransaction,
+    changed_runs,
+    changed_sums,
+    changed_users,
+    columns,
+    new_runs,
+)
 from fairbank.store.committing import committing
 from fairbank.store.contract import Contention
 from fairbank.store.queries import queries
@@ -43,13 +51,18 @@ class PostgresTransaction(SqlTransaction):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._begun = False
-        self._unwritten: list[Any] | None = None  # what the statement takes that goes with the commit
+        self._unwritten: list[Any] | None = (
+            None  # what the statement takes that goes with the commit
+        )
         self._open_cursors()
         self._numbers: list[int] = []  # for entries, rising
         self._taken: dict[str, list[int]] = {}
 
     def _open_cursors(self) -> None:
-        self._cursor, self._beside = psycopg.RawCursor(self._driver), psycopg.RawCursor(self._driver)
+        self._cursor, self._beside = (
+            psycopg.RawCursor(self._driver),
+            psycopg.RawCursor(self._driver),
+        )
 
     def load(self, needs: Needs) -> WorkingSet:
         self._write_what_waits()
@@ -99,7 +112,11 @@ class PostgresTransaction(SqlTransaction):
         drawn_now = 0 if needs.office or needs.foretold else needs.entries
 
         def lock() -> None:
-            self._run("lock", ([list(needs.allocations)], _funds_wanted(needs), wanted, [ending]), drawn_now)
+            self._run(
+                "lock",
+                ([list(needs.allocations)], _funds_wanted(needs), wanted, [ending]),
+                drawn_now,
+            )
 
         if self._begun:
             lock()
@@ -114,12 +131,18 @@ class PostgresTransaction(SqlTransaction):
                 raise Contention(f"run {each.run} arrived while its allocation was not locked yet")
         return allocations, runs
 
-    def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
+    def _fresh(
+        self, needs: Needs
+    ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
         if needs.foretold:
             entry, allocation, project, token = self._find("next_ids")[0]
             return count(entry), count(allocation), count(project), count(token)
-        if needs.office or len(self._numbers) < needs.entries:  # those drawn before the office was locked are lost: gaps are harmless
-            self._numbers = [number for (number,) in self._cursor.execute(_SQL["entry_ids"], (needs.entries,))]
+        if (
+            needs.office or len(self._numbers) < needs.entries
+        ):  # those drawn before the office was locked are lost: gaps are harmless
+            self._numbers = [
+                number for (number,) in self._cursor.execute(_SQL["entry_ids"], (needs.entries,))
+            ]
         return (
             iter(self._numbers),
             self._one_by_one("allocation_id"),
@@ -140,7 +163,11 @@ class PostgresTransaction(SqlTransaction):
     def _write_batch(self, work: WorkingSet) -> None:
         if not work.entries:
             return
-        sums, users, changed = columns(changed_sums(work), 7), columns(changed_users(work), 5), columns(changed_runs(work), 19)
+        sums, users, changed = (
+            columns(changed_sums(work), 7),
+            columns(changed_users(work), 5),
+            columns(changed_runs(work), 19),
+        )
         sums[_LINK_OF_SUMS] = _hexadecimal(sums[_LINK_OF_SUMS])
         new, entries = new_runs(work), [entry_row(entry) for entry in work.entries]
         if len(entries) >= _COPIED_FROM:
@@ -166,7 +193,9 @@ class PostgresTransaction(SqlTransaction):
                     copy.write_row(row)
 
     def _run(self, name: str, tables: Iterable[Columns], *more: int) -> None:
-        self._cursor.execute(_SQL[name], [*_arrays(tables), *map(str, more)], prepare=True, binary=True)
+        self._cursor.execute(
+            _SQL[name], [*_arrays(tables), *map(str, more)], prepare=True, binary=True
+        )
 
 
 def _arrays(tables: Iterable[Columns]) -> list[Any]:
@@ -177,8 +206,18 @@ def _funds_wanted(needs: Needs) -> Columns:
     """Project, resource, and what of their allocations: first and last instant, whether also those that are not shared, and whether only
     if a run that ends is not in the books.
     """
-    found = ((late, *each) for late, funds in ((False, needs.funds), (True, needs.late)) for each in funds.items())
-    return columns([(project, resource, reach.first, reach.last, reach.own, late) for late, (project, resource, _), reach in found], 6)
+    found = (
+        (late, *each)
+        for late, funds in ((False, needs.funds), (True, needs.late))
+        for each in funds.items()
+    )
+    return columns(
+        [
+            (project, resource, reach.first, reach.last, reach.own, late)
+            for late, (project, resource, _), reach in found
+        ],
+        6,
+    )
 
 
 def _array(column: Sequence[Any]) -> Any:

@@ -54,6 +54,9 @@ class PostgresFilling(SqlFilling):
     def _insert(self, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
         names = ", ".join(column.name for column in table.columns)
         connection = cast("psycopg.Connection[Any]", self._connection.connection.driver_connection)
-        with connection.cursor() as cursor, cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
+        with (
+            connection.cursor() as cursor,
+            cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy,
+        ):
             for row in rows:
                 copy.write_row(row)

@@ -35,7 +35,16 @@ from fairbank.bank.working_set import Office
 from fairbank.cluster.job import Run
 from fairbank.cluster.share_figure import ShareFigure, ShareQuery, key_of
 from fairbank.store import schema, selecting
-from fairbank.store.rows import Row, allocation_of, entry_of, member_of, project_of, run_of, token_of, user_of
+from fairbank.store.rows import (
+    Row,
+    allocation_of,
+    entry_of,
+    member_of,
+    project_of,
+    run_of,
+    token_of,
+    user_of,
+)
 from fairbank.store.share_figures import PLACE, figure_of, wanted
 from fairbank.store.usage import named, of_figures
 from fairbank.values.time import Instant
@@ -66,7 +75,10 @@ class SqlReader:
     def memberships(self, uid: int) -> list[Member]:
         m, p = schema.member.c, schema.project.c
         present = select(p.id).where(p.removed.is_(False))
-        return self._all(select(schema.member).where(m.uid == uid, m.project.in_(present)).order_by(m.project), member_of)
+        return self._all(
+            select(schema.member).where(m.uid == uid, m.project.in_(present)).order_by(m.project),
+            member_of,
+        )
 
     def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
         return self._all(selecting.allocations(query, page), allocation_of)
@@ -85,7 +97,12 @@ class SqlReader:
 
     def run(self, run: Run) -> RunRecord | None:
         r = schema.run.c
-        same = (r.job_id == run.job_id, r.submitted == run.submitted, r.restart == run.restart, r.cluster == run.cluster)
+        same = (
+            r.job_id == run.job_id,
+            r.submitted == run.submitted,
+            r.restart == run.restart,
+            r.cluster == run.cluster,
+        )
         return self._one(select(schema.run).where(*same), run_of)
 
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
@@ -112,7 +129,9 @@ class SqlReader:
 
     def office(self) -> Office:
         o = schema.office.c
-        return self._one(select(o.seq, o.link).where(o.id == 0), lambda row: Office(*row)) or Office(0, NO_LINK)
+        return self._one(
+            select(o.seq, o.link).where(o.id == 0), lambda row: Office(*row)
+        ) or Office(0, NO_LINK)
 
     def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
         return self._all(selecting.tokens(uid, page), token_of)
@@ -124,33 +143,49 @@ class SqlReader:
         return self._one(select(schema.token).where(schema.token.c.id == number), token_of)
 
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
-        return self._books(schema.journal, books, schema.journal.c.book, schema.journal.c.seq, value_of=entry_of)
+        return self._books(
+            schema.journal, books, schema.journal.c.book, schema.journal.c.seq, value_of=entry_of
+        )
 
     def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
         return self._books(schema.allocation, books, schema.allocation.c.id, value_of=allocation_of)
 
     def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
-        return self._books(schema.run, books, schema.run.c.allocation, schema.run.c.id, value_of=run_of)
+        return self._books(
+            schema.run, books, schema.run.c.allocation, schema.run.c.id, value_of=run_of
+        )
 
     def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
-        return self._books(schema.user_sum, books, schema.user_sum.c.allocation, schema.user_sum.c.uid, value_of=user_of)
+        return self._books(
+            schema.user_sum,
+            books,
+            schema.user_sum.c.allocation,
+            schema.user_sum.c.uid,
+            value_of=user_of,
+        )
 
     def scan_projects(self) -> Iterator[Project]:
         return self._stream(select(schema.project).order_by(schema.project.c.id), project_of)
 
     def scan_members(self) -> Iterator[Member]:
-        return self._stream(select(schema.member).order_by(schema.member.c.project, schema.member.c.uid), member_of)
+        return self._stream(
+            select(schema.member).order_by(schema.member.c.project, schema.member.c.uid), member_of
+        )
 
     def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
         found = self._all(wanted(query), figure_of)
-        return found if query.limit else sorted(found, key=key_of)  # databases sort texts each in its own way
+        return (
+            found if query.limit else sorted(found, key=key_of)
+        )  # databases sort texts each in its own way
 
     def scan_share_figures(self) -> Iterator[ShareFigure]:
         return self._stream(select(schema.share_figure).order_by(*PLACE), figure_of)
 
     def count_entries(self) -> int:
         self._take_time()
-        return int(self._connection.execute(select(func.count()).select_from(schema.journal)).scalar_one())
+        return int(
+            self._connection.execute(select(func.count()).select_from(schema.journal)).scalar_one()
+        )
 
     def repeated_keys(self, limit: int) -> list[RepeatedKey]:
         self._take_time()
@@ -168,14 +203,25 @@ class SqlReader:
         row = self._connection.execute(found, values).first()
         return None if row is None else value_of(row)
 
-    def _books(self, table: Table, books: Books, book: Column[int], *then: Column[int], value_of: Callable[[Row], T]) -> Iterator[T]:
+    def _books(
+        self,
+        table: Table,
+        books: Books,
+        book: Column[int],
+        *then: Column[int],
+        value_of: Callable[[Row], T],
+    ) -> Iterator[T]:
         """The rows of `books`, in the order of the columns."""
-        return self._stream(select(table).where(*selecting.of_books(book, books)).order_by(book, *then), value_of)
+        return self._stream(
+            select(table).where(*selecting.of_books(book, books)).order_by(book, *then), value_of
+        )
 
     def _stream(self, found: Select[Any], value_of: Callable[[Row], T]) -> Iterator[T]:
         """Rows as they are asked for: only so many are fetched at once, however long the table is."""
         self._take_time()
-        with self._connection.execute(found, execution_options={"yield_per": _ROWS_AT_ONCE}) as rows:
+        with self._connection.execute(
+            found, execution_options={"yield_per": _ROWS_AT_ONCE}
+        ) as rows:
             self._streams.append(rows)
             for some in rows.partitions():
                 yield from map(value_of, some)

@@ -57,11 +57,20 @@ def _in_row(what: str, bad: Corrupt) -> Corrupt:
 
 def project_of(row: Row) -> Project:
     number, gname, gid, account, parent, removed = row
-    return Project(id=number, gname=gname, gid=gid, account=account, parent=parent, removed=_flag(removed))
+    return Project(
+        id=number, gname=gname, gid=gid, account=account, parent=parent, removed=_flag(removed)
+    )
 
 
 def project_row(project: Project) -> tuple[Any, ...]:
-    return (project.id, project.gname, project.gid, project.account, project.parent, project.removed)
+    return (
+        project.id,
+        project.gname,
+        project.gid,
+        project.account,
+        project.parent,
+        project.removed,
+    )
 
 
 def member_of(row: Row) -> Member:
@@ -77,7 +86,23 @@ def member_row(member: Member) -> tuple[Any, ...]:
 
 
 def allocation_of(row: Row) -> Allocation:
-    number, project, resource, category, start, end, state, shared, limit, deposited, charged, held, overrun, seq, link = row
+    (
+        number,
+        project,
+        resource,
+        category,
+        start,
+        end,
+        state,
+        shared,
+        limit,
+        deposited,
+        charged,
+        held,
+        overrun,
+        seq,
+        link,
+    ) = row
     try:
         known, divided = _ALLOCATION_STATES[state], _flag(shared)
     except Corrupt as bad:
@@ -131,7 +156,9 @@ def user_row(user: UserRow) -> tuple[Any, ...]:
 
 
 def run_of(row: Row) -> RunRecord:
-    number, cluster, job_id, submitted, restart, project, allocation, owner, partition, state = row[:10]
+    number, cluster, job_id, submitted, restart, project, allocation, owner, partition, state = row[
+        :10
+    ]
     held, charged, written_off, refunded, start, until, ended, outcome, elapsed, set_by = row[10:20]
     try:
         known = _RUN_STATES[state]
@@ -190,14 +217,32 @@ def _particulars_of(cells: Row) -> Particulars | None:
     if tuple(cells) == _UNTOLD:
         return None
     name, qos, nodes, cpus, tres, limit, status, used = cells
-    return Particulars(name=name, qos=qos, nodes=nodes, cpus=cpus, tres=tres, limit_seconds=limit, exit_status=status, cpu_seconds=used)
+    return Particulars(
+        name=name,
+        qos=qos,
+        nodes=nodes,
+        cpus=cpus,
+        tres=tres,
+        limit_seconds=limit,
+        exit_status=status,
+        cpu_seconds=used,
+    )
 
 
 def particulars_row(told: Particulars | None) -> tuple[Any, ...]:
     """The cells of what was told of a run."""
     if told is None:
         return _UNTOLD
-    return (told.name, told.qos, told.nodes, told.cpus, told.tres, told.limit_seconds, told.exit_status, told.cpu_seconds)
+    return (
+        told.name,
+        told.qos,
+        told.nodes,
+        told.cpus,
+        told.tres,
+        told.limit_seconds,
+        told.exit_status,
+        told.cpu_seconds,
+    )
 
 
 _DIGEST, _LINK = (Entry.__struct_fields__.index(name) for name in ("digest", "link"))
@@ -205,8 +250,13 @@ _DIGEST, _LINK = (Entry.__struct_fields__.index(name) for name in ("digest", "li
 
 def entry_of(row: Row) -> Entry:
     """An entry has the columns of its row in their order: so msgspec makes it, types checked, in a quarter of the time that names take."""
-    if isinstance(row[_LINK], str) or isinstance(row[_DIGEST], str):  # msgspec would take text for base64
-        raise Corrupt(f"entry {row[0]} cannot be read: its digest or its link is text", remedy="fairbank audit verify")
+    if isinstance(row[_LINK], str) or isinstance(
+        row[_DIGEST], str
+    ):  # msgspec would take text for base64
+        raise Corrupt(
+            f"entry {row[0]} cannot be read: its digest or its link is text",
+            remedy="fairbank audit verify",
+        )
     try:
         return msgspec.convert(tuple(row), Entry)
     except msgspec.ValidationError as bad:
@@ -219,9 +269,15 @@ _COLUMN = re.compile(r".* - at `\$\[(\d+)\]`", re.DOTALL)
 def _no_entry(row: Row, said: str) -> Corrupt:
     """msgspec counts the columns; people know them by their names."""
     match = _COLUMN.fullmatch(said)
-    why = f"its {Entry.__struct_fields__[int(match[1])]} is {str(row[int(match[1])])[:40]!r}" if match else said
+    why = (
+        f"its {Entry.__struct_fields__[int(match[1])]} is {str(row[int(match[1])])[:40]!r}"
+        if match
+        else said
+    )
     book = f"allocation {row[1]}" if row[1] else "the office's book"
-    return Corrupt(f"entry {row[0]} of {book} cannot be read: {why}", remedy="fairbank audit verify")
+    return Corrupt(
+        f"entry {row[0]} of {book} cannot be read: {why}", remedy="fairbank audit verify"
+    )
 
 
 def entry_row(entry: Entry) -> tuple[Any, ...]:
@@ -252,7 +308,10 @@ def entry_row(entry: Entry) -> tuple[Any, ...]:
 def token_of(row: Row) -> Token:
     number, digest, uid, label, scopes, created, expires, revoked, parent = row
     if not isinstance(scopes, str):  # SQLite keeps anything in any column
-        raise Corrupt(f"token {number} cannot be read: {scopes!r} are no scopes", remedy="fairbank audit verify")
+        raise Corrupt(
+            f"token {number} cannot be read: {scopes!r} are no scopes",
+            remedy="fairbank audit verify",
+        )
     return Token(
         id=number,
         digest=digest,
@@ -268,4 +327,14 @@ def token_of(row: Row) -> Token:
 
 def token_row(token: Token) -> tuple[Any, ...]:
     scopes = " ".join(token.scopes)
-    return (token.id, token.digest, token.uid, token.label, scopes, token.created, token.expires, token.revoked, token.parent)
+    return (
+        token.id,
+        token.digest,
+        token.uid,
+        token.label,
+        scopes,
+        token.created,
+        token.expires,
+        token.revoked,
+        token.parent,
+    )

@@ -86,8 +86,13 @@ allocation = Table(
     Column("seq", BigInteger, nullable=False),
     Column("link", LargeBinary, nullable=False),
     CheckConstraint("start_at < end_at", name="allocation_period"),
-    CheckConstraint("deposited >= 0 AND charged >= 0 AND held >= 0 AND credit_limit >= 0 AND overrun >= 0", name="allocation_sums"),
-    CheckConstraint("deposited + credit_limit + overrun >= charged + held", name="allocation_not_overdrawn"),
+    CheckConstraint(
+        "deposited >= 0 AND charged >= 0 AND held >= 0 AND credit_limit >= 0 AND overrun >= 0",
+        name="allocation_sums",
+    ),
+    CheckConstraint(
+        "deposited + credit_limit + overrun >= charged + held", name="allocation_not_overdrawn"
+    ),
     Index("allocation_fund", "project", "resource", "end_at"),
 )
 
@@ -136,12 +141,21 @@ run = Table(
     Column("exit_status", BigInteger),
     Column("cpu_seconds", BigInteger),
     UniqueConstraint("job_id", "submitted", "restart", "cluster", name="run_identity"),
-    CheckConstraint("held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"),
-    CheckConstraint("(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"),
+    CheckConstraint(
+        "held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"
+    ),
+    CheckConstraint(
+        "(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"
+    ),
     Index("run_project", "project", "id"),
     Index("run_allocation", "allocation", "id"),
     Index("run_owner", "owner", "id"),
-    Index("run_open", "until_at", sqlite_where=text("state = 'held'"), postgresql_where=text("state = 'held'")),
+    Index(
+        "run_open",
+        "until_at",
+        sqlite_where=text("state = 'held'"),
+        postgresql_where=text("state = 'held'"),
+    ),
 )
 
 journal = Table(
@@ -168,9 +182,27 @@ journal = Table(
     Column("details", Text),
     Column("link", LargeBinary, nullable=False),
     UniqueConstraint("book", "seq", name="journal_book_seq"),
-    Index("journal_key", "actor", "key", unique=True, sqlite_where=text("key IS NOT NULL"), postgresql_where=text("key IS NOT NULL")),
-    Index("journal_refusal", "owner", "id", sqlite_where=text("kind = 'refusal'"), postgresql_where=text("kind = 'refusal'")),
-    Index("journal_refused", "id", sqlite_where=text("kind = 'refusal'"), postgresql_where=text("kind = 'refusal'")),
+    Index(
+        "journal_key",
+        "actor",
+        "key",
+        unique=True,
+        sqlite_where=text("key IS NOT NULL"),
+        postgresql_where=text("key IS NOT NULL"),
+    ),
+    Index(
+        "journal_refusal",
+        "owner",
+        "id",
+        sqlite_where=text("kind = 'refusal'"),
+        postgresql_where=text("kind = 'refusal'"),
+    ),
+    Index(
+        "journal_refused",
+        "id",
+        sqlite_where=text("kind = 'refusal'"),
+        postgresql_where=text("kind = 'refusal'"),
+    ),
     Index("journal_undoing", "book", "seq", sqlite_where=_UNDOING, postgresql_where=_UNDOING),
 )
 

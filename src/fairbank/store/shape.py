@@ -120,4 +120,7 @@ def _both(connection: Connection) -> tuple[Shape, Shape]:
 def _read(connection: Connection, query: str, schema: str = "") -> Shape:
     """The definitions without their schema's name, and however their lines were broken."""
     rows = connection.exec_driver_sql(query).fetchall()
-    return {(kind, name): " ".join((text.replace(f"{schema}.", "") if schema else text).split()) for kind, name, text in rows}
+    return {
+        (kind, name): " ".join((text.replace(f"{schema}.", "") if schema else text).split())
+        for kind, name, text in rows
+    }

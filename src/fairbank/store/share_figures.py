@@ -26,15 +26,23 @@ def keep(connection: Connection, figures: Sequence[ShareFigure]) -> int:
     # Past SQLAlchemy, which takes six times as long for a hundred thousand rows, while the bank on SQLite waits.
     values = f"({', '.join(names)}) VALUES ({', '.join([place] * len(names))})"
     insert = f"INSERT INTO share_figure {values} ON CONFLICT DO NOTHING"
-    return connection.exec_driver_sql(insert, [figure_row(each) for each in sorted(figures, key=key_of)]).rowcount
+    return connection.exec_driver_sql(
+        insert, [figure_row(each) for each in sorted(figures, key=key_of)]
+    ).rowcount
 
 
 def forget(connection: Connection, before: int) -> int:
     """Delete what is of earlier days. Cluster by cluster, for in that order they are found."""
     gone, cluster = 0, ""
-    while (found := connection.execute(select(func.min(_f.cluster)).where(_f.cluster > cluster)).scalar()) is not None:
+    while (
+        found := connection.execute(
+            select(func.min(_f.cluster)).where(_f.cluster > cluster)
+        ).scalar()
+    ) is not None:
         cluster = found
-        gone += connection.execute(delete(share_figure).where(_f.cluster == cluster, _f.day < before)).rowcount
+        gone += connection.execute(
+            delete(share_figure).where(_f.cluster == cluster, _f.day < before)
+        ).rowcount
     return gone
 
 
@@ -57,7 +65,10 @@ def figure_of(row: Row) -> ShareFigure:
     try:
         return msgspec.convert(tuple(row), ShareFigure)
     except msgspec.ValidationError as bad:
-        raise Corrupt(f"a figure of fair share cannot be read: {bad}", remedy="restore from a backup, or delete its day") from bad
+        raise Corrupt(
+            f"a figure of fair share cannot be read: {bad}",
+            remedy="restore from a backup, or delete its day",
+        ) from bad
 
 
 def figure_row(figure: ShareFigure) -> tuple[Any, ...]:

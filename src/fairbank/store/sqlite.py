@@ -48,7 +48,14 @@ class SqliteStore(SqlStore):
     begin_writing = "BEGIN IMMEDIATE"
     begin_reading = "BEGIN"
 
-    def __init__(self, path: Path, *, journal: str | None = None, readers: int = 12, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        journal: str | None = None,
+        readers: int = 12,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         super().__init__(
             writing_engine(path, journal, patience_seconds),
             _pool(lambda: _read_only(path, patience_seconds), readers, patience_seconds),
@@ -74,7 +81,9 @@ class SqliteStore(SqlStore):
         """Remember a nonce until it expires; False when it was spent before."""
         with self._writing_once() as connection:
             connection.exec_driver_sql(_SQL["forget"], (now,))
-            return connection.exec_driver_sql(_SQL["spend"], (nonce, uid, expires)).first() is not None
+            return (
+                connection.exec_driver_sql(_SQL["spend"], (nonce, uid, expires)).first() is not None
+            )
 
 
 @contextmanager
@@ -92,7 +101,9 @@ def _telling(connection: Connection, at_work: AtWork | None) -> Iterator[None]:
         raw.set_progress_handler(None, 0)
 
 
-def writing_engine(path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS) -> Engine:
+def writing_engine(
+    path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS
+) -> Engine:
     """The one connection that writes `path`, a file that exists. Raises Malformed when the journal is not to be had."""
     chosen = journal_of(journal, VERSION)
     return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)
@@ -106,7 +117,11 @@ def journal_of(asked: str | None, version: tuple[int, int, int]) -> str:
     if asked is None:
         return "wal" if wal_is_safe(version) else "truncate"
     if asked not in JOURNALS:
-        raise Malformed(f"{asked!r} is not a journal", field="store.journal", remedy=f"one of {', '.join(JOURNALS)}")
+        raise Malformed(
+            f"{asked!r} is not a journal",
+            field="store.journal",
+            remedy=f"one of {', '.join(JOURNALS)}",
+        )
     if asked == "wal" and not wal_is_safe(version):
         raise Malformed(
             f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead log (the WAL-reset bug)",
@@ -124,7 +139,9 @@ def create_file(path: Path) -> None:
     except FileExistsError:
         return
     except FileNotFoundError as missing:
-        raise Unknown(f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}") from missing
+        raise Unknown(
+            f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}"
+        ) from missing
     except OSError as bad:
         raise of_system(bad, f"cannot make {path}", field="store.url") from bad
 
@@ -136,7 +153,13 @@ def reading_engine(path: Path) -> Engine:
 
 def _pool(creator: Any, size: int, patience_seconds: float) -> Engine:
     return create_engine(
-        "sqlite://", module=driver, creator=creator, poolclass=QueuePool, pool_size=size, max_overflow=0, pool_timeout=patience_seconds
+        "sqlite://",
+        module=driver,
+        creator=creator,
+        poolclass=QueuePool,
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=patience_seconds,
     )
 
 
@@ -146,7 +169,9 @@ def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:
         _choose_journal(connection, path, journal, patience_seconds)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA recursive_triggers = ON")  # else REPLACE would pass the guards against deleting
+        connection.execute(
+            "PRAGMA recursive_triggers = ON"
+        )  # else REPLACE would pass the guards against deleting
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
     except BaseException:
@@ -170,7 +195,9 @@ def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds:
         )
     if journal == "truncate":
         connection.execute("PRAGMA locking_mode = NORMAL")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the lock is let go at the next access
+        connection.execute(
+            "SELECT count(*) FROM sqlite_master"
+        ).fetchone()  # the lock is let go at the next access
 
 
 def _ask_in_turn(connection: Any, journal: str, patience_seconds: float) -> str:
@@ -209,5 +236,9 @@ def _read_only(path: Path, patience_seconds: float) -> Any:
 def _connect(path: Path, mode: str, patience_seconds: float) -> Any:
     """A connection in autocommit mode; the pools hand it from thread to thread, one at a time."""
     return driver.connect(
-        f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=patience_seconds
+        f"file:{quote(str(path))}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=patience_seconds,
     )

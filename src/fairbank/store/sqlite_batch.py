@@ -15,7 +15,15 @@ from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
 from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.store.batch import Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs
+from fairbank.store.batch import (
+    Columns,
+    SqlTransaction,
+    changed_runs,
+    changed_sums,
+    changed_users,
+    columns,
+    new_runs,
+)
 from fairbank.store.queries import queries
 from fairbank.store.rows import Row, allocation_of, entry_row, run_of
 
@@ -36,18 +44,27 @@ class SqliteTransaction(SqlTransaction):
         return self._rows(name, *(list(zip(*table, strict=True)) for table in wanted))
 
     def _rows(self, name: str, *wanted: Collection[Any]) -> Sequence[Row]:
-        rows: list[Row] = self._driver.execute(_SQL[name], [_encode(each).decode() for each in wanted]).fetchall()
+        rows: list[Row] = self._driver.execute(
+            _SQL[name], [_encode(each).decode() for each in wanted]
+        ).fetchall()
         return rows
 
-    def _fresh(self, needs: Needs) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
-        entry, allocation, project, token = (count((last or 0) + 1) for last in self._find("last_ids")[0])
+    def _fresh(
+        self, needs: Needs
+    ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
+        entry, allocation, project, token = (
+            count((last or 0) + 1) for last in self._find("last_ids")[0]
+        )
         return entry, allocation, project, token
 
     def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
         # Nothing can change between the two statements, so the runs may come first and say where they belong.
         runs = self._runs(needs.runs) if needs.runs else []
         numbers = needs.allocations.union(each.allocation for each in runs)
-        funds = [(project, resource, *_WHAT(reach)) for project, resource, reach in needs.reaches({each.run for each in runs})]
+        funds = [
+            (project, resource, *_WHAT(reach))
+            for project, resource, reach in needs.reaches({each.run for each in runs})
+        ]
         found = self._rows("allocations", [(each,) for each in numbers], funds)
         return [allocation_of(row) for row in found], runs
 
@@ -73,7 +90,10 @@ class SqliteTransaction(SqlTransaction):
         if table[0]:
             words, rows = _bound(table)
             for _ in range(len(table[0]) // _AT_ONCE):
-                self._driver.execute(_in_words(name, words, _AT_ONCE), list(chain.from_iterable(islice(rows, _AT_ONCE))))
+                self._driver.execute(
+                    _in_words(name, words, _AT_ONCE),
+                    list(chain.from_iterable(islice(rows, _AT_ONCE))),
+                )
             self._driver.executemany(_in_words(name, words), rows)
 
 
@@ -89,7 +109,9 @@ def _bound(table: Columns) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
     as bytearray, which the driver knows. The key is never 0, so that something is left for each row.
     """
     words = tuple(_word_for(column) for column in table)
-    handed = [_known_to_driver(column) for column, word in zip(table, words, strict=True) if word == "?"]
+    handed = [
+        _known_to_driver(column) for column, word in zip(table, words, strict=True) if word == "?"
+    ]
     return words, zip(*handed, strict=True)
 
 
@@ -102,7 +124,11 @@ def _word_for(column: Sequence[Any]) -> str:
 
 
 def _known_to_driver(column: Sequence[Any]) -> Sequence[Any]:
-    return [None if each is None else bytearray(each) for each in column] if isinstance(column[0], bytes) else column
+    return (
+        [None if each is None else bytearray(each) for each in column]
+        if isinstance(column[0], bytes)
+        else column
+    )
 
 
 @lru_cache(maxsize=1_000)

@@ -17,7 +17,9 @@ class SqliteFilling(SqlFilling):
         """SQLite counts on from what is there."""
 
     def _empty(self) -> None:
-        guards = self._connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        guards = self._connection.exec_driver_sql(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall()
         for name, _ in guards:
             self._connection.exec_driver_sql(f"DROP TRIGGER {name}")
         for table in reversed(TABLES):

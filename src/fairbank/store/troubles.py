@@ -29,11 +29,19 @@ _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 # Whoever has opened the books has seen their schema's version: what they lack then was taken away.
 _GONE = frozenset({"42P01", "42703"})  # undefined table, undefined column
 
-_SQLITE_DAMAGED = ("malformed", "not a database", "Could not decode", "no such column", "no such table")
+_SQLITE_DAMAGED = (
+    "malformed",
+    "not a database",
+    "Could not decode",
+    "no such column",
+    "no such table",
+)
 NO_ROOM = "disk is full"
 """In what SQLite says where there is no room."""
 
-_SQLITE_BROKEN = re.compile(r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)")
+_SQLITE_BROKEN = re.compile(
+    r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)"
+)
 
 
 @contextmanager
@@ -52,7 +60,9 @@ def as_troubles() -> Iterator[None]:
 
 
 def _raise(complaint: BaseException | None, error: Exception) -> None:
-    found = _of_postgres(complaint) if isinstance(complaint, psycopg.Error) else _of_sqlite(complaint)
+    found = (
+        _of_postgres(complaint) if isinstance(complaint, psycopg.Error) else _of_sqlite(complaint)
+    )
     if found is None:
         raise error
     raise found from error
@@ -68,7 +78,9 @@ def _of_postgres(complaint: psycopg.Error) -> Exception | None:
         return _corrupt(complaint.diag.constraint_name, complaint)
     if state in _GONE:
         remedy = "fairbank doctor tells what else is missing; fill a new database from a backup: fairbank init, fairbank restore FILE"
-        return Corrupt(f"the books lack a part of themselves: {first_line(complaint)}", remedy=remedy)
+        return Corrupt(
+            f"the books lack a part of themselves: {first_line(complaint)}", remedy=remedy
+        )
     if state.startswith(_NOT_NOW):
         return _unreachable(complaint)
     return None
@@ -89,7 +101,11 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
 
 
 def _unreachable(complaint: BaseException | None) -> Unreachable:
-    remedy = "make room on its disk, then try again" if NO_ROOM in str(complaint) else "try again; if it stays so: fairbank doctor"
+    remedy = (
+        "make room on its disk, then try again"
+        if NO_ROOM in str(complaint)
+        else "try again; if it stays so: fairbank doctor"
+    )
     return Unreachable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
 
 

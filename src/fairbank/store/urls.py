@@ -13,7 +13,12 @@ from fairbank.values.trouble import Malformed
 _HIDDEN = "***"
 MEMORY, SQLITE, POSTGRESQL = "memory", "sqlite", "postgresql+psycopg"
 
-_SPELLINGS = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "postgres": POSTGRESQL, POSTGRESQL: POSTGRESQL}
+_SPELLINGS = {
+    "sqlite": SQLITE,
+    "postgresql": POSTGRESQL,
+    "postgres": POSTGRESQL,
+    POSTGRESQL: POSTGRESQL,
+}
 
 
 def read_url(text: str) -> URL:
@@ -24,7 +29,9 @@ def read_url(text: str) -> URL:
         url = make_url(text)
     except (ArgumentError, ValueError):
         url = URL.create("")
-    if url.drivername not in _SPELLINGS or (url.drivername == SQLITE and (not url.database or url.query)):
+    if url.drivername not in _SPELLINGS or (
+        url.drivername == SQLITE and (not url.database or url.query)
+    ):
         raise Malformed(
             f"{_without_password(text)!r} is not a database",
             field="store.url",
@@ -40,7 +47,9 @@ def shown_url(text: str) -> str:
     if url.password is None and not hidden:
         return text
     spelt = text.partition("://")[0]
-    shown = url.set(drivername=spelt, password=None if url.password is None else _HIDDEN).update_query_dict(hidden)
+    shown = url.set(
+        drivername=spelt, password=None if url.password is None else _HIDDEN
+    ).update_query_dict(hidden)
     return shown.render_as_string(hide_password=False).replace(quote(_HIDDEN, safe=""), _HIDDEN)
 
 

@@ -24,7 +24,9 @@ def of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
     """What these used together."""
     used = [efficiency(run) for run in runs]
     early = [run for run in runs if failed_early(run)]
-    exits = {UNTOLD if run.particulars is None else _told(run.particulars.exit_status) for run in early} or {UNTOLD}
+    exits = {
+        UNTOLD if run.particulars is None else _told(run.particulars.exit_status) for run in early
+    } or {UNTOLD}
     return Usage(
         group,
         runs=len(runs),
@@ -43,7 +45,9 @@ def of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
 def of_figures(group: str | int, figures: Sequence[int | None]) -> Usage:
     """The same as databases count it: `figures` as `selecting.usage` has them, sums of nothing included."""
     *sums, lowest, highest = figures
-    return msgspec.structs.replace(Usage(group, *[int(each or 0) for each in sums]), early_exit=_exit(lowest, highest))
+    return msgspec.structs.replace(
+        Usage(group, *[int(each or 0) for each in sums]), early_exit=_exit(lowest, highest)
+    )
 
 
 def _told(status: int | None) -> int:
@@ -57,9 +61,16 @@ def _exit(lowest: int | None, highest: int | None) -> int | None:
 
 def _joined(one: Usage, other: Usage) -> Usage:
     """Both together, under the group of the first."""
-    sums = [a + b for a, b in zip(msgspec.structs.astuple(one)[1:-1], msgspec.structs.astuple(other)[1:-1], strict=True)]
+    sums = [
+        a + b
+        for a, b in zip(
+            msgspec.structs.astuple(one)[1:-1], msgspec.structs.astuple(other)[1:-1], strict=True
+        )
+    ]
     exits = {each.early_exit for each in (one, other) if each.early}
-    return msgspec.structs.replace(Usage(one.group, *sums), early_exit=exits.pop() if len(exits) == 1 else None)
+    return msgspec.structs.replace(
+        Usage(one.group, *sums), early_exit=exits.pop() if len(exits) == 1 else None
+    )
 
 
 def beyond(after: str | int | None, by: UsageBy) -> str | int | None:
@@ -67,7 +78,9 @@ def beyond(after: str | int | None, by: UsageBy) -> str | int | None:
     if after is None or by not in (UsageBy.DAY, UsageBy.MONTH):
         return after
     year, month, *day = map(int, str(after).split("-"))
-    return (date(year, month, day[0] if day else calendar.monthrange(year, month)[1]) - _FIRST_DAY).days
+    return (
+        date(year, month, day[0] if day else calendar.monthrange(year, month)[1]) - _FIRST_DAY
+    ).days
 
 
 def days_of(page: GroupPage, by: UsageBy) -> int:
@@ -83,7 +96,9 @@ def named(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:
         case UsageBy.MONTH:
             return _months(groups)
         case _:
-            return sorted(groups, key=lambda each: each.group)  # here, since databases order texts in ways of their own
+            return sorted(
+                groups, key=lambda each: each.group
+            )  # here, since databases order texts in ways of their own
 
 
 def _date(day: str | int) -> str:

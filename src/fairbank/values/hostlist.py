@@ -38,7 +38,9 @@ def _items(text: str, field: str) -> Iterator[str]:
     for place, sign in enumerate(text):
         if sign == "[":
             if opened >= 0:
-                raise _wrong(f"[ at place {place + 1} of {text[:64]!r} stands inside another", field)
+                raise _wrong(
+                    f"[ at place {place + 1} of {text[:64]!r} stands inside another", field
+                )
             opened = place
         elif sign == "]":
             opened = -1  # one that closes nothing is part of the name
@@ -59,7 +61,11 @@ def _hosts(item: str, field: str, most: int) -> Iterator[str]:
     for numbers in groups:
         count *= len(numbers)
     if count > most or count > RANGE_MAX * len(groups[-1] if groups else "1"):
-        raise _wrong(f"{item[:64]!r} names too many hosts", field, f"at most {HOSTS_MAX} in a list, {RANGE_MAX} in a range")
+        raise _wrong(
+            f"{item[:64]!r} names too many hosts",
+            field,
+            f"at most {HOSTS_MAX} in a list, {RANGE_MAX} in a range",
+        )
     if not groups:
         return iter((item,))
     *before, last = groups
@@ -82,7 +88,9 @@ def _numbers(inside: str, field: str) -> list[str]:
         if last < first:
             raise _wrong(f"the range {each} runs backwards", field, f"write {match[2]}-{match[1]}")
         if last - first >= RANGE_MAX:
-            raise _wrong(f"the range {each} is too long", field, f"at most {RANGE_MAX} hosts in a range")
+            raise _wrong(
+                f"the range {each} is too long", field, f"at most {RANGE_MAX} hosts in a range"
+            )
         width = len(match[1])
         numbers.extend(f"{number:0{width}}" for number in range(first, last + 1))
     return numbers
@@ -117,7 +125,9 @@ def compress(names: Iterable[str]) -> str:
 
 def _neighbours(hosts: Iterable[_Host]) -> Iterator[tuple[str, list[str]]]:
     """Hosts that may share a bracket: each prefix with the numbers at its end."""
-    for (prefix, numbered), group in groupby(hosts, key=lambda host: (host.prefix, bool(host.digits))):
+    for (prefix, numbered), group in groupby(
+        hosts, key=lambda host: (host.prefix, bool(host.digits))
+    ):
         digits = [host.digits for host in group]
         if numbered:
             yield prefix, digits
@@ -146,4 +156,7 @@ def _ranges(digits: list[str]) -> Iterator[str]:
 def natural(name: str) -> tuple[tuple[str, int] | tuple[str, int, int], ...]:
     """The order of hosts: by their words, and of one word by their numbers, n2 before n10; of equal numbers the narrower first."""
     parts = re.split(r"(\d+)", name, flags=re.ASCII)
-    return tuple((word, int(digits), len(digits)) if digits else (word, -1) for word, digits in zip_longest(parts[::2], parts[1::2]))
+    return tuple(
+        (word, int(digits), len(digits)) if digits else (word, -1)
+        for word, digits in zip_longest(parts[::2], parts[1::2])
+    )

@@ -24,7 +24,9 @@ def name(text: str, *, field: str = "name") -> str:
     if is_name(text):
         return text
     raise Malformed(
-        f"{text[:64]!r} is not a name", field=field, remedy="start with a letter or _, then letters, digits, _ . -; at most 64 characters"
+        f"{text[:64]!r} is not a name",
+        field=field,
+        remedy="start with a letter or _, then letters, digits, _ . -; at most 64 characters",
     )
 
 
@@ -38,7 +40,9 @@ def kind(text: str, *, field: str = "resource") -> str:
     if _KIND.fullmatch(text):
         return text
     raise Malformed(
-        f"{text[:64]!r} is not a {field}", field=field, remedy="a lower-case letter, then letters, digits, _ or -; at most 32 characters"
+        f"{text[:64]!r} is not a {field}",
+        field=field,
+        remedy="a lower-case letter, then letters, digits, _ or -; at most 32 characters",
     )
 
 
@@ -46,7 +50,11 @@ def key(text: str, *, field: str = "key") -> str:
     """An idempotency key: printable ASCII without blanks. Raises Malformed, naming `field`."""
     if _KEY.fullmatch(text):
         return text
-    raise Malformed(f"{text[:64]!r} is not an idempotency key", field=field, remedy="1 to 128 printable ASCII characters without blanks")
+    raise Malformed(
+        f"{text[:64]!r} is not an idempotency key",
+        field=field,
+        remedy="1 to 128 printable ASCII characters without blanks",
+    )
 
 
 def comment(text: str, *, field: str = "comment") -> str:
@@ -71,7 +79,11 @@ def job_name(text: str, *, field: str = "name") -> str:
     """What a job's owner calls it. Raises Malformed, naming `field`, for control characters and over-long text."""
     if 0 < len(text) <= JOB_NAME_MAX and text.isprintable():
         return text
-    raise Malformed(f"this {field} cannot be kept", field=field, remedy=f"one line of printable text, 1 to {JOB_NAME_MAX} characters")
+    raise Malformed(
+        f"this {field} cannot be kept",
+        field=field,
+        remedy=f"one line of printable text, 1 to {JOB_NAME_MAX} characters",
+    )
 
 
 def as_job_name(text: str) -> str | None:
@@ -90,4 +102,6 @@ def uid(number: int, *, field: str = "uid") -> int:
     """A Unix user or group number. Raises Malformed, naming `field`."""
     if 0 <= number <= UID_MAX:
         return number
-    raise Malformed(f"{number} is not a Unix id", field=field, remedy=f"a whole number from 0 to {UID_MAX}")
+    raise Malformed(
+        f"{number} is not a Unix id", field=field, remedy=f"a whole number from 0 to {UID_MAX}"
+    )

@@ -14,7 +14,14 @@ _EACH = re.compile(r"\[[^]]*\]")
 """A value of a table by its key, or one of a list by its place."""
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
-_WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "object": "a table", "array": "a list"}
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "object": "a table",
+    "array": "a list",
+}
 
 
 def misfit(error: ValidationError, settings: type[Struct], page: str) -> Malformed:
@@ -28,13 +35,23 @@ def misfit(error: ValidationError, settings: type[Struct], page: str) -> Malform
     all_keys = f"{page} lists all settings"
     if unknown := _UNKNOWN.fullmatch(said):
         field, there = f"{path}.{unknown[1]}".lstrip("."), ", ".join(_choice(settings, path))
-        return Malformed(f"{field} is no setting", field=field, remedy=f"there are: {there}" if there else all_keys)
+        return Malformed(
+            f"{field} is no setting",
+            field=field,
+            remedy=f"there are: {there}" if there else all_keys,
+        )
     if missing := _MISSING.fullmatch(said):
         field = f"{path}.{missing[1]}".lstrip(".")
         return Malformed(f"{field} is missing", field=field, remedy=f"add it; {all_keys}")
-    words = re.sub(r"`([a-z]+)(?: \| null)?`", lambda found: _WORDS.get(found[1], f'"{found[1]}"'), said)
+    words = re.sub(
+        r"`([a-z]+)(?: \| null)?`", lambda found: _WORDS.get(found[1], f'"{found[1]}"'), said
+    )
     choice = ", ".join(_choice(settings, path)) if said.startswith("Invalid enum value") else ""
-    return Malformed(f"{path}: {words[:1].lower()}{words[1:]}", field=path, remedy=f"one of: {choice}" if choice else all_keys)
+    return Malformed(
+        f"{path}: {words[:1].lower()}{words[1:]}",
+        field=path,
+        remedy=f"one of: {choice}" if choice else all_keys,
+    )
 
 
 def _choice(settings: type[Struct], path: str) -> list[str]:

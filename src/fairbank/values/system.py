@@ -23,13 +23,31 @@ def of_system(error: OSError, what: str, *, field: str | None = None) -> Trouble
     if is_full(error):
         return Trouble(f"{what}: the disk is full", field=field, remedy=MAKE_ROOM)
     if error.errno == EROFS:
-        return Forbidden(f"{what}: that file system is read-only", field=field, remedy="name a place that can be written")
+        return Forbidden(
+            f"{what}: that file system is read-only",
+            field=field,
+            remedy="name a place that can be written",
+        )
     if error.errno in _NOT_OURS:
         return Forbidden(
-            f"{what}: you may not write there", field=field, remedy="name a place of your own, or run this as the user whose it is"
+            f"{what}: you may not write there",
+            field=field,
+            remedy="name a place of your own, or run this as the user whose it is",
         )
     if error.errno in _NO_FOLDER:
-        return Malformed(f"{what}: there is a file in its place, or a folder in that of a file", field=field, remedy="name another")
+        return Malformed(
+            f"{what}: there is a file in its place, or a folder in that of a file",
+            field=field,
+            remedy="name another",
+        )
     if error.errno == ENOENT:
-        return Unknown(f"{what}: there is no such place", field=field, remedy="name one whose folder is there, or can be made")
-    return Trouble(f"{what}: {error.strerror or error}", field=field, remedy="name another place; if none will do, ask who runs this host")
+        return Unknown(
+            f"{what}: there is no such place",
+            field=field,
+            remedy="name one whose folder is there, or can be made",
+        )
+    return Trouble(
+        f"{what}: {error.strerror or error}",
+        field=field,
+        remedy="name another place; if none will do, ask who runs this host",
+    )

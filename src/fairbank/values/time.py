@@ -13,8 +13,12 @@ Instant = NewType("Instant", int)
 """Whole seconds since 1970-01-01T00:00:00Z."""
 
 MINUTE, DAY = 60, 86_400
-LIMIT_MAX_SECONDS = 10 * 366 * DAY  # ten years: the longest time limit, and the longest that a run can have lasted
-LAST_INSTANT = Instant(253_402_300_799)  # 9999-12-31T23:59:59Z: what every database and calendar can print
+LIMIT_MAX_SECONDS = (
+    10 * 366 * DAY
+)  # ten years: the longest time limit, and the longest that a run can have lasted
+LAST_INSTANT = Instant(
+    253_402_300_799
+)  # 9999-12-31T23:59:59Z: what every database and calendar can print
 
 
 class Clock(Protocol):
@@ -35,16 +39,22 @@ class StoppedClock:
         return self.at
 
 
-@lru_cache(maxsize=1_024)  # the answers of one second all say when they were made, the rows of a list are of few days
+@lru_cache(
+    maxsize=1_024
+)  # the answers of one second all say when they were made, the rows of a list are of few days
 def iso(at: int) -> str:
     """`2026-11-21T07:30:12Z`."""
     return f"{datetime.fromtimestamp(at, UTC).isoformat()[:19]}Z"
 
 
-_SECONDS = re.compile(r"@\d{1,12}|\d{9,12}", re.ASCII)  # fewer digits are a date that lacks its dashes
+_SECONDS = re.compile(
+    r"@\d{1,12}|\d{9,12}", re.ASCII
+)  # fewer digits are a date that lacks its dashes
 # A time all the same, but of no year with four digits.
 _BEYOND = re.compile(r"@?\d{13,40}|[+-]?\d{5,40}-\d\d-\d\d(?:[T ].{0,40})?", re.ASCII)
-_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+_ISO = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
 
 
 def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Instant:
@@ -64,7 +74,11 @@ def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
             read = datetime.fromisoformat(text if _ISO.fullmatch(text) else "")
             seconds = int((read if read.tzinfo else read.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError) as bad:
-        raise (_out_of_range(text, field) if _BEYOND.fullmatch(text) else _not_a_time(text, field, remedy)) from bad
+        raise (
+            _out_of_range(text, field)
+            if _BEYOND.fullmatch(text)
+            else _not_a_time(text, field, remedy)
+        ) from bad
     return _in_range(seconds, text, field)
 
 
@@ -91,13 +105,21 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
 
 def _unit(word: str | None) -> int:
     """What one of the unit is in seconds; 0 when there is no such unit."""
-    return next((seconds for name, seconds in _UNITS.items() if name.startswith(word)), 0) if word else 1
+    return (
+        next((seconds for name, seconds in _UNITS.items() if name.startswith(word)), 0)
+        if word
+        else 1
+    )
 
 
 def _on_the_wall(word: str, now: int, zone: tzinfo, field: str) -> int:
     today = datetime.fromtimestamp(now, zone).date() + timedelta(days=word == "tomorrow")
     try:
-        clock = _WALL[word] if word in _WALL else time.fromisoformat(word if word.index(":") == 2 else f"0{word}")
+        clock = (
+            _WALL[word]
+            if word in _WALL
+            else time.fromisoformat(word if word.index(":") == 2 else f"0{word}")
+        )
     except ValueError as bad:
         raise _not_a_time(word, field, _SAY) from bad
     return int(datetime.combine(today, clock, zone).timestamp())
@@ -114,7 +136,9 @@ def _in_range(seconds: int, text: str, field: str) -> Instant:
 
 
 def _out_of_range(text: str, field: str) -> Malformed:
-    return Malformed(f"{text[:40]!r} is out of range", field=field, remedy="a time in the years 1970 to 9999")
+    return Malformed(
+        f"{text[:40]!r} is out of range", field=field, remedy="a time in the years 1970 to 9999"
+    )
 
 
 def _not_a_time(text: str, field: str, remedy: str) -> Malformed:

@@ -18,7 +18,9 @@ def table_in(text: bytes, name: str, *, field: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(f"{name} is not TOML: {bad}", field=field, remedy="mend the line named") from bad
+        raise Malformed(
+            f"{name} is not TOML: {bad}", field=field, remedy="mend the line named"
+        ) from bad
 
 
 @contextmanager

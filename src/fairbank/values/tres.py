@@ -33,7 +33,9 @@ class Adding(Enum):
 
 _PLAIN = frozenset({"cpu", "mem", "energy", "node", "billing", "vmem", "pages"})
 _NAMED = ("gres/", "license/", "bb/", "fs/", "ic/")
-_PAIR = re.compile(r"([A-Za-z][\w/:.-]*)=(\d{1,18}(?:\.\d{1,18})?|\.\d{1,18})([A-Za-z]{0,2})", re.ASCII)
+_PAIR = re.compile(
+    r"([A-Za-z][\w/:.-]*)=(\d{1,18}(?:\.\d{1,18})?|\.\d{1,18})([A-Za-z]{0,2})", re.ASCII
+)
 _LONG = re.compile(r"[A-Za-z][\w/:.-]*=[\d.]{19,}[A-Za-z]{0,2}", re.ASCII)
 _LEVELS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
@@ -62,8 +64,16 @@ def _pairs(text: str, field: str) -> list[tuple[str, Fraction, str]]:
         match = _PAIR.fullmatch(part.strip())
         if match is None:
             if _LONG.fullmatch(part.strip()):
-                raise Malformed(f"the number in {part[:40]!r} is too long", field=field, remedy="at most 18 digits")
-            raise Malformed(f"{part[:40]!r} is not NAME=NUMBER", field=field, remedy="write for example cpu=8,mem=16G,gres/gpu=1")
+                raise Malformed(
+                    f"the number in {part[:40]!r} is too long",
+                    field=field,
+                    remedy="at most 18 digits",
+                )
+            raise Malformed(
+                f"{part[:40]!r} is not NAME=NUMBER",
+                field=field,
+                remedy="write for example cpu=8,mem=16G,gres/gpu=1",
+            )
         name = tres_name(match[1], field=field)
         if any(name == known for known, _, _ in pairs):
             raise Malformed(f"{name} is given twice", field=field, remedy="give each TRES once")
@@ -83,7 +93,9 @@ def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
             continue
         level = _LEVELS.get(suffix[0].upper())
         if level is None or suffix[1:].upper() not in ("", "B"):
-            raise Malformed(f"{suffix!r} is not a size suffix", field=field, remedy="use K, M, G, T or P")
+            raise Malformed(
+                f"{suffix!r} is not a size suffix", field=field, remedy="use K, M, G, T or P"
+            )
         counts[name] = number * Fraction(1024) ** (level - (2 if _in_mebibytes(name) else 0))
     return counts
 
@@ -96,7 +108,11 @@ def parse_held(text: str, *, prices: bool = True, field: str = "tres") -> dict[s
     counts = parse_counts(text, field=field)
     cpus = counts.get("cpu", Fraction(0 if prices else 1))
     if cpus < 1 or cpus.denominator != 1:
-        raise Malformed("a job holds at least one CPU, and whole ones", field=field, remedy="say how many it holds: cpu=1 or more")
+        raise Malformed(
+            "a job holds at least one CPU, and whole ones",
+            field=field,
+            remedy="say how many it holds: cpu=1 or more",
+        )
     return counts
 
 
@@ -110,7 +126,9 @@ def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
     for name, number, suffix in _pairs(text, field):
         level = _LEVELS.get(suffix[:1].upper(), 0)
         if suffix and not level:
-            raise Malformed(f"{suffix!r} is not a weight suffix", field=field, remedy="use K, M, G, T or P")
+            raise Malformed(
+                f"{suffix!r} is not a weight suffix", field=field, remedy="use K, M, G, T or P"
+            )
         weights[name] = number / Fraction(1024) ** max(0, level - (2 if _in_mebibytes(name) else 0))
     return weights
 
@@ -124,7 +142,11 @@ def billing(counts: Counts, weights: Weights | None, adding: Adding) -> Fraction
 
 def weigh(counts: Counts, weights: Weights | None) -> dict[str, Fraction]:
     """Each TRES of `counts` that has a weight, in billing units."""
-    return {name: counts[name] * weight for name, weight in (weights or BY_CPU).items() if name in counts and name != "billing"}
+    return {
+        name: counts[name] * weight
+        for name, weight in (weights or BY_CPU).items()
+        if name in counts and name != "billing"
+    }
 
 
 def unpriced(counts: Counts, weights: Weights | None) -> list[str]:
@@ -151,4 +173,6 @@ def competes(name: str, adding: Adding) -> bool:
     MAX_TRES_GRES cpu, mem and node. All others are added."""
     if adding is Adding.SUM:
         return False
-    return name in ("cpu", "mem", "node") or (name.startswith("gres/") and adding is Adding.MAX_TRES)
+    return name in ("cpu", "mem", "node") or (
+        name.startswith("gres/") and adding is Adding.MAX_TRES
+    )

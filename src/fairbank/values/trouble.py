@@ -20,7 +20,9 @@ class Trouble(Exception):
     A refusal is not here: saying no is the bank's work, so it is a value (`bank.refusal`).
     """
 
-    def __init__(self, message: str, *, field: str | None = None, remedy: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, field: str | None = None, remedy: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
@@ -49,7 +51,9 @@ class Conflict(Trouble): ...
 
 class Busy(Trouble):
     def __init__(self, message: str, *, retry_after_seconds: int = 1) -> None:
-        super().__init__(message, remedy=f"try again in {retry_after_seconds} s; the request was not carried out")
+        super().__init__(
+            message, remedy=f"try again in {retry_after_seconds} s; the request was not carried out"
+        )
         self.retry_after_seconds = retry_after_seconds
 
 

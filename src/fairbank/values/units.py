@@ -21,7 +21,9 @@ SUM_MAX = SuMinutes(2**53 - 1)
 # What one unit of each display suffix is worth, in SU-minutes.
 WORTH = {"m": 1, "h": MINUTES_IN_SU, "k": 1_000 * MINUTES_IN_SU, "M": 1_000_000 * MINUTES_IN_SU}
 
-_AMOUNT = re.compile(r"([+-]?)(\d{1,40}|\d{1,3}(?:,\d{3}){1,12})(?:\.(\d{1,20}))?([mhkM]?)", re.ASCII)
+_AMOUNT = re.compile(
+    r"([+-]?)(\d{1,40}|\d{1,3}(?:,\d{3}){1,12})(?:\.(\d{1,20}))?([mhkM]?)", re.ASCII
+)
 
 
 def round_up(exact: Fraction) -> SuMinutes:
@@ -41,13 +43,21 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
     match = _AMOUNT.fullmatch(text)
     if match is None:
         raise Malformed(
-            f"{text[:40]!r} is not an amount of SU", field=field, remedy="write SU (hours) such as 100 or 12.5, or 90m, 20k, 1.5M"
+            f"{text[:40]!r} is not an amount of SU",
+            field=field,
+            remedy="write SU (hours) such as 100 or 12.5, or 90m, 20k, 1.5M",
         )
     sign, whole, decimals, suffix = match.groups()
     whole, decimals = whole.replace(",", ""), decimals or ""
     minutes, finer = divmod(int(whole + decimals) * WORTH[suffix or default], 10 ** len(decimals))
     if finer:
-        minutes = _shown_as(int(whole + decimals), minutes, hours=(suffix or default) == "h" and len(decimals) == 2, text=text, field=field)
+        minutes = _shown_as(
+            int(whole + decimals),
+            minutes,
+            hours=(suffix or default) == "h" and len(decimals) == 2,
+            text=text,
+            field=field,
+        )
     return amount(-minutes if sign == "-" else minutes, field=field, least=least)
 
 
@@ -71,11 +81,22 @@ def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
         raise Malformed(f"{show_su(minutes)} SU is too small an amount", field=field, remedy=rule)
     if minutes > AMOUNT_MAX:
         most = f"at most {AMOUNT_MAX}m, which is {show_su(AMOUNT_MAX)} SU"
-        raise Malformed(f"{minutes} SU-minutes is more than the bank counts in one entry", field=field, remedy=most)
+        raise Malformed(
+            f"{minutes} SU-minutes is more than the bank counts in one entry",
+            field=field,
+            remedy=most,
+        )
     return SuMinutes(minutes)
 
 
-def show_su(minutes: int, *, units: str = "h", separators: bool = False, decimals: int | None = None, down: bool = False) -> str:
+def show_su(
+    minutes: int,
+    *,
+    units: str = "h",
+    separators: bool = False,
+    decimals: int | None = None,
+    down: bool = False,
+) -> str:
     """An amount for people, in SU unless `units` says otherwise; two decimals only where it is not whole, or as many as `decimals` says.
 
     What follows is cut off, so that no two figures of one amount differ; with `down` never more than it is also below zero, for what
@@ -100,7 +121,14 @@ class Sums(NamedTuple):
 
 
 def show_sums(
-    granted: int, used: int, held: int, available: int, *, units: str = "h", separators: bool = False, decimals: int | None = None
+    granted: int,
+    used: int,
+    held: int,
+    available: int,
+    *,
+    units: str = "h",
+    separators: bool = False,
+    decimals: int | None = None,
 ) -> Sums:
     """Amounts that add up, so that they add up as they are shown too: granted, with the credit limit, is used, held and available.
 
@@ -113,20 +141,33 @@ def show_sums(
     """
     amounts = (granted, used + held + available - granted, used, held)
     if decimals == 0:
-        whole = [*((2 * each + WORTH[units]) // (2 * WORTH[units]) for each in amounts), _shown(available, units, 0, down=True)]
+        whole = [
+            *((2 * each + WORTH[units]) // (2 * WORTH[units]) for each in amounts),
+            _shown(available, units, 0, down=True),
+        ]
         return Sums(*(_written(each, 0, separators=separators) for each in whole))
     shown = [_shown(each, units, decimals) for each in amounts]
     left = _shown(available, units, decimals, down=True)
     missing = shown[0] + shown[1] - shown[2] - shown[3] - left
     for place, sign in ((3, 1), (2, 1), (1, -1)):
-        if missing * sign > 0 and amounts[place] * 10 ** (2 if decimals is None else decimals) % WORTH[units]:
+        if (
+            missing * sign > 0
+            and amounts[place] * 10 ** (2 if decimals is None else decimals) % WORTH[units]
+        ):
             shown[place] += 1
             missing -= sign
     return Sums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
 
 
 def show_running(
-    granted: int, used: int, held: int, available: int, *, units: str = "h", separators: bool = False, decimals: int | None = None
+    granted: int,
+    used: int,
+    held: int,
+    available: int,
+    *,
+    units: str = "h",
+    separators: bool = False,
+    decimals: int | None = None,
 ) -> Sums:
     """The same where sums stand below each other: each is shown by itself, so that none changes but by an entry that moves it.
 
@@ -137,23 +178,42 @@ def show_running(
     (Sums(granted='100', limit='0', used='1.67', held='3.34', available='94.99'), '98.33')
     """
     limit = used + held + available - granted
-    shown = [_shown(granted, units, decimals), _shown(limit, units, decimals), *(_shown_up(each, units, decimals) for each in (used, held))]
+    shown = [
+        _shown(granted, units, decimals),
+        _shown(limit, units, decimals),
+        *(_shown_up(each, units, decimals) for each in (used, held)),
+    ]
     left = shown[0] + shown[1] - shown[2] - shown[3]
     return Sums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
 
 
-def show_moved(*sums: tuple[int, int], owed: bool = False, units: str = "h", separators: bool = False, decimals: int | None = None) -> str:
+def show_moved(
+    *sums: tuple[int, int],
+    owed: bool = False,
+    units: str = "h",
+    separators: bool = False,
+    decimals: int | None = None,
+) -> str:
     """By how much sums of `show_running`, each before and after, grew or fell together as they are shown; `owed`: what is used or held.
 
     >>> show_moved((100, 200), owed=True), show_moved((480, 0), (0, 100), owed=True), show_moved((6000, 5900))
     ('1.67', '6.33', '1.67')
     """
     shown = _shown_up if owed else _shown
-    moved = sum(shown(after, units, decimals) - shown(before, units, decimals) for before, after in sums)
+    moved = sum(
+        shown(after, units, decimals) - shown(before, units, decimals) for before, after in sums
+    )
     return _written(abs(moved), decimals, separators=separators)
 
 
-def show_short(asked: int, available: int, *, units: str = "h", separators: bool = False, decimals: int | None = None) -> str:
+def show_short(
+    asked: int,
+    available: int,
+    *,
+    units: str = "h",
+    separators: bool = False,
+    decimals: int | None = None,
+) -> str:
     """How much `available` lacks of `asked`, so that people can check it: the one less the other, as they are shown.
 
     >>> show_su(46_080), show_su(37_789, down=True), show_short(46_080, 37_789)

@@ -28,7 +28,9 @@ class Credit(Granted):
             return "OTHER_RESOURCE"
         if all(ends) and self._no_longer(wish.target):
             return "PROJECT_REMOVED"
-        if all(ends) and any(each["state"] != "active" or each["end"] <= at for each in ends if each):
+        if all(ends) and any(
+            each["state"] != "active" or each["end"] <= at for each in ends if each
+        ):
             return "WRONG_STATE"
         return self._move((wish.source, -wish.amount), (wish.target, wish.amount))
 

@@ -38,10 +38,18 @@ class Granted:
         return sum(amount for number, amount in self.credit if number == where)
 
     def held(self, where: int, uid: int | None = None) -> int:
-        return sum(run["held"] for run in self.runs.values() if run["where"] == where and uid in (None, run["owner"]))
+        return sum(
+            run["held"]
+            for run in self.runs.values()
+            if run["where"] == where and uid in (None, run["owner"])
+        )
 
     def charged(self, where: int, uid: int | None = None) -> int:
-        return sum(run["charged"] - run["back"] for run in self.runs.values() if run["where"] == where and uid in (None, run["owner"]))
+        return sum(
+            run["charged"] - run["back"]
+            for run in self.runs.values()
+            if run["where"] == where and uid in (None, run["owner"])
+        )
 
     def paid(self) -> list[Run]:
         """The runs that were charged something."""

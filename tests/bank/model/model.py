@@ -26,8 +26,12 @@ class Model(Undoing):
             self.like = number
             return "again" if word == "ok" else word
         word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, asked.at))
-        usage = isinstance(wish, w.Charge | w.Release) and word != "ok"  # it happened: it may be said again until it counts
-        noted = isinstance(wish, w.Adjust) and (word == "TOLD_OTHERWISE" or wish.run not in self.runs)
+        usage = (
+            isinstance(wish, w.Charge | w.Release) and word != "ok"
+        )  # it happened: it may be said again until it counts
+        noted = isinstance(wish, w.Adjust) and (
+            word == "TOLD_OTHERWISE" or wish.run not in self.runs
+        )
         if (
             wish.key and word not in ("again", "NO_HOLD") and not usage and not noted
         ):  # what came before its hold may be said again after it

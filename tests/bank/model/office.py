@@ -12,7 +12,13 @@ class Office(Words):
     """The wishes of the office, each answered by a word."""
 
     def _createproject(self, wish: w.CreateProject, at: int) -> str:
-        facts = {"gname": wish.gname, "gid": wish.gid, "account": wish.account, "parent": wish.parent, "removed": False}
+        facts = {
+            "gname": wish.gname,
+            "gid": wish.gid,
+            "account": wish.account,
+            "parent": wish.parent,
+            "removed": False,
+        }
         if facts in self.projects.values():
             return "again"
         return self._entered(len(self.projects) + 1, facts, wish.parent)
@@ -30,27 +36,43 @@ class Office(Words):
                 return "OWN_PARENT"
             above = self.projects[above]["parent"]
         old = self.projects.get(number)
-        if old and (old["gid"], old["account"]) != (facts["gid"], facts["account"]) and self._was_used(number):
+        if (
+            old
+            and (old["gid"], old["account"]) != (facts["gid"], facts["account"])
+            and self._was_used(number)
+        ):
             return "NAMES_STAY"
         self.projects[number] = facts
         return "ok"
 
     def _taken(self, number: int, facts: dict[str, Any]) -> bool:
         others = [each for other, each in self.projects.items() if other != number]
-        return any(each[what] == facts[what] for each in others for what in ("gname", "gid", "account"))
+        return any(
+            each[what] == facts[what] for each in others for what in ("gname", "gid", "account")
+        )
 
     def _was_used(self, number: int) -> bool:
-        ran = any(self.asked[run["opened"]].wish.line[:1] == (number,) for run in self.runs.values())
+        ran = any(
+            self.asked[run["opened"]].wish.line[:1] == (number,) for run in self.runs.values()
+        )
         return ran or any(each["project"] == number for each in self.allocations.values())
 
     def _amendproject(self, wish: w.AmendProject, at: int) -> str:
         if wish.project not in self.projects:
             return "UNKNOWN_PROJECT"
         old = self.projects[wish.project]
-        new = old | {what: said for what in ("gname", "gid", "account") if (said := getattr(wish, what)) is not None}
+        new = old | {
+            what: said
+            for what in ("gname", "gid", "account")
+            if (said := getattr(wish, what)) is not None
+        }
         new |= {} if wish.parent is None else {"parent": wish.parent or None}
         new["removed"] = old["removed"] and not wish.restore
-        above = self.projects.get(new["parent"]) if old["removed"] and not new["removed"] and not wish.parent else None
+        above = (
+            self.projects.get(new["parent"])
+            if old["removed"] and not new["removed"] and not wish.parent
+            else None
+        )
         if above and above["removed"]:
             taken = self._taken(wish.project, new)
             return "EXISTS" if taken else "PROJECT_REMOVED"
@@ -61,12 +83,25 @@ class Office(Words):
             return "UNKNOWN_PROJECT"
         if self.projects[wish.project]["removed"]:
             return "again"
-        if any(each["parent"] == wish.project and not each["removed"] for each in self.projects.values()):
+        if any(
+            each["parent"] == wish.project and not each["removed"]
+            for each in self.projects.values()
+        ):
             return "PROJECT_IN_USE"
-        theirs = {number: each for number, each in self.allocations.items() if each["project"] == wish.project}
-        if any(self.held(number) or (each["state"] != "ended" and each["end"] > at) for number, each in theirs.items()):
+        theirs = {
+            number: each
+            for number, each in self.allocations.items()
+            if each["project"] == wish.project
+        }
+        if any(
+            self.held(number) or (each["state"] != "ended" and each["end"] > at)
+            for number, each in theirs.items()
+        ):
             return "PROJECT_IN_USE"
-        if any(run["state"] == "held" and self.asked[run["opened"]].wish.line[0] == wish.project for run in self.runs.values()):
+        if any(
+            run["state"] == "held" and self.asked[run["opened"]].wish.line[0] == wish.project
+            for run in self.runs.values()
+        ):
             return "PROJECT_IN_USE"
         self.projects[wish.project]["removed"] = True
         return "ok"
@@ -79,8 +114,13 @@ class Office(Words):
         if wish.by is not None:
             below = ("pi", "coordinator", "member")
             mine = below.index(self.members.get((wish.project, wish.by), "member"))
-            touched = {self.members.get((wish.project, wish.uid)), wish.role and wish.role.value} - {None}
-            if mine == below.index("member") or any(below.index(role) <= mine for role in touched if role):
+            touched = {
+                self.members.get((wish.project, wish.uid)),
+                wish.role and wish.role.value,
+            } - {None}
+            if mine == below.index("member") or any(
+                below.index(role) <= mine for role in touched if role
+            ):
                 return "ROLE_ABOVE"
         role = None if wish.role is None else wish.role.value
         if undoes is None and self.members.get((wish.project, wish.uid)) == role:
@@ -92,11 +132,24 @@ class Office(Words):
         return "ok"
 
     def _issuetoken(self, wish: w.IssueToken, at: int) -> str:
-        facts = {"uid": wish.uid, "label": wish.label, "scopes": wish.scopes, "expires": wish.expires}
+        facts = {
+            "uid": wish.uid,
+            "label": wish.label,
+            "scopes": wish.scopes,
+            "expires": wish.expires,
+        }
         for token in self.tokens.values():
             if token["digest"] == wish.digest:
-                return "again" if all(token[what] == value for what, value in facts.items()) else "TOKEN_TAKEN"
-        self.tokens[len(self.tokens) + 1] = facts | {"digest": wish.digest, "created": at, "revoked": None}
+                return (
+                    "again"
+                    if all(token[what] == value for what, value in facts.items())
+                    else "TOKEN_TAKEN"
+                )
+        self.tokens[len(self.tokens) + 1] = facts | {
+            "digest": wish.digest,
+            "created": at,
+            "revoked": None,
+        }
         return "ok"
 
     def _revoketoken(self, wish: w.RevokeToken, at: int) -> str:

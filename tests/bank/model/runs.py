@@ -17,16 +17,26 @@ class Runs(Granted):
             if known["state"] != "held":
                 return "RUN_RESOLVED"
             first = self.asked[known["opened"]].wish
-            facts = [(each.owner, each.start, each.partition, each.line[0], each.resource) for each in (wish, first)]
+            facts = [
+                (each.owner, each.start, each.partition, each.line[0], each.resource)
+                for each in (wish, first)
+            ]
             same = facts[0] == facts[1] and wish.amount in (first.amount, known["held"])
-            return self._again(known["opened"]) if same or self._repeats(known["opened"]) else "RUN_TAKEN"
+            return (
+                self._again(known["opened"])
+                if same or self._repeats(known["opened"])
+                else "RUN_TAKEN"
+            )
         offers = self._offers(wish)
         willing = [where for where in offers if not self._against(where, wish.owner, wish.amount)]
         if not offers:
             return "NO_ALLOCATION" if self.enforce else "ok"  # let through, nothing is held
         if not willing and self.enforce:
             return self._against(offers[0], wish.owner, wish.amount)
-        self.runs[wish.run] = self._run((willing or offers)[0], wish.owner) | {"held": wish.amount, "until": wish.until}
+        self.runs[wish.run] = self._run((willing or offers)[0], wish.owner) | {
+            "held": wish.amount,
+            "until": wish.until,
+        }
         self.runs[wish.run]["project"] = wish.line[0]
         return "ok"
 
@@ -38,7 +48,9 @@ class Runs(Granted):
             for number, each in self.allocations.items()
             if (each["project"], each["resource"]) == (project, wish.resource)
             and each["start"] <= wish.start < each["end"]
-            and not (each["state"] == "ended" and each["end"] - each["start"] == 1)  # ended before it began
+            and not (
+                each["state"] == "ended" and each["end"] - each["start"] == 1
+            )  # ended before it began
             and (place == 0 or each["shared"])
         ]
 
@@ -48,11 +60,24 @@ class Runs(Granted):
         if more > self.left(where):
             return "OVERDRAWN"
         cap = self.caps.get((where, uid))
-        return "CAPPED" if cap is not None and self.held(where, uid) + self.charged(where, uid) + more > cap else ""
+        return (
+            "CAPPED"
+            if cap is not None and self.held(where, uid) + self.charged(where, uid) + more > cap
+            else ""
+        )
 
     def _run(self, where: int, owner: int) -> dict[str, Any]:
         now = len(self.asked) - 1
-        run = {"where": where, "owner": owner, "state": "held", "held": 0, "charged": 0, "back": 0, "off": 0, "until": 0}
+        run = {
+            "where": where,
+            "owner": owner,
+            "state": "held",
+            "held": 0,
+            "charged": 0,
+            "back": 0,
+            "off": 0,
+            "until": 0,
+        }
         return run | {"opened": now, "set": now}
 
     def _adjust(self, wish: w.Adjust, at: int) -> str:
@@ -90,7 +115,9 @@ class Runs(Granted):
             if not offers or not self.late:
                 return "NO_HOLD" if offers else "NO_ALLOCATION"
             where = self._late_payer(offers, wish.owner or 0, cost)
-            run = self.runs[wish.run] = self._run(where, wish.owner or 0) | {"project": wish.line[0]}
+            run = self.runs[wish.run] = self._run(where, wish.owner or 0) | {
+                "project": wish.line[0]
+            }
         room = max(0, self.left(run["where"]) + run["held"])
         paid = min(cost, room) if self.enforce and self.write_off else cost
         run.update(state=state, held=0, charged=paid, off=cost - paid, set=len(self.asked) - 1)

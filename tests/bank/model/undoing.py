@@ -37,7 +37,9 @@ class Undoing(Runs, Credit, Terms, Office):
         """The number of the entry that the last question, granted just now, has made."""
         wish = self.asked[-1].wish
         if isinstance(wish, w.Undo):
-            moved = isinstance(self.reverse[wish.entry], w.Transfer)  # its first half stands in the other book
+            moved = isinstance(
+                self.reverse[wish.entry], w.Transfer
+            )  # its first half stands in the other book
             self.undone[wish.entry] = entry + 1 if moved else entry
         back: Any = None
         match self.reverse[wish.entry] if isinstance(wish, w.Undo) else wish:
@@ -90,17 +92,29 @@ class Undoing(Runs, Credit, Terms, Office):
         """What was said before is said again, if nothing was said since."""
         over = self.words[about][-1]["over"]
         if wish.entry not in over:
-            self.against = min(each for each in over if each > wish.entry and each not in self.undone)
+            self.against = min(
+                each for each in over if each > wish.entry and each not in self.undone
+            )
             return "CHANGED_SINCE"
         if wish.entry in self.swept:
             return "OVER"
-        before = {what: value for what, value in self._before(about, wish.entry).items() if what != "over"}
+        before = {
+            what: value for what, value in self._before(about, wish.entry).items() if what != "over"
+        }
         if "cap" in before:
-            back = w.SetCap(allocation=wish.book, uid=wish.uid or 0, cap=before["cap"], project=wish.project, by=wish.by)
+            back = w.SetCap(
+                allocation=wish.book,
+                uid=wish.uid or 0,
+                cap=before["cap"],
+                project=wish.project,
+                by=wish.by,
+            )
             return self._setcap(back, at, wish.entry)
         if "role" in before:
             role = before["role"] and Role(before["role"])
-            return self._setmember(w.SetMember(project=about[1], uid=about[2], role=role, by=wish.by), at, wish.entry)
+            return self._setmember(
+                w.SetMember(project=about[1], uid=about[2], role=role, by=wish.by), at, wish.entry
+            )
         old = self.allocations[wish.book]
         if self.projects[old["project"]]["removed"]:
             return "PROJECT_REMOVED"

@@ -13,7 +13,16 @@ from fairbank.rest.client import Address, Refused
 from fairbank.rest.client.answers import read_answer, trouble_of
 from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, read_response
 from fairbank.rest.statuses import STATUS
-from fairbank.values.trouble import Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable
+from fairbank.values.trouble import (
+    Conflict,
+    Corrupt,
+    Forbidden,
+    Malformed,
+    Trouble,
+    Unauthenticated,
+    Unknown,
+    Unreachable,
+)
 
 HERE = Address("unix", "/run/bank.sock")
 
@@ -43,7 +52,10 @@ def test_a_body_without_a_length_ends_with_the_connection() -> None:
 
 
 def test_what_is_said_in_between_is_passed_over() -> None:
-    assert read_response([b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"]) == (204, b"")
+    assert read_response([b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"]) == (
+        204,
+        b"",
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,7 +74,9 @@ def test_what_is_said_in_between_is_passed_over() -> None:
         b"x" * (HEAD_MAX + 100),
         b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * HEAD_MAX,
         b"HTTP/1.1 100 Continue\r\n\r\n" * HEAD_MAX + b"HTTP/1.1 204 No Content\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: y\r\n" * HEAD_MAX + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+        + b"X: y\r\n" * HEAD_MAX
+        + b"\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\naand more\r\n0\r\n\r\n",
     ],
 )
@@ -73,7 +87,11 @@ def test_an_answer_that_is_none_is_unreachable(said: bytes) -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_do_harm(said: bytes) -> None:
-    for start in (b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"):
+    for start in (
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ):
         try:
             read_response([start + said])
         except Unreachable:
@@ -86,7 +104,12 @@ def test_no_bytes_do_harm(said: bytes) -> None:
 @pytest.mark.parametrize(
     ("status", "problem", "kind", "code"),
     [
-        (400, {"title": "malformed", "detail": "bad", "field": "gid", "remedy": "mend"}, Malformed, 2),
+        (
+            400,
+            {"title": "malformed", "detail": "bad", "field": "gid", "remedy": "mend"},
+            Malformed,
+            2,
+        ),
         (401, {"title": "unauthenticated"}, Unauthenticated, 4),
         (403, {"title": "forbidden"}, Forbidden, 4),
         (404, {"title": "unknown"}, Unknown, 3),
@@ -100,7 +123,9 @@ def test_no_bytes_do_harm(said: bytes) -> None:
         (418, {}, Malformed, 2),
     ],
 )
-def test_a_problem_becomes_a_trouble_with_its_exit_code(status: int, problem: dict[str, str], kind: type[Trouble], code: int) -> None:
+def test_a_problem_becomes_a_trouble_with_its_exit_code(
+    status: int, problem: dict[str, str], kind: type[Trouble], code: int
+) -> None:
     trouble = trouble_of(status, problem)
     assert type(trouble) is kind
     assert exit_code(trouble) == code
@@ -111,11 +136,21 @@ def test_a_problem_becomes_a_trouble_with_its_exit_code(status: int, problem: di
 
 @pytest.mark.parametrize("status", STATUS.values())
 def test_a_refusal_brings_its_figures(status: int) -> None:
-    refusal = {"reason": "OVERDRAWN", "asked": 60, "available": 6, "shortfall": 54, "remedies": ["wait", "ask"]}
+    refusal = {
+        "reason": "OVERDRAWN",
+        "asked": 60,
+        "available": 6,
+        "shortfall": 54,
+        "remedies": ["wait", "ask"],
+    }
     problem = {"title": "refused", "detail": "too little", "refusal": refusal}
     with pytest.raises(Refused) as told:
         read_answer(status, json.dumps(problem).encode(), HERE)
-    assert (told.value.status, told.value.refusal["shortfall"], told.value.remedies) == (status, 54, ["wait", "ask"])
+    assert (told.value.status, told.value.refusal["shortfall"], told.value.remedies) == (
+        status,
+        54,
+        ["wait", "ask"],
+    )
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b'"x"', b"\xff", b"[" * 100_000])

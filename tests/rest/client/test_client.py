@@ -44,8 +44,26 @@ def test_addresses(said: str, meant: Address) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        *("", "bank", "bank:8080", "unix:run.sock", "ftp://bank", "http://", "http:bank", "http://bank:0", "http://bank:99999"),
-        *("http://bank:x", "http://a/b", "http://user@bank", "http://bank\r\nX: y", "http://b ank", "http://ü", "http://bank?x"),
+        *(
+            "",
+            "bank",
+            "bank:8080",
+            "unix:run.sock",
+            "ftp://bank",
+            "http://",
+            "http:bank",
+            "http://bank:0",
+            "http://bank:99999",
+        ),
+        *(
+            "http://bank:x",
+            "http://a/b",
+            "http://user@bank",
+            "http://bank\r\nX: y",
+            "http://b ank",
+            "http://ü",
+            "http://bank?x",
+        ),
     ],
 )
 def test_what_is_no_address_is_told(said: str) -> None:
@@ -74,7 +92,9 @@ def test_a_query_reads_back(query: dict[str, str]) -> None:
 
 
 def test_none_is_left_out_of_a_query() -> None:
-    assert target_of("/alloc", {"account": None, "all": True, "limit": 5}) == "/alloc?all=true&limit=5"
+    assert (
+        target_of("/alloc", {"account": None, "all": True, "limit": 5}) == "/alloc?all=true&limit=5"
+    )
     assert target_of("/alloc", {"account": None}) == "/alloc"
 
 
@@ -89,7 +109,10 @@ def test_quoting_is_undone_by_the_standard_library(said: str) -> None:
 @contextmanager
 def answering(answer: bytes) -> Iterator[tuple[Address, Callable[[], bytes]]]:
     """A listener that reads one request and sends `answer`, and what it read."""
-    with tempfile.TemporaryDirectory(prefix="fb-cl-", dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
+    with (
+        tempfile.TemporaryDirectory(prefix="fb-cl-", dir="/tmp") as folder,
+        socket.socket(socket.AF_UNIX) as listener,
+    ):
         path = f"{folder}/s"
         listener.bind(path)
         listener.listen()
@@ -116,7 +139,11 @@ def answering(answer: bytes) -> Iterator[tuple[Address, Callable[[], bytes]]]:
 
 def _whole(request: bytes) -> int:
     head, _, _ = request.partition(b"\r\n\r\n")
-    lengths = [int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
+    lengths = [
+        int(line.split(b":")[1])
+        for line in head.split(b"\r\n")
+        if line.lower().startswith(b"content-length")
+    ]
     return len(head) + 4 + sum(lengths)
 
 
@@ -128,11 +155,18 @@ def ok(body: object) -> bytes:
 def test_what_is_sent() -> None:
     with answering(ok({"data": 1})) as (address, sent):
         client = Client(address, signer=TokenSigner("fbk_x"), acting_as="ayla")
-        assert client.post("/alloc/1/deposit", {"amount": 60, "comment": "ü"}, key="k-1") == {"data": 1}
+        assert client.post("/alloc/1/deposit", {"amount": 60, "comment": "ü"}, key="k-1") == {
+            "data": 1
+        }
         head, _, body = sent().partition(b"\r\n\r\n")
     lines = head.decode("ascii").split("\r\n")
     assert lines[0] == "POST /alloc/1/deposit HTTP/1.1"
-    assert {"Idempotency-Key: k-1", "X-Fairbank-As: ayla", "Authorization: Bearer fbk_x", "Content-Type: application/json"} <= set(lines)
+    assert {
+        "Idempotency-Key: k-1",
+        "X-Fairbank-As: ayla",
+        "Authorization: Bearer fbk_x",
+        "Content-Type: application/json",
+    } <= set(lines)
     assert json.loads(body) == {"amount": 60, "comment": "ü"}
 
 
@@ -141,7 +175,9 @@ def test_a_read_says_no_more_than_it_must() -> None:
         Client(address).get("/project", {"gname": "a b"})
         head = sent().decode("ascii")
     assert head.startswith("GET /project?gname=a%20b HTTP/1.1\r\nHost: localhost\r\n")
-    assert not any(word in head for word in ("Authorization", "Idempotency", "X-Fairbank-As", "Content-"))
+    assert not any(
+        word in head for word in ("Authorization", "Idempotency", "X-Fairbank-As", "Content-")
+    )
 
 
 @pytest.mark.parametrize("user", ["x\r\nX-Evil: 1", "ü", "\x00"])
@@ -167,7 +203,9 @@ def test_a_body_that_is_answered_before_it_is_read() -> None:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         with pytest.raises(Malformed, match="too large"):
-            Client(Address("http", "127.0.0.1", listener.getsockname()[1])).post("/job/bulk", {"reports": ["x" * 100] * 100_000})
+            Client(Address("http", "127.0.0.1", listener.getsockname()[1])).post(
+                "/job/bulk", {"reports": ["x" * 100] * 100_000}
+            )
         thread.join()
 
 
@@ -191,7 +229,10 @@ def test_a_path_that_is_too_long_for_a_socket() -> None:
 
 
 def test_a_bank_that_says_nothing() -> None:
-    with tempfile.TemporaryDirectory(prefix="fb-cl-", dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
+    with (
+        tempfile.TemporaryDirectory(prefix="fb-cl-", dir="/tmp") as folder,
+        socket.socket(socket.AF_UNIX) as listener,
+    ):
         listener.bind(f"{folder}/s")
         listener.listen()
         with pytest.raises(Unreachable, match="in time"):

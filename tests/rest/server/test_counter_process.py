@@ -64,7 +64,11 @@ def server(postgres18: PostgresServer) -> Iterator[FairbankServer]:
 
 def counters(pid: int) -> list[int]:
     """Those that this process has started."""
-    return [each for each in children(pid) if b"fairbank.compose.counter" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    return [
+        each
+        for each in children(pid)
+        if b"fairbank.compose.counter" in Path(f"/proc/{each}/cmdline").read_bytes()
+    ]
 
 
 def child(pid: int) -> int:
@@ -73,11 +77,16 @@ def child(pid: int) -> int:
 
 
 def gone(pid: int) -> bool:
-    return not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return (
+        not Path(f"/proc/{pid}").exists()
+        or "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    )
 
 
 def ask(server: FairbankServer, gid: int) -> None:
-    Client(parse_address(f"unix:{server.socket}")).post("/project", {"gname": f"g{gid}", "gid": gid})
+    Client(parse_address(f"unix:{server.socket}")).post(
+        "/project", {"gname": f"g{gid}", "gid": gid}
+    )
 
 
 def test_what_many_hand_in_is_carried_out_and_closing_answers_what_waits(counter: Counter) -> None:
@@ -100,7 +109,9 @@ def test_what_many_hand_in_is_carried_out_and_closing_answers_what_waits(counter
         counter.ask(notes("too late"))
 
 
-def test_who_waits_when_the_process_dies_is_told_that_nobody_knows(counter: Counter, caplog: pytest.LogCaptureFixture) -> None:
+def test_who_waits_when_the_process_dies_is_told_that_nobody_knows(
+    counter: Counter, caplog: pytest.LogCaptureFixture
+) -> None:
     process = child(os.getpid())
     os.kill(process, signal.SIGSTOP)
     told: list[Came] = []
@@ -112,12 +123,17 @@ def test_who_waits_when_the_process_dies_is_told_that_nobody_knows(counter: Coun
     assert all(isinstance(came, Unreachable) and "not known" in came.message for came in told)
     wait_until(lambda: counter.failure, "the failure")
     assert "status -9" in str(counter.failure)
-    assert "the counter's process ended (status -9), and the server with it; 3 submissions were under way" in caplog.text
+    assert (
+        "the counter's process ended (status -9), and the server with it; 3 submissions were under way"
+        in caplog.text
+    )
     with pytest.raises(Busy, match="the server is stopping"):
         counter.ask(notes("after"))
 
 
-def test_a_server_whose_counter_was_killed_says_so_and_ends_and_starts_anew(server: FairbankServer) -> None:
+def test_a_server_whose_counter_was_killed_says_so_and_ends_and_starts_anew(
+    server: FairbankServer,
+) -> None:
     ask(server, 1)
     process = child(server.pid)
     os.kill(process, signal.SIGKILL)
@@ -140,7 +156,9 @@ def test_a_server_that_was_killed_leaves_no_counter_behind(server: FairbankServe
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_to_the_whole_group_ends_both_in_order(server: FairbankServer, number: signal.Signals) -> None:
+def test_a_signal_to_the_whole_group_ends_both_in_order(
+    server: FairbankServer, number: signal.Signals
+) -> None:
     process = child(server.pid)
     ask(server, 1)
     os.kill(process, number)
@@ -163,7 +181,9 @@ def test_another_place_for_the_counter_is_not_known() -> None:
     assert "field: server.counter\n  try: one of: threads, process" in done.stderr
 
 
-def test_why_the_process_cannot_open_the_bank_is_told_in_its_words(postgres18: PostgresServer) -> None:
+def test_why_the_process_cannot_open_the_bank_is_told_in_its_words(
+    postgres18: PostgresServer,
+) -> None:
     begin = partial(apart, log=Log.SHORT, bank=Bank(MemoryStore(), Policy()), room=1)
     with postgres18.fresh_database() as name, pytest.raises(Unknown) as empty:
         begin(StoreSettings(postgres18.url(name)))
@@ -178,7 +198,10 @@ def test_why_the_process_cannot_open_the_bank_is_told_in_its_words(postgres18: P
 
 def test_a_process_that_ends_without_a_word_is_told_too() -> None:
     with pytest.raises(Unreachable, match="the counter's process did not start"):
-        started((sys.executable, "-c", "raise SystemExit(3)"), Opening("memory:", "wal", Policy(), 1.0, "json"))
+        started(
+            (sys.executable, "-c", "raise SystemExit(3)"),
+            Opening("memory:", "wal", Policy(), 1.0, "json"),
+        )
 
 
 def test_nobody_waits_for_an_answer_in_vain_while_the_line_changes_hands(counter: Counter) -> None:

@@ -45,7 +45,10 @@ def test_who_waits_too_long_is_told_that_nobody_knows() -> None:
     with TestClient(_front(_never, patience_seconds=0.01)) as client:
         answer = client.post("/job")
     assert answer.status_code == 503
-    assert answer.json()["remedy"] == "send it again under the same key: what was carried out is not carried out twice"
+    assert (
+        answer.json()["remedy"]
+        == "send it again under the same key: what was carried out is not carried out twice"
+    )
 
 
 def test_what_breaks_behind_the_front_is_a_500_without_insides() -> None:
@@ -56,9 +59,15 @@ def test_what_breaks_behind_the_front_is_a_500_without_insides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "status", "title"), [(ZeroDivisionError("secret"), 500, "failure"), (Unreachable("the database is away"), 503, "unreachable")]
+    ("fault", "status", "title"),
+    [
+        (ZeroDivisionError("secret"), 500, "failure"),
+        (Unreachable("the database is away"), 503, "unreachable"),
+    ],
 )
-def test_what_breaks_before_a_body_is_read_is_told_logged_and_counted_too(fault: Exception, status: int, title: str) -> None:
+def test_what_breaks_before_a_body_is_read_is_told_logged_and_counted_too(
+    fault: Exception, status: int, title: str
+) -> None:
     async def greet(scope: Any) -> None:
         raise fault
 
@@ -66,10 +75,16 @@ def test_what_breaks_before_a_body_is_read_is_told_logged_and_counted_too(fault:
     front: Any = Front(_with_lifespan(_never), metrics, greet=greet)
     with logged() as lines, TestClient(front, raise_server_exceptions=False) as client:
         answer = client.post("/job", json={})
-    assert (answer.status_code, answer.headers["content-type"], answer.json()["title"]) == (status, "application/problem+json", title)
+    assert (answer.status_code, answer.headers["content-type"], answer.json()["title"]) == (
+        status,
+        "application/problem+json",
+        title,
+    )
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert "secret" not in answer.text
-    assert [each["status"] for each in lines if each["from"] == "fairbank.request" and "status" in each] == [status]
+    assert [
+        each["status"] for each in lines if each["from"] == "fairbank.request" and "status" in each
+    ] == [status]
     told = {"method": "POST", "route": "unknown", "status": str(status)}
     assert metrics.registry.get_sample_value("fairbank_requests_total", told) == 1
     assert metrics.registry.get_sample_value("fairbank_requests_in_progress") == 0
@@ -104,9 +119,17 @@ def test_slow_bodies_of_two_users_leave_the_agent_and_health_their_places() -> N
 
     async def besieged() -> list[int]:
         begun = {"type": "http.request", "body": b"{", "more_body": True}
-        slow = [asyncio.create_task(_ask(front, uid, _then_silence(begun))) for uid in (2003, 2004) for _ in range(512)]
+        slow = [
+            asyncio.create_task(_ask(front, uid, _then_silence(begun)))
+            for uid in (2003, 2004)
+            for _ in range(512)
+        ]
         await _settled()
-        answers = [await _ask(front, AGENT, _body), await _ask(front, AGENT, _body, path="/health"), await _ask(front, 2003, _body)]
+        answers = [
+            await _ask(front, AGENT, _body),
+            await _ask(front, AGENT, _body, path="/health"),
+            await _ask(front, 2003, _body),
+        ]
         await _left(*slow)
         return answers
 
@@ -117,7 +140,11 @@ def test_nobody_takes_all_the_places() -> None:
     front = Front(_never, Metrics(), crowd_max=100, patience_seconds=30)
 
     async def greedy() -> tuple[int, bool]:
-        tasks = [asyncio.create_task(_ask(front, uid, _body)) for uid in (2003, 2004, 2009) for _ in range(100)]
+        tasks = [
+            asyncio.create_task(_ask(front, uid, _body))
+            for uid in (2003, 2004, 2009)
+            for _ in range(100)
+        ]
         await _settled()
         refused = sum(each.done() for each in tasks)
         agent = asyncio.create_task(_ask(front, AGENT, _body))
@@ -165,7 +192,10 @@ def test_bodies_have_a_bound_in_memory() -> None:
 
 
 def test_a_body_in_parts_reaches_the_application_whole() -> None:
-    parts = [{"type": "http.request", "body": each, "more_body": bool(each)} for each in (b"a", b"b", b"")]
+    parts = [
+        {"type": "http.request", "body": each, "more_body": bool(each)}
+        for each in (b"a", b"b", b"")
+    ]
     assert asyncio.run(_ask(Front(_reads_its_body, Metrics()), AGENT, _then_silence(*parts))) == 200
 
 
@@ -175,8 +205,16 @@ def test_who_leaves_in_the_middle_of_a_body_is_told_to_the_application() -> None
 
 
 def test_a_host_has_one_share_however_many_addresses_of_its_network() -> None:
-    assert neighbourhood("192.0.2.1") == neighbourhood("::ffff:192.0.2.1") != neighbourhood("192.0.2.2")
-    assert neighbourhood("2001:db8::1") == neighbourhood("2001:db8::ffff:1") != neighbourhood("2001:db8:1::1")
+    assert (
+        neighbourhood("192.0.2.1")
+        == neighbourhood("::ffff:192.0.2.1")
+        != neighbourhood("192.0.2.2")
+    )
+    assert (
+        neighbourhood("2001:db8::1")
+        == neighbourhood("2001:db8::ffff:1")
+        != neighbourhood("2001:db8:1::1")
+    )
 
 
 async def _reads_its_body(scope: Any, receive: Any, send: Any) -> None:
@@ -198,7 +236,13 @@ async def _ask(front: Front, uid: int, receive: Any, *, path: str = "/job") -> i
             said.append(message["status"])
 
     headers = [(b"content-length", b"100")]
-    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "extensions": {EXTENSION: Peer(1, uid, uid)}}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "headers": headers,
+        "extensions": {EXTENSION: Peer(1, uid, uid)},
+    }
     await front(scope, receive, send)
     return said[0]
 

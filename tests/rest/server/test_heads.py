@@ -35,7 +35,18 @@ def test_a_head_is_found_by_its_bytes_with_the_body_that_it_announces() -> None:
     assert found[1] == b"[]"
 
 
-@pytest.mark.parametrize("data", [b"", b"\r\n\r\n", HEAD, HEAD[:-1], HEAD + b"{", HEAD + b"{}" + HEAD + b"{}", HEAD.lower() + b"{}"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\r\n\r\n",
+        HEAD,
+        HEAD[:-1],
+        HEAD + b"{",
+        HEAD + b"{}" + HEAD + b"{}",
+        HEAD.lower() + b"{}",
+    ],
+)
 def test_nothing_else_is_taken_for_it(data: bytes) -> None:
     assert learned(HEAD + b"{}", Parsed(b"2")).find(data) is None
 

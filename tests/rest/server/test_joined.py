@@ -100,6 +100,8 @@ def test_a_client_that_waits_for_continue_is_told(server: Served) -> None:
 def test_answers_without_a_body_and_pipelined_ones_come_whole(server: Served) -> None:
     get = b"GET /health HTTP/1.1\r\nhost: bank\r\n\r\n"
     last = b"HEAD /health HTTP/1.1\r\nhost: bank\r\nconnection: close\r\n\r\n"
-    said = asked(server.socket, get + b"OPTIONS /health HTTP/1.1\r\nhost: bank\r\n\r\n" + get + last)
+    said = asked(
+        server.socket, get + b"OPTIONS /health HTTP/1.1\r\nhost: bank\r\n\r\n" + get + last
+    )
     assert [each[:3] for each in said.split(b"HTTP/1.1 ")[1:]] == [b"200", b"204", b"200", b"200"]
     assert said.count(b'{"status":"ok"}') == 2

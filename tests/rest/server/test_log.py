@@ -38,7 +38,10 @@ def lines(stream: io.StringIO, form: Log) -> list[str]:
     return stream.getvalue().splitlines()
 
 
-@pytest.mark.parametrize(("stream", "form"), [(io.StringIO(), Log.AUTO), (io.StringIO(), Log.JSON), (Terminal(), Log.JSON)])
+@pytest.mark.parametrize(
+    ("stream", "form"),
+    [(io.StringIO(), Log.AUTO), (io.StringIO(), Log.JSON), (Terminal(), Log.JSON)],
+)
 def test_programs_read_json(stream: io.StringIO, form: Log) -> None:
     assert [json.loads(line)["level"] for line in lines(stream, form)] == ["info", "warning"]
 
@@ -49,7 +52,10 @@ def test_on_a_terminal_only_warnings_are_told_and_in_short() -> None:
 
 
 def test_short_lines_may_be_had_of_everything() -> None:
-    assert [line[8:] for line in lines(io.StringIO(), Log.SHORT)] == [" INFO GET /alloc", " WARNING the disk is \\x1b[31mfull"]
+    assert [line[8:] for line in lines(io.StringIO(), Log.SHORT)] == [
+        " INFO GET /alloc",
+        " WARNING the disk is \\x1b[31mfull",
+    ]
 
 
 def test_every_request_is_a_line_in_the_log_but_what_the_journal_has_anyway(world: World) -> None:

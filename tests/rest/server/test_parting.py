@@ -30,11 +30,16 @@ def said(server: Asked, sent: bytes, *, ended: bool = False) -> list[tuple[int, 
         (request() + b'{"amount": 1}', "it did not say that it has a body"),
         (request(method="POST") + b'{"amount": 1}', "it did not say that it has a body"),
         (request(body=b"{}", method="POST") + b"}", "its body is longer than it said"),
-        (request("/", "Transfer-Encoding: chunked", method="POST") + b"1\r\nx\r\n0\r\n\r\n{}", "its body is longer than it said"),
+        (
+            request("/", "Transfer-Encoding: chunked", method="POST") + b"1\r\nx\r\n0\r\n\r\n{}",
+            "its body is longer than it said",
+        ),
     ],
 )
 @pytest.mark.parametrize("before", [b"", request()])
-def test_bytes_after_a_request_are_told_after_its_answer(server: Asked, before: bytes, sent: bytes, detail: str) -> None:
+def test_bytes_after_a_request_are_told_after_its_answer(
+    server: Asked, before: bytes, sent: bytes, detail: str
+) -> None:
     *answers, (status, problem) = said(server, before + sent)
     assert [each for each, _ in answers] == [200] * (2 if before else 1)
     assert (status, problem["title"], problem["field"]) == (400, "malformed", "Content-Length")
@@ -61,7 +66,9 @@ def test_bytes_that_follow_later_are_told_too(server: Asked) -> None:
         (("Transfer-Encoding: gzip",), "Transfer-Encoding"),
     ],
 )
-def test_a_length_that_can_be_read_in_two_ways_is_told_by_its_header(server: Asked, headers: tuple[str, ...], field: str) -> None:
+def test_a_length_that_can_be_read_in_two_ways_is_told_by_its_header(
+    server: Asked, headers: tuple[str, ...], field: str
+) -> None:
     [(status, problem)] = said(server, request("/", *headers, method="POST") + b"x")
     assert (status, problem["field"]) == (400, field)
     assert field in problem["detail"]
@@ -70,17 +77,31 @@ def test_a_length_that_can_be_read_in_two_ways_is_told_by_its_header(server: Ask
 def test_who_sends_no_more_gets_the_answers(server: Asked) -> None:
     for many in (1, 2, 5):
         assert [status for status, _ in said(server, request() * many, ended=True)] == [200] * many
-    assert [told["length"] for _, told in said(server, request(body=b"x" * 500_000, method="POST") * 2, ended=True)] == [500_000] * 2
+    assert [
+        told["length"]
+        for _, told in said(server, request(body=b"x" * 500_000, method="POST") * 2, ended=True)
+    ] == [500_000] * 2
 
 
 @pytest.mark.parametrize("before", [0, 1, 2])
 @pytest.mark.parametrize(
-    "sent", [b"GET / HT", request(body=b"{}", method="POST")[:-1], request("/", "Transfer-Encoding: chunked", method="POST") + b"5\r\nab"]
+    "sent",
+    [
+        b"GET / HT",
+        request(body=b"{}", method="POST")[:-1],
+        request("/", "Transfer-Encoding: chunked", method="POST") + b"5\r\nab",
+    ],
 )
-def test_who_sends_no_more_in_the_middle_is_told_so(server: Asked, before: int, sent: bytes) -> None:
+def test_who_sends_no_more_in_the_middle_is_told_so(
+    server: Asked, before: int, sent: bytes
+) -> None:
     *answers, (status, problem) = said(server, request() * before + sent, ended=True)
     assert [each for each, _ in answers] == [200] * before
-    assert (status, problem["detail"], problem["remedy"]) == (400, "the request ended before it was whole", "send it again, whole")
+    assert (status, problem["detail"], problem["remedy"]) == (
+        400,
+        "the request ended before it was whole",
+        "send it again, whole",
+    )
 
 
 WHOLE = request("/early", body=b"{}", method="POST")
@@ -125,16 +146,24 @@ def test_who_asked_nothing_is_told_nothing(server: Asked) -> None:
 
 @pytest.mark.parametrize("protocol", ["websocket", "foo/2"])
 @pytest.mark.parametrize("before", [b"", request()])
-def test_another_protocol_is_refused_by_its_header(server: Asked, before: bytes, protocol: str) -> None:
+def test_another_protocol_is_refused_by_its_header(
+    server: Asked, before: bytes, protocol: str
+) -> None:
     headers = [each.format(protocol) for each in UPGRADE]
     *answers, (status, problem) = said(server, before + request("/", *headers))
     assert len(answers) == (1 if before else 0)
-    assert (status, problem["field"], problem["remedy"]) == (400, "Upgrade", "leave Upgrade out; HTTP/1.1 is spoken here")
+    assert (status, problem["field"], problem["remedy"]) == (
+        400,
+        "Upgrade",
+        "leave Upgrade out; HTTP/1.1 is spoken here",
+    )
     assert "pip install" not in server.log.read_text()
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_a_body_beside_upgrade_is_not_taken_for_another_request(server: Asked, together: bool) -> None:
+def test_a_body_beside_upgrade_is_not_taken_for_another_request(
+    server: Asked, together: bool
+) -> None:
     headers = [each.format("h2c") for each in UPGRADE]
     sent = request("/", *headers, body=b"{}", method="POST")
     [(status, problem)] = said(server, sent if together else sent[:-2])

@@ -30,10 +30,18 @@ def test_a_full_counter_sends_away_at_once_and_says_when_to_come_back(store: Slu
         with closed(store):
             first = others.submit(world.ask, "POST", "/job", AGENT, json=report(1))
             wait_until(
-                lambda: world.house.metrics.registry.get_sample_value("fairbank_requests_in_progress") == 1, "the first to be let in"
+                lambda: (
+                    world.house.metrics.registry.get_sample_value("fairbank_requests_in_progress")
+                    == 1
+                ),
+                "the first to be let in",
             )
-            wait_until(lambda: world.house.services.counter.waiting == 0, "the first to be taken up")
-            second = others.submit(world.ask, "POST", "/job/bulk", AGENT, json={"reports": [report(2), report(3)]})
+            wait_until(
+                lambda: world.house.services.counter.waiting == 0, "the first to be taken up"
+            )
+            second = others.submit(
+                world.ask, "POST", "/job/bulk", AGENT, json={"reports": [report(2), report(3)]}
+            )
             wait_until(lambda: world.house.services.counter.waiting == 2, "the second to wait")
             third = world.ask("POST", "/job", AGENT, json=report(4))
         assert (third.status_code, third.headers["retry-after"]) == (503, "1")
@@ -58,7 +66,11 @@ def test_a_store_that_is_away_is_503_and_says_so(store: Sluggish) -> None:
     with a_world(store) as world:
         store.reading_breaks = Unreachable("the database does not answer", remedy="try again")
         answer = world.ask("GET", "/alloc", SUPERUSER)
-        assert (answer.status_code, answer.headers["retry-after"], answer.json()["title"]) == (503, "5", "unreachable")
+        assert (answer.status_code, answer.headers["retry-after"], answer.json()["title"]) == (
+            503,
+            "5",
+            "unreachable",
+        )
         assert world.ask("GET", "/health").status_code == 200
 
 
@@ -68,13 +80,17 @@ def test_a_no_waits_for_no_advice_from_books_that_are_away(store: Sluggish) -> N
     with a_world(store) as world:
         store.reading_breaks = Unreachable("the database does not answer", remedy="try again")
         alone = world.ask("POST", "/job", AGENT, json=report(1, **early))
-        (row,) = world.ask("POST", "/job/bulk", AGENT, json={"reports": [report(2, **early)]}).json()["data"]
+        (row,) = world.ask(
+            "POST", "/job/bulk", AGENT, json={"reports": [report(2, **early)]}
+        ).json()["data"]
     assert (alone.status_code, row["status"]) == (402, 402)
     assert alone.json()["detail"] == row["detail"]
     assert row["detail"].endswith(f"the job started at {iso(NOW - 100 * DAY)}.")
 
 
-def test_a_mistake_of_ours_is_told_by_a_number_that_the_log_explains(store: Sluggish, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_mistake_of_ours_is_told_by_a_number_that_the_log_explains(
+    store: Sluggish, caplog: pytest.LogCaptureFixture
+) -> None:
     with a_world(store) as world:
         store.reading_breaks = ZeroDivisionError("secret: /etc/fairbank/key")
         answer = world.ask("GET", "/alloc", SUPERUSER)
@@ -100,7 +116,9 @@ def test_the_desk_answers_everybody_with_their_own() -> None:
 
     async def many() -> list[int]:
         teller = Teller(counter, asyncio.get_running_loop())
-        answers = await asyncio.gather(*(teller.ask([_note(str(each))] * (each % 3)) for each in range(300)))
+        answers = await asyncio.gather(
+            *(teller.ask([_note(str(each))] * (each % 3)) for each in range(300))
+        )
         return [len(each) for each in answers]
 
     assert asyncio.run(many()) == [each % 3 for each in range(300)]

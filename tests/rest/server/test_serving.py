@@ -48,7 +48,12 @@ def folder() -> Iterator[Path]:
 def with_credit(server: Served) -> None:
     """chem with a cpu allocation."""
     assert server.unix.post("/project", json={"gname": "chem", "gid": 100}).status_code == 201
-    assert server.unix.post("/alloc", json=grant(resource="cpu", start="2020-01-01", end="2090-01-01", amount=10**9)).status_code == 201
+    assert (
+        server.unix.post(
+            "/alloc", json=grant(resource="cpu", start="2020-01-01", end="2090-01-01", amount=10**9)
+        ).status_code
+        == 201
+    )
 
 
 def hold(number: int) -> dict[str, Any]:
@@ -58,7 +63,12 @@ def hold(number: int) -> dict[str, Any]:
 def test_the_socket_says_who_asks(folder: Path) -> None:
     with served(folder) as server:
         assert server.unix.get("/whoami").json()["data"]["uid"] == os.getuid()
-        forged = {"X-Test-Uid": "12345", "X-Forwarded-For": "127.0.0.1", "X-Remote-User": "root", "X-Forwarded-User": "root"}
+        forged = {
+            "X-Test-Uid": "12345",
+            "X-Forwarded-For": "127.0.0.1",
+            "X-Remote-User": "root",
+            "X-Forwarded-User": "root",
+        }
         assert server.unix.get("/whoami", headers=forged).json()["data"]["uid"] == os.getuid()
 
 
@@ -67,8 +77,15 @@ def test_nobody_is_believed_over_tcp_without_a_credential(folder: Path) -> None:
         assert server.tcp.get("/health").status_code == 200
         assert server.tcp.get("/whoami").status_code == 401
         assert server.tcp.get("/whoami", headers={"X-Fairbank-As": "0"}).status_code == 401
-        secret = server.unix.post("/token", json={"label": "x", "scopes": ["read"]}).json()["data"]["secret"]
-        assert server.tcp.get("/whoami", headers={"Authorization": f"Bearer {secret}"}).json()["data"]["uid"] == os.getuid()
+        secret = server.unix.post("/token", json={"label": "x", "scopes": ["read"]}).json()["data"][
+            "secret"
+        ]
+        assert (
+            server.tcp.get("/whoami", headers={"Authorization": f"Bearer {secret}"}).json()["data"][
+                "uid"
+            ]
+            == os.getuid()
+        )
 
 
 def told(server: Served, sent: bytes) -> bytes:
@@ -156,7 +173,10 @@ def test_a_second_server_leaves_the_first_ones_socket_alone(folder: Path) -> Non
 
 
 def test_a_server_that_cannot_have_its_port_says_so_and_leaves_no_socket(folder: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Conflict, match="cannot listen"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(Conflict, match="cannot listen"),
+    ):
         serve(_house(), unix=folder / "s", port=taken.getsockname()[1])
     assert not (folder / "s").exists()
 
@@ -177,8 +197,13 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(folder: Path)
     with served(folder) as server:
         with socket.socket(socket.AF_UNIX) as rude:
             rude.connect(str(server.socket))
-            rude.sendall(b"POST /job HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{")
-        wait_until(lambda: server.unix.get("/metrics").text.count('route="/job"') > 0, "the broken request to be noticed")
+            rude.sendall(
+                b"POST /job HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
+            )
+        wait_until(
+            lambda: server.unix.get("/metrics").text.count('route="/job"') > 0,
+            "the broken request to be noticed",
+        )
         assert "Traceback" not in server.log.read_text()
 
 
@@ -188,18 +213,37 @@ def test_idle_strangers_over_tcp_leave_local_users_their_files(folder: Path) -> 
         port = server.tcp.base_url.port
         for host in range(450):
             source = (f"127.0.{1 + host // 200}.{1 + host % 200}", 0)
-            strangers.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10, source_address=source))
+            strangers.enter_context(
+                socket.create_connection(("127.0.0.1", port), timeout=10, source_address=source)
+            )
         assert server.unix.get("/health").status_code == 200
         with pytest.raises(Conflict, match="400 allow only 136 connections"):
             demand_enough(server.socket)
         assert "400 open files allow 136 connections" in server.log.read_text()
-        wait_until(lambda: "connections over TCP are turned away: 136 of 136 are open" in server.log.read_text(), "the log to tell")
+        wait_until(
+            lambda: (
+                "connections over TCP are turned away: 136 of 136 are open"
+                in server.log.read_text()
+            ),
+            "the log to tell",
+        )
 
 
-@pytest.mark.parametrize(("files", "connections"), [(100, 1), (1_024, 448), (ENOUGH, 2_048), (2**20, 2_048), (-1, 2_048)])
+@pytest.mark.parametrize(
+    ("files", "connections"), [(100, 1), (1_024, 448), (ENOUGH, 2_048), (2**20, 2_048), (-1, 2_048)]
+)
 def test_open_files_bound_the_connections(files: int, connections: int) -> None:
     assert connections_max(files) == connections
 
 
 def _house() -> Any:
-    return furnish(services(MemoryStore(), clock=StoppedClock(NOW), staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32))
+    return furnish(
+        services(
+            MemoryStore(),
+            clock=StoppedClock(NOW),
+            staff=Staff(),
+            clusters={},
+            policy=Policy(),
+            key=b"k" * 32,
+        )
+    )

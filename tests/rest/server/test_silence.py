@@ -19,7 +19,9 @@ ASKED = b"GET / HTTP/1.1\r\nhost: bank\r\n\r\n"
 class Line:
     """One connection to a server in the same loop. It answers while `open` is set."""
 
-    def __init__(self, loop: StoppedLoop, protocol: PeerProtocol, ours: socket.socket, opened: asyncio.Event) -> None:
+    def __init__(
+        self, loop: StoppedLoop, protocol: PeerProtocol, ours: socket.socket, opened: asyncio.Event
+    ) -> None:
         self._loop, self.protocol, self._ours, self.open = loop, protocol, ours, opened
 
     async def send(self) -> None:

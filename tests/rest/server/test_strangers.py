@@ -49,19 +49,34 @@ def munged(munge_tools: MungeTools) -> Iterator[Munged]:
 
 @pytest.fixture(scope="module")
 def server(folder: Path, munged: Munged) -> Iterator[Served]:
-    with served(folder, munge={"socket": str(munged.socket), "library": str(munged.libmunge)}) as running:
+    with served(
+        folder, munge={"socket": str(munged.socket), "library": str(munged.libmunge)}
+    ) as running:
         yield running
 
 
-def signed(munged: Munged, target: str = "/job/bulk", body: bytes = BODY, *, name: str = "fairbank") -> str:
-    return sign(Munge(socket=str(munged.socket), library=str(munged.libmunge)), BoundRequest.of("POST", target, body, name))
+def signed(
+    munged: Munged, target: str = "/job/bulk", body: bytes = BODY, *, name: str = "fairbank"
+) -> str:
+    return sign(
+        Munge(socket=str(munged.socket), library=str(munged.libmunge)),
+        BoundRequest.of("POST", target, body, name),
+    )
 
 
 class Knocking:
     """A connection over TCP that sends the head of a request, and of its body only what it is told to."""
 
-    def __init__(self, server: Served, authorization: str | None, *, body: str = f"content-length: {len(BODY)}") -> None:
-        self.wire = socket.create_connection(("127.0.0.1", cast("int", server.tcp.base_url.port)), timeout=20)
+    def __init__(
+        self,
+        server: Served,
+        authorization: str | None,
+        *,
+        body: str = f"content-length: {len(BODY)}",
+    ) -> None:
+        self.wire = socket.create_connection(
+            ("127.0.0.1", cast("int", server.tcp.base_url.port)), timeout=20
+        )
         head = ["POST /job/bulk HTTP/1.1", "host: bank", "content-type: application/json", body]
         head += [] if authorization is None else [f"authorization: {authorization}"]
         self.wire.sendall("\r\n".join([*head, "", ""]).encode())
@@ -84,7 +99,10 @@ STRANGERS: Mapping[str, str | None] = {
 
 
 @pytest.mark.parametrize("who", STRANGERS)
-@pytest.mark.parametrize("body", [f"content-length: {len(BODY)}", "content-length: 4000000", "transfer-encoding: chunked"])
+@pytest.mark.parametrize(
+    "body",
+    [f"content-length: {len(BODY)}", "content-length: 4000000", "transfer-encoding: chunked"],
+)
 def test_a_stranger_is_told_before_the_body_is_read(server: Served, who: str, body: str) -> None:
     status, said = Knocking(server, STRANGERS[who], body=body).answer()
     assert status == 401
@@ -92,7 +110,10 @@ def test_a_stranger_is_told_before_the_body_is_read(server: Served, who: str, bo
     assert b"connection: close" in said.lower()
 
 
-@pytest.mark.parametrize(("more", "differs"), [({"target": "/job"}, "path or query"), ({"name": "another"}, "server name")])
+@pytest.mark.parametrize(
+    ("more", "differs"),
+    [({"target": "/job"}, "path or query"), ({"name": "another"}, "server name")],
+)
 def test_a_credential_for_another_request_is_told_before_the_body_is_read(
     server: Served, munged: Munged, more: dict[str, str], differs: str
 ) -> None:
@@ -100,18 +121,26 @@ def test_a_credential_for_another_request_is_told_before_the_body_is_read(
     assert (status, f"the {differs} differs".encode() in said) == (401, True)
 
 
-def test_a_credential_for_another_body_is_told_once_the_body_is_there(server: Served, munged: Munged) -> None:
-    knocking = Knocking(server, signed(munged, body=b"{}"), body=f"content-length: {len(BODY)}\r\nconnection: close")
+def test_a_credential_for_another_body_is_told_once_the_body_is_there(
+    server: Served, munged: Munged
+) -> None:
+    knocking = Knocking(
+        server, signed(munged, body=b"{}"), body=f"content-length: {len(BODY)}\r\nconnection: close"
+    )
     knocking.wire.sendall(BODY)
     status, said = knocking.answer()
     assert (status, b"the body hash differs" in said) == (401, True)
 
 
-def test_a_good_credential_is_good_once_for_a_body_that_takes_its_time(server: Served, munged: Munged) -> None:
+def test_a_good_credential_is_good_once_for_a_body_that_takes_its_time(
+    server: Served, munged: Munged
+) -> None:
     credential = signed(munged)
     statuses = []
     for _ in range(2):
-        knocking = Knocking(server, credential, body=f"content-length: {len(BODY)}\r\nconnection: close")
+        knocking = Knocking(
+            server, credential, body=f"content-length: {len(BODY)}\r\nconnection: close"
+        )
         knocking.wire.sendall(BODY[:10])
         knocking.wire.sendall(BODY[10:])
         statuses.append(knocking.answer()[0])
@@ -119,9 +148,17 @@ def test_a_good_credential_is_good_once_for_a_body_that_takes_its_time(server: S
 
 
 def test_what_a_proxy_says_of_its_clients_changes_nothing(server: Served) -> None:
-    forged = {"X-Forwarded-For": "192.0.2.1", "Forwarded": "for=192.0.2.1", "X-Real-Ip": "192.0.2.1", "X-Remote-User": "root"}
+    forged = {
+        "X-Forwarded-For": "192.0.2.1",
+        "Forwarded": "for=192.0.2.1",
+        "X-Real-Ip": "192.0.2.1",
+        "X-Remote-User": "root",
+    }
     assert server.tcp.get("/whoami", headers=forged).status_code == 401
-    scope = {"client": ("127.0.0.1", 5), "headers": [(name.lower().encode(), value.encode()) for name, value in forged.items()]}
+    scope = {
+        "client": ("127.0.0.1", 5),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in forged.items()],
+    }
     assert whose(scope) == "127.0.0.1"
 
 
@@ -171,12 +208,21 @@ def test_sign_ins_that_hang_keep_no_report_of_a_job_waiting(folder: Path, munged
     """The report is the server's first, so that it has to look at the books for its account; so has that in bulk."""
     munge = {"socket": str(folder / "silent"), "library": str(munged.libmunge)}
     with silent(folder / "silent") as waiting, served(folder, munge=munge, name="second") as server:
-        secret = server.unix.post("/token", json={"label": "x", "scopes": ["read"]}).json()["data"]["secret"]
+        secret = server.unix.post("/token", json={"label": "x", "scopes": ["read"]}).json()["data"][
+            "secret"
+        ]
         knocking = [Knocking(server, "Munge MUNGE:AAAA:") for _ in range(3 * THREADS)]
-        wait_until(lambda: len(waiting) >= THREADS, "munged to be asked by all who may ask at a time")
-        assert server.unix.post("/job", json=report(1)).status_code == 404  # there is no such project
+        wait_until(
+            lambda: len(waiting) >= THREADS, "munged to be asked by all who may ask at a time"
+        )
+        assert (
+            server.unix.post("/job", json=report(1)).status_code == 404
+        )  # there is no such project
         assert server.unix.post("/job/bulk", json={"reports": [report(2)]}).status_code == 200
-        assert server.tcp.get("/whoami", headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+        assert (
+            server.tcp.get("/whoami", headers={"Authorization": f"Bearer {secret}"}).status_code
+            == 200
+        )
         for each in knocking:
             each.wire.setblocking(False)
             with pytest.raises(BlockingIOError):
@@ -220,7 +266,10 @@ def test_slow_lists_keep_no_report_of_a_job_waiting(monkeypatch: pytest.MonkeyPa
             wait_until(lambda: store.waiting >= THREADS, "as many lists as may be made at a time")
             world.clock.at = cast("Any", NOW + 60)  # what is known of the projects is old
             assert world.ask("POST", "/job", AGENT, json=report(1)).status_code == 201
-            assert world.ask("POST", "/job/bulk", AGENT, json={"reports": [report(2)]}).status_code == 200
+            assert (
+                world.ask("POST", "/job/bulk", AGENT, json={"reports": [report(2)]}).status_code
+                == 200
+            )
             refused = world.ask("POST", "/job", AGENT, json=report(3, amount=10**12))
             assert refused.status_code == 402  # without waiting to hear who else could pay
             assert not any(each.done() for each in lists)

@@ -29,7 +29,9 @@ Answer = tuple[str, list[str], str]
 """Status, headers and body, without what differs from one answer to the next."""
 
 
-def request(body: object, more: str = "", *, path: str = "/job", kind: str = "application/json") -> bytes:
+def request(
+    body: object, more: str = "", *, path: str = "/job", kind: str = "application/json"
+) -> bytes:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: bank\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n{more}\r\n"
     return head.encode() + content
@@ -66,7 +68,11 @@ class Line:
             body += await self._more()
         assert len(body) == length
         status, *headers = head.decode().split("\r\n")
-        return status, sorted(re.sub(r"\d+", "N", each) for each in headers), re.sub(r"\d+", "N", body.decode())
+        return (
+            status,
+            sorted(re.sub(r"\d+", "N", each) for each in headers),
+            re.sub(r"\d+", "N", body.decode()),
+        )
 
     async def _more(self) -> bytes:
         """A byte at a time: nothing of the next answer."""
@@ -79,7 +85,9 @@ class Line:
         self._ours.shutdown(socket.SHUT_WR)
 
     async def hung_up(self) -> bool:
-        return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(self._ours, 1), 30) == b""
+        return (
+            await asyncio.wait_for(asyncio.get_running_loop().sock_recv(self._ours, 1), 30) == b""
+        )
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(30):
@@ -93,14 +101,21 @@ class Line:
     @property
     def seconds(self) -> float | None:
         """How long all reports together took that were answered."""
-        return self.world.house.metrics.registry.get_sample_value("fairbank_request_seconds_sum", {"route": "/job"})
+        return self.world.house.metrics.registry.get_sample_value(
+            "fairbank_request_seconds_sum", {"route": "/job"}
+        )
 
     def answered(self, status: int) -> float | None:
         told = {"method": "POST", "route": "/job", "status": str(status)}
         return self.world.house.metrics.registry.get_sample_value("fairbank_requests_total", told)
 
 
-def ride(story: Callable[[Line], Awaitable[None]], store: MemoryStore | None = None, *, crowd_max: int = 10) -> None:
+def ride(
+    story: Callable[[Line], Awaitable[None]],
+    store: MemoryStore | None = None,
+    *,
+    crowd_max: int = 10,
+) -> None:
     """Let a story happen on a line."""
 
     async def run(world: World) -> None:

@@ -18,7 +18,11 @@ ENDED = {"do": "complete", "end": NOW, "elapsed": 60, "state": "COMPLETED"}
 CASES: dict[str, tuple[bytes, bytes, int]] = {
     "a hold": (request(report(1)), request(report(2), ODD), 201),
     "an end without a hold": (request(report(1, **ENDED)), request(report(2, **ENDED), ODD), 201),
-    "a last request": (request(report(1), "Connection: close\r\n"), request(report(2), ODD + "Connection: close\r\n"), 201),
+    "a last request": (
+        request(report(1), "Connection: close\r\n"),
+        request(report(2), ODD + "Connection: close\r\n"),
+        201,
+    ),
 }
 
 
@@ -56,7 +60,11 @@ WORDS: dict[str, tuple[dict[str, Any], int, int]] = {
     "a refusal": ({"body": report(1, **HUGE)}, 402, 1),
     "an unknown account": ({"body": report(1, account="nobody")}, 404, 1),
     "an unknown field": ({"body": report(1, colour="red")}, 400, 0),
-    "a key that stands twice": ({"body": b'{"do":"hold",' + json.dumps(report(1)).encode()[1:]}, 400, 0),
+    "a key that stands twice": (
+        {"body": b'{"do":"hold",' + json.dumps(report(1)).encode()[1:]},
+        400,
+        0,
+    ),
     "no JSON": ({"body": b"{"}, 400, 0),
     "no body": ({"body": b""}, 400, 0),
     "text": ({"body": report(1), "kind": "text/plain"}, 415, 0),
@@ -107,7 +115,12 @@ def test_a_body_that_comes_later_takes_the_long_way() -> None:
 
 def test_reports_that_come_together_are_answered_in_their_order() -> None:
     async def story(line: Line) -> None:
-        await line.send(request(report(1)) + request(report(1)) + request(report(1, **HUGE), ODD) + request(report(2)))
+        await line.send(
+            request(report(1))
+            + request(report(1))
+            + request(report(1, **HUGE), ODD)
+            + request(report(2))
+        )
         assert [(await line.answer())[0][9:12] for _ in range(4)] == ["201", "200", "409", "201"]
         assert line.long == 1
 
@@ -145,9 +158,18 @@ PLAIN: dict[str, Any] = {
         ({"query_string": b"a=1"}, False),
         *(
             ({"headers": (*HEADERS, (name, b"1"))}, False)
-            for name in (b"authorization", b"x-fairbank-as", b"idempotency-key", b"expect", b"transfer-encoding", b"host")
+            for name in (
+                b"authorization",
+                b"x-fairbank-as",
+                b"idempotency-key",
+                b"expect",
+                b"transfer-encoding",
+                b"host",
+            )
         ),
     ],
 )
-def test_only_plain_reports_over_the_unix_socket_are_taken(otherwise: dict[str, Any], taken: bool) -> None:
+def test_only_plain_reports_over_the_unix_socket_are_taken(
+    otherwise: dict[str, Any], taken: bool
+) -> None:
     assert Express.takes({**PLAIN, **otherwise}) is taken

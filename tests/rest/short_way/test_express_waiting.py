@@ -16,7 +16,9 @@ from tests.rest.sluggish import Sluggish, closed
 from tests.rest.world import report
 
 
-def test_who_waits_long_waits_on_the_long_way_and_is_handed_in_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_long_waits_on_the_long_way_and_is_handed_in_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(express_module, "LONG_SECONDS", 0.01)
     store = Sluggish()
 
@@ -32,7 +34,9 @@ def test_who_waits_long_waits_on_the_long_way_and_is_handed_in_once(monkeypatch:
 
 
 @pytest.mark.parametrize(("asked", "status"), [({}, "201"), (HUGE, "402")])
-def test_who_goes_on_by_the_long_way_signed_in_already(asked: dict[str, int], status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_goes_on_by_the_long_way_signed_in_already(
+    asked: dict[str, int], status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def nobody(doorkeeper: Doorkeeper, request: Asking) -> None:
         raise Unauthenticated("whoever asks here was asked before")
 
@@ -49,7 +53,9 @@ def test_who_goes_on_by_the_long_way_signed_in_already(asked: dict[str, int], st
     ride(story, store)
 
 
-def test_who_waits_on_the_long_way_keeps_the_place_and_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_on_the_long_way_keeps_the_place_and_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(express_module, "LONG_SECONDS", 0.1)
     store = Sluggish()
 
@@ -83,7 +89,9 @@ def test_who_is_refused_took_as_long_as_the_counter_took() -> None:
     ride(story, store)
 
 
-def test_who_comes_after_another_waits_no_longer_before_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_comes_after_another_waits_no_longer_before_the_long_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(express_module, "LONG_SECONDS", 0.2)
     store = Sluggish()
     long_by_then: list[int] = []
@@ -161,7 +169,10 @@ def test_bytes_after_a_report_are_told_after_its_answer() -> None:
         await line.send(request(report(1)) + b"{}")
         assert (await line.answer())[0] == "HTTP/1.1 201 Created"
         status, _, body = await line.answer()
-        assert (status, "its body is longer than it said" in body) == ("HTTP/1.1 400 Bad Request", True)
+        assert (status, "its body is longer than it said" in body) == (
+            "HTTP/1.1 400 Bad Request",
+            True,
+        )
         assert await line.hung_up()
 
     ride(story)

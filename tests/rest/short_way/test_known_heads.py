@@ -21,7 +21,12 @@ async def answers_of(line: Line, *bodies: object, more: str = "") -> list[str]:
 
 def test_a_head_that_went_by_express_is_not_parsed_again() -> None:
     async def story(line: Line) -> None:
-        assert await answers_of(line, report(1), report(2), report(1), report(3)) == ["201", "201", "200", "201"]
+        assert await answers_of(line, report(1), report(2), report(1), report(3)) == [
+            "201",
+            "201",
+            "200",
+            "201",
+        ]
         assert line.protocol.parsed == 1
         assert await answers_of(line, report(4), more="User-Agent: other\r\n") == ["201"]
         assert line.protocol.parsed == 2

@@ -21,7 +21,10 @@ from tests.rest.looked import Looked
 from tests.rest.short_way.line import HUGE
 from tests.rest.world import AGENT, MEMBER, NOW, OTHER_AGENT, PI, STAFF, SUPERUSER, a_world, report
 
-SHORT, LONG = {"Host": "bank.example.org:8080"}, {"Host": "bank!"}  # an odd name, which the framework takes and the lane does not
+SHORT, LONG = (
+    {"Host": "bank.example.org:8080"},
+    {"Host": "bank!"},
+)  # an odd name, which the framework takes and the lane does not
 JSON = {"Content-Type": "application/json"}
 
 
@@ -32,14 +35,38 @@ def said(body: object) -> dict[str, Any]:
 CASES: Mapping[str, tuple[str, int | None, dict[str, Any], int]] = {
     "a hold": ("/job", AGENT, said(report(1)), 201),
     "a superuser's": ("/job", SUPERUSER, said(report(1)), 201),
-    "in bulk": ("/job/bulk", AGENT, said({"reports": [report(1), report(2, account="nobody"), {"do": "dance"}, report(3, **HUGE)]}), 200),
+    "in bulk": (
+        "/job/bulk",
+        AGENT,
+        said(
+            {
+                "reports": [
+                    report(1),
+                    report(2, account="nobody"),
+                    {"do": "dance"},
+                    report(3, **HUGE),
+                ]
+            }
+        ),
+        200,
+    ),
     "a refusal": ("/job", AGENT, said(report(1, **HUGE)), 402),
     "an unknown account": ("/job", AGENT, said(report(1, account="nobody")), 404),
     "another's cluster": ("/job", OTHER_AGENT, said(report(1)), 403),
     "a member": ("/job", MEMBER, said(report(1)), 403),
     "nobody": ("/job", None, said(report(1)), 401),
-    "as another": ("/job", SUPERUSER, {**said(report(1)), "headers": {**JSON, "X-Fairbank-As": str(PI)}}, 403),
-    "a wrong token": ("/job", None, {**said(report(1)), "headers": {**JSON, "Authorization": "Bearer fbk_" + "x" * 43}}, 401),
+    "as another": (
+        "/job",
+        SUPERUSER,
+        {**said(report(1)), "headers": {**JSON, "X-Fairbank-As": str(PI)}},
+        403,
+    ),
+    "a wrong token": (
+        "/job",
+        None,
+        {**said(report(1)), "headers": {**JSON, "Authorization": "Bearer fbk_" + "x" * 43}},
+        401,
+    ),
     "an unknown field": ("/job", AGENT, said(report(1, colour="red")), 400),
     "a wrong type": ("/job", AGENT, said(report("one")), 400),  # type: ignore[arg-type]
     "no JSON": ("/job", AGENT, {"content": b"{", "headers": JSON}, 400),
@@ -50,7 +77,9 @@ CASES: Mapping[str, tuple[str, int | None, dict[str, Any], int]] = {
 }
 
 
-def answer(host: dict[str, str], path: str, uid: int | None, more: dict[str, Any]) -> tuple[Any, ...]:
+def answer(
+    host: dict[str, str], path: str, uid: int | None, more: dict[str, Any]
+) -> tuple[Any, ...]:
     """Status, headers and body, in a world of its own."""
     with a_world() as world:
         came = world.ask("POST", path, uid, **{**more, "headers": {**host, **more["headers"]}})
@@ -66,7 +95,16 @@ def test_both_ways_give_one_answer(case: str) -> None:
 
 
 def test_only_reports_have_a_lane() -> None:
-    house = furnish(services(MemoryStore(), clock=StoppedClock(NOW), staff=STAFF, clusters={}, policy=Policy(), key=b"k" * 32))
+    house = furnish(
+        services(
+            MemoryStore(),
+            clock=StoppedClock(NOW),
+            staff=STAFF,
+            clusters={},
+            policy=Policy(),
+            key=b"k" * 32,
+        )
+    )
     try:
         assert create_app(house).lane == {("POST", "/job"), ("POST", "/job/bulk")}
     finally:
@@ -117,6 +155,11 @@ def test_a_bulk_of_unknown_accounts_costs_one_look_at_the_books() -> None:
     with a_world(store) as world:
         before = store.looks
         world.ticks.at += 1
-        came = world.ask("POST", "/job/bulk", AGENT, json={"reports": [report(job, account=f"no{job}") for job in range(1, 6)]})
+        came = world.ask(
+            "POST",
+            "/job/bulk",
+            AGENT,
+            json={"reports": [report(job, account=f"no{job}") for job in range(1, 6)]},
+        )
         assert [each["status"] for each in came.json()["data"]] == [404] * 5
         assert store.looks == before + 1

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.rest.sign_in import credentials
-from fairbank.rest.sign_in.authorization import BEARER, authorization, read_munge, read_token, scheme_of
+from fairbank.rest.sign_in.authorization import (
+    BEARER,
+    authorization,
+    read_munge,
+    read_token,
+    scheme_of,
+)
 from fairbank.service.tokens import new_secret
 from fairbank.values.trouble import Unauthenticated
 
@@ -16,7 +22,10 @@ from fairbank.values.trouble import Unauthenticated
 
 def test_a_request_has_one_authorization() -> None:
     assert authorization([(b"host", b"bank")]) is None
-    assert authorization([(b"host", b"bank"), (b"Authorization", b"Munge MUNGE:x:")]) == "Munge MUNGE:x:"
+    assert (
+        authorization([(b"host", b"bank"), (b"Authorization", b"Munge MUNGE:x:")])
+        == "Munge MUNGE:x:"
+    )
     with pytest.raises(Unauthenticated, match="two Authorization headers"):
         authorization([(b"authorization", b"Munge MUNGE:x:"), (b"authorization", b"Bearer fbk_x")])
 
@@ -57,7 +66,15 @@ def test_tokens_are_random_and_known_when_seen() -> None:
 
 def test_a_damaged_token_is_refused_and_not_repeated() -> None:
     token = new_secret()
-    for wrong in (token[:-1], token + "A", token[4:], "fbk-" + token[4:], token.replace(token[7], "+"), token + " x", token + "\n"):
+    for wrong in (
+        token[:-1],
+        token + "A",
+        token[4:],
+        "fbk-" + token[4:],
+        token.replace(token[7], "+"),
+        token + " x",
+        token + "\n",
+    ):
         with pytest.raises(Unauthenticated) as no:
             read_token(f"Bearer {wrong}")
         assert wrong not in f"{no.value.message}{no.value.remedy}"

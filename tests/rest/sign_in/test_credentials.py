@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.rest.sign_in.authorization import read_munge
-from fairbank.rest.sign_in.credentials import BoundRequest, MungeDoor, check, new_nonce, sign, statement
+from fairbank.rest.sign_in.credentials import (
+    BoundRequest,
+    MungeDoor,
+    check,
+    new_nonce,
+    sign,
+    statement,
+)
 from fairbank.rest.sign_in.munge import Decoded
 from fairbank.values.time import Clock, Instant, StoppedClock
 from fairbank.values.trouble import Unauthenticated
@@ -27,7 +34,9 @@ NOW = Instant(1_795_000_000)
 
 
 def sealed(asked: BoundRequest = ASKED, *, at: int = NOW, payload: bytes | None = None) -> Decoded:
-    return Decoded(statement(asked, NONCE) if payload is None else payload, 1000, 1000, Instant(at), 300)
+    return Decoded(
+        statement(asked, NONCE) if payload is None else payload, 1000, 1000, Instant(at), 300
+    )
 
 
 def test_the_right_request_gives_its_nonce() -> None:
@@ -47,13 +56,21 @@ def test_the_right_request_gives_its_nonce() -> None:
         ("idempotency key", ASKED._replace(key="another")),
     ],
 )
-def test_another_request_is_refused_and_told_what_differs(differs: str, asked: BoundRequest) -> None:
+def test_another_request_is_refused_and_told_what_differs(
+    differs: str, asked: BoundRequest
+) -> None:
     with pytest.raises(Unauthenticated, match=f"the {differs} differs"):
         check(sealed(asked), ASKED, NOW)
 
 
 @pytest.mark.parametrize(
-    "payload", [b"x", b"\n" * 5, b"fairbank request 2" + statement(ASKED, NONCE)[18:], statement(ASKED, NONCE) + b"\n"]
+    "payload",
+    [
+        b"x",
+        b"\n" * 5,
+        b"fairbank request 2" + statement(ASKED, NONCE)[18:],
+        statement(ASKED, NONCE) + b"\n",
+    ],
 )
 def test_a_credential_for_another_service_is_refused(payload: bytes) -> None:
     with pytest.raises(Unauthenticated, match="not made for Fairbank"):
@@ -73,7 +90,14 @@ def test_no_other_payload_passes(payload: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "told"), [(300, None), (301, "has expired: it is 301 s old"), (-60, None), (-61, "clock skew"), (-(10**9), "clock skew")]
+    ("age", "told"),
+    [
+        (300, None),
+        (301, "has expired: it is 301 s old"),
+        (-60, None),
+        (-61, "clock skew"),
+        (-(10**9), "clock skew"),
+    ],
 )
 def test_the_edges_of_its_life(age: int, told: str | None) -> None:
     made_then = sealed(at=NOW - age)
@@ -127,7 +151,10 @@ def test_altered_or_cut_credentials_are_refused_and_spend_nothing(munged: Munged
 
 
 def test_the_server_s_clock_decides(munged: Munged) -> None:
-    for clock, told in ((StoppedClock(int(time.time()) + 400), "expired"), (StoppedClock(int(time.time()) - 400), "clock skew")):
+    for clock, told in (
+        (StoppedClock(int(time.time()) + 400), "expired"),
+        (StoppedClock(int(time.time()) - 400), "clock skew"),
+    ):
         credential = read_munge(sign(speak(munged), ASKED))
         with pytest.raises(Unauthenticated, match=told):
             door(munged, clock).admit(credential, ASKED)
@@ -142,5 +169,7 @@ def test_a_nonce_is_remembered_longer_than_the_credential_is_good(munged: Munged
             return super().spend(nonce, uid, expires_at)
 
     nonces = Watched()
-    MungeDoor(speak(munged), nonces, SystemClock(), ttl_seconds=100, skew_seconds=10).admit(read_munge(sign(speak(munged), ASKED)), ASKED)
+    MungeDoor(speak(munged), nonces, SystemClock(), ttl_seconds=100, skew_seconds=10).admit(
+        read_munge(sign(speak(munged), ASKED)), ASKED
+    )
     assert nonces.kept_for > 100 + 10 + 60, "even for a server whose clock is a minute behind"

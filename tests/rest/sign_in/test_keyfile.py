@@ -26,7 +26,10 @@ def test_a_key_is_made_once_and_is_private(tmp_path: Path) -> None:
 
 def test_makers_at_the_same_moment_get_the_same_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
-        assert len(set(threads.map(lambda _: read_secret(tmp_path / "key", create=True), range(16)))) == 1
+        assert (
+            len(set(threads.map(lambda _: read_secret(tmp_path / "key", create=True), range(16))))
+            == 1
+        )
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -61,7 +64,9 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         read_secret(tmp_path / "nowhere" / "key", create=True)
 
 
-@pytest.mark.parametrize("text", ["", "secret\n", "0" * 63, "0" * 65, "0" * 64 + "\n\n", "G" * 64, "é" * 32])
+@pytest.mark.parametrize(
+    "text", ["", "secret\n", "0" * 63, "0" * 65, "0" * 64 + "\n\n", "G" * 64, "é" * 32]
+)
 def test_a_damaged_key_is_never_used(tmp_path: Path, text: str) -> None:
     path = tmp_path / "key"
     path.touch(mode=0o600)

@@ -23,7 +23,12 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be some
 
 
 def speak(munged: Munged, *, ttl_seconds: int | None = None, only_uid: int | None = None) -> Munge:
-    return Munge(socket=str(munged.socket), library=str(munged.libmunge), ttl_seconds=ttl_seconds, only_uid=only_uid)
+    return Munge(
+        socket=str(munged.socket),
+        library=str(munged.libmunge),
+        ttl_seconds=ttl_seconds,
+        only_uid=only_uid,
+    )
 
 
 @pytest.fixture
@@ -42,12 +47,19 @@ def second(munge_tools: MungeTools, munged: Munged) -> Iterator[Munged]:
         daemon.close()
 
 
-@pytest.mark.parametrize("payload", [b"", b"debit my account", b"with \0 inside \xff", b"x" * PAYLOAD_MAX])
+@pytest.mark.parametrize(
+    "payload", [b"", b"debit my account", b"with \0 inside \xff", b"x" * PAYLOAD_MAX]
+)
 def test_a_credential_says_who_made_it_when_and_what_it_holds(munge: Munge, payload: bytes) -> None:
     credential = munge.encode(payload)
     assert len(credential) <= CREDENTIAL_MAX
     decoded = munge.decode(credential)
-    assert (decoded.payload, decoded.uid, decoded.gid, decoded.ttl_seconds) == (payload, os.geteuid(), os.getegid(), 300)
+    assert (decoded.payload, decoded.uid, decoded.gid, decoded.ttl_seconds) == (
+        payload,
+        os.geteuid(),
+        os.getegid(),
+        300,
+    )
     assert 0 <= time.time() - decoded.encoded_at < 30
 
 
@@ -84,7 +96,9 @@ def test_it_expires(munged: Munged, munge: Munge) -> None:
     credential = speak(munged, ttl_seconds=1).encode(b"soon over")
     made = time.time()
     wait_until(lambda: time.time() > made + 2, "the credential to be too old")
-    with pytest.raises(Unauthenticated, match=r"expired: made at 20..-..-..T..:..:..Z, [2-9] s ago, good for 1 s"):
+    with pytest.raises(
+        Unauthenticated, match=r"expired: made at 20..-..-..T..:..:..Z, [2-9] s ago, good for 1 s"
+    ):
         munge.decode(credential)
 
 
@@ -116,7 +130,14 @@ def test_altered_anywhere_it_is_refused(munge: Munge) -> None:
 def test_cut_short_or_lengthened_it_is_refused(munge: Munge) -> None:
     credential = munge.encode(b"POST /deposit " * 10)
     wrong = [credential[:length] for length in range(0, len(credential), 10)]
-    wrong += [credential[:-1], credential + b"A", credential + b"\n", credential + b"\0", b" " + credential, credential * 2]
+    wrong += [
+        credential[:-1],
+        credential + b"A",
+        credential + b"\n",
+        credential + b"\0",
+        b" " + credential,
+        credential * 2,
+    ]
     for each in wrong:
         with pytest.raises(Unauthenticated):
             munge.decode(each)
@@ -174,7 +195,10 @@ def test_without_libmunge_there_is_another_way_in(library: str) -> None:
 def test_many_threads_get_each_their_own(munge: Munge) -> None:
     payloads = [f"request {number}".encode() for number in range(400)]
     with ThreadPoolExecutor(8) as threads:
-        assert [decoded.payload for decoded in threads.map(munge.decode, threads.map(munge.encode, payloads))] == payloads
+        assert [
+            decoded.payload
+            for decoded in threads.map(munge.decode, threads.map(munge.encode, payloads))
+        ] == payloads
 
 
 def test_importing_is_cheap_and_loads_nothing() -> None:
@@ -184,5 +208,7 @@ def test_importing_is_cheap_and_loads_nothing() -> None:
         "import sys; bare = set(sys.modules); import fairbank.rest.sign_in.credentials\n"
         f"print(sorted({heavy} & (set(sys.modules) - bare)), 'libmunge' in open('/proc/self/maps').read())"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[] False"

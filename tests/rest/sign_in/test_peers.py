@@ -24,7 +24,9 @@ def test_we_are_seen_as_ourselves(server: Asked) -> None:
 
 
 @needs_root
-@pytest.mark.parametrize("account", [Account.nobody(), Account(54_321, 54_322), Account(4_000_000_000, 4_000_000_001)])
+@pytest.mark.parametrize(
+    "account", [Account.nobody(), Account(54_321, 54_322), Account(4_000_000_000, 4_000_000_001)]
+)
 def test_other_users_are_seen_as_they_are(server: Asked, account: Account) -> None:
     def asking() -> object:
         with server.unix() as connection:
@@ -36,7 +38,9 @@ def test_other_users_are_seen_as_they_are(server: Asked, account: Account) -> No
 
 def test_pipelined_requests_all_have_the_peer(server: Asked) -> None:
     with server.unix() as connection:
-        connection.sendall(request("/a") + request("/b", body=b"x" * 10, method="POST") + request("/c"))
+        connection.sendall(
+            request("/a") + request("/b", body=b"x" * 10, method="POST") + request("/c")
+        )
         for _ in range(3):
             assert answer(connection)[1]["peer"][1] == os.geteuid()
 

@@ -50,7 +50,10 @@ def test_signing_in_at_either_server(munged: Munged, branches: list[Branch]) -> 
         assert branch.ask(sign(speak(munged), ASKED)) == (200, str(os.geteuid()))
         somebody = munged.encode(statement(ASKED, new_nonce()), account=SOMEBODY)
         assert branch.ask(f"munge {somebody}") == (200, str(SOMEBODY.uid))
-        assert branch.ask(sign(speak(munged, only_uid=os.geteuid()), ASKED)) == (200, str(os.geteuid()))
+        assert branch.ask(sign(speak(munged, only_uid=os.geteuid()), ASKED)) == (
+            200,
+            str(os.geteuid()),
+        )
         for_a_neighbour = sign(speak(munged, only_uid=os.geteuid() + 1), ASKED)
         assert branch.ask(for_a_neighbour) == (401, "the credential is for another user to read")
 
@@ -74,17 +77,23 @@ def test_a_credential_opens_no_other_request(munged: Munged, branches: list[Bran
 
 
 @pytest.mark.slow
-def test_a_replay_is_refused_everywhere_and_for_ever(munged_pair: tuple[Munged, Munged], branches: list[Branch]) -> None:
+def test_a_replay_is_refused_everywhere_and_for_ever(
+    munged_pair: tuple[Munged, Munged], branches: list[Branch]
+) -> None:
     here, there = branches
     seen = [sign(speak(munged_pair[0]), ASKED) for _ in range(3)]
     for each in seen:
         assert here.ask(each)[0] == 200
     used = (401, "this credential was used before")
     assert here.ask(seen[0]) == used, "munged's own memory says so"
-    assert there.ask(seen[0]) == used, "the other munged has never seen it: the shared table says so"
+    assert there.ask(seen[0]) == used, (
+        "the other munged has never seen it: the shared table says so"
+    )
     for munged in munged_pair:
         munged.restart()
-    assert [branch.ask(seen[1]) for branch in branches] == [used, used], "both munged have forgotten"
+    assert [branch.ask(seen[1]) for branch in branches] == [used, used], (
+        "both munged have forgotten"
+    )
     for munged in munged_pair:
         munged.kill()
         munged.start()
@@ -97,5 +106,7 @@ def test_of_two_servers_asked_at_once_one_says_yes(munged: Munged, branches: lis
     with ThreadPoolExecutor(2) as threads:
         for _ in range(10):
             authorization = sign(speak(munged), ASKED)
-            answers = [status for status, _ in threads.map(Branch.ask, branches, [authorization] * 2)]
+            answers = [
+                status for status, _ in threads.map(Branch.ask, branches, [authorization] * 2)
+            ]
             assert sorted(answers) == [200, 401]

@@ -25,7 +25,9 @@ parts = st.tuples(
 
 
 @given(parts, parts)
-def test_no_two_requests_have_one_statement(one: tuple[str, str, bytes, str, str], other: tuple[str, str, bytes, str, str]) -> None:
+def test_no_two_requests_have_one_statement(
+    one: tuple[str, str, bytes, str, str], other: tuple[str, str, bytes, str, str]
+) -> None:
     sealed = []
     for method, target, body, audience, nonce in (one, other):
         try:
@@ -50,7 +52,9 @@ signable = st.tuples(
 def test_whatever_can_be_signed_has_its_own_statement(
     one: tuple[str, str, bytes, str, str], other: tuple[str, str, bytes, str, str]
 ) -> None:
-    first, second = (statement(BoundRequest.of(*request[:4]), request[4]) for request in (one, other))
+    first, second = (
+        statement(BoundRequest.of(*request[:4]), request[4]) for request in (one, other)
+    )
     assert (first == second) == (one == other)
 
 
@@ -59,9 +63,9 @@ def test_the_statement_is_what_the_manual_says() -> None:
         b"fairbank request 1\nPOST\n/job?page=2\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
         b"bank.example.org\n\n\n0f1e2d3c4b5a69788796a5b4c3d2e1f0"
     )
-    assert statement(BoundRequest.of("POST", "/job", b"", BANK, acting_as="ayla", key="k-7"), NONCE).endswith(
-        b"\nayla\nk-7\n" + NONCE.encode()
-    )
+    assert statement(
+        BoundRequest.of("POST", "/job", b"", BANK, acting_as="ayla", key="k-7"), NONCE
+    ).endswith(b"\nayla\nk-7\n" + NONCE.encode())
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,15 @@ def at(munged: Munged) -> dict[str, str]:
     return {"socket": str(munged.socket), "library": str(munged.libmunge)}
 
 
-def signed(munged: Munged, method: str, target: str, body: bytes = b"", *, name: str = "fairbank") -> dict[str, str]:
+def signed(
+    munged: Munged, method: str, target: str, body: bytes = b"", *, name: str = "fairbank"
+) -> dict[str, str]:
     """The headers of one signed request."""
     munge = Munge(socket=str(munged.socket), library=str(munged.libmunge))
-    return {"Authorization": sign(munge, BoundRequest.of(method, target, body, name)), "Content-Type": "application/json"}
+    return {
+        "Authorization": sign(munge, BoundRequest.of(method, target, body, name)),
+        "Content-Type": "application/json",
+    }
 
 
 def whoami(server: Served, headers: dict[str, str]) -> httpx.Response:
@@ -66,23 +71,45 @@ def test_who_signed_is_who_asks(munged: Munged, folder: Path) -> None:
 
 def test_head_is_signed_as_what_it_is(munged: Munged, folder: Path) -> None:
     with served(folder, munge=at(munged)) as server:
-        assert server.tcp.head("/whoami", headers=signed(munged, "GET", "/whoami")).status_code == 401
-        assert server.tcp.head("/whoami", headers=signed(munged, "HEAD", "/whoami")).status_code == 200
+        assert (
+            server.tcp.head("/whoami", headers=signed(munged, "GET", "/whoami")).status_code == 401
+        )
+        assert (
+            server.tcp.head("/whoami", headers=signed(munged, "HEAD", "/whoami")).status_code == 200
+        )
 
 
 def test_a_body_is_signed_with_it(munged: Munged, folder: Path) -> None:
     body = json.dumps({"gname": "chem", "gid": 100}).encode()
     with served(folder, munge=at(munged)) as server:
         headers = signed(munged, "POST", "/project", body)
-        assert server.tcp.post("/project", content=body.replace(b"100", b"101"), headers=headers).status_code == 401
-        assert server.tcp.post("/project", content=body, headers=signed(munged, "POST", "/project", body)).status_code == 201
+        assert (
+            server.tcp.post(
+                "/project", content=body.replace(b"100", b"101"), headers=headers
+            ).status_code
+            == 401
+        )
+        assert (
+            server.tcp.post(
+                "/project", content=body, headers=signed(munged, "POST", "/project", body)
+            ).status_code
+            == 201
+        )
 
 
-@pytest.mark.parametrize(("header", "differs"), [("X-Fairbank-As", "user acted as"), ("Idempotency-Key", "idempotency key")])
-def test_a_header_that_changes_the_request_is_signed_with_it(munged: Munged, folder: Path, header: str, differs: str) -> None:
+@pytest.mark.parametrize(
+    ("header", "differs"),
+    [("X-Fairbank-As", "user acted as"), ("Idempotency-Key", "idempotency key")],
+)
+def test_a_header_that_changes_the_request_is_signed_with_it(
+    munged: Munged, folder: Path, header: str, differs: str
+) -> None:
     with served(folder, munge=at(munged)) as server:
         answer = whoami(server, {**signed(munged, "GET", "/whoami"), header: "1000"})
-        assert _said(answer) == (401, f"the credential is for another request: the {differs} differs")
+        assert _said(answer) == (
+            401,
+            f"the credential is for another request: the {differs} differs",
+        )
 
 
 @pytest.mark.parametrize(
@@ -99,15 +126,23 @@ def test_a_credential_for_another_request_is_refused(
 ) -> None:
     with served(folder, munge=at(munged)) as server:
         answer = whoami(server, signed(munged, method, target, name=name))
-        assert (answer.status_code, answer.json()["detail"]) == (401, f"the credential is for another request: the {differs} differs")
+        assert (answer.status_code, answer.json()["detail"]) == (
+            401,
+            f"the credential is for another request: the {differs} differs",
+        )
 
 
-def test_a_credential_is_good_once_on_all_servers(munged: Munged, munge_tools: MungeTools, folder: Path, url: str) -> None:
+def test_a_credential_is_good_once_on_all_servers(
+    munged: Munged, munge_tools: MungeTools, folder: Path, url: str
+) -> None:
     """Each server has a munged of its own, of one realm; each munged remembers only what it opened itself, and only until it restarts."""
     other = Munged(munge_tools, key=munged.key)
     try:
         other.start()
-        with served(folder, store=url, munge=at(munged)) as first, _second(folder, url, other) as second:
+        with (
+            served(folder, store=url, munge=at(munged)) as first,
+            _second(folder, url, other) as second,
+        ):
             headers = signed(munged, "GET", "/whoami")
             assert whoami(first, headers).status_code == 200
             used = "this credential was used before"

@@ -17,17 +17,44 @@ from fairbank.store.migrating import migrate
 from fairbank.store.opening import open_store
 from fairbank.values.time import Instant, iso
 from tests.rest.looked import Looked
-from tests.rest.world import ADMIN, AGENT, DAY, MEMBER, NOW, PI, STRANGER, SUPERUSER, World, a_world, grant, report
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    DAY,
+    MEMBER,
+    NOW,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    World,
+    a_world,
+    grant,
+    report,
+)
 
 
 def test_nobody_is_told_how_to_sign_in(old_world: World) -> None:
     answer = old_world.ask("GET", "/alloc")
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, CHALLENGE)
-    assert answer.json()["remedy"] == "use the bank's Unix socket, sign with MUNGE, or send Authorization: Bearer fbk_..."
+    assert (
+        answer.json()["remedy"]
+        == "use the bank's Unix socket, sign with MUNGE, or send Authorization: Bearer fbk_..."
+    )
 
 
 _TOKEN = "fbk_" + "A" * 43
-_NONE = ["", "Bearer", "Bearer ", "Bearer x", "Bearer fbk_short", "Basic cm9vdDpyb290", _TOKEN, f"Bearer {_TOKEN}", "\xff", "Bearer\tx"]
+_NONE = [
+    "",
+    "Bearer",
+    "Bearer ",
+    "Bearer x",
+    "Bearer fbk_short",
+    "Basic cm9vdDpyb290",
+    _TOKEN,
+    f"Bearer {_TOKEN}",
+    "\xff",
+    "Bearer\tx",
+]
 
 
 @pytest.mark.parametrize("header", _NONE)
@@ -50,14 +77,19 @@ def test_two_credentials_are_one_too_many(old_world: World) -> None:
 
 def test_without_munge_a_munge_credential_is_refused(old_world: World) -> None:
     answer = old_world.ask("GET", "/alloc", headers={"Authorization": "Munge MUNGE:AAAA:"})
-    assert (answer.status_code, answer.json()["detail"]) == (401, "this server does not take MUNGE credentials")
+    assert (answer.status_code, answer.json()["detail"]) == (
+        401,
+        "this server does not take MUNGE credentials",
+    )
 
 
 # --- tokens ---
 
 
 def make(world: World, asker: int, **more: object) -> str:
-    answer = world.ask("POST", "/token", asker, json={"label": "a script", "scopes": ["read"], "days": 3, **more})
+    answer = world.ask(
+        "POST", "/token", asker, json={"label": "a script", "scopes": ["read"], "days": 3, **more}
+    )
     assert answer.status_code == 201, answer.text
     return str(answer.json()["data"]["secret"])
 
@@ -89,14 +121,24 @@ def test_a_read_only_token_reads(world: World) -> None:
 
 
 def test_an_agents_read_only_token_reports_nothing(world: World) -> None:
-    assert world.ask("POST", "/job", token=world.token(AGENT, "read"), json=report(1)).status_code == 403
-    assert world.ask("POST", "/job/bulk", token=world.token(AGENT, "read"), json={"reports": [report(1)]}).status_code == 403
+    assert (
+        world.ask("POST", "/job", token=world.token(AGENT, "read"), json=report(1)).status_code
+        == 403
+    )
+    assert (
+        world.ask(
+            "POST", "/job/bulk", token=world.token(AGENT, "read"), json={"reports": [report(1)]}
+        ).status_code
+        == 403
+    )
 
 
 def test_an_agents_token_reports_for_its_cluster_and_does_nothing_else(world: World) -> None:
     secret = world.token(STRANGER, "agent:alpha")
     assert world.ask("POST", "/job", token=secret, json=report(1)).status_code == 201
-    assert world.ask("POST", "/job", token=secret, json=report(2, cluster="beta")).status_code == 403
+    assert (
+        world.ask("POST", "/job", token=secret, json=report(2, cluster="beta")).status_code == 403
+    )
     assert world.ask("GET", "/job", token=secret).status_code == 403
     assert world.ask("GET", "/whoami", token=secret).json()["data"]["clusters"] == ["alpha"]
 
@@ -122,8 +164,12 @@ def test_an_agents_scope_does_not_go_along_when_acting_as_another(world: World) 
         ({"days": 732}, 400, "days"),
     ],
 )
-def test_tokens_that_a_user_cannot_make(old_world: World, more: dict[str, object], status: int, field: str | None) -> None:
-    answer = old_world.ask("POST", "/token", PI, json={"label": "x", "scopes": ["read"], "days": 3, **more})
+def test_tokens_that_a_user_cannot_make(
+    old_world: World, more: dict[str, object], status: int, field: str | None
+) -> None:
+    answer = old_world.ask(
+        "POST", "/token", PI, json={"label": "x", "scopes": ["read"], "days": 3, **more}
+    )
     assert (answer.status_code, answer.json().get("field")) == (status, field)
 
 
@@ -134,7 +180,10 @@ def test_a_superuser_makes_tokens_for_others(world: World) -> None:
 
 def test_a_token_makes_no_token_that_outlives_it(world: World) -> None:
     made = world.ask(
-        "POST", "/token", token=make(world, PI, scopes=["write"], days=1), json={"label": "x", "scopes": ["write"], "days": 731}
+        "POST",
+        "/token",
+        token=make(world, PI, scopes=["write"], days=1),
+        json={"label": "x", "scopes": ["write"], "days": 731},
     )
     first, second = (each["expires"] for each in world.ask("GET", "/token", PI).json()["data"])
     assert (second, made.json()["data"]["expires"]) == (first, first)
@@ -142,8 +191,18 @@ def test_a_token_makes_no_token_that_outlives_it(world: World) -> None:
 
 def test_a_token_makes_no_token_with_more_scopes(world: World) -> None:
     writer = world.token(PI, "write")
-    assert world.ask("POST", "/token", token=writer, json={"label": "x", "scopes": ["write"]}).status_code == 201
-    assert world.ask("POST", "/token", token=writer, json={"label": "x", "scopes": ["read"]}).status_code == 403
+    assert (
+        world.ask(
+            "POST", "/token", token=writer, json={"label": "x", "scopes": ["write"]}
+        ).status_code
+        == 201
+    )
+    assert (
+        world.ask(
+            "POST", "/token", token=writer, json={"label": "x", "scopes": ["read"]}
+        ).status_code
+        == 403
+    )
 
 
 @pytest.mark.parametrize("actor", [ADMIN, SUPERUSER])
@@ -159,7 +218,10 @@ def test_a_token_expires_to_the_second(world: World) -> None:
     assert world.ask("GET", "/alloc", token=secret).status_code == 200
     world.clock.at = Instant(NOW + DAY)
     answer = world.ask("GET", "/alloc", token=secret)
-    assert (answer.status_code, answer.json()["detail"]) == (401, f"the token expired at {iso(NOW + DAY)}")
+    assert (answer.status_code, answer.json()["detail"]) == (
+        401,
+        f"the token expired at {iso(NOW + DAY)}",
+    )
 
 
 def test_a_token_is_taken_back(world: World) -> None:
@@ -167,7 +229,10 @@ def test_a_token_is_taken_back(world: World) -> None:
     number = world.ask("GET", "/token", PI).json()["data"][0]["id"]
     assert world.ask("DELETE", f"/token/{number}", PI).json()["data"]["revoked"] == iso(NOW)
     answer = world.ask("GET", "/alloc", token=secret)
-    assert (answer.status_code, answer.json()["detail"]) == (401, f"the token was revoked at {iso(NOW)}")
+    assert (answer.status_code, answer.json()["detail"]) == (
+        401,
+        f"the token was revoked at {iso(NOW)}",
+    )
     assert world.ask("DELETE", f"/token/{number}", PI).status_code == 404
     assert world.ask("GET", "/token", PI).json()["data"][0]["revoked"] == iso(NOW)
 
@@ -179,7 +244,12 @@ def test_tokens_are_journalled_when_made_and_when_taken_back(world: World) -> No
         entries = [each for each in reader.scan_entries() if each.kind is Kind.TOKEN]
     assert [(each.actor, each.owner) for each in entries] == [(PI, PI), (SUPERUSER, PI)]
     made, taken_back = (json.loads(each.details or "") for each in entries)
-    assert (made["token"], made["label"], made["scopes"], made["revoked"]) == (1, "a script", ["read"], None)
+    assert (made["token"], made["label"], made["scopes"], made["revoked"]) == (
+        1,
+        "a script",
+        ["read"],
+        None,
+    )
     assert taken_back == made | {"revoked": NOW}
     assert not [each for each in entries if secret in str(each)]
     assert world.house.services.audit.verify().findings == ()
@@ -204,14 +274,22 @@ def ourselves() -> Callable[[World], int]:
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
-        pytest.skip("the user who runs the tests has no name, so the system knows no groups of theirs")
-    return lambda world: int(world.ask("POST", "/project", SUPERUSER, json={"gname": "ours", "gid": os.getgid()}).json()["data"]["id"])
+        pytest.skip(
+            "the user who runs the tests has no name, so the system knows no groups of theirs"
+        )
+    return lambda world: int(
+        world.ask("POST", "/project", SUPERUSER, json={"gname": "ours", "gid": os.getgid()}).json()[
+            "data"
+        ]["id"]
+    )
 
 
 def test_who_is_in_a_projects_unix_group_is_a_member(ourselves: Callable[[World], int]) -> None:
     with a_world(groups_of=groups_of) as world:
         number = ourselves(world)
-        assert world.ask("GET", "/whoami", os.getuid()).json()["data"]["roles"] == [{"project": number, "role": "member"}]
+        assert world.ask("GET", "/whoami", os.getuid()).json()["data"]["roles"] == [
+            {"project": number, "role": "member"}
+        ]
         assert world.ask("GET", f"/project/{number}", os.getuid()).status_code == 200
 
 
@@ -219,10 +297,14 @@ def test_the_banks_own_role_counts_more_than_the_group(ourselves: Callable[[Worl
     with a_world(groups_of=groups_of) as world:
         number = ourselves(world)
         world.ask("PUT", f"/project/{number}/member/{os.getuid()}", SUPERUSER, json={"role": "pi"})
-        assert world.ask("GET", "/whoami", os.getuid()).json()["data"]["roles"] == [{"project": number, "role": "pi"}]
+        assert world.ask("GET", "/whoami", os.getuid()).json()["data"]["roles"] == [
+            {"project": number, "role": "pi"}
+        ]
 
 
-def test_unix_groups_count_only_when_the_settings_say_so(ourselves: Callable[[World], int], world: World) -> None:
+def test_unix_groups_count_only_when_the_settings_say_so(
+    ourselves: Callable[[World], int], world: World
+) -> None:
     number = ourselves(world)
     assert world.ask("GET", f"/project/{number}", os.getuid()).status_code == 404
 

@@ -29,7 +29,9 @@ HOUR = 3_600
 class Centre:
     """A bank and a Slurm, and the commands between them."""
 
-    def __init__(self, bank: FairbankServer, slurm: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self, bank: FairbankServer, slurm: Recorded, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         self.bank, self.slurm, self._capsys = bank, slurm, capsys
         self.now = int(time.time())
         self.client = Client(parse_address(f"unix:{bank.socket}"))
@@ -48,7 +50,9 @@ class Centre:
 
     def reconciled(self, *words: str, code: int = 0) -> list[dict[str, object]]:
         """The rows of `fairbank reconcile`."""
-        rows: list[dict[str, object]] = json.loads(self.tell("reconcile", "--json", *words, code=code))["data"]
+        rows: list[dict[str, object]] = json.loads(
+            self.tell("reconcile", "--json", *words, code=code)
+        )["data"]
         return rows
 
     def ran(self, *jobs: Job) -> None:
@@ -76,13 +80,23 @@ class Centre:
 
 @contextmanager
 def a_centre(
-    folder: Path, environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prices: str, policy: str = ""
+    folder: Path,
+    environment: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    prices: str,
+    policy: str = "",
 ) -> Iterator[Centre]:
     """Slurm's account chem with us in it, bio below it, and its partitions; a bank that has heard of neither."""
     slurm = Recorded.of_the_lab(folder / "slurm")
-    slurm.say("sacctmgr-show-associations", f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\n")
+    slurm.say(
+        "sacctmgr-show-associations",
+        f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\n",
+    )
     slurm.say("sacctmgr-show-account", f"root|\nchem|{ME}\nbio|\n")
-    slurm.say("scontrol-show-config", f"ClusterName = lab\nPriorityFlags = MAX_TRES\nSlurmUser = {ME}({MY_UID})\n")
+    slurm.say(
+        "scontrol-show-config",
+        f"ClusterName = lab\nPriorityFlags = MAX_TRES\nSlurmUser = {ME}({MY_UID})\n",
+    )
     slurm.say("sacct", "")
     slurm.say("squeue", "")
     slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\n")

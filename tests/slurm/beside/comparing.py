@@ -12,7 +12,12 @@ from tests.slurm.beside.jobs import CLUSTER, NOW
 HOUR = 3_600
 
 
-def compared(jobs: Sequence[Job] = (), runs: Sequence[BookedRun] = (), queue: Sequence[Queued] = (), **more: object) -> Comparison:
+def compared(
+    jobs: Sequence[Job] = (),
+    runs: Sequence[BookedRun] = (),
+    queue: Sequence[Queued] = (),
+    **more: object,
+) -> Comparison:
     facts = {"since": NOW - 10**6, "until": NOW, "now": NOW, "grace_seconds": HOUR, **more}
     return compare(Sides(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
 

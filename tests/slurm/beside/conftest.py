@@ -13,14 +13,18 @@ from tests.slurm.priced import PRICES
 
 
 @pytest.fixture
-def centre(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Centre]:
+def centre(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Centre]:
     """A bank without prices, and without projects."""
     with a_centre(tmp_path, monkeypatch, capsys, "") as found:
         yield found
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Centre]:
+def opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Centre]:
     """A bank with prices, projects, us in one, and 10 SU (600 SU-minutes) for it."""
     with a_centre(tmp_path, monkeypatch, capsys, PRICES) as found:
         ask = found.client
@@ -28,6 +32,13 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ask.post("/project", {"gname": "bio", "gid": 50_002, "parent": chem})
         ask.put(f"/project/{chem}/member/{MY_UID}", {"role": "coordinator"})
         start, end = (iso(found.now + days * DAY) for days in (-30, 30))
-        terms = {"resource": "cpu", "category": "test", "start": start, "end": end, "amount": 600, "comment": "a test"}
+        terms = {
+            "resource": "cpu",
+            "category": "test",
+            "start": start,
+            "end": end,
+            "amount": 600,
+            "comment": "a test",
+        }
         ask.post("/alloc", {"project": chem, **terms})
         yield found

@@ -54,10 +54,29 @@ def row_of(job: Job, name: str | None = None) -> str:
     alloc = billed if job.start is not None and job.tres else ""
     limit = "UNLIMITED" if job.limit_seconds is None else job.limit_seconds // 60
     whose = (job.owner, job.user, job.account, job.partition, job.qos or "")
-    return line(job.job_id, iso(job.submitted)[:-1], *named, start, end, job.elapsed, job.state, *whose, limit, alloc, job.tres and billed)
+    return line(
+        job.job_id,
+        iso(job.submitted)[:-1],
+        *named,
+        start,
+        end,
+        job.elapsed,
+        job.state,
+        *whose,
+        limit,
+        alloc,
+        job.tres and billed,
+    )
 
 
-def booked(job: Job, *, charged: int = 40, state: str = "charged", number: int | None = None, **more: object) -> BookedRun:
+def booked(
+    job: Job,
+    *,
+    charged: int = 40,
+    state: str = "charged",
+    number: int | None = None,
+    **more: object,
+) -> BookedRun:
     """The run of this job in the books."""
     facts: dict[str, object] = {
         "id": number or job.job_id, "job_id": job.job_id, "submitted": job.submitted, "restart": 0, "allocation": 1,
@@ -71,7 +90,12 @@ def booked(job: Job, *, charged: int = 40, state: str = "charged", number: int |
 
 
 def a_project(
-    number: int, account: str, *, parent: int | None = None, members: dict[int, str] | None = None, removed: bool = False
+    number: int,
+    account: str,
+    *,
+    parent: int | None = None,
+    members: dict[int, str] | None = None,
+    removed: bool = False,
 ) -> BookedProject:
     names = {"group": account, "account": account, "gid": 50_000 + number}
     return BookedProject(id=number, parent=parent, members=members or {}, removed=removed, **names)  # type: ignore[arg-type]

@@ -8,7 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.slurm.answers import json_2205, json_2311, sacct, sacctmgr, scontrol, spent, squeue, sshare
+from fairbank.slurm.answers import (
+    json_2205,
+    json_2311,
+    sacct,
+    sacctmgr,
+    scontrol,
+    spent,
+    squeue,
+    sshare,
+)
 from fairbank.slurm.answers.values import Answer, Job
 from fairbank.slurm.answers.version import Version, acquaintance, read_version
 from fairbank.slurm.judging.reconcile import restart_of
@@ -35,13 +44,33 @@ def test_accounting_of_2205() -> None:
     assert found.unreadable == ()
     assert len(found.rows) == 37
     overdue, fit, align, render = found.rows[:4]
-    assert (overdue.job_id, overdue.state, overdue.elapsed, overdue.limit_seconds, overdue.owner) == (1, "TIMEOUT", 87, 60, 60604)
+    assert (
+        overdue.job_id,
+        overdue.state,
+        overdue.elapsed,
+        overdue.limit_seconds,
+        overdue.owner,
+    ) == (1, "TIMEOUT", 87, 60, 60604)
     assert (overdue.submitted, overdue.start, overdue.end) == (1795278540, 1795278542, 1795278629)
-    assert (fit.tres, fit.qos, fit.partition, fit.account) == ("cpu=4,mem=4000M,node=1", "normal", "cpu", "wg_astro")
+    assert (fit.tres, fit.qos, fit.partition, fit.account) == (
+        "cpu=4,mem=4000M,node=1",
+        "normal",
+        "cpu",
+        "wg_astro",
+    )
     assert align.tres == "cpu=16,gres/gpu=2,mem=64G,node=1"
     assert render.tres == "cpu=192,mem=187.50G,node=3"
     states = [job.state for job in found.rows]
-    assert {"REQUEUED", "NODE_FAIL", "CANCELLED", "RUNNING", "PENDING", "FAILED", "TIMEOUT", "COMPLETED"} == set(states)
+    assert {
+        "REQUEUED",
+        "NODE_FAIL",
+        "CANCELLED",
+        "RUNNING",
+        "PENDING",
+        "FAILED",
+        "TIMEOUT",
+        "COMPLETED",
+    } == set(states)
     assert all(job.ended == (job.state not in ("RUNNING", "PENDING")) for job in found.rows)
     assert all(job.whole for job in found.rows)
     waiting = next(job for job in found.rows if job.state == "PENDING")
@@ -50,15 +79,28 @@ def test_accounting_of_2205() -> None:
 
 @pytest.mark.parametrize(
     ("total", "seconds"),
-    [("00:00:00", None), ("", None), ("00:00.001", 1), ("59:59", 3_599), ("23:00:01", 82_801), ("12-01:02:03", 1_040_523)],
+    [
+        ("00:00:00", None),
+        ("", None),
+        ("00:00.001", 1),
+        ("59:59", 3_599),
+        ("23:00:01", 82_801),
+        ("12-01:02:03", 1_040_523),
+    ],
 )
 def test_processor_time(total: str, seconds: int | None) -> None:
-    found = spent.read_spent(line(7, "2026-11-21T10:00:00", "1:9", total) + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01"))
+    found = spent.read_spent(
+        line(7, "2026-11-21T10:00:00", "1:9", total)
+        + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01")
+    )
     assert found.unreadable == ()
     assert [(each.exit_code, each.cpu_seconds) for each in found.rows] == [((1, 9), seconds)]
 
 
-@pytest.mark.parametrize(("code", "total", "field"), [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")])
+@pytest.mark.parametrize(
+    ("code", "total", "field"),
+    [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")],
+)
 def test_strange_ends_are_told(code: str, total: str, field: str) -> None:
     found = spent.read_spent(line(7, "2026-11-21T10:00:00", code, total))
     assert ([each.field for each in found.unreadable], found.rows) == ([field], ())
@@ -68,12 +110,19 @@ def test_half_a_record_was_never_told_the_number_of_its_user() -> None:
     whole = ("0", "root", "chem", "cpu", "normal", 60, "cpu=1", "cpu=1")
     half = ("0", "alice", "chem", "", "", "", "", "")
     times = ("2026-11-21T10:00:00", "2026-11-21T10:00:01", "2026-11-21T10:00:04", 3, "CANCELLED")
-    found = sacct.read_jobs("".join(line(number, *times, *rest) for number, rest in enumerate((whole, half), start=1)))
-    assert [(job.user, job.owner, job.whole) for job in found.rows] == [("root", 0, True), ("alice", None, False)]
+    found = sacct.read_jobs(
+        "".join(line(number, *times, *rest) for number, rest in enumerate((whole, half), start=1))
+    )
+    assert [(job.user, job.owner, job.whole) for job in found.rows] == [
+        ("root", 0, True),
+        ("alice", None, False),
+    ]
 
 
 def test_both_executions_of_a_requeued_job() -> None:
-    again = [job for job in sacct.read_jobs(said("22.05", "sacct-runs.txt")).rows if job.job_id == 19]
+    again = [
+        job for job in sacct.read_jobs(said("22.05", "sacct-runs.txt")).rows if job.job_id == 19
+    ]
     assert [job.state for job in again] == ["REQUEUED", "RUNNING"]
     assert again[0].end is not None
     assert 0 <= again[1].submitted - again[0].end <= 1
@@ -83,7 +132,12 @@ def test_both_executions_of_a_requeued_job() -> None:
 def test_strange_names_cost_their_own_lines_only() -> None:
     """With JobName among the columns, as others may have recorded it: four halves of two jobs are told, the others are read."""
     found = sacct.read_jobs(said("22.05", "sacct-separated.txt"), SACCT)
-    assert [(each.line, each.field) for each in found.unreadable] == [(25, "JobName"), (26, "DBIndex"), (27, "JobName"), (28, "DBIndex")]
+    assert [(each.line, each.field) for each in found.unreadable] == [
+        (25, "JobName"),
+        (26, "DBIndex"),
+        (27, "JobName"),
+        (28, "DBIndex"),
+    ]
     assert all("cells instead of 28" in each.why for each in found.unreadable)
     assert len(found.rows) == 35
     assert {23, 26, 27, 28, 29, 30} <= {job.job_id for job in found.rows}
@@ -93,7 +147,9 @@ def test_strange_names_cost_their_own_lines_only() -> None:
 def test_pipes_as_delimiters_break_names_with_pipes() -> None:
     found = sacct.read_jobs(said("22.05", "sacct-duplicates.txt").partition("\n")[2], SACCT, "|")
     assert 23 not in {job.job_id for job in found.rows}
-    assert str(found.unreadable[0]) == ("sacct, line 2, Cluster: 29 cells instead of 28: '2|2|fit|alice|users|wg_astro|cpu|normal|'")
+    assert str(found.unreadable[0]) == (
+        "sacct, line 2, Cluster: 29 cells instead of 28: '2|2|fit|alice|users|wg_astro|cpu|normal|'"
+    )
 
 
 def test_the_json_of_2205_says_the_same_as_its_columns() -> None:
@@ -104,14 +160,22 @@ def test_the_json_of_2205_says_the_same_as_its_columns() -> None:
     for here, job in by_run(found).items():
         if here in columns:
             told = columns[here]
-            assert msgspec.structs.replace(job, owner=told.owner, tres=told.tres, elapsed=told.elapsed) == told
+            assert (
+                msgspec.structs.replace(job, owner=told.owner, tres=told.tres, elapsed=told.elapsed)
+                == told
+            )
             assert job.elapsed - told.elapsed in ((0,) if job.ended else (0, 1, 2))
     tres = {job.job_id: job.tres for job in found.rows}
-    assert tres[3] == "cpu=16,mem=65536,node=1,gres/gpu=2"  # where a node has no meter, its energy is null
+    assert (
+        tres[3] == "cpu=16,mem=65536,node=1,gres/gpu=2"
+    )  # where a node has no meter, its energy is null
 
 
 def test_the_queue_of_2205() -> None:
-    columns, told = squeue.read_queue(said("22.05", "squeue-runs.txt")), json_2205.read_queue(said("22.05", "squeue-all.json").encode())
+    columns, told = (
+        squeue.read_queue(said("22.05", "squeue-runs.txt")),
+        json_2205.read_queue(said("22.05", "squeue-all.json").encode()),
+    )
     assert columns.unreadable == told.unreadable == ()
     assert len(columns.rows) == len(told.rows) == 38
     assert {each.state for each in columns.rows} == {each.state for each in told.rows}
@@ -135,7 +199,9 @@ def test_accounts_people_shares_and_qualities() -> None:
 def test_partitions_and_nodes() -> None:
     places = scontrol.read_places(said("22.05", "partitions-oneliner.txt"))
     assert places.unreadable == ()
-    assert [(each.name, each.weights, each.default_minutes, each.memory_per_cpu) for each in places.rows] == [
+    assert [
+        (each.name, each.weights, each.default_minutes, each.memory_per_cpu) for each in places.rows
+    ] == [
         ("cpu", "CPU=1.0,Mem=0.5G", 30, 1000),
         ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0", 30, 1000),
         ("gpu-t4", "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", 30, 1000),
@@ -151,7 +217,10 @@ def test_partitions_and_nodes() -> None:
 def test_usage_counts_billing_minutes() -> None:
     text = "root||1039|cpu=0\nwg_bio||734|cpu=464,mem=1,billing=697,gres/gpu=58\n wg_bio|bob|719|billing=697\n"
     found = sshare.read_usage(text)
-    assert [(each.account, each.seconds, each.running) for each in found.rows] == [("root", 1039, 0), ("wg_bio", 734, 697)]
+    assert [(each.account, each.seconds, each.running) for each in found.rows] == [
+        ("root", 1039, 0),
+        ("wg_bio", 734, 697),
+    ]
 
 
 # --- since 23.11: tests/slurm/beside/test_releases.py has what was recorded ---
@@ -161,32 +230,52 @@ def test_whatever_becomes_an_object_in_later_releases_is_still_read() -> None:
     told = json.loads(said("24.11", "sacct-all.json"))
     for row in told["jobs"]:
         times = {name: row["time"][name] for name in ("submission", "start", "end", "elapsed")}
-        row["time"] |= {name: {"set": number > 0, "infinite": False, "number": number} for name, number in times.items()}
+        row["time"] |= {
+            name: {"set": number > 0, "infinite": False, "number": number}
+            for name, number in times.items()
+        }
         row["state"]["current"] = row["state"]["current"][-1]
     before = json_2311.read_jobs(said("24.11", "sacct-all.json").encode())
     assert json_2311.read_jobs(json.dumps(told).encode()).rows == before.rows
 
 
 def test_a_job_that_lacks_something_costs_itself_only() -> None:
-    jobs, queue = json.loads(said("24.11", "sacct-all.json")), json.loads(said("24.11", "squeue-all.json"))
+    jobs, queue = (
+        json.loads(said("24.11", "sacct-all.json")),
+        json.loads(said("24.11", "squeue-all.json")),
+    )
     jobs["jobs"][2]["time"]["submission"], queue["jobs"][3]["submit_time"]["set"] = 0, False
     jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
     found = json_2311.read_jobs(json.dumps(jobs).encode())
-    assert [(each.line, each.field) for each in found.unreadable] == [(3, "time.submission"), (5, "state"), (6, "tres")]
+    assert [(each.line, each.field) for each in found.unreadable] == [
+        (3, "time.submission"),
+        (5, "state"),
+        (6, "tres"),
+    ]
     assert len(found.rows) == len(jobs["jobs"]) - 3
-    assert [(each.line, each.field) for each in json_2311.read_queue(json.dumps(queue).encode()).unreadable] == [(4, "submit_time")]
+    assert [
+        (each.line, each.field)
+        for each in json_2311.read_queue(json.dumps(queue).encode()).unreadable
+    ] == [(4, "submit_time")]
 
 
 def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
     told = json.loads(said("24.11", "sacct-all.json"))
     told["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
     told["jobs"][1]["time"]["limit"] |= {"infinite": True}
-    assert [job.limit_seconds for job in json_2311.read_jobs(json.dumps(told).encode()).rows[:3]] == [None, None, 1800]
+    assert [
+        job.limit_seconds for job in json_2311.read_jobs(json.dumps(told).encode()).rows[:3]
+    ] == [None, None, 1800]
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
 def test_what_is_no_json_of_slurms_is_told(text: bytes) -> None:
-    for read in (json_2205.read_jobs, json_2311.read_jobs, json_2205.read_queue, json_2311.read_queue):
+    for read in (
+        json_2205.read_jobs,
+        json_2311.read_jobs,
+        json_2205.read_queue,
+        json_2311.read_queue,
+    ):
         with pytest.raises(Malformed, match="--json"):
             read(text)
 
@@ -217,4 +306,6 @@ def test_a_version_that_nobody_recorded_is_not_called_known() -> None:
     assert acquaintance(read_version("slurm-wlm 22.05.8")) == "its answers are known"
     assert acquaintance(read_version("slurm-wlm 24.11.5")) == "its answers are known"
     for other in ("23.02.1", "99.11.0"):
-        assert acquaintance(read_version(f"slurm {other}")).startswith("its answers were never recorded, only those of 22.05 and 24.11")
+        assert acquaintance(read_version(f"slurm {other}")).startswith(
+            "its answers were never recorded, only those of 22.05 and 24.11"
+        )

@@ -27,7 +27,15 @@ def test_a_run_as_the_server_writes_it() -> None:
         held=240, charged=0, refunded=0, written_off=0, start=1_795_168_805, ended=None, outcome=None, elapsed=None,
         limit_seconds=3_600,
     )  # fmt: skip
-    over = booked_run({**RUN, "state": "charged", "ended": "2026-11-20T10:10:05Z", "outcome": "COMPLETED", "elapsed": 600})
+    over = booked_run(
+        {
+            **RUN,
+            "state": "charged",
+            "ended": "2026-11-20T10:10:05Z",
+            "outcome": "COMPLETED",
+            "elapsed": 600,
+        }
+    )
     assert (over.ended, over.outcome, over.elapsed) == (1_795_169_405, "COMPLETED", 600)
 
 
@@ -36,10 +44,22 @@ def test_a_project_with_its_members_and_an_allocation() -> None:
     project = booked_project(row, [{"uid": 60_601, "role": "pi"}])
     assert (project.group, project.parent, project.members) == ("chemistry", None, {60_601: "pi"})
     allocation = booked_allocation(
-        {"id": 5, "project": 3, "resource": "cpu", "start": "2026-01-01", "end": "2027-01-01T00:00:00Z", "state": "active", "shared": True}
+        {
+            "id": 5,
+            "project": 3,
+            "resource": "cpu",
+            "start": "2026-01-01",
+            "end": "2027-01-01T00:00:00Z",
+            "state": "active",
+            "shared": True,
+        }
         | {"deposited": 600, "charged": 60, "held": 240, "available": 300, "category": "default"}
     )
-    assert (allocation.end - allocation.start, allocation.available, allocation.shared) == (365 * 86_400, 300, True)
+    assert (allocation.end - allocation.start, allocation.available, allocation.shared) == (
+        365 * 86_400,
+        300,
+        True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ def recorded(tmp_path: Path) -> Recorded:
     return Recorded.of_the_lab(tmp_path / "slurm")
 
 
-def slurm_of(recorded: Recorded, patience_seconds: float = 30, uid: int | None = None, **environment: str) -> Slurm:
+def slurm_of(
+    recorded: Recorded, patience_seconds: float = 30, uid: int | None = None, **environment: str
+) -> Slurm:
     return Slurm({**os.environ, **environment, **recorded.environment}, patience_seconds, uid=uid)
 
 
@@ -70,8 +72,12 @@ def test_owners_are_known_by_name_where_only_that_is_told(recorded: Recorded) ->
 def test_formats_of_whoever_asks_do_not_matter(recorded: Recorded, tmp_path: Path) -> None:
     program = tmp_path / "slurm" / "programs" / "sinfo"
     program.write_text('#!/bin/sh\necho "[$SACCT_FORMAT$SLURM_TIME_FORMAT$(date +%Z)]"\n')
-    with pytest.raises(Malformed, match=r"\[UTC\]"):  # which is no version, and tells what the command was given
-        _ = slurm_of(recorded, SACCT_FORMAT="jobid", SLURM_TIME_FORMAT="relative", TZ="America/New_York").version
+    with pytest.raises(
+        Malformed, match=r"\[UTC\]"
+    ):  # which is no version, and tells what the command was given
+        _ = slurm_of(
+            recorded, SACCT_FORMAT="jobid", SLURM_TIME_FORMAT="relative", TZ="America/New_York"
+        ).version
 
 
 def test_a_command_that_hangs(recorded: Recorded) -> None:
@@ -82,7 +88,9 @@ def test_a_command_that_hangs(recorded: Recorded) -> None:
 
 def test_a_command_that_fails(recorded: Recorded) -> None:
     recorded.forget("squeue")
-    with pytest.raises(Unreachable, match="squeue ended with 1: squeue: error: nothing is recorded"):
+    with pytest.raises(
+        Unreachable, match="squeue ended with 1: squeue: error: nothing is recorded"
+    ):
         slurm_of(recorded).queue()
 
 
@@ -103,7 +111,9 @@ def test_another_cluster_than_expected(recorded: Recorded) -> None:
 def test_who_sees_everybodys_jobs(recorded: Recorded, who: str) -> None:
     recorded.say("scontrol-show-config", f"SlurmUser               = {who}\n")
     assert slurm_of(recorded).sees_everything == (os.geteuid() == 0 or str(os.geteuid()) in who)
-    assert [uid for uid in (0, 61_009, 64_030) if slurm_of(recorded, uid=uid).sees_everything] == ([0, 64_030] if "slurm" in who else [0])
+    assert [uid for uid in (0, 61_009, 64_030) if slurm_of(recorded, uid=uid).sees_everything] == (
+        [0, 64_030] if "slurm" in who else [0]
+    )
 
 
 def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
@@ -118,4 +128,7 @@ def test_what_is_no_text_is_told_by_its_line(recorded: Recorded, tmp_path: Path)
     row = row_of(a_job(1)).encode()
     (tmp_path / "slurm" / "answers" / "sacct").write_bytes(row.replace(b"chem", b"ch\xffm") + row)
     found = slurm_of(recorded).jobs(0, 1)
-    assert (len(found.rows), [(each.line, each.field) for each in found.unreadable]) == (1, [(1, "Account")])
+    assert (len(found.rows), [(each.line, each.field) for each in found.unreadable]) == (
+        1,
+        [(1, "Account")],
+    )

@@ -21,7 +21,11 @@ from tests.slurm.beside.checked import CONFIG
 def _settings_named_in(module: ModuleType) -> set[str]:
     """The texts of a module that are, whole, the name of a setting as slurmctld tells them."""
     nodes = ast.walk(ast.parse(inspect.getsource(module)))
-    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)} & CONFIG.keys()
+    return {
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    } & CONFIG.keys()
 
 
 def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
@@ -35,17 +39,29 @@ def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
     [
         ("", [], {}),
         (" lua , all_partitions,,", ["lua", "all_partitions"], {"lua": "", "all_partitions": ""}),
-        ("fairbank_watch=1, fairbank_socket = /x=y", ["fairbank_watch=1", "fairbank_socket = /x=y"], None),
+        (
+            "fairbank_watch=1, fairbank_socket = /x=y",
+            ["fairbank_watch=1", "fairbank_socket = /x=y"],
+            None,
+        ),
     ],
 )
-def test_settings_that_are_lists(value: str, words: list[str], named: dict[str, str] | None) -> None:
+def test_settings_that_are_lists(
+    value: str, words: list[str], named: dict[str, str] | None
+) -> None:
     assert listed(value) == words
-    assert parameters(value) == (named if named is not None else {"fairbank_watch": "1", "fairbank_socket": "/x=y"})
+    assert parameters(value) == (
+        named if named is not None else {"fairbank_watch": "1", "fairbank_socket": "/x=y"}
+    )
 
 
 @pytest.mark.parametrize(
     ("said", "socket"),
-    [({}, None), ({"AuthInfo": "cred_expire=120,Socket=/run/m.socket"}, "/run/m.socket"), ({"AuthInfo": "ttl=10"}, None)],
+    [
+        ({}, None),
+        ({"AuthInfo": "cred_expire=120,Socket=/run/m.socket"}, "/run/m.socket"),
+        ({"AuthInfo": "ttl=10"}, None),
+    ],
 )
 def test_where_munged_listens(said: dict[str, str], socket: str | None) -> None:
     assert doctor.munge_socket(said) == socket
@@ -60,6 +76,13 @@ def test_what_the_plugins_take_unless_told_is_what_the_doctor_takes(checkout: Pa
 
     prep = r"courier_settings_t settings = \{ \.socket = \"([^\"]+)\""
     assert default("prep/prep_fairbank.c", prep) == health.SOCKET
-    assert float(default("prep/prep_fairbank.c", r"courier_settings_t settings = \{[^}]* \.patience = (\d+)")) == health.PATIENCE_SECONDS
+    assert (
+        float(
+            default(
+                "prep/prep_fairbank.c", r"courier_settings_t settings = \{[^}]* \.patience = (\d+)"
+            )
+        )
+        == health.PATIENCE_SECONDS
+    )
     table = r"\(keeper_settings_t\) \{ \.path = \"([^\"]+)\""
     assert default("site_factor/site_factor_fairbank.c", table) == loading.TABLE

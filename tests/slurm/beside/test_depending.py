@@ -41,8 +41,14 @@ def on(kind: str, number: int | None = None, **more: Any) -> Dependency:
         ("after:15_*+5(unfulfilled)", [on("after", 15, whole=True, minutes=5)]),
         ("singleton(unfulfilled)", [on("singleton")]),
         ("singleton", [on("singleton")]),
-        ("afterburstbuffer:3(unfulfilled),expand:4(failed)", [on("afterburstbuffer", 3), on("expand", 4, met=Met.NEVER)]),
-        ("aftercorr:15_*(unfulfilled),singleton(unfulfilled)", [on("aftercorr", 15, whole=True), on("singleton")]),
+        (
+            "afterburstbuffer:3(unfulfilled),expand:4(failed)",
+            [on("afterburstbuffer", 3), on("expand", 4, met=Met.NEVER)],
+        ),
+        (
+            "aftercorr:15_*(unfulfilled),singleton(unfulfilled)",
+            [on("aftercorr", 15, whole=True), on("singleton")],
+        ),
         ("afterok:1:2_3,7", [on("afterok", 1), on("afterok", 2, task=3), on("afterany", 7)]),
         ("afterlunch:1(unfulfilled)", [on("afterlunch", 1)]),
     ],
@@ -53,7 +59,9 @@ def test_dependencies_are_read(text: str, each: list[Dependency]) -> None:
 
 def test_one_of_several_is_enough() -> None:
     found = read_dependencies("afterok:1(failed)?singleton(unfulfilled)")
-    assert found == Dependencies(found.text, (on("afterok", 1, met=Met.NEVER), on("singleton")), any_of=True)
+    assert found == Dependencies(
+        found.text, (on("afterok", 1, met=Met.NEVER), on("singleton")), any_of=True
+    )
     assert (found.met, found.never) == (False, False)
 
 
@@ -86,7 +94,9 @@ YES, NOT_YET, NEVER = (on("afterok", 1, met=met) for met in Met)
         ((NEVER, NEVER), True, False, True),
     ],
 )
-def test_whether_they_are_met_or_never_can_be(each: tuple[Dependency, ...], any_of: bool, met: bool, never: bool) -> None:
+def test_whether_they_are_met_or_never_can_be(
+    each: tuple[Dependency, ...], any_of: bool, met: bool, never: bool
+) -> None:
     found = Dependencies("some" if each else "", each, any_of)
     assert (found.met, found.never) == (met, never)
 
@@ -95,7 +105,9 @@ def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
     lines = [
         LINE.format(number=1, array="", state="COMPLETED"),
         LINE.format(number=2, array="", state="RUNNING"),
-        LINE.format(number=3, array="ArrayJobId=3 ArrayTaskId=5-9%2 ArrayTaskThrottle=2 ", state="CANCELLED"),
+        LINE.format(
+            number=3, array="ArrayJobId=3 ArrayTaskId=5-9%2 ArrayTaskThrottle=2 ", state="CANCELLED"
+        ),
         LINE.format(number=4, array="ArrayJobId=3 ArrayTaskId=1 ", state="FAILED"),
         LINE.format(number=5, array="", state="TIMEOUT"),
         "JobId=1 nonsense",
@@ -111,15 +123,23 @@ def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
 # --- whom they are about ---
 
 
-def seen(depends: Dependency, *others: Told, ended: tuple[Ended, ...] = (), task: int = -1, **own: Any) -> tuple[Dependency, Seen]:
+def seen(
+    depends: Dependency, *others: Told, ended: tuple[Ended, ...] = (), task: int = -1, **own: Any
+) -> tuple[Dependency, Seen]:
     """Of job 50, which waits for this."""
     me = job(50, depends=Dependencies("some", (depends,)), **own)
-    found = awaiting(Pending(number=50, task=task), {each.job_id: each for each in (me, *others)}, ended)
+    found = awaiting(
+        Pending(number=50, task=task), {each.job_id: each for each in (me, *others)}, ended
+    )
     return found.on.each[0], found.seen[0]
 
 
 R7, W8 = running(7, "n1"), job(8, reason="Priority")
-ARRAY = running(20, "n1", array=20, task=0), running(21, "n2", array=20, task=1, ends=NOW + 900), job(22, array=20, tasks=(2, 3, 4))
+ARRAY = (
+    running(20, "n1", array=20, task=0),
+    running(21, "n2", array=20, task=1, ends=NOW + 900),
+    job(22, array=20, tasks=(2, 3, 4)),
+)
 
 
 def test_one_job() -> None:
@@ -169,4 +189,6 @@ def test_singleton_is_about_jobs_of_its_name_and_user_that_run_or_came_before() 
         job(42, name="other"),
     )
     found = seen(on("singleton"), *others, name="mine", ended=(Ended(1, None, None, "FAILED"),))[1]
-    assert found == Seen(running=("60",), began=NOW - 60, ends=NOW + 600, waiting=("40",), reason="Resources")
+    assert found == Seen(
+        running=("60",), began=NOW - 60, ends=NOW + 600, waiting=("40",), reason="Resources"
+    )

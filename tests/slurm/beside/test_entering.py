@@ -11,7 +11,15 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.slurm.answers.values import Association, Node, Place, Qos
 from fairbank.slurm.judging.accounts import Usage, Wanted, changes, fence_of
 from fairbank.slurm.judging.covering import covers
-from fairbank.slurm.judging.entering import Centre, Machine, NewMember, NewProject, plan, price_differences, settings
+from fairbank.slurm.judging.entering import (
+    Centre,
+    Machine,
+    NewMember,
+    NewProject,
+    plan,
+    price_differences,
+    settings,
+)
 from fairbank.values.tres import Adding
 from tests.slurm.beside.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
@@ -24,7 +32,13 @@ def account(name: str, parent: str = "root", **more: str) -> Association:
     return Association(name, parent=parent, **more)  # type: ignore[arg-type]
 
 
-TREE = (account("root", parent=""), account("qmc", "chem"), account("chem"), Association("qmc", "alice"), Association("chem", "bob"))
+TREE = (
+    account("root", parent=""),
+    account("qmc", "chem"),
+    account("chem"),
+    Association("qmc", "alice"),
+    Association("chem", "bob"),
+)
 
 
 # --- import ---
@@ -43,18 +57,28 @@ def test_parents_come_before_their_children() -> None:
 
 def test_coordinators_are_coordinators() -> None:
     centre = Centre(associations=TREE, coordinators=(Association("chem", coordinators=("bob",)),))
-    assert NewMember(account="chem", user="bob", uid=102, role="coordinator") in plan(centre, (), GROUPS.get, USERS.get).steps
+    assert (
+        NewMember(account="chem", user="bob", uid=102, role="coordinator")
+        in plan(centre, (), GROUPS.get, USERS.get).steps
+    )
 
 
 def test_what_the_bank_has_stays_as_it_is() -> None:
-    known = [a_project(1, "chem", members={102: "pi"}), a_project(2, "qmc", members={101: "member"})]
+    known = [
+        a_project(1, "chem", members={102: "pi"}),
+        a_project(2, "qmc", members={101: "member"}),
+    ]
     assert plan(Centre(associations=TREE), known, GROUPS.get, USERS.get).steps == ()
 
 
 def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
     """Its people stay out, and an account below it has no parent in the bank."""
-    found = plan(Centre(associations=TREE), [a_project(7, "chem", removed=True)], GROUPS.get, USERS.get)
-    assert found.notes == ("account chem: its project was removed; bring it back: fairbank project set 7 --restore",)
+    found = plan(
+        Centre(associations=TREE), [a_project(7, "chem", removed=True)], GROUPS.get, USERS.get
+    )
+    assert found.notes == (
+        "account chem: its project was removed; bring it back: fairbank project set 7 --restore",
+    )
     assert found.steps == (
         NewProject(account="qmc", group="qmc", gid=5002),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
@@ -66,7 +90,9 @@ def test_names_that_another_project_has_are_told_and_the_others_entered() -> Non
     chemists = msgspec.structs.replace(a_project(7, "chemistry", removed=True), gid=5001)
     qmc = msgspec.structs.replace(a_project(8, "carlo"), group="qmc")
     tree = (*TREE, account("bio"), Association("bio", "bob"), account("twin"))
-    found = plan(Centre(associations=tree), [chemists, qmc], {**GROUPS, "twin": 5003}.get, USERS.get)
+    found = plan(
+        Centre(associations=tree), [chemists, qmc], {**GROUPS, "twin": 5003}.get, USERS.get
+    )
     assert found.notes == (
         "account chem: project 7 (chemistry, removed) has its gid 5001 already; name another: --gid chem=NUMBER",
         "account twin: account bio has its gid 5003 already; name another: --gid twin=NUMBER",
@@ -114,7 +140,9 @@ MACHINE = Machine(
 def test_the_settings_price_as_slurm_bills() -> None:
     text = settings(MACHINE, (account("chem", shares="50"),))
     assert '[clusters.lab]\nadding = "max_tres"\n' in text
-    assert '[clusters.lab.partitions."std"]\nresource = "cpu"\nweights = "CPU=1.0,Mem=0.5G"\n' in text
+    assert (
+        '[clusters.lab.partitions."std"]\nresource = "cpu"\nweights = "CPU=1.0,Mem=0.5G"\n' in text
+    )
     assert '[clusters.lab.partitions."fast"]\nresource = "cpu"\n\n' in text
     assert '[clusters.lab.partitions."vis"]\nresource = "gpu"\n' in text
     assert '[clusters.lab.qos_factors]\n"high" = "1.500000"\n' in text
@@ -122,14 +150,26 @@ def test_the_settings_price_as_slurm_bills() -> None:
 
 
 def test_prices_that_differ_are_told() -> None:
-    known = Cluster("lab", {"std": Partition("std", "cpu", {"cpu": Fraction(2)}, Adding.SUM), "vis": Partition("vis", "gpu")})
+    known = Cluster(
+        "lab",
+        {
+            "std": Partition("std", "cpu", {"cpu": Fraction(2)}, Adding.SUM),
+            "vis": Partition("vis", "gpu"),
+        },
+    )
     said = price_differences(MACHINE, known)
-    assert [each.partition(":")[0] for each in said] == ["partition std", "partition std", "partition fast", "QOS high"]
+    assert [each.partition(":")[0] for each in said] == [
+        "partition std",
+        "partition std",
+        "partition fast",
+        "QOS high",
+    ]
 
 
 def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there() -> None:
-    assert "agents = []    # the uids that report runs: Slurm's user, whose number is to be put here: id -u slurm\n" in settings(
-        MACHINE, []
+    assert (
+        "agents = []    # the uids that report runs: Slurm's user, whose number is to be put here: id -u slurm\n"
+        in settings(MACHINE, [])
     )
     told = msgspec.structs.replace(MACHINE, slurm_uid=64_030)
     assert "agents = [64030]    # the uids" in settings(told, [])
@@ -137,14 +177,22 @@ def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there()
 
 def test_no_difference_where_there_is_none() -> None:
     place = Place("cpu", weights="CPU=1.0,Mem=0.5G")
-    assert price_differences(Machine(cluster="lab", places=(place,), flags="MAX_TRES"), CLUSTER) == []
+    assert (
+        price_differences(Machine(cluster="lab", places=(place,), flags="MAX_TRES"), CLUSTER) == []
+    )
 
 
 # --- the past ---
 
 
 def test_a_history_is_covered_with_what_it_costs() -> None:
-    jobs = [a_job(1), a_job(2, submitted=NOW - 40_000), a_job(3, elapsed=0), a_job(4, state="NODE_FAIL"), a_job(5, account="nobody")]
+    jobs = [
+        a_job(1),
+        a_job(2, submitted=NOW - 40_000),
+        a_job(3, elapsed=0),
+        a_job(4, state="NODE_FAIL"),
+        a_job(5, account="nobody"),
+    ]
     (found,) = covers(jobs, [a_project(1, "chem")], [], CLUSTER)
     assert (found.account, found.resource, found.amount, found.jobs) == ("chem", "cpu", 80, 3)
     assert (found.start, found.end) == (NOW - 50_000, NOW - 40_000 + 1)
@@ -153,7 +201,12 @@ def test_a_history_is_covered_with_what_it_costs() -> None:
 def test_runs_that_cost_nothing_are_covered_too() -> None:
     failed = a_job(4, submitted=NOW - 90_000, state="NODE_FAIL")
     (alone,) = covers([failed], [a_project(1, "chem")], [], CLUSTER)
-    assert (alone.start, alone.end, alone.amount, alone.jobs) == (failed.start, (failed.start or 0) + 1, 0, 1)
+    assert (alone.start, alone.end, alone.amount, alone.jobs) == (
+        failed.start,
+        (failed.start or 0) + 1,
+        0,
+        1,
+    )
     (both,) = covers([a_job(1), failed], [a_project(1, "chem")], [], CLUSTER)
     assert (both.start, both.amount, both.jobs) == (failed.start, 40, 2)
 
@@ -193,7 +246,10 @@ def words(found: Wanted) -> list[str]:
 
 
 def test_projects_get_accounts_and_members_associations() -> None:
-    projects = (a_project(3, "bio", parent=1, members={101: "pi"}), a_project(1, "chem", members={102: "member"}))
+    projects = (
+        a_project(3, "bio", parent=1, members={101: "pi"}),
+        a_project(1, "chem", members={102: "member"}),
+    )
     assert words(wanted(*projects)) == [
         "add account bio cluster=lab description=bio organization=bio parent=chem",
         "add user alice account=bio cluster=lab",
@@ -201,7 +257,10 @@ def test_projects_get_accounts_and_members_associations() -> None:
 
 
 def test_slurm_that_is_in_line_is_left_alone() -> None:
-    projects = (a_project(1, "chem", members={102: "member"}), a_project(2, "qmc", parent=1, members={101: "member"}))
+    projects = (
+        a_project(1, "chem", members={102: "member"}),
+        a_project(2, "qmc", parent=1, members={101: "member"}),
+    )
     assert words(wanted(*projects)) == []
 
 
@@ -214,17 +273,23 @@ def test_an_account_moves_below_its_projects_parent() -> None:
 def test_associations_go_only_when_that_is_asked() -> None:
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1, members={101: "member"}))
     assert words(wanted(*projects)) == []
-    assert words(wanted(*projects, remove=True)) == ["delete user where name=bob account=chem cluster=lab"]
+    assert words(wanted(*projects, remove=True)) == [
+        "delete user where name=bob account=chem cluster=lab"
+    ]
 
 
 def test_the_people_of_a_removed_project_go_too_when_that_is_asked() -> None:
     project = a_project(2, "qmc", members={101: "member"})
     assert words(wanted(project, gone=["chem"])) == []
-    assert words(wanted(project, gone=["chem"], remove=True)) == ["delete user where name=bob account=chem cluster=lab"]
+    assert words(wanted(project, gone=["chem"], remove=True)) == [
+        "delete user where name=bob account=chem cluster=lab"
+    ]
 
 
 def test_nobody_is_removed_while_a_member_has_no_name() -> None:
-    found, notes = changes(wanted(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get)
+    found, notes = changes(
+        wanted(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get
+    )
     assert found == []
     assert ["uid 999" in notes[0], "nobody is removed" in notes[1]] == [True, True]
 
@@ -232,7 +297,11 @@ def test_nobody_is_removed_while_a_member_has_no_name() -> None:
 def test_a_fence_leaves_room_for_all_that_may_be_drawn() -> None:
     """Slurm ends running jobs at the limit: what is used, what runs, what is left; with what lies below it."""
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1))
-    allocations = (an_allocation(1, 1, 100, held=7), an_allocation(2, 2, 50), an_allocation(3, 2, 1_000, state="frozen"))
+    allocations = (
+        an_allocation(1, 1, 100, held=7),
+        an_allocation(2, 2, 50),
+        an_allocation(3, 2, 1_000, state="frozen"),
+    )
     usage = {"chem": Usage(1_199, 3), "qmc": Usage(300, 60)}
     found = words(wanted(*projects, allocations=allocations, usage=usage, fence=True))
     assert found == [
@@ -244,13 +313,24 @@ def test_a_fence_leaves_room_for_all_that_may_be_drawn() -> None:
 def test_the_account_of_a_removed_project_is_fenced_off() -> None:
     """It had credit when it was fenced last; an account that Slurm does not have is not made for it."""
     known = [a_project(2, "qmc", parent=1)]
-    tree = (account("root", parent=""), account("qmc", "chem", fence="billing=0"), account("chem", fence="cpu=5,billing=900"))
-    found = changes(wanted(*known, associations=tree, gone=["chem", "lab7"], fence=True), NAMES.get)[0]
+    tree = (
+        account("root", parent=""),
+        account("qmc", "chem", fence="billing=0"),
+        account("chem", fence="cpu=5,billing=900"),
+    )
+    found = changes(
+        wanted(*known, associations=tree, gone=["chem", "lab7"], fence=True), NAMES.get
+    )[0]
     assert [(" ".join(each.words), each.why) for each in found] == [
-        ("modify account where name=chem cluster=lab set GrpTRESMins=billing=0", "the project of chem was removed")
+        (
+            "modify account where name=chem cluster=lab set GrpTRESMins=billing=0",
+            "the project of chem was removed",
+        )
     ]
     running = {**NOTHING_RAN, "chem": Usage(120, 30)}
-    assert words(wanted(*known, associations=tree, gone=["chem"], usage=running, fence=True))[0].endswith("set GrpTRESMins=billing=32")
+    assert words(wanted(*known, associations=tree, gone=["chem"], usage=running, fence=True))[
+        0
+    ].endswith("set GrpTRESMins=billing=32")
     closed = (*tree[:2], account("chem", fence="cpu=5,billing=0"))
     assert words(wanted(*known, associations=closed, gone=["chem", "lab7"], fence=True)) == []
     assert words(wanted(*known, associations=tree, gone=["chem"])) == []
@@ -258,15 +338,26 @@ def test_the_account_of_a_removed_project_is_fenced_off() -> None:
 
 def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
     """PrivateData hides the usage of others: a fence as if nothing had run would end what runs. A new account has used nothing."""
-    projects = (a_project(1, "chem", members={102: "member"}), a_project(2, "qmc", parent=1, members={101: "member"}), a_project(3, "new"))
-    found, notes = changes(wanted(*projects, usage={"qmc": Usage(60)}, gone=["old"], fence=True), NAMES.get)
-    assert [each.words[3] for each in found if each.words[-1].startswith("GrpTRESMins")] == ["name=qmc", "name=new"]
+    projects = (
+        a_project(1, "chem", members={102: "member"}),
+        a_project(2, "qmc", parent=1, members={101: "member"}),
+        a_project(3, "new"),
+    )
+    found, notes = changes(
+        wanted(*projects, usage={"qmc": Usage(60)}, gone=["old"], fence=True), NAMES.get
+    )
+    assert [each.words[3] for each in found if each.words[-1].startswith("GrpTRESMins")] == [
+        "name=qmc",
+        "name=new",
+    ]
     assert [note.partition(":")[0] for note in notes] == ["account chem"]
     tree = (*TREE, account("old", fence="billing=900"))
     hidden = wanted(associations=tree, usage={}, gone=["old"], fence=True)
     assert changes(hidden, NAMES.get) == (
         [],
-        ["account old: sshare tells nothing of its usage, so it gets no fence; run this as root or as SlurmUser"],
+        [
+            "account old: sshare tells nothing of its usage, so it gets no fence; run this as root or as SlurmUser"
+        ],
     )
 
 
@@ -278,10 +369,18 @@ def test_a_fence_without_room_is_reached_at_once() -> None:
 
 def test_a_fence_that_stands_right_is_left_alone() -> None:
     fenced = [Association("chem", fence="cpu=1,billing=150", parent="root"), *TREE[3:]]
-    found = wanted(a_project(1, "chem", members={102: "pi"}), associations=fenced, allocations=[an_allocation(1, 1, 150)], fence=True)
+    found = wanted(
+        a_project(1, "chem", members={102: "pi"}),
+        associations=fenced,
+        allocations=[an_allocation(1, 1, 150)],
+        fence=True,
+    )
     assert words(found) == []
 
 
-@pytest.mark.parametrize(("text", "value"), [("", None), ("billing=5", 5), ("cpu=3,billing=70", 70), ("billing=x", None), ("cpu=9", None)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("", None), ("billing=5", 5), ("cpu=3,billing=70", 70), ("billing=x", None), ("cpu=9", None)],
+)
 def test_the_fence_is_read(text: str, value: int | None) -> None:
     assert fence_of(Association("x", fence=text)) == value

@@ -25,11 +25,15 @@ from tests.slurm.priced import PRICES
 pytestmark = pytest.mark.slow
 
 GIDS = ("--gid", "chem=50001", "--gid", "bio=50002")
-OTHER, OTHER_UID = next((each.pw_name, each.pw_uid) for each in pwd.getpwall() if each.pw_uid not in (0, MY_UID))
+OTHER, OTHER_UID = next(
+    (each.pw_name, each.pw_uid) for each in pwd.getpwall() if each.pw_uid not in (0, MY_UID)
+)
 
 
 @pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Centre]:
+def fresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Centre]:
     """A bank with prices and nothing else."""
     with a_centre(tmp_path, monkeypatch, capsys, PRICES) as found:
         yield found
@@ -60,10 +64,18 @@ def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) ->
     assert (done.plan, done.refused) == (planned, ())
     there = bank.projects()
     accounts = {each.id: each.account for each in there}
-    projects = [(each.account, each.group, each.gid, accounts.get(each.parent or 0)) for each in there]
-    assert projects == [(each.account, each.group, each.gid, each.parent) for each in planned.steps if isinstance(each, NewProject)]
+    projects = [
+        (each.account, each.group, each.gid, accounts.get(each.parent or 0)) for each in there
+    ]
+    assert projects == [
+        (each.account, each.group, each.gid, each.parent)
+        for each in planned.steps
+        if isinstance(each, NewProject)
+    ]
     members = {(each.account, uid, role) for each in there for uid, role in each.members.items()}
-    assert members == {(each.account, each.uid, each.role) for each in planned.steps if isinstance(each, NewMember)}
+    assert members == {
+        (each.account, each.uid, each.role) for each in planned.steps if isinstance(each, NewMember)
+    }
     assert importer.people(dry_run=True).plan.steps == ()
 
 
@@ -80,7 +92,11 @@ def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre)
 def told(centre: Centre, *words: str, code: int) -> tuple[list[str], list[str]]:
     """What was, or would be, opened, charged and given back; and the jobs that are left."""
     said = centre.said("slurm", "import", *GIDS, "-S", "now-1day", *words, code=code)
-    done = [line.replace("would be ", "") for line in said.out.splitlines() if line.startswith(("allocation", "history", "lost"))]
+    done = [
+        line.replace("would be ", "")
+        for line in said.out.splitlines()
+        if line.startswith(("allocation", "history", "lost"))
+    ]
     return done, re.findall(r"^! job (\d+)", said.err, re.MULTILINE)
 
 
@@ -97,7 +113,9 @@ def past(centre: Centre) -> None:
 
 
 @pytest.mark.parametrize("cover", [("--cover",), ()])
-def test_the_history_of_accounts_that_are_yet_to_be_entered(fresh: Centre, cover: tuple[str, ...]) -> None:
+def test_the_history_of_accounts_that_are_yet_to_be_entered(
+    fresh: Centre, cover: tuple[str, ...]
+) -> None:
     past(fresh)
     before = books(fresh)
     planned = told(fresh, *cover, "--dry-run", code=FOUND)
@@ -111,7 +129,9 @@ def test_the_history_of_accounts_that_are_yet_to_be_entered(fresh: Centre, cover
 
 
 @pytest.fixture
-def lenient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Centre]:
+def lenient(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Centre]:
     """A bank with prices at which running into one's limit is free, and a node failure is not."""
     with a_centre(tmp_path, monkeypatch, capsys, PRICES, 'free_states = ["TIMEOUT"]\n') as found:
         yield found
@@ -135,7 +155,14 @@ def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None
     found = lenient.client.get("/project")["data"]
     chem = next(each["id"] for each in found if each["account"] == "chem")
     start, end = (iso(lenient.now + days * DAY) for days in (-30, 30))
-    terms = {"resource": "cpu", "category": "test", "start": start, "end": end, "amount": 600, "comment": "a test"}
+    terms = {
+        "resource": "cpu",
+        "category": "test",
+        "start": start,
+        "end": end,
+        "amount": 600,
+        "comment": "a test",
+    }
     lenient.client.post("/alloc", {"project": chem, **terms})
     lenient.ran(lenient.job(1, state="TIMEOUT"), lenient.job(2, state="NODE_FAIL", elapsed=1_200))
     rows = lenient.reconciled("-S", "now-1day", code=FOUND)
@@ -154,12 +181,22 @@ def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
     with pytest.raises(Refused):
         opened.report(refused)
     with pytest.raises(Refused):
-        end = {"do": "complete", "end": refused.end, "elapsed": refused.elapsed, "state": refused.state, "time_limit": 0}
+        end = {
+            "do": "complete",
+            "end": refused.end,
+            "elapsed": refused.elapsed,
+            "state": refused.state,
+            "time_limit": 0,
+        }
         opened.report(refused, **end)
     before = books(opened)
     planned = told(opened, "--cover", "--dry-run", code=0)
     assert books(opened) == before
-    assert [line.partition(":")[0] for line in planned[0]] == ["allocation for bio/cpu", "history", "lost in Slurm"]
+    assert [line.partition(":")[0] for line in planned[0]] == [
+        "allocation for bio/cpu",
+        "history",
+        "lost in Slurm",
+    ]
     assert told(opened, "--cover", code=0) == planned
     assert opened.now - (refused.end or 0) > HOUR
 
@@ -169,7 +206,9 @@ def test_what_is_charged_is_what_was_foretold(opened: Centre) -> None:
     planned, _ = told(opened, "--dry-run", code=FOUND)
     left = opened.available()
     told(opened, code=FOUND)
-    assert planned == [f"history: 2 runs charged, {show_su(left - opened.available())} SU; 0 known already"]
+    assert planned == [
+        f"history: 2 runs charged, {show_su(left - opened.available())} SU; 0 known already"
+    ]
 
 
 # --- sync ---
@@ -181,23 +220,41 @@ def test_every_change_in_slurm_is_made_as_it_was_planned(opened: Centre) -> None
     opened.tell("project", "create", "gone", "--gid", "50008")
     opened.tell("project", "remove", "4", "--yes")
     accounts = "root|||1||\nchem||root|50||\nbio||root|50||\ngone||root|1||\n"
-    opened.slurm.say("sacctmgr-show-associations", f"{accounts}chem|{OTHER}||10||\ngone|{OTHER}||1||\n")
+    opened.slurm.say(
+        "sacctmgr-show-associations", f"{accounts}chem|{OTHER}||10||\ngone|{OTHER}||1||\n"
+    )
     opened.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\ngone||0|\n")
     words = ("slurm", "sync", "--no-policy", "--accounts", "--fence", "--remove")
-    planned = [line.removeprefix("sacctmgr -i ").partition("   #")[0] for line in opened.tell(*words, "--dry-run").splitlines()]
+    planned = [
+        line.removeprefix("sacctmgr -i ").partition("   #")[0]
+        for line in opened.tell(*words, "--dry-run").splitlines()
+    ]
     kinds = [" ".join(line.split()[:2]) for line in planned]
-    assert kinds == ["modify account", "add account", "add user", "delete user", "delete user", *["modify account"] * 4]
+    assert kinds == [
+        "modify account",
+        "add account",
+        "add user",
+        "delete user",
+        "delete user",
+        *["modify account"] * 4,
+    ]
     assert sum("parent=" in line for line in planned) == 2
     assert sum("GrpTRESMins=" in line for line in planned) == 4
     assert "name=gone" in planned[-1]
     assert not [line for line in opened.slurm.asked if "--immediate" in line]
     assert opened.tell(*words).endswith(f"made: {len(planned)} changes\n")
-    assert [line.removeprefix("sacctmgr --immediate ") for line in opened.slurm.asked if "--immediate" in line] == planned
+    assert [
+        line.removeprefix("sacctmgr --immediate ")
+        for line in opened.slurm.asked
+        if "--immediate" in line
+    ] == planned
 
 
 def test_the_policy_is_written_where_it_was_foretold(opened: Centre) -> None:
     rules = opened.bank.folder / "slurm.toml"
-    rules.write_text(f'policy = "{opened.bank.folder}/policy"\npublic_policy = "{opened.bank.folder}/public"\n')
+    rules.write_text(
+        f'policy = "{opened.bank.folder}/policy"\npublic_policy = "{opened.bank.folder}/public"\n'
+    )
     words = ("slurm", "sync", "--site", str(rules))
     planned = opened.tell(*words, "--dry-run")
     files = [opened.bank.folder / name for name in ("policy", "public")]

@@ -39,23 +39,36 @@ STATUS: dict[str, Any] = {
     "outbox": {"letters": 0, "trouble": None},
     "aside": {"frames": 0, "last": None, "path": "/x/outbox.aside", "remedy": "one release"},
 }
-AGENT = Beside(socket="/run/fairbank-agent/prep.sock", slurm_users=frozenset({0, 64030}), patience=10.0, status=STATUS)
+AGENT = Beside(
+    socket="/run/fairbank-agent/prep.sock",
+    slurm_users=frozenset({0, 64030}),
+    patience=10.0,
+    status=STATUS,
+)
 NOW = 1_795_000_000
-POLICY = Policy(path="/etc/slurm/fairbank/policy", written=1_000, whole=True, readable=True, stale_seconds=3600)
+POLICY = Policy(
+    path="/etc/slurm/fairbank/policy", written=1_000, whole=True, readable=True, stale_seconds=3600
+)
 
 
 def known(adding: Adding = Adding.MAX_TRES) -> Cluster:
     """The bank's prices, as Slurm has them."""
     return Cluster(
         "lab",
-        {each.name: Partition(each.name, "cpu", parse_weights(each.weights or "cpu=1"), adding) for each in MACHINE.places},
+        {
+            each.name: Partition(each.name, "cpu", parse_weights(each.weights or "cpu=1"), adding)
+            for each in MACHINE.places
+        },
         FACTORS,
     )
 
 
 def without(machine: Machine, name: str, **facts: object) -> Machine:
     """The machine with other facts of one partition."""
-    places = tuple(msgspec.structs.replace(each, **facts) if each.name == name else each for each in machine.places)
+    places = tuple(
+        msgspec.structs.replace(each, **facts) if each.name == name else each
+        for each in machine.places
+    )
     return msgspec.structs.replace(machine, places=places)
 
 
@@ -96,35 +109,65 @@ def test_slurmctlds_clock_is_read_from_its_answer() -> None:
 
 
 def test_accounting_that_nothing_can_be_compared_with() -> None:
-    lacking = {**CONFIG, "AccountingStorageType": "accounting_storage/none", "AccountingStorageTRES": "cpu,mem,energy,node,billing"}
-    assert wrong(health.accounting(lacking, MACHINE)) == ["accounting is kept by none", "GPUs are counted in accounting"]
+    lacking = {
+        **CONFIG,
+        "AccountingStorageType": "accounting_storage/none",
+        "AccountingStorageTRES": "cpu,mem,energy,node,billing",
+    }
+    assert wrong(health.accounting(lacking, MACHINE)) == [
+        "accounting is kept by none",
+        "GPUs are counted in accounting",
+    ]
     assert (
-        wrong(health.accounting({**lacking, "AccountingStorageType": CONFIG["AccountingStorageType"]}, Machine(cluster="lab", places=())))
+        wrong(
+            health.accounting(
+                {**lacking, "AccountingStorageType": CONFIG["AccountingStorageType"]},
+                Machine(cluster="lab", places=()),
+            )
+        )
         == []
     )
 
 
 def test_daemons_that_believe_anybody() -> None:
-    assert wrong([health.signing({**CONFIG, "AuthType": "auth/none"})]) == ["Slurm signs by auth/none"]
+    assert wrong([health.signing({**CONFIG, "AuthType": "auth/none"})]) == [
+        "Slurm signs by auth/none"
+    ]
 
 
 def test_tres_that_are_added_up() -> None:
     summing = msgspec.structs.replace(MACHINE, flags="")
-    assert wrong(health.weighing(summing, known())) == ["PriorityFlags: no MAX_TRES, a GPU and its cores cost both"]
-    assert wrong(health.weighing(summing, known(Adding.SUM))) == []  # where the bank says so too, it is meant
+    assert wrong(health.weighing(summing, known())) == [
+        "PriorityFlags: no MAX_TRES, a GPU and its cores cost both"
+    ]
+    assert (
+        wrong(health.weighing(summing, known(Adding.SUM))) == []
+    )  # where the bank says so too, it is meant
     assert len(wrong(health.prices(summing, known()))) == 3
 
 
 def test_weights_that_lack_the_gpus_or_differ() -> None:
     cheap = without(MACHINE, "gpu", weights="CPU=1.0")
-    assert wrong(health.weighing(cheap, known())) == ["partition gpu has GPUs, and they cost nothing"]
-    assert wrong(health.prices(cheap, known())) == ["partition gpu: Slurm's weights are CPU=1.0; the bank's settings have others"]
+    assert wrong(health.weighing(cheap, known())) == [
+        "partition gpu has GPUs, and they cost nothing"
+    ]
+    assert wrong(health.prices(cheap, known())) == [
+        "partition gpu: Slurm's weights are CPU=1.0; the bank's settings have others"
+    ]
 
 
 def test_a_partition_without_a_finite_limit() -> None:
-    (line,) = [each for each in said("partitions-oneliner").splitlines() if each.startswith("PartitionName=cpu ")]
-    endless = scontrol.read_places(line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n").rows
-    assert wrong(health.limits(endless)) == ["partition cpu has no finite MaxTime: jobs without a limit are refused, or run without a hold"]
+    (line,) = [
+        each
+        for each in said("partitions-oneliner").splitlines()
+        if each.startswith("PartitionName=cpu ")
+    ]
+    endless = scontrol.read_places(
+        line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n"
+    ).rows
+    assert wrong(health.limits(endless)) == [
+        "partition cpu has no finite MaxTime: jobs without a limit are refused, or run without a hold"
+    ]
     assert {place.most_minutes for place in MACHINE.places} == {7 * 24 * 60}
 
 
@@ -137,9 +180,16 @@ def test_a_slurm_that_loads_nothing_of_ours() -> None:
 
 
 def test_a_script_may_stand_in_for_the_plugin() -> None:
-    script = {**ASKING, "PrEpPlugins": "prep/script", "PrologSlurmctld": "/etc/slurm/prolog_slurmctld"}
+    script = {
+        **ASKING,
+        "PrEpPlugins": "prep/script",
+        "PrologSlurmctld": "/etc/slurm/prolog_slurmctld",
+    }
     assert health.asks_by_script(script)
-    several = {"PrologSlurmctld[0]": "/etc/slurm/clean_up", "PrologSlurmctld[1]": "/etc/slurm/prolog_slurmctld"}  # as 24.11 tells them
+    several = {
+        "PrologSlurmctld[0]": "/etc/slurm/clean_up",
+        "PrologSlurmctld[1]": "/etc/slurm/prolog_slurmctld",
+    }  # as 24.11 tells them
     assert health.asks_by_script({**ASKING, "PrEpPlugins": "prep/script", **several})
     assert wrong(health.plugins(script, None)) == []
     assert not health.asks_by_script({**script, "PrologSlurmctld": "/etc/slurm/clean_up"})
@@ -149,20 +199,43 @@ def test_a_script_may_stand_in_for_the_plugin() -> None:
     ("parameters", "expected"),
     [
         ("fairbank_socket=/elsewhere", "plug-in and agent meet at /elsewhere"),
-        ("fairbank_watch=1,fairbank_patience=10", "the plug-in waits 10 s for the agent, the agent 10 s for the bank"),
+        (
+            "fairbank_watch=1,fairbank_patience=10",
+            "the plug-in waits 10 s for the agent, the agent 10 s for the bank",
+        ),
     ],
 )
 def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) -> None:
     assert wrong(health.plugins({**ASKING, "PrEpParameters": parameters}, AGENT)) == [expected]
-    assert wrong(health.plugins({**ASKING, "PrEpParameters": parameters}, None)) == []  # that there is no agent is told elsewhere
+    assert (
+        wrong(health.plugins({**ASKING, "PrEpParameters": parameters}, None)) == []
+    )  # that there is no agent is told elsewhere
 
 
 def test_an_agent_in_trouble() -> None:
-    bank = {"reachable": False, "trouble": "you may not report runs of lab", "remedy": "agents = [64030] under [clusters.lab]"}
-    aside = {"frames": 3, "last": "epilog: 'x' is not known here (key)", "path": "/x/aside", "remedy": "one release"}
+    bank = {
+        "reachable": False,
+        "trouble": "you may not report runs of lab",
+        "remedy": "agents = [64030] under [clusters.lab]",
+    }
+    aside = {
+        "frames": 3,
+        "last": "epilog: 'x' is not known here (key)",
+        "path": "/x/aside",
+        "remedy": "one release",
+    }
     outbox = {"letters": 7, "later": 2, "trouble": "disk full"}
-    status = {"plugins": [{"slurm": "22.05.8", "cluster": "other"}], "bank": bank, "outbox": outbox, "aside": aside}
-    checks = list(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0})), NOW))
+    status = {
+        "plugins": [{"slurm": "22.05.8", "cluster": "other"}],
+        "bank": bank,
+        "outbox": outbox,
+        "aside": aside,
+    }
+    checks = list(
+        health.agents(
+            ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0})), NOW
+        )
+    )
     assert wrong(checks) == [
         "the agent lets SlurmUser in (slurm(64030))",
         "slurmctld is connected to the agent: no",
@@ -176,14 +249,27 @@ def test_an_agent_in_trouble() -> None:
 
 def test_an_agent_that_has_not_asked_its_bank_yet() -> None:
     status = {**STATUS, "bank": {"reachable": None, "trouble": None, "remedy": None}}
-    (check,) = [each for each in health.agents(ASKING, msgspec.structs.replace(AGENT, status=status), NOW) if not each.ok]
+    (check,) = [
+        each
+        for each in health.agents(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)
+        if not each.ok
+    ]
     assert check.what == "the agent reaches the bank: it has not asked yet"
     assert "plug-in has said for which cluster" in (check.remedy or "")
 
 
 def test_what_befell_the_agent_is_told_for_a_day() -> None:
-    stranger = {"what": "stranger", "about": "strangers sent away from its socket", "count": 3, "since": NOW - 90_000, "last": NOW - 60}
-    told = stranger | {"words": "a process of user 1000 wanted to speak for slurmctld", "remedy": "look at what it is"}
+    stranger = {
+        "what": "stranger",
+        "about": "strangers sent away from its socket",
+        "count": 3,
+        "since": NOW - 90_000,
+        "last": NOW - 60,
+    }
+    told = stranger | {
+        "words": "a process of user 1000 wanted to speak for slurmctld",
+        "remedy": "look at what it is",
+    }
     agent = msgspec.structs.replace(AGENT, status={**STATUS, "mishaps": [told]})
     (check,) = [each for each in health.agents(ASKING, agent, NOW) if not each.ok]
     assert check.what == (
@@ -196,7 +282,9 @@ def test_what_befell_the_agent_is_told_for_a_day() -> None:
 
 def test_an_agent_that_was_not_restarted_after_an_update() -> None:
     status = {name: said for name, said in STATUS.items() if name != "aside"}
-    assert wrong(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)) == ["the agent is older than this command"]
+    assert wrong(health.agents(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)) == [
+        "the agent is older than this command"
+    ]
 
 
 def test_a_policy_that_is_old_damaged_or_hidden() -> None:

@@ -47,14 +47,30 @@ def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[Job, str]]) -> 
 
 def test_no_column_that_we_ask_for_is_written_by_users() -> None:
     """A name with a line end could hold a whole record of somebody else's job: so none is asked for."""
-    assert {"JobName", "Comment", "AdminComment", "WorkDir", "SubmitLine", "Constraints", "NodeList"}.isdisjoint(COLUMNS)
+    assert {
+        "JobName",
+        "Comment",
+        "AdminComment",
+        "WorkDir",
+        "SubmitLine",
+        "Constraints",
+        "NodeList",
+    }.isdisjoint(COLUMNS)
 
 
 @given(TEXT)
 def test_garbage_is_told_not_believed(text: str) -> None:
-    for read in (sacct.read_jobs, squeue.read_queue, sacctmgr.read_associations, sacctmgr.read_qualities, sacctmgr.read_coordinators):
+    for read in (
+        sacct.read_jobs,
+        squeue.read_queue,
+        sacctmgr.read_associations,
+        sacctmgr.read_qualities,
+        sacctmgr.read_coordinators,
+    ):
         found = read(text)
-        assert len(found.rows) + len(found.unreadable) == sum(1 for line in text.split("\n") if line)
+        assert len(found.rows) + len(found.unreadable) == sum(
+            1 for line in text.split("\n") if line
+        )
         assert all(each.line >= 1 and each.field and each.why for each in found.unreadable)
     for look in (scontrol.read_places, scontrol.read_nodes):
         assert all(each.field for each in look(text).unreadable)
@@ -78,11 +94,26 @@ def test_a_damaged_cell_is_told_by_its_column(place: int, text: str) -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )
-PATHS = ("job_id", "account", "partition", "qos", "user", "state", "tres", "time", "association", "restart_cnt")
+PATHS = (
+    "job_id",
+    "account",
+    "partition",
+    "qos",
+    "user",
+    "state",
+    "tres",
+    "time",
+    "association",
+    "restart_cnt",
+)
 
 
 @given(st.sampled_from(PATHS), VALUES)
@@ -109,9 +140,18 @@ def json_job(number: int) -> dict[str, object]:
         "qos": "normal",
         "user": "alice",
         "association": {"user": "alice"},
-        "time": {"submission": 10**9, "start": 10**9, "end": 10**9 + 60, "elapsed": 60, "limit": 30},
+        "time": {
+            "submission": 10**9,
+            "start": 10**9,
+            "end": 10**9 + 60,
+            "elapsed": 60,
+            "limit": 30,
+        },
         "state": {"current": "COMPLETED", "reason": "None"},
-        "tres": {"allocated": [{"type": "cpu", "name": None, "id": 1, "count": 4}], "requested": []},
+        "tres": {
+            "allocated": [{"type": "cpu", "name": None, "id": 1, "count": 4}],
+            "requested": [],
+        },
     }
 
 

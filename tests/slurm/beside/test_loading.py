@@ -18,7 +18,13 @@ from fairbank.values.trouble import Unknown
 from tests.slurm.beside.checked import CONFIG, wrong
 
 OURS = {"prioritysitefactorplugin": "site_factor/fairbank"}
-STATUS: dict[str, Any] = {"path": TABLE, "written": 1_000, "values": 3, "trouble": None, "remedy": None}
+STATUS: dict[str, Any] = {
+    "path": TABLE,
+    "written": 1_000,
+    "values": 3,
+    "trouble": None,
+    "remedy": None,
+}
 FRESH = TableFile(path=TABLE, written=1_000, stale_seconds=600)
 
 
@@ -32,7 +38,12 @@ def folder(checkout: Path, tmp_path: Path) -> Path:
 
 
 def found(folder: Path, **more: str) -> list[str]:
-    config = {"SLURM_CONF": str(folder / "slurm.conf"), "JobSubmitPlugins": "all_partitions,lua", "CliFilterPlugins": "lua", **more}
+    config = {
+        "SLURM_CONF": str(folder / "slurm.conf"),
+        "JobSubmitPlugins": "all_partitions,lua",
+        "CliFilterPlugins": "lua",
+        **more,
+    }
     return wrong(loading.scripts(find_scripts(config)))
 
 
@@ -41,18 +52,24 @@ def found(folder: Path, **more: str) -> list[str]:
 
 def test_the_files_that_we_ship_are_ours(folder: Path, checkout: Path) -> None:
     assert found(folder) == []
-    assert sorted(RULES) == sorted(each.name for each in (checkout / "plugins" / "fairbank").glob("*.lua"))
+    assert sorted(RULES) == sorted(
+        each.name for each in (checkout / "plugins" / "fairbank").glob("*.lua")
+    )
 
 
 def test_files_that_are_missing_of_others_or_halves(folder: Path) -> None:
-    (folder / "cli_filter.lua").write_text("function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end\n")
+    (folder / "cli_filter.lua").write_text(
+        "function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end\n"
+    )
     (folder / "fairbank" / "price.lua").unlink()
     assert found(folder) == [
         f"slurmctld: {folder}/job_submit.lua lacks its rules: price.lua",
         f"submit commands on this host: {folder}/cli_filter.lua is not ours, and calls none of ours",
     ]
     (folder / "job_submit.lua").unlink()
-    assert found(folder)[0] == f"slurmctld: there is no {folder}/job_submit.lua, or it cannot be read"
+    assert (
+        found(folder)[0] == f"slurmctld: there is no {folder}/job_submit.lua, or it cannot be read"
+    )
 
 
 def test_what_slurm_was_not_told_to_load_is_not_looked_for(folder: Path) -> None:
@@ -62,7 +79,9 @@ def test_what_slurm_was_not_told_to_load_is_not_looked_for(folder: Path) -> None
 
 def test_a_script_of_the_sites_own_may_call_ours(folder: Path) -> None:
     (folder / "job_submit.lua").rename(folder / "fairbank_job_submit.lua")
-    (folder / "job_submit.lua").write_text(f'-- ours first\ndofile("{folder}/fairbank_job_submit.lua")\n')
+    (folder / "job_submit.lua").write_text(
+        f'-- ours first\ndofile("{folder}/fairbank_job_submit.lua")\n'
+    )
     assert found(folder) == []
 
 
@@ -73,7 +92,9 @@ def test_slurm_conf_is_read_as_slurm_does(tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text(
         'clustername=lab # a note\n#SlurmUser=x\nInclude more.conf\nPriorityType = \\\n  "priority/multifactor"\n'
     )
-    (tmp_path / "more.conf").write_text("prioritySiteFactorPlugin=site_factor/fairbank\nNodeName=a CPUs=2\n")
+    (tmp_path / "more.conf").write_text(
+        "prioritySiteFactorPlugin=site_factor/fairbank\nNodeName=a CPUs=2\n"
+    )
     settings = conf_settings(tmp_path / "slurm.conf")
     assert settings["clustername"] == "lab"
     assert settings["prioritytype"] == "priority/multifactor"
@@ -102,7 +123,12 @@ def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
 @pytest.mark.parametrize(
     ("settings", "status", "table", "expected"),
     [
-        ({}, STATUS, FRESH, "slurm.conf: PrioritySiteFactorPlugin=(none), but the agent writes a table"),
+        (
+            {},
+            STATUS,
+            FRESH,
+            "slurm.conf: PrioritySiteFactorPlugin=(none), but the agent writes a table",
+        ),
         (OURS, None, FRESH, "slurm.conf names site_factor/fairbank, but the agent writes no table"),
         (
             OURS,
@@ -124,13 +150,17 @@ def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
         ),
     ],
 )
-def test_a_site_factor_that_does_not_work(settings: dict[str, str], status: dict[str, Any] | None, table: TableFile, expected: str) -> None:
+def test_a_site_factor_that_does_not_work(
+    settings: dict[str, str], status: dict[str, Any] | None, table: TableFile, expected: str
+) -> None:
     assert wrong(loading.site_factor(CONFIG, settings, status, table, 1_600)) == [expected]
 
 
 def test_a_site_factor_that_nobody_asks() -> None:
     config = {**CONFIG, "PriorityType": "priority/basic"}
-    assert wrong(loading.site_factor(config, OURS, STATUS, FRESH, 1_600)) == ["site_factor/fairbank is asked by priority/basic"]
+    assert wrong(loading.site_factor(config, OURS, STATUS, FRESH, 1_600)) == [
+        "site_factor/fairbank is asked by priority/basic"
+    ]
 
 
 def test_the_table_on_the_disk(tmp_path: Path) -> None:
@@ -140,5 +170,7 @@ def test_the_table_on_the_disk(tmp_path: Path) -> None:
     assert find_table(str(path)).wrong == "it is no table of site factors"
     path.write_bytes(encode(Table(7, 60, {"cpu": "cpu"}, {})))
     assert find_table(str(path)) == TableFile(path=str(path), written=7, stale_seconds=60)
-    assert loading.parameter({"prioritysitefactorparameters": f"fairbank_look=2,fairbank_table={path}"}) == str(path)
+    assert loading.parameter(
+        {"prioritysitefactorparameters": f"fairbank_look=2,fairbank_table={path}"}
+    ) == str(path)
     assert loading.parameter({}) == TABLE

@@ -9,12 +9,18 @@ import pytest
 from fairbank.slurm.queueing.past import history_of, read_past
 from fairbank.values.time import parse_instant
 
-RECORDED = (Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue" / "history.txt").read_text()
+RECORDED = (
+    Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue" / "history.txt"
+).read_text()
 NOW = int(parse_instant("2026-11-22T18:01:17Z"))
 
 
-def line(number: int, begin: str, end: str, elapsed: int, state: str, limit: str, user: str = "ann") -> str:
-    return f"{number}|2026-11-21T00:00:00|{begin}|{end}|{elapsed}|{state}|{user}|{limit}|cpu=1,node=1"
+def line(
+    number: int, begin: str, end: str, elapsed: int, state: str, limit: str, user: str = "ann"
+) -> str:
+    return (
+        f"{number}|2026-11-21T00:00:00|{begin}|{end}|{elapsed}|{state}|{user}|{limit}|cpu=1,node=1"
+    )
 
 
 ONE = line(1, "2026-11-21T01:00:00", "2026-11-21T01:30:00", 1_800, "COMPLETED", "60")

@@ -28,7 +28,15 @@ JOB = Pending(
     cpus=8,
     tres="cpu=8,mem=1000M,node=1,billing=8",
 )
-WEIGHTS = Weights(age=1_000, association=1_000, fairshare=1_000, job_size=1_000, partition=1_000, qos=1_000, tres={"cpu": 100.0})
+WEIGHTS = Weights(
+    age=1_000,
+    association=1_000,
+    fairshare=1_000,
+    job_size=1_000,
+    partition=1_000,
+    qos=1_000,
+    tres={"cpu": 100.0},
+)
 GROUNDS = Grounds(
     Settings(weights=WEIGHTS, max_age_seconds=7_200),
     "cpu,mem,energy,node,billing",
@@ -49,7 +57,13 @@ def of(told: PriorityRow, grounds: Grounds = GROUNDS) -> PriorityRow:
 
 def test_every_factor_of_a_job() -> None:
     row = of(CPU)
-    assert (row.age, row.association, row.fair_share, row.partition, row.qos) == (250.0, 250.0, 250.0, 250.0, 0.0)
+    assert (row.age, row.association, row.fair_share, row.partition, row.qos) == (
+        250.0,
+        250.0,
+        250.0,
+        250.0,
+        0.0,
+    )
     assert row.job_size == 375.0, "half of the nodes, a quarter of the CPUs"
     assert (row.tres, row.site, row.nice) == ({"cpu": 50.0}, 5, 20)
     assert row.priority == 250 * 4 + 375 + 50 + 5 - 20
@@ -61,7 +75,9 @@ def test_where_a_partition_has_an_association_of_its_own_that_one_pays() -> None
 
 
 def test_each_qos_of_a_job_has_a_row_of_its_own() -> None:
-    rows = computed([CPU._replace(qos_name="normal"), CPU._replace(qos_name="high")], GROUNDS, FACTORS, NOON)
+    rows = computed(
+        [CPU._replace(qos_name="normal"), CPU._replace(qos_name="high")], GROUNDS, FACTORS, NOON
+    )
     assert [(row.qos_name, row.qos) for row in rows] == [("normal", 0.0), ("high", 1_000.0)]
 
 
@@ -73,7 +89,9 @@ def test_age_accrues_from_submission_where_the_site_says_so() -> None:
 
 
 def test_a_job_without_a_limit_has_that_of_its_partition_or_none() -> None:
-    by_time = msgspec.structs.replace(GROUNDS.settings, flags=frozenset({Flag.SMALL_RELATIVE_TO_TIME}))
+    by_time = msgspec.structs.replace(
+        GROUNDS.settings, flags=frozenset({Flag.SMALL_RELATIVE_TO_TIME})
+    )
     sizes = [of(row, GROUNDS._replace(settings=by_time)).job_size for row in (CPU, GPU)]
     assert sizes == [1_000 * 16 / 60 / 32, 1_000 * 16 / (2**32 - 1) / 32]
 
@@ -85,11 +103,19 @@ def test_the_tick_is_known_from_the_oldest_age() -> None:
 
 
 def test_what_cannot_be_computed_is_left_out() -> None:
-    given, gone, elsewhere = CPU._replace(direct=99), CPU._replace(job=8), CPU._replace(partition_name="idle")
+    given, gone, elsewhere = (
+        CPU._replace(direct=99),
+        CPU._replace(job=8),
+        CPU._replace(partition_name="idle"),
+    )
     assert computed([given, gone, elsewhere, GPU], GROUNDS, FACTORS, NOON) == [of(GPU)]
 
 
 def test_a_factor_has_all_its_digits_where_they_are_those_that_slurm_prints() -> None:
-    said = [ShareRow("chem", parent="root"), ShareRow("chem", "ayla", factor=0.333333), ShareRow("chem", "jorge", factor=0.5)]
+    said = [
+        ShareRow("chem", parent="root"),
+        ShareRow("chem", "ayla", factor=0.333333),
+        ShareRow("chem", "jorge", factor=0.5),
+    ]
     anew = [said[0], said[1]._replace(factor=1 / 3), said[2]._replace(factor=0.500001)]
     assert factors_of(said, anew) == {("chem", "ayla", ""): 1 / 3, ("chem", "jorge", ""): 0.5}

@@ -9,7 +9,13 @@ import pytest
 from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
 from fairbank.priority.resets import Reset
 from fairbank.priority.settings import Algorithm, FairShare, PrioritySettings
-from fairbank.slurm.answers.priority import flags_in_doubt, read_adding, read_algorithm, read_flags, read_settings
+from fairbank.slurm.answers.priority import (
+    flags_in_doubt,
+    read_adding,
+    read_algorithm,
+    read_flags,
+    read_settings,
+)
 from fairbank.slurm.answers.scontrol import read_config
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.said import Said
@@ -34,7 +40,7 @@ def test_settings_of_2205() -> None:
                 partition=1_000,
                 qos=1_000,
                 tres={"cpu": 1_000.0, "mem": 2_000.0, "gres/gpu": 3_000.0},
-            ),
+            )
         ),
         fair_share=FairShare(half_life_seconds=7 * DAY, tick_seconds=60),
     )
@@ -61,7 +67,10 @@ def test_what_is_seldom_set_is_read_too() -> None:
     factors, fair_share = told.factors, told.fair_share
     assert factors.flags == {Flag.CALCULATE_RUNNING, Flag.NO_NORMAL_QOS}
     assert (factors.favour_small, factors.accounted) == (True, False)
-    assert (factors.max_age_seconds, factors.weights.tres) == (14 * DAY, {"mem": 0.25 / 1024, "gres/gpu": 2_000.5})
+    assert (factors.max_age_seconds, factors.weights.tres) == (
+        14 * DAY,
+        {"mem": 0.25 / 1024, "gres/gpu": 2_000.5},
+    )
     assert (fair_share.half_life_seconds, fair_share.reset) == (0, Reset.QUARTERLY)
 
 
@@ -161,10 +170,15 @@ def test_where_slurm_conf_is_known_its_flags_count() -> None:
     assert read_settings(told, "NO_NORMAL_QOS").factors.flags == {Flag.NO_NORMAL_QOS}
 
 
-@pytest.mark.parametrize(("conf", "flags"), [("PriorityFlags=NO_NORMAL_TRES\n", {Flag.NO_NORMAL_TRES}), ("ClusterName=lab\n", RAW)])
+@pytest.mark.parametrize(
+    ("conf", "flags"),
+    [("PriorityFlags=NO_NORMAL_TRES\n", {Flag.NO_NORMAL_TRES}), ("ClusterName=lab\n", RAW)],
+)
 def test_slurm_conf_is_asked_where_it_is(tmp_path: Path, conf: str, flags: frozenset[Flag]) -> None:
     (tmp_path / "slurm.conf").write_text(conf)
-    said = printed("fair-tree", "config").replace("PriorityFlags           = MAX_TRES", "PriorityFlags           = NO_NORMAL_ALL")
+    said = printed("fair-tree", "config").replace(
+        "PriorityFlags           = MAX_TRES", "PriorityFlags           = NO_NORMAL_ALL"
+    )
     (tmp_path / "config.txt").write_text(said)
     assert Said(str(tmp_path)).priority().factors.flags == flags
     here = Slurm({})

@@ -19,21 +19,46 @@ ENVIRONMENT = {
     "SLURM_JOB_RESTART_COUNT": "1",
     "SLURM_JOB_NAME": "x\nSLURM_JOB_ACCOUNT=rich",
 }
-CALL = Call(cluster="lab", name="7", job_id=7, restart=1, uid=60_601, account="wg_astro", partition="cpu")
-JOB = Starting(submitted=1_795_278_540, start=1_795_278_542, limit_seconds=600, batch=True, qos="normal", tres="cpu=2,mem=2000M,node=1")
+CALL = Call(
+    cluster="lab", name="7", job_id=7, restart=1, uid=60_601, account="wg_astro", partition="cpu"
+)
+JOB = Starting(
+    submitted=1_795_278_540,
+    start=1_795_278_542,
+    limit_seconds=600,
+    batch=True,
+    qos="normal",
+    tres="cpu=2,mem=2000M,node=1",
+)
 
-GRANTED = ReportAnswer(status=201, granted=Granted(entry=1, amount=60, allocation=7, run=1, available=30))
+GRANTED = ReportAnswer(
+    status=201, granted=Granted(entry=1, amount=60, allocation=7, run=1, available=30)
+)
 
 
 def told(limit: str = "10:00", batch: str = "1") -> str:
     """A line as squeue prints it."""
-    cells = ("2026-11-21T16:29:00", "2026-11-21T16:29:02", limit, batch, "normal", "cpu=2,mem=2000M,node=1,billing=2")
+    cells = (
+        "2026-11-21T16:29:00",
+        "2026-11-21T16:29:02",
+        limit,
+        batch,
+        "normal",
+        "cpu=2,mem=2000M,node=1,billing=2",
+    )
     widths = [int(column.partition(":")[2]) for column in FORMAT.split(",")]
     return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)) + "\n"
 
 
 @pytest.mark.parametrize(
-    ("limit", "seconds"), [("5:00", 300), ("59:59", 3_599), ("10:00:00", 36_000), ("1-00:30:00", 88_200), ("UNLIMITED", None)]
+    ("limit", "seconds"),
+    [
+        ("5:00", 300),
+        ("59:59", 3_599),
+        ("10:00:00", 36_000),
+        ("1-00:30:00", 88_200),
+        ("UNLIMITED", None),
+    ],
 )
 def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
     found = read_starting(told(limit))
@@ -43,7 +68,9 @@ def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
     assert read_starting(told(batch="0")).batch is False
 
 
-@pytest.mark.parametrize("text", ["", told() * 2, told("soon"), "slurm_load_jobs error: Invalid job id specified\n"])
+@pytest.mark.parametrize(
+    "text", ["", told() * 2, told("soon"), "slurm_load_jobs error: Invalid job id specified\n"]
+)
 def test_an_answer_that_is_no_job(text: str) -> None:
     with pytest.raises(Malformed):
         read_starting(text)
@@ -52,7 +79,10 @@ def test_an_answer_that_is_no_job(text: str) -> None:
 def test_slurm_says_who_and_where_in_its_environment() -> None:
     assert call_of(ENVIRONMENT) == CALL
     assert call_of({**ENVIRONMENT, "SLURM_JOB_RESTART_COUNT": "0"}).restart == 0
-    task = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}  # Slurm gives the last task the number of the array
+    task = {
+        "SLURM_ARRAY_JOB_ID": "7",
+        "SLURM_ARRAY_TASK_ID": "3",
+    }  # Slurm gives the last task the number of the array
     assert call_of({**ENVIRONMENT, **task}).name == "7_3"
     with pytest.raises(Malformed) as wrong:
         call_of({**ENVIRONMENT, "SLURM_JOB_UID": "root"})
@@ -61,9 +91,17 @@ def test_slurm_says_who_and_where_in_its_environment() -> None:
 
 def test_what_the_bank_is_asked() -> None:
     body = hold(CALL, JOB)
-    assert (body["submitted"], body["restart"], body["time_limit"], body["tres"]) == (1_795_278_540, 1, 600, "cpu=2,mem=2000M,node=1")
+    assert (body["submitted"], body["restart"], body["time_limit"], body["tres"]) == (
+        1_795_278_540,
+        1,
+        600,
+        "cpu=2,mem=2000M,node=1",
+    )
     with pytest.raises(Malformed, match="no time limit"):
-        hold(CALL, Starting(submitted=1, start=1, limit_seconds=None, batch=True, qos=None, tres="cpu=1"))
+        hold(
+            CALL,
+            Starting(submitted=1, start=1, limit_seconds=None, batch=True, qos=None, tres="cpu=1"),
+        )
 
 
 def refused(reason: str) -> ReportAnswer:
@@ -77,7 +115,10 @@ def test_what_the_answer_means() -> None:
     assert said(GRANTED) is None
     assert said(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
     assert said(refused("RUN_TAKEN")) is None  # a prolog that comes again: Slurm was restarted
-    assert said(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu")) == "no partition x. Try there are: cpu"
+    assert (
+        said(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
+        == "no partition x. Try there are: cpu"
+    )
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -88,19 +129,32 @@ def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
 
 @pytest.mark.parametrize(
     ("state", "elapsed", "runs"),
-    [("charged", 60, True), ("released", 60, True), ("lapsed", None, True), ("released", 0, False), ("released", None, False)],
+    [
+        ("charged", 60, True),
+        ("released", 60, True),
+        ("lapsed", None, True),
+        ("released", 0, False),
+        ("released", None, False),
+    ],
 )
-def test_a_run_that_is_settled_already_runs_unless_it_never_began(state: str, elapsed: int | None, runs: bool) -> None:
+def test_a_run_that_is_settled_already_runs_unless_it_never_began(
+    state: str, elapsed: int | None, runs: bool
+) -> None:
     """Of what was released before it began nobody would pay: as in the agent, it waits to come again as another run."""
     how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
     no = refused("RUN_RESOLVED")
-    answer = msgspec.structs.replace(no, refusal=msgspec.structs.replace(no.refusal, resolution=how))  # type: ignore[type-var]
+    answer = msgspec.structs.replace(
+        no,
+        refusal=msgspec.structs.replace(no.refusal, resolution=how),  # type: ignore[type-var]
+    )
     why = said(answer)
     assert (why is None) is runs
     assert why is None or why.startswith("this start of the job was given up before")
 
 
-@pytest.mark.parametrize("rows", [None, {}, [], [{"status": 201}, {"status": 201}], [{"status": "fine"}]])
+@pytest.mark.parametrize(
+    "rows", [None, {}, [], [{"status": 201}, {"status": 201}], [{"status": "fine"}]]
+)
 def test_what_answers_otherwise_than_a_bank_counts_as_no_answer(rows: object) -> None:
     """Here as in the agent. Whether jobs start then is for the settings to say."""
     with pytest.raises(Unreachable, match="what answers is not a bank: ") as told:

@@ -46,7 +46,10 @@ def node(**other: str) -> str:
 
 def with_words(line: str, other: dict[str, str]) -> str:
     words = line.split(" ")
-    return " ".join(f"{name}={other.pop(name)}" if (name := word.partition("=")[0]) in other else word for word in words)
+    return " ".join(
+        f"{name}={other.pop(name)}" if (name := word.partition("=")[0]) in other else word
+        for word in words
+    )
 
 
 def waits(**other: str) -> str:
@@ -63,7 +66,14 @@ def test_a_node() -> None:
     found = machine.read_hosts(NODE)
     assert found.unreadable == ()
     (g01,) = found.rows
-    assert (g01.name, g01.cpus, g01.threads, g01.memory, g01.tmp, g01.weight) == ("g01", 44, 2, 510_000, 900, 10)
+    assert (g01.name, g01.cpus, g01.threads, g01.memory, g01.tmp, g01.weight) == (
+        "g01",
+        44,
+        2,
+        510_000,
+        900,
+        10,
+    )
     assert g01.gpus == (Gpus("", 2), Gpus("a100", 4))
     assert g01.features == {"big", "ib"}
     assert g01.state is State.DRAINED
@@ -89,7 +99,9 @@ def test_states_of_a_node(said: str, state: State) -> None:
     assert machine.read_hosts(node(State=said)).rows[0].state is state
 
 
-@pytest.mark.parametrize(("field", "text"), [("CPUTot", "many"), ("RealMemory", "-1"), ("Weight", "5000000000")])
+@pytest.mark.parametrize(
+    ("field", "text"), [("CPUTot", "many"), ("RealMemory", "-1"), ("Weight", "5000000000")]
+)
 def test_a_node_that_cannot_be_read_is_told(field: str, text: str) -> None:
     found = machine.read_hosts(f"{NODE}\n{node(**{field: text})}")
     assert len(found.rows) == 1
@@ -106,19 +118,27 @@ def test_a_partition() -> None:
     assert machine.read_qos_of_partitions(PARTITION) == {"gpu": "long"}
 
 
-@pytest.mark.parametrize(("state", "up"), [("UP", True), ("DRAIN", True), ("DOWN", False), ("INACTIVE", False)])
+@pytest.mark.parametrize(
+    ("state", "up"), [("UP", True), ("DRAIN", True), ("DOWN", False), ("INACTIVE", False)]
+)
 def test_whether_a_partition_starts_jobs(state: str, up: bool) -> None:
     assert machine.read_partitions(with_words(PARTITION, {"State": state})).rows[0].up is up
 
 
 def test_a_reservation() -> None:
     (course,) = machine.read_reservations(RESERVATION).rows
-    assert (course.name, course.nodes, int(course.end) - int(course.begin)) == ("course", ("c05", "c06"), 3_600)
+    assert (course.name, course.nodes, int(course.end) - int(course.begin)) == (
+        "course",
+        ("c05", "c06"),
+        3_600,
+    )
     assert (course.users, course.accounts) == (frozenset({"alice"}), frozenset())
     assert (course.flexible, course.any_nodes, course.maintenance) == (True, True, False)
 
 
-@pytest.mark.parametrize("text", ["No reservations in the system\n", with_words(RESERVATION, {"Nodes": "(null)"})])
+@pytest.mark.parametrize(
+    "text", ["No reservations in the system\n", with_words(RESERVATION, {"Nodes": "(null)"})]
+)
 def test_nothing_of_nodes_is_reserved(text: str) -> None:
     found = machine.read_reservations(text)
     assert (found.rows, found.unreadable) == ((), ())
@@ -126,28 +146,55 @@ def test_nothing_of_nodes_is_reserved(text: str) -> None:
 
 def test_a_job_that_waits() -> None:
     told = only(WAITS)
-    assert (told.job_id, told.name, told.array, told.task, told.tasks, told.throttle) == (7, "a job", 7, None, (1, 2, 3, 8), 2)
-    assert (told.partitions, told.limit, told.time_min, told.reason) == (("cpu", "gpu"), 600, None, "Priority")
+    assert (told.job_id, told.name, told.array, told.task, told.tasks, told.throttle) == (
+        7,
+        "a job",
+        7,
+        None,
+        (1, 2, 3, 8),
+        2,
+    )
+    assert (told.partitions, told.limit, told.time_min, told.reason) == (
+        ("cpu", "gpu"),
+        600,
+        None,
+        "Priority",
+    )
     assert told.expected is not None
     assert (told.eligible or 0) - told.submitted == 2
     assert told.expected - told.submitted == 29 * 60 + 25
     assert told.licences == {"matlab": 2, "x": 1}
     wanted = told.wanted
     assert (wanted.nodes, wanted.max_nodes, wanted.tasks, wanted.tasks_per_node) == (2, 6, 5, 2)
-    assert (wanted.cpus_per_task, wanted.cpus_per_node, wanted.memory_per_cpu, wanted.memory_per_node) == (3, 6, 2_560, None)
-    assert (wanted.tmp, wanted.constraint, wanted.contiguous, wanted.exclusive) == (1_024, "a|b", True, True)
+    assert (
+        wanted.cpus_per_task,
+        wanted.cpus_per_node,
+        wanted.memory_per_cpu,
+        wanted.memory_per_node,
+    ) == (3, 6, 2_560, None)
+    assert (wanted.tmp, wanted.constraint, wanted.contiguous, wanted.exclusive) == (
+        1_024,
+        "a|b",
+        True,
+        True,
+    )
     assert (wanted.required, wanted.excluded) == ((), ("c01", "c02"))
     assert wanted.gpus == (Gpus("", 1), Gpus("a100", 2))
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("UNLIMITED", FOREVER), ("Partition_Limit", None), ("1-00:00:30", 86_430)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("UNLIMITED", FOREVER), ("Partition_Limit", None), ("1-00:00:30", 86_430)]
+)
 def test_limits_of_time(text: str, seconds: int | None) -> None:
     assert only(waits(TimeLimit=text)).limit == seconds
 
 
 def test_a_job_that_runs() -> None:
     told = only(RUNS)
-    assert told.given == (Given(("c02",), 10, 2_048, (Gpus("a100", 2),)), Given(("c03", "c04"), 3, 1_024))
+    assert told.given == (
+        Given(("c02",), 10, 2_048, (Gpus("a100", 2),)),
+        Given(("c03", "c04"), 3, 1_024),
+    )
     assert (told.started or 0) - told.submitted == 2
     assert (told.ends or 0) - (told.started or 0) == 600
     assert not told.waits
@@ -175,7 +222,9 @@ def test_what_is_asked_in_a_way_that_is_not_known_is_told(line: str, field: str)
 
 def test_gpus_of_a_job_on_one_node_are_those_of_its_node() -> None:
     line = f"{waits(TresPerNode='', NumNodes='1-1', TRES='node=1', NumTasks='1')} TresPerJob=gres:gpu:3"
-    assert only(line.replace("NtasksPerN:B:S:C=2", "NtasksPerN:B:S:C=0")).wanted.gpus == (Gpus("", 3),)
+    assert only(line.replace("NtasksPerN:B:S:C=2", "NtasksPerN:B:S:C=0")).wanted.gpus == (
+        Gpus("", 3),
+    )
 
 
 ASSOCIATION = (
@@ -187,7 +236,12 @@ ASSOCIATION = (
 
 def test_an_association() -> None:
     (carol,) = bounds.read_bounds(f"Association Records\n{ASSOCIATION}\n").rows
-    assert (carol.name, carol.user, carol.partition, carol.parent) == ("wg_bio", "carol", "", "wg_bio")
+    assert (carol.name, carol.user, carol.partition, carol.parent) == (
+        "wg_bio",
+        "carol",
+        "",
+        "wg_bio",
+    )
     assert carol.limits.jobs == {Kind.GRP_JOBS: 10, Kind.MAX_JOBS: 5}
     assert carol.limits.wall == {Kind.GRP_WALL: 600, Kind.MAX_WALL: 20}
     assert carol.limits.tres == {
@@ -224,8 +278,17 @@ def test_a_qos_as_the_database_has_it() -> None:
         "MaxWall": "1-00:00:00",
     }
     (high,) = bounds.read_limits_of_qualities("|".join(cells.values())).rows
-    assert (high.name, high.flags, high.usage_factor) == ("high", frozenset({"OverPartQOS", "DenyOnLimit"}), 2.0)
-    assert (high.priority, high.preempts, high.mode, high.exempt_seconds) == (100, frozenset({"low", "normal"}), "REQUEUE", 300)
+    assert (high.name, high.flags, high.usage_factor) == (
+        "high",
+        frozenset({"OverPartQOS", "DenyOnLimit"}),
+        2.0,
+    )
+    assert (high.priority, high.preempts, high.mode, high.exempt_seconds) == (
+        100,
+        frozenset({"low", "normal"}),
+        "REQUEUE",
+        300,
+    )
     assert high.limits.tres == {Kind.GRP_TRES: {"cpu": 64, "mem": 2_048}}
     assert high.limits.jobs == {Kind.MAX_JOBS_PER_USER: 4}
     assert high.limits.wall == {Kind.MAX_WALL: 1_440}
@@ -234,10 +297,15 @@ def test_a_qos_as_the_database_has_it() -> None:
 def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> None:
     found = bounds.read_limits_of_qualities("high||1.000000|||cluster|||||||||||||||\n")
     assert found.rows == ()
-    assert [(each.line, each.why.partition(":")[0]) for each in found.unreadable] == [(1, "21 cells instead of 22")]
+    assert [(each.line, each.why.partition(":")[0]) for each in found.unreadable] == [
+        (1, "21 cells instead of 22")
+    ]
 
 
 def test_licences() -> None:
     text = "LicenseName=matlab Total=20 Used=3 Free=17 Reserved=2 Remote=no\nLicenseName=x Total=1 Used=1 Free=0 Reserved=0 Remote=no\n"
-    assert [(each.name, each.total, each.free) for each in licences.read_licences(text).rows] == [("matlab", 20, 15), ("x", 1, 0)]
+    assert [(each.name, each.total, each.free) for each in licences.read_licences(text).rows] == [
+        ("matlab", 20, 15),
+        ("x", 1, 0),
+    ]
     assert licences.read_licences("No licenses configured in Slurm.\n").rows == ()

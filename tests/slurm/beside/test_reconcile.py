@@ -67,7 +67,9 @@ def test_what_ran_for_no_time_need_not_be_in_the_books() -> None:
 
 def test_what_never_ran_is_nobodys_business() -> None:
     never = msgspec.structs.replace(a_job(1, state="CANCELLED"), start=None, elapsed=0)
-    assert compared([never, a_job(2, state="PENDING"), a_job(3, state="RUNNING")]) == Comparison(matched=0, free=0, late=0, findings=())
+    assert compared([never, a_job(2, state="PENDING"), a_job(3, state="RUNNING")]) == Comparison(
+        matched=0, free=0, late=0, findings=()
+    )
 
 
 def test_a_row_that_is_read_twice_counts_once() -> None:
@@ -96,7 +98,9 @@ def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
     young = a_job(1, submitted=NOW - 1_000)
     half = msgspec.structs.replace(young, partition="", tres="")
     assert compared([half]) == Comparison(matched=0, free=0, late=1, findings=())
-    assert compared([half], [booked(young, state="held")]) == Comparison(matched=0, free=0, late=1, findings=())
+    assert compared([half], [booked(young, state="held")]) == Comparison(
+        matched=0, free=0, late=1, findings=()
+    )
 
 
 def test_an_end_of_this_very_minute_may_still_be_told() -> None:
@@ -116,7 +120,9 @@ def test_a_row_that_never_became_whole_is_told() -> None:
 
 def test_half_a_record_of_a_run_whose_end_the_bank_has_heard_is_all_right() -> None:
     for state in ("charged", "released"):
-        assert compared([half_of(a_job(1))], [booked(a_job(1), state=state)]) == Comparison(matched=0, free=0, late=0, findings=(), half=1)
+        assert compared([half_of(a_job(1))], [booked(a_job(1), state=state)]) == Comparison(
+            matched=0, free=0, late=0, findings=(), half=1
+        )
 
 
 def test_half_a_record_is_filled_with_what_the_bank_was_told_of_the_start() -> None:
@@ -126,9 +132,16 @@ def test_half_a_record_is_filled_with_what_the_bank_was_told_of_the_start() -> N
     assert (found.kind, found.amount, found.job) == (Kind.OPEN, 40, job)
     assert found.job is not None
     said = reports.charge(found.job, run, 0, CLUSTER)
-    assert (said["partition"], said["tres"], said["elapsed"], said["time_limit"]) == ("cpu", job.tres, 600, 3_600)
+    assert (said["partition"], said["tres"], said["elapsed"], said["time_limit"]) == (
+        "cpu",
+        job.tres,
+        600,
+        3_600,
+    )
     young = a_job(1, submitted=NOW - 1_000)
-    assert compared([half_of(young)], [booked(young, state="held", tres=job.tres)]).late == 1, "the other half may still come"
+    assert compared([half_of(young)], [booked(young, state="held", tres=job.tres)]).late == 1, (
+        "the other half may still come"
+    )
 
 
 def test_half_a_record_of_a_start_that_was_refused_costs_nothing() -> None:
@@ -152,7 +165,9 @@ def test_what_the_bank_refused_after_the_end_is_not_asked_again() -> None:
 def test_nobody_pays_for_the_second_in_which_a_job_was_refused(state: str) -> None:
     job = a_job(1, elapsed=1, state=state)
     for refused in (job.submitted, job.submitted + 1):
-        assert compared([job], refused={(1, job.submitted): refused}) == Comparison(matched=0, free=1, late=0, findings=())
+        assert compared([job], refused={(1, job.submitted): refused}) == Comparison(
+            matched=0, free=1, late=0, findings=()
+        )
 
 
 def test_what_ran_is_no_refused_start() -> None:
@@ -161,7 +176,9 @@ def test_what_ran_is_no_refused_start() -> None:
         (a_job(1, elapsed=600, state="REQUEUED"), 0),
         (a_job(1, elapsed=1, state="REQUEUED"), -3_600),
     ):
-        assert kinds(compared([ran], refused={(1, ran.submitted): ran.submitted + refused})) == [Kind.MISSING]
+        assert kinds(compared([ran], refused={(1, ran.submitted): ran.submitted + refused})) == [
+            Kind.MISSING
+        ]
 
 
 def test_a_hold_that_was_refused_says_nothing_of_the_charge() -> None:
@@ -193,7 +210,9 @@ def test_a_hold_of_a_job_that_is_there() -> None:
 
 def test_a_young_hold_may_only_be_early() -> None:
     job = a_job(1, submitted=NOW - HOUR + 1)
-    assert compared(runs=[booked(job, state="held")]) == Comparison(matched=0, free=0, late=1, findings=())
+    assert compared(runs=[booked(job, state="held")]) == Comparison(
+        matched=0, free=0, late=1, findings=()
+    )
 
 
 def test_a_job_that_slurmctld_lost_and_accounting_takes_for_running() -> None:
@@ -202,8 +221,13 @@ def test_a_job_that_slurmctld_lost_and_accounting_takes_for_running() -> None:
 
 
 def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
-    first, second = a_job(1, submitted=NOW - 90_000), a_job(1, submitted=NOW - 80_000, state="RUNNING")
-    found = compared([second], [booked(first, state="held")], [Queued(1, second.submitted, "RUNNING")])
+    first, second = (
+        a_job(1, submitted=NOW - 90_000),
+        a_job(1, submitted=NOW - 80_000, state="RUNNING"),
+    )
+    found = compared(
+        [second], [booked(first, state="held")], [Queued(1, second.submitted, "RUNNING")]
+    )
     assert kinds(found) == [Kind.ORPHAN]
 
 
@@ -217,7 +241,10 @@ def test_another_amount(charged: int, more: int) -> None:
     assert (found.kind, found.amount) == (Kind.AMOUNT, more)
 
 
-@pytest.mark.parametrize(("state", "refunded", "more"), [("COMPLETED", 360, None), ("COMPLETED", 100, 260), ("NODE_FAIL", 400, None)])
+@pytest.mark.parametrize(
+    ("state", "refunded", "more"),
+    [("COMPLETED", 360, None), ("COMPLETED", 100, 260), ("NODE_FAIL", 400, None)],
+)
 def test_another_amount_is_mended_by_a_refund(state: str, refunded: int, more: int | None) -> None:
     found = compared([a_job(1, state=state)], [booked(a_job(1), charged=400, refunded=refunded)])
     assert [each.amount for each in found.findings] == ([] if more is None else [more])
@@ -226,14 +253,18 @@ def test_another_amount_is_mended_by_a_refund(state: str, refunded: int, more: i
 
 def test_a_run_that_was_given_back_and_ran_all_the_same() -> None:
     job = a_job(1)
-    assert kinds(compared([job], [booked(job, state="released", outcome="LOST", elapsed=0)])) == [Kind.AMOUNT]
+    assert kinds(compared([job], [booked(job, state="released", outcome="LOST", elapsed=0)])) == [
+        Kind.AMOUNT
+    ]
 
 
 def test_one_job_charged_twice() -> None:
     job = a_job(1)
     found = only(compared([job], [booked(job), booked(job, restart=1, number=2)]))
     assert (found.kind, found.amount) == (Kind.TWICE, 40)
-    assert compared([job], [booked(job), booked(job, restart=1, number=2, refunded=40)]).findings == ()
+    assert (
+        compared([job], [booked(job), booked(job, restart=1, number=2, refunded=40)]).findings == ()
+    )
 
 
 def test_a_charge_that_accounting_lost() -> None:
@@ -247,14 +278,24 @@ def test_a_charge_that_accounting_lost() -> None:
 
 
 STATES = st.sampled_from(["COMPLETED", "REQUEUED", "RUNNING", "NODE_FAIL"])
-WORLDS = st.dictionaries(st.tuples(st.integers(1, 4), st.integers(0, 3)), st.tuples(STATES, st.booleans()), max_size=8)
+WORLDS = st.dictionaries(
+    st.tuples(st.integers(1, 4), st.integers(0, 3)), st.tuples(STATES, st.booleans()), max_size=8
+)
 
 
 @given(WORLDS)
-def test_each_run_is_found_once_and_what_agrees_is_never_found(world: dict[tuple[int, int], tuple[str, bool]]) -> None:
-    told = [(a_job(n, submitted=NOW - 200_000 + 1_000 * slot, state=state), known) for (n, slot), (state, known) in world.items()]
+def test_each_run_is_found_once_and_what_agrees_is_never_found(
+    world: dict[tuple[int, int], tuple[str, bool]],
+) -> None:
+    told = [
+        (a_job(n, submitted=NOW - 200_000 + 1_000 * slot, state=state), known)
+        for (n, slot), (state, known) in world.items()
+    ]
     jobs, kept = [job for job, _ in told], [job for job, known in told if known]
-    runs = [booked(job, number=place, state="held" if job.end is None else "charged") for place, job in enumerate(kept, 1)]
+    runs = [
+        booked(job, number=place, state="held" if job.end is None else "charged")
+        for place, job in enumerate(kept, 1)
+    ]
     queue = [Queued(job.job_id, job.submitted, "RUNNING") for job in jobs if job.end is None]
     found = compared(jobs, runs, queue)
     ended = [job for job in jobs if job.ended]

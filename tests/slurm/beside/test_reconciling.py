@@ -50,13 +50,31 @@ def test_how_it_ended_and_what_time_it_used_is_told_with_it(opened: Centre) -> N
     submitted = iso(first.submitted)[:-1]
     opened.slurm.say(
         "sacct-spent",
-        line(1, submitted, "127:0", "20:00.500") + line("1.batch", submitted, "1:0", "10:00") + line(2, submitted, "soon", "never"),
+        line(1, submitted, "127:0", "20:00.500")
+        + line("1.batch", submitted, "1:0", "10:00")
+        + line(2, submitted, "soon", "never"),
     )
     opened.reconciled("--fix")
     rows = {row["job_id"]: row for row in opened.client.get("/job")["data"]}
     told = ("tres", "nodes", "cpus", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
-    assert [rows[1][each] for each in told] == ["cpu=4,mem=4000M,node=1", 1, 4, 3_600, 127, 0, 1_201]
-    assert [rows[2][each] for each in told] == ["cpu=4,mem=4000M,node=1", 1, 4, 3_600, None, None, None]
+    assert [rows[1][each] for each in told] == [
+        "cpu=4,mem=4000M,node=1",
+        1,
+        4,
+        3_600,
+        127,
+        0,
+        1_201,
+    ]
+    assert [rows[2][each] for each in told] == [
+        "cpu=4,mem=4000M,node=1",
+        1,
+        4,
+        3_600,
+        None,
+        None,
+        None,
+    ]
 
 
 def test_a_lost_epilog_is_made_good_to_the_minute(opened: Centre) -> None:
@@ -79,15 +97,25 @@ def test_half_a_record_is_charged_by_what_the_bank_was_told_of_the_start(opened:
     assert opened.available() == 560
     told = opened.tell("reconcile")
     assert "1  have half a record in accounting, and the bank has heard their ends itself" in told
-    assert json.loads(opened.tell("reconcile", "--json"))["summary"] == {"compared": 1, "matched": 0, "free": 0, "late": 0, "half": 1}
+    assert json.loads(opened.tell("reconcile", "--json"))["summary"] == {
+        "compared": 1,
+        "matched": 0,
+        "free": 0,
+        "late": 0,
+        "half": 1,
+    }
 
 
-def test_half_a_record_says_the_user_by_name_only_and_its_number_nought_is_nobody(opened: Centre) -> None:
+def test_half_a_record_says_the_user_by_name_only_and_its_number_nought_is_nobody(
+    opened: Centre,
+) -> None:
     """slurmdbd takes the name from the association; the number it was never told."""
     other = next(each for each in pwd.getpwall() if each.pw_uid)
     job = opened.job(1, user=other.pw_name, owner=other.pw_uid)
     opened.report(job, owner_uid=other.pw_uid)
-    opened.ran(msgspec.structs.replace(job, owner=0, partition="", tres="", qos=None, limit_seconds=None))
+    opened.ran(
+        msgspec.structs.replace(job, owner=0, partition="", tres="", qos=None, limit_seconds=None)
+    )
     (row,) = opened.reconciled("--fix")
     assert (row["kind"], row["amount"], row["done"]) == ("OPEN", 40, "yes")
     assert opened.reconciled() == []
@@ -125,7 +153,11 @@ def test_a_hold_for_a_job_that_runs_is_kept(opened: Centre) -> None:
     job = opened.job(1, state="RUNNING")
     opened.report(job)
     opened.ran(job)
-    queued = [str(job.job_id), time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job.submitted)), "RUNNING"]
+    queued = [
+        str(job.job_id),
+        time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job.submitted)),
+        "RUNNING",
+    ]
     opened.slurm.say("squeue", "\x1f".join(queued) + "\n")
     assert opened.reconciled("--fix") == []
     assert opened.available() == 360
@@ -143,10 +175,16 @@ def test_nothing_is_given_back_while_lines_cannot_be_read(opened: Centre) -> Non
 def test_whoever_may_not_see_all_jobs_gives_nothing_back(opened: Centre) -> None:
     opened.slurm.say("scontrol-show-config", "ClusterName = lab\nSlurmUser = slurm(64030)\n")
     opened.report(opened.job(1))
-    for uid, done in ((61_009, "not given back: Slurm may hide jobs of others from us"), (64_030, None)):
+    for uid, done in (
+        (61_009, "not given back: Slurm may hide jobs of others from us"),
+        (64_030, None),
+    ):
         reconciler = Reconciler(Slurm(uid=uid), Bank(opened.client), grace_seconds=HOUR)
         (outcome,) = reconciler.reconcile(opened.now - DAY, opened.now, fix=True).outcomes
-        assert (outcome.finding.kind, (outcome.said or "").partition(";")[0]) == (Kind.ORPHAN, done or "")
+        assert (outcome.finding.kind, (outcome.said or "").partition(";")[0]) == (
+            Kind.ORPHAN,
+            done or "",
+        )
     assert opened.available() == 600
 
 
@@ -168,7 +206,9 @@ def test_books_of_many_pages(opened: Centre, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_refused_charge_is_told_once_and_asked_again_only_on_demand(opened: Centre) -> None:
     opened.ran(opened.job(1, account="bio"))
     (row,) = opened.reconciled("--fix", code=8)
-    assert str(row["done"]).startswith("the project has no allocation of this resource at this time")
+    assert str(row["done"]).startswith(
+        "the project has no allocation of this resource at this time"
+    )
     for words in ((), ("--fix",)):
         (row,) = opened.reconciled(*words, code=8)
         assert row["kind"] == "REFUSED"
@@ -176,7 +216,20 @@ def test_a_refused_charge_is_told_once_and_asked_again_only_on_demand(opened: Ce
     assert str(row["done"]).startswith("no allocation was there that could pay")
     assert len(json.loads(opened.tell("jobs", "--refused", "-a", "--json"))["data"]) == 1
     opened.tell(
-        "alloc", "create", "-A", "bio", "-r", "cpu", "--start", "now-30days", "--end", "now+1days", "--amount", "1", "--reason", "x"
+        "alloc",
+        "create",
+        "-A",
+        "bio",
+        "-r",
+        "cpu",
+        "--start",
+        "now-30days",
+        "--end",
+        "now+1days",
+        "--amount",
+        "1",
+        "--reason",
+        "x",
     )
     opened.reconciled("--fix", "--again")
     assert opened.reconciled() == []
@@ -190,7 +243,13 @@ def test_a_restarted_run_is_charged_under_its_own_name(opened: Centre) -> None:
     opened.reconciled("--fix")
     (row,) = json.loads(opened.tell("jobs", "-a", "--json"))["data"]
     assert (row["job_id"], row["restart"]) == (1, 1)
-    facts = {"restart": 1, "submitted": second.submitted, "end": second.end, "elapsed": second.elapsed, "state": "COMPLETED"}
+    facts = {
+        "restart": 1,
+        "submitted": second.submitted,
+        "end": second.end,
+        "elapsed": second.elapsed,
+        "state": "COMPLETED",
+    }
     opened.report(second, do="complete", qos="normal", **facts)
     assert opened.available() == 560
 
@@ -212,10 +271,17 @@ def test_what_people_see(opened: Centre) -> None:
         "          0  ran for no time and cost nothing",
         "          2  ended in Slurm, unknown to the bank   would charge 1.33 SU",
     ]
-    assert opened.said("reconcile", "--progress", "plain", code=8).err.startswith("sacct 50%\nsacct 100%\n")
+    assert opened.said("reconcile", "--progress", "plain", code=8).err.startswith(
+        "sacct 50%\nsacct 100%\n"
+    )
 
 
 def test_wrong_words_are_told(opened: Centre) -> None:
     assert "--again does nothing by itself" in opened.said("reconcile", "--again", code=2).err
-    assert "the period ends before it begins" in opened.said("reconcile", "-S", "now", "-E", "now-1day", code=2).err
-    assert "belongs to cluster lab, not darwin" in opened.said("reconcile", "-M", "darwin", code=2).err
+    assert (
+        "the period ends before it begins"
+        in opened.said("reconcile", "-S", "now", "-E", "now-1day", code=2).err
+    )
+    assert (
+        "belongs to cluster lab, not darwin" in opened.said("reconcile", "-M", "darwin", code=2).err
+    )

@@ -8,13 +8,26 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.slurm.answers import jobs, json_2311, machine, pending, priority, sacct, sacctmgr, scontrol, shares, squeue
+from fairbank.slurm.answers import (
+    jobs,
+    json_2311,
+    machine,
+    pending,
+    priority,
+    sacct,
+    sacctmgr,
+    scontrol,
+    shares,
+    squeue,
+)
 from fairbank.slurm.answers.values import Job
 from fairbank.slurm.answers.version import COMPLETE_JSON, RECORDED, acquaintance, read_version
 from fairbank.values.tres import parse_counts
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-NEWER = sorted(f"{year}.{month:02}" for year, month in RECORDED if (year, month) >= COMPLETE_JSON[:2])
+NEWER = sorted(
+    f"{year}.{month:02}" for year, month in RECORDED if (year, month) >= COMPLETE_JSON[:2]
+)
 
 
 def test_some_are_recorded() -> None:
@@ -29,7 +42,13 @@ def folder(request: pytest.FixtureRequest) -> Path:
 def comparable(job: Job) -> Job:
     """Without what one form alone tells, and with TRES in one order and in MiB."""
     counts = sorted((name, float(count)) for name, count in parse_counts(job.tres).items())
-    return msgspec.structs.replace(job, owner=None, restart=None, elapsed=0, tres=",".join(f"{name}={count}" for name, count in counts))
+    return msgspec.structs.replace(
+        job,
+        owner=None,
+        restart=None,
+        elapsed=0,
+        tres=",".join(f"{name}={count}" for name, count in counts),
+    )
 
 
 def test_the_version_is_known(folder: Path) -> None:
@@ -50,12 +69,19 @@ def test_accounting_says_the_same_as_json_and_in_columns(folder: Path) -> None:
 
 
 def test_json_counts_restarts(folder: Path) -> None:
-    again = [job for job in json_2311.read_jobs((folder / "sacct-all.json").read_bytes()).rows if job.job_id == 19]
+    again = [
+        job
+        for job in json_2311.read_jobs((folder / "sacct-all.json").read_bytes()).rows
+        if job.job_id == 19
+    ]
     assert [(job.state, job.restart) for job in again] == [("REQUEUED", 0), ("RUNNING", 1)]
 
 
 def test_gpus_and_whole_nodes_are_told(folder: Path) -> None:
-    held = {job.job_id: job.tres for job in json_2311.read_jobs((folder / "sacct-all.json").read_bytes()).rows}
+    held = {
+        job.job_id: job.tres
+        for job in json_2311.read_jobs((folder / "sacct-all.json").read_bytes()).rows
+    }
     assert held[3] == "cpu=16,mem=65536,node=1,gres/gpu=2"
     assert held[4] == "cpu=192,mem=192000,node=3"
 
@@ -74,9 +100,17 @@ def test_accounts_people_and_qualities(folder: Path) -> None:
     found = sacctmgr.read_associations((folder / "associations-plain.txt").read_text())
     assert found.unreadable == ()
     told = [(each.account, each.user, each.parent, each.shares) for each in found.rows]
-    assert {("wg_astro", "", "root", "50"), ("wg_bio", "carol", "", "20"), ("wg_chem", "dave", "", "parent")} <= set(told)
+    assert {
+        ("wg_astro", "", "root", "50"),
+        ("wg_bio", "carol", "", "20"),
+        ("wg_chem", "dave", "", "parent"),
+    } <= set(told)
     qualities = sacctmgr.read_qualities((folder / "qos-plain.txt").read_text()).rows
-    assert [(each.name, each.priority) for each in qualities] == [("normal", 0), ("high", 100), ("low", 1)]
+    assert [(each.name, each.priority) for each in qualities] == [
+        ("normal", 0),
+        ("high", 100),
+        ("low", 1),
+    ]
 
 
 def test_the_machine_and_its_settings(folder: Path) -> None:
@@ -93,7 +127,14 @@ def test_the_machine_and_its_settings(folder: Path) -> None:
     hosts = machine.read_hosts((folder / "nodes-oneliner.txt").read_text())
     rules = machine.read_partitions((folder / "partitions-oneliner.txt").read_text())
     reserved = machine.read_reservations((folder / "reservations-oneliner.txt").read_text())
-    assert places.unreadable == nodes.unreadable == hosts.unreadable == rules.unreadable == reserved.unreadable == ()
+    assert (
+        places.unreadable
+        == nodes.unreadable
+        == hosts.unreadable
+        == rules.unreadable
+        == reserved.unreadable
+        == ()
+    )
     assert [each.name for each in reserved.rows] == ["course"]
     settings = priority.read_settings(scontrol.read_config((folder / "config.txt").read_text()))
     assert (settings.by_factors, settings.fair_share.tick_seconds) == (True, 60)
@@ -103,7 +144,9 @@ def test_jobs_that_wait_and_run(folder: Path) -> None:
     """But for two with line ends in their names, which 26.05 tells twice: in SubmitLine too."""
     text = (folder / "jobs-oneliner.txt").read_text()
     found, waiting = jobs.read_jobs(text), pending.read_pending(text)
-    assert {re.sub(r"\W.*", "", each.field) for each in (*found.unreadable, *waiting.unreadable)} == {"UserId", "JobId"}
+    assert {
+        re.sub(r"\W.*", "", each.field) for each in (*found.unreadable, *waiting.unreadable)
+    } == {"UserId", "JobId"}
     assert len(found.unreadable) == len(waiting.unreadable) == (6 if "SubmitLine=" in text else 4)
     assert len(waiting.rows) == 4
     states = {job.job_id: (job.state, job.tres.get("cpu")) for job in found.rows}
@@ -122,7 +165,13 @@ def test_whole_nodes_in_the_words_of_2605() -> None:
     """As its scontrol told partitions made with oversubscribe=exclusive, exclusiveuser=yes and oversubscribe=force:2."""
     text = "PartitionName=a Exclusive=NODE Nodes=c01 OverSubscribe=NO State=UP MaxTime=UNLIMITED\n"
     by_user = text.replace("=NODE", "=USER").replace("=a ", "=b ")
-    forced = text.replace("=NODE", "=NO").replace("=NO State", "=FORCE:2 State").replace("=a ", "=c ")
+    forced = (
+        text.replace("=NODE", "=NO").replace("=NO State", "=FORCE:2 State").replace("=a ", "=c ")
+    )
     found = machine.read_partitions(text + by_user + forced)
     assert found.unreadable == ()
-    assert [(each.sharing.name, each.rows) for each in found.rows] == [("EXCLUSIVE", 4), ("NO", 4), ("FORCE", 2)]
+    assert [(each.sharing.name, each.rows) for each in found.rows] == [
+        ("EXCLUSIVE", 4),
+        ("NO", 4),
+        ("FORCE", 2),
+    ]

@@ -11,7 +11,14 @@ import pytest
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.answers.held import Held, read_held
 from fairbank.slurm.answers.values import Answer
-from fairbank.slurm.judging.releasing import FORGOTTEN_SECONDS, LOOKS_MAX, RELEASES_MAX, Offer, Turns, payable
+from fairbank.slurm.judging.releasing import (
+    FORGOTTEN_SECONDS,
+    LOOKS_MAX,
+    RELEASES_MAX,
+    Offer,
+    Turns,
+    payable,
+)
 from fairbank.slurm.releasing import Releaser
 from fairbank.values.trouble import Unreachable
 from tests.agent.conftest import SU, Centre
@@ -23,7 +30,12 @@ WIDTHS = (40, 80, 80, 64, 24, 64, 12, 600)
 
 
 def line(
-    name: str, *, reason: str = "Allocation_exhausted", comment: str = "Fairbank: ch", limit: str = "1:00:00", tres: str = "cpu=1"
+    name: str,
+    *,
+    reason: str = "Allocation_exhausted",
+    comment: str = "Fairbank: ch",
+    limit: str = "1:00:00",
+    tres: str = "cpu=1",
 ) -> str:
     cells = (name, "chem", "cpu", "normal", limit, reason, comment, tres)
     return "".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)) + "\n"
@@ -39,7 +51,9 @@ def named(names: Sequence[str]) -> list[Held]:
 def test_only_what_the_plugin_held_for_credit_is_read() -> None:
     said = read_held(
         line("7")
-        + line("8_3", reason="No_allocation", limit="1-00:00:00", tres="cpu=2,mem=4G,node=1,billing=2")
+        + line(
+            "8_3", reason="No_allocation", limit="1-00:00:00", tres="cpu=2,mem=4G,node=1,billing=2"
+        )
         + line("9", reason="JobHeldAdmin")
         + line("10", reason="JobHeldUser")
         + line("11", comment="by me")
@@ -53,7 +67,11 @@ def test_only_what_the_plugin_held_for_credit_is_read() -> None:
     )
     first, second = said.rows
     assert first == msgspec.structs.replace(JOB, qos="normal")
-    assert (second.name, second.limit_seconds, second.tres) == ("8_3", 24 * HOUR, "cpu=2,mem=4G,node=1")
+    assert (second.name, second.limit_seconds, second.tres) == (
+        "8_3",
+        24 * HOUR,
+        "cpu=2,mem=4G,node=1",
+    )
     assert [(each.line, each.field) for each in said.unreadable] == [(12, "TimeLimit")]
 
 
@@ -148,7 +166,11 @@ def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
     for round_ in range(RELEASES_MAX + 1):  # what was not released is none of its five times
         releaser.look(round_ * 600)
         assert queue.released == ["2", "3"]
-        assert releaser.status() == {"released": 2, "trouble": "scontrol ended with 1: job 1", "remedy": "look"}
+        assert releaser.status() == {
+            "released": 2,
+            "trouble": "scontrol ended with 1: job 1",
+            "remedy": "look",
+        }
     queue.stuck = set()
     releaser.look(HOUR)
     assert queue.released == ["2", "3", "1"]
@@ -183,9 +205,13 @@ def centre() -> Iterator[Centre]:
 
 
 @pytest.mark.slow
-def test_a_deposit_lets_go_on_what_it_pays_for(centre: Centre, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_deposit_lets_go_on_what_it_pays_for(
+    centre: Centre, caplog: pytest.LogCaptureFixture
+) -> None:
     number = centre.project("chem", 1 * SU)
-    queue = PaperQueue(*named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody"))
+    queue = PaperQueue(
+        *named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody")
+    )
     dear = msgspec.structs.replace(JOB, name="5", limit_seconds=100 * HOUR)
     queue.jobs.insert(0, dear)
     releaser = Releaser(Client(parse_address(centre.address)), queue, 600)

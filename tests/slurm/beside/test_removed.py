@@ -38,13 +38,22 @@ def test_slurm_goes_on_where_a_project_was_removed(client: Client, tmp_path: Pat
     client.delete(f"/project/{number}")
 
     found = Importer(slurm, bank, gids=gids).people(cluster=slurm.cluster)
-    assert f"account {gone}: its project was removed; bring it back: fairbank project set {number} --restore" in found.plan.notes
-    assert [each.account for each in found.plan.steps if isinstance(each, NewProject)].count(gone) == 0
+    assert (
+        f"account {gone}: its project was removed; bring it back: fairbank project set {number} --restore"
+        in found.plan.notes
+    )
+    assert [each.account for each in found.plan.steps if isinstance(each, NewProject)].count(
+        gone
+    ) == 0
     assert {each.account for each in bank.projects()} == set(accounts) - {gone}
     (kept,) = [each for each in bank.projects(removed=True) if each.removed]
     assert (kept.account, dict(kept.members)) == (gone, {})
 
     synced = Sync(slurm, bank).accounts(remove=True, dry_run=True)
     assert synced.projects == len(accounts) - 1
-    theirs = {each.words[:2] for each in synced.changes if f"account={gone}" in each.words or gone in each.words}
+    theirs = {
+        each.words[:2]
+        for each in synced.changes
+        if f"account={gone}" in each.words or gone in each.words
+    }
     assert theirs == {("delete", "user")}

@@ -21,7 +21,9 @@ def test_the_report_of_a_missing_run() -> None:
 
 def test_a_run_is_closed_under_the_name_that_the_bank_knows() -> None:
     job = a_job(7)
-    told = reports.charge(job, booked(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER)
+    told = reports.charge(
+        job, booked(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER
+    )
     assert (told["submitted"], told["restart"]) == (job.submitted - 30, 3)
 
 

@@ -18,19 +18,29 @@ def test_a_job_id_that_is_used_again_after_a_reset() -> None:
 def test_a_requeued_job_is_another_run() -> None:
     first = a_job(1, state="REQUEUED")
     second = a_job(1, submitted=(first.end or 0) + 1)
-    assert compared([first, second], [booked(first, number=1), booked(second, restart=1, number=2)]).matched == 2
+    assert (
+        compared(
+            [first, second], [booked(first, number=1), booked(second, restart=1, number=2)]
+        ).matched
+        == 2
+    )
 
 
 def test_a_submission_told_anew_after_a_crash() -> None:
     """Same id, same start, same owner: the same run, whatever slurmctld says of its submission now."""
     job = a_job(1)
     assert compared([job], [booked(job, submitted=job.submitted - 30)]).matched == 1
-    assert kinds(compared([job], [booked(job, submitted=job.submitted - 30, owner=1)])) == [Kind.MISSING, Kind.UNHEARD]
+    assert kinds(compared([job], [booked(job, submitted=job.submitted - 30, owner=1)])) == [
+        Kind.MISSING,
+        Kind.UNHEARD,
+    ]
 
 
 def test_restarts_are_counted_in_accounting() -> None:
     first = a_job(1, state="NODE_FAIL", submitted=NOW - 90_000)
-    second = a_job(1, state="REQUEUED", submitted=(first.end or 0) + 30)  # once the epilogs were done
+    second = a_job(
+        1, state="REQUEUED", submitted=(first.end or 0) + 30
+    )  # once the epilogs were done
     third = a_job(1, submitted=(second.end or 0) + 20_000)  # REQUEUED says so, however long it took
     stranger = a_job(1, submitted=(first.end or 0) + 5, owner=7)
     another = a_job(1, submitted=(third.end or 0) + 5)  # after a reset of slurmctld
@@ -45,7 +55,14 @@ def test_a_record_that_waits_for_ever_is_no_restart() -> None:
     """As 24.11 leaves one where a job is put back while its prolog runs; its next record is the job."""
     first = a_job(1, state="REQUEUED")
     end = first.end or 0
-    left = msgspec.structs.replace(a_job(1, state="PENDING", submitted=end), start=None, end=None, elapsed=0)
+    left = msgspec.structs.replace(
+        a_job(1, state="PENDING", submitted=end), start=None, end=None, elapsed=0
+    )
     again = a_job(1, submitted=end + 1)
     assert [restart_of(job, [first, left, again]) for job in (first, left, again)] == [0, 1, 1]
-    assert compared([first, left, again], [booked(first, number=1), booked(again, restart=1, number=2)]).matched == 2
+    assert (
+        compared(
+            [first, left, again], [booked(first, number=1), booked(again, restart=1, number=2)]
+        ).matched
+        == 2
+    )

@@ -31,10 +31,17 @@ def test_a_run_holds_its_limit_and_costs_its_time() -> None:
 
 @pytest.mark.parametrize(
     ("cluster", "state", "charged"),
-    [(CLUSTER, "TIMEOUT", 40), (CLUSTER, "NODE_FAIL", 0), (LENIENT, "TIMEOUT", 0), (LENIENT, "NODE_FAIL", 40)],
+    [
+        (CLUSTER, "TIMEOUT", 40),
+        (CLUSTER, "NODE_FAIL", 0),
+        (LENIENT, "TIMEOUT", 0),
+        (LENIENT, "NODE_FAIL", 40),
+    ],
 )
 def test_what_is_free_is_as_the_bank_says(cluster: BookedCluster, state: str, charged: int) -> None:
-    world = World(cluster=cluster, projects=PROJECTS, allocations=[an_allocation(1, 2, 1_000)], now=NOW)
+    world = World(
+        cluster=cluster, projects=PROJECTS, allocations=[an_allocation(1, 2, 1_000)], now=NOW
+    )
     (row,) = watch([a_job(1, state=state)], world).rows
     assert (row.charged, row.left) == (charged, 1_000 - charged)
 
@@ -48,7 +55,11 @@ def test_the_race_for_the_last_credit() -> None:
     """Two jobs at once that hold 240 each, and 300 there: the second would not have started."""
     found = watched([a_job(1), a_job(2)], an_allocation(1, 2, 300))
     assert whys(found) == [Why.TOO_LITTLE]
-    assert (found.refused[0].job.job_id, found.refused[0].asked, found.refused[0].available) == (2, 240, 60)
+    assert (found.refused[0].job.job_id, found.refused[0].asked, found.refused[0].available) == (
+        2,
+        240,
+        60,
+    )
     (row,) = found.rows
     assert (row.jobs, row.refused, row.refused_asked, row.charged, row.left) == (2, 1, 240, 40, 260)
 
@@ -83,7 +94,12 @@ def test_node_failures_cost_nothing() -> None:
 
 
 def test_what_was_cancelled_before_it_ran_is_left_out() -> None:
-    assert watched([a_job(1, state="PENDING", limit_seconds=60)], an_allocation(1, 2, 1_000)).rows[0].jobs == 1
+    assert (
+        watched([a_job(1, state="PENDING", limit_seconds=60)], an_allocation(1, 2, 1_000))
+        .rows[0]
+        .jobs
+        == 1
+    )
     assert watched([], an_allocation(1, 2, 1_000)).rows == ()
 
 

@@ -17,9 +17,16 @@ def test_shadow_posts_nothing(opened: Centre) -> None:
     assert (bio["account"], bio["refused"]) == ("bio", 1)
     assert (chem["jobs"], chem["charged"], chem["refused"], chem["left"]) == (2, 40, 1, 560)
     refused = json.loads(opened.tell("shadow", "--refused", "--json"))["data"]
-    assert {each["job_id"]: each["reason"] for each in refused} == {2: "NO_ALLOCATION", 3: "NO_LIMIT"}
+    assert {each["job_id"]: each["reason"] for each in refused} == {
+        2: "NO_ALLOCATION",
+        3: "NO_LIMIT",
+    }
     assert opened.available() == 600
-    notes = [line for line in opened.said("shadow", code=0).err.splitlines() if "would have been refused" in line]
+    notes = [
+        line
+        for line in opened.said("shadow", code=0).err.splitlines()
+        if "would have been refused" in line
+    ]
     assert sorted(notes) == [
         "1 would have been refused: it has no finite time limit",
         "1 would have been refused: the project has no allocation of this resource",

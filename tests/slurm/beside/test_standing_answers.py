@@ -26,7 +26,9 @@ def user(name: str, of: str, depth: int, number: int = 3) -> str:
 def read(*lines: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]]:
     """Who was read, below what; and the lines and fields that were not."""
     answer = shares.read_shares("".join(f"{line}\n" for line in lines))
-    return [(row.parent, row.account, row.user) for row in answer.rows], [(lost.line, lost.field) for lost in answer.unreadable]
+    return [(row.parent, row.account, row.user) for row in answer.rows], [
+        (lost.line, lost.field) for lost in answer.unreadable
+    ]
 
 
 def test_fair_share_of_2205() -> None:
@@ -35,13 +37,32 @@ def test_fair_share_of_2205() -> None:
     assert len(answer.rows) == 21
     by_name = {(row.account, row.user, row.partition): row for row in answer.rows}
     root = by_name["root", "", ""]
-    assert (root.shares, root.norm_usage, root.effective, root.factor, root.level, root.usage) == (None, None, 1.0, None, None, 71994077964)
+    assert (root.shares, root.norm_usage, root.effective, root.factor, root.level, root.usage) == (
+        None,
+        None,
+        1.0,
+        None,
+        None,
+        71994077964,
+    )
     quantum = by_name["quantum_and_statistical_optics", "", ""]
-    assert (quantum.parent, quantum.shares, quantum.level, quantum.cluster) == ("lasers", 7, 1.177779, "lab")
+    assert (quantum.parent, quantum.shares, quantum.level, quantum.cluster) == (
+        "lasers",
+        7,
+        1.177779,
+        "lab",
+    )
     assert by_name["optics", "", ""].parent == "physics"
     assert by_name["optics", "", ""].shares == shares.PARENT
     alice = by_name["physics", "alice", "cpu"]
-    assert (alice.shares, alice.usage, alice.effective, alice.factor, alice.level, alice.number) == (3, 44, 0.459182, 0.5, 0.171931, 17)
+    assert (
+        alice.shares,
+        alice.usage,
+        alice.effective,
+        alice.factor,
+        alice.level,
+        alice.number,
+    ) == (3, 44, 0.459182, 0.5, 0.171931, 17)
     assert by_name["physics", "alice", ""].level == math.inf
     assert by_name["wg_bio", "", ""].limits == "cpu=100000,mem=2000000000,gres/gpu=600"
     assert by_name["wg_bio", "", ""].used.startswith("cpu=361,mem=361051,")
@@ -49,8 +70,16 @@ def test_fair_share_of_2205() -> None:
 
 
 def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
-    rows = {row.account: row for row in shares.read_shares(printed("classic", "sshare-everything")).rows if not row.user}
-    assert (rows["root"].factor, rows["root"].norm_shares, rows["wg_bio"].factor) == (0.5, 1.0, 0.999999)
+    rows = {
+        row.account: row
+        for row in shares.read_shares(printed("classic", "sshare-everything")).rows
+        if not row.user
+    }
+    assert (rows["root"].factor, rows["root"].norm_shares, rows["wg_bio"].factor) == (
+        0.5,
+        1.0,
+        0.999999,
+    )
 
 
 def test_factors_of_2205() -> None:
@@ -58,21 +87,37 @@ def test_factors_of_2205() -> None:
     assert answer.unreadable == ()
     by_job = {(row.job, row.partition): row for row in answer.rows}
     fold = by_job[12, "gpu"]
-    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.given) == ("carol", 29726, 0, 0, None, False)
+    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.given) == (
+        "carol",
+        29726,
+        0,
+        0,
+        None,
+        False,
+    )
     assert fold.weighted == {"a": 0, "b": 500, "f": 25000, "j": 102, "p": 100, "q": 1000}
     assert (fold.normal["f"], fold.normal["j"]) == (0.25, 0.1016447)
     assert fold.tres == {"cpu": 21.0, "mem": 4.0, "gres/gpu": 3000.0}
     assert fold.tres_normal == {"cpu": 0.02, "mem": 0.0, "gres/gpu": 1.0}
     assert int(fold.total) == 29726
     assert {partition for job, partition in by_job if job == 11} == {"cpu", "gpu"}
-    assert (by_job[15, "cpu"].site, by_job[18, "cpu"].nice, by_job[17, "cpu"].priority) == (-5000, -123456, 1)
+    assert (by_job[15, "cpu"].site, by_job[18, "cpu"].nice, by_job[17, "cpu"].priority) == (
+        -5000,
+        -123456,
+        1,
+    )
     given = by_job[16, "cpu"]
     assert (given.given, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
     assert [row.job for row in answer.rows if row.given] == [16]
 
 
 @pytest.mark.parametrize(
-    ("whole", "part"), [(4_000_000_000, "0.93132257483278"), (4_000_000_000, "0.93132257483300"), (1, "0.00000000023283")]
+    ("whole", "part"),
+    [
+        (4_000_000_000, "0.93132257483278"),
+        (4_000_000_000, "0.93132257483300"),
+        (1, "0.00000000023283"),
+    ],
 )
 def test_the_sum_is_never_another_priority_than_slurm_says(whole: int, part: str) -> None:
     cells = printed("fair-tree", "sprio-everything").splitlines()[0].split("|")
@@ -82,9 +127,23 @@ def test_the_sum_is_never_another_priority_than_slurm_says(whole: int, part: str
 
 
 def test_below_each_other() -> None:
-    lines = [ROOT, account("chem", 1), user("dave", "chem", 1), account("qmc", 2), user("dave", "qmc", 2), account("bio", 1)]
+    lines = [
+        ROOT,
+        account("chem", 1),
+        user("dave", "chem", 1),
+        account("qmc", 2),
+        user("dave", "qmc", 2),
+        account("bio", 1),
+    ]
     assert read(*lines) == (
-        [("", "root", ""), ("root", "chem", ""), ("", "chem", "dave"), ("chem", "qmc", ""), ("", "qmc", "dave"), ("root", "bio", "")],
+        [
+            ("", "root", ""),
+            ("root", "chem", ""),
+            ("", "chem", "dave"),
+            ("chem", "qmc", ""),
+            ("", "qmc", "dave"),
+            ("root", "bio", ""),
+        ],
         [],
     )
 
@@ -103,10 +162,18 @@ def test_below_each_other() -> None:
         (("|2|cpu=0", ""), "GrpTRESRaw"),
     ],
 )
-def test_what_stands_below_a_damaged_account_belongs_to_nobody_else(damage: tuple[str, str], field: str) -> None:
+def test_what_stands_below_a_damaged_account_belongs_to_nobody_else(
+    damage: tuple[str, str], field: str
+) -> None:
     bad = account("chem", 1).replace(*damage)
     rows, lost = read(
-        ROOT, account("bio", 1), user("eve", "bio", 1), bad, user("dave", "chem", 1), account("qmc", 2), user("dave", "qmc", 2)
+        ROOT,
+        account("bio", 1),
+        user("eve", "bio", 1),
+        bad,
+        user("dave", "chem", 1),
+        account("qmc", 2),
+        user("dave", "qmc", 2),
     )
     assert rows == [("", "root", ""), ("root", "bio", ""), ("", "bio", "eve")]
     assert lost[0] == (4, field)
@@ -148,8 +215,12 @@ def test_a_damaged_line_of_sprio_is_left_out_and_told(damage: tuple[int, str], f
 def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each_qos() -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines()[1:3]
     answer = sprio.read_factors("\n".join([*lines, lines[0].replace("16961", "16962")]))
-    assert [row.partition for row in answer.rows] == ["cpu", "gpu"], "which is right of two that differ nobody could say: the first stays"
-    assert list(map(str, answer.unreadable)) == ["sprio, line 3, JOBID: job 11 is there twice in partition cpu"]
+    assert [row.partition for row in answer.rows] == ["cpu", "gpu"], (
+        "which is right of two that differ nobody could say: the first stays"
+    )
+    assert list(map(str, answer.unreadable)) == [
+        "sprio, line 3, JOBID: job 11 is there twice in partition cpu"
+    ]
     named = [f"{lines[0]}|chem|normal", f"{lines[0]}|chem|high", f"{lines[0]}|chem|normal"]
     answer = sprio.read_factors("\n".join(named), sprio.LETTERS + sprio.NAMES)
     assert sorted(row.qos_name for row in answer.rows) == ["high", "normal"]
@@ -162,13 +233,29 @@ def test_jobs_that_wait_of_2205() -> None:
     by_number = {job.job_id: job for job in answer.rows}
     assert sorted(by_number) == list(range(10, 21))
     several = by_number[11]
-    assert (several.user, several.account, several.qos, several.partitions) == ("bob", "wg_bio", ("normal",), ("cpu", "gpu"))
-    assert (several.priority, several.nice, several.nodes, several.cpus, several.limit_minutes) == (16961, 0, 1, 40, 30)
+    assert (several.user, several.account, several.qos, several.partitions) == (
+        "bob",
+        "wg_bio",
+        ("normal",),
+        ("cpu", "gpu"),
+    )
+    assert (several.priority, several.nice, several.nodes, several.cpus, several.limit_minutes) == (
+        16961,
+        0,
+        1,
+        40,
+        30,
+    )
     assert several.tres == "cpu=40,mem=3G,node=1"
     assert several.submitted == several.eligible == several.accrued == 1795305199
     array = by_number[13]
     assert (array.tasks, array.accrued) == ("1-5", 1795305200)
-    assert (by_number[12].nodes, by_number[18].nodes, by_number[18].nice, by_number[17].nice) == (2, 6, -123456, 2_000_000_000)
+    assert (by_number[12].nodes, by_number[18].nodes, by_number[18].nice, by_number[17].nice) == (
+        2,
+        6,
+        -123456,
+        2_000_000_000,
+    )
     held, later = by_number[19], by_number[20]
     assert (held.priority, held.accrued) == (0, None)
     assert later.accrued is None
@@ -178,12 +265,16 @@ def test_jobs_that_wait_of_2205() -> None:
 
 @pytest.mark.parametrize("where", ["JobName=sbatch", "WorkDir=/lab/home/alice"])
 def test_who_names_a_job_like_a_line_of_slurm_is_not_believed(where: str) -> None:
-    honest = next(line for line in printed("fair-tree", "jobs").splitlines() if line.startswith("JobId=10 "))
+    honest = next(
+        line for line in printed("fair-tree", "jobs").splitlines() if line.startswith("JobId=10 ")
+    )
     lie = " UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294967295 Nice=0 Account=root QOS=high JobState=PENDING Reason=None"
     answer = pending.read_pending(honest.replace(where, where + lie))
     assert answer.rows == ()
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, "UserId")]
-    half = pending.read_pending(honest.replace(where, f"{where} Partition=gpu Nice=-5 ArrayTaskId=1-9 JobName=x NumCPUs=1"))
+    half = pending.read_pending(
+        honest.replace(where, f"{where} Partition=gpu Nice=-5 ArrayTaskId=1-9 JobName=x NumCPUs=1")
+    )
     (job,) = half.rows
     assert (job.partitions, job.nice, job.tasks, job.cpus) == (("cpu",), 100, "", 8)
 
@@ -206,7 +297,11 @@ def test_who_names_a_job_like_a_line_of_slurm_is_not_believed(where: str) -> Non
     ],
 )
 def test_a_damaged_job_is_left_out_and_told(damage: tuple[str, str], field: str) -> None:
-    lines = [line for line in printed("fair-tree", "jobs").splitlines() if line.startswith(("JobId=10 ", "JobId=11 "))]
+    lines = [
+        line
+        for line in printed("fair-tree", "jobs").splitlines()
+        if line.startswith(("JobId=10 ", "JobId=11 "))
+    ]
     answer = pending.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
     assert [job.job_id for job in answer.rows] == [11]
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, field)]
@@ -228,5 +323,10 @@ def test_associations_have_a_priority_where_they_were_given_one() -> None:
 
 def test_partitions_have_a_factor_and_tres() -> None:
     by_name = {place.name: place for place in read_places(printed("fair-tree", "partitions")).rows}
-    assert {name: place.factor for name, place in by_name.items()} == {"cpu": 1, "gpu": 1, "gpu-t4": 1, "a_partition_of_a_long_name": 10}
+    assert {name: place.factor for name, place in by_name.items()} == {
+        "cpu": 1,
+        "gpu": 1,
+        "gpu-t4": 1,
+        "a_partition_of_a_long_name": 10,
+    }
     assert by_name["gpu"].tres == "cpu=96,mem=1000G,node=2,gres/gpu=8"

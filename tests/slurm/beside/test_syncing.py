@@ -14,12 +14,17 @@ pytestmark = pytest.mark.slow
 
 def site(centre: Centre, text: str = "") -> Path:
     path = centre.bank.folder / "slurm.toml"
-    path.write_text(f'policy = "{centre.bank.folder}/policy"\npublic_policy = "{centre.bank.folder}/public"\n{text}')
+    path.write_text(
+        f'policy = "{centre.bank.folder}/policy"\npublic_policy = "{centre.bank.folder}/public"\n{text}'
+    )
     return path
 
 
 def test_the_policy_file_is_written_from_the_bank(opened: Centre) -> None:
-    rules = site(opened, 'price = "refuse"\nexempt = [7]\n[projects.bio]\npartition = "gpu-t4"\nreservation = "course"\n')
+    rules = site(
+        opened,
+        'price = "refuse"\nexempt = [7]\n[projects.bio]\npartition = "gpu-t4"\nreservation = "course"\n',
+    )
     assert "would write" in opened.tell("slurm", "sync", "--site", str(rules), "--dry-run")
     policy, public = opened.bank.folder / "policy", opened.bank.folder / "public"
     assert not policy.exists()
@@ -27,7 +32,14 @@ def test_the_policy_file_is_written_from_the_bank(opened: Centre) -> None:
         f"written: {policy}, 2 projects of cluster lab\nwritten: {public}, 2 projects of cluster lab\n"
     )
     lines = policy.read_text().splitlines()
-    assert {"cluster\tlab", "price\trefuse", "exempt\t7", "gpu\tgpu\ta100", "gpu\tgpu-t4\tt4", "balances\ttold"} <= set(lines)
+    assert {
+        "cluster\tlab",
+        "price\trefuse",
+        "exempt\t7",
+        "gpu\tgpu\ta100",
+        "gpu\tgpu-t4\tt4",
+        "balances\ttold",
+    } <= set(lines)
     assert f"project\tchem\t50001\tchem\t\t\t\t {MY_UID} " in lines
     assert "project\tbio\t50002\tbio\t\tgpu-t4\tcourse\t " in lines
     assert "balance\tchem\tcpu\t600" in lines
@@ -74,7 +86,9 @@ def test_what_is_about_accounts_is_refused_without_them(opened: Centre, word: st
 
 def test_accounts_and_fences_follow_the_projects(opened: Centre) -> None:
     opened.tell("project", "create", "lab7", "--gid", "50007", "--parent", "chem")
-    planned = opened.tell("slurm", "sync", "--no-policy", "--accounts", "--fence", "--dry-run").splitlines()
+    planned = opened.tell(
+        "slurm", "sync", "--no-policy", "--accounts", "--fence", "--dry-run"
+    ).splitlines()
     assert [line.partition("   #")[0] for line in planned] == [
         "sacctmgr -i add account lab7 cluster=lab description=lab7 organization=lab7 parent=chem",
         "sacctmgr -i modify account where name=chem cluster=lab set GrpTRESMins=billing=640",
@@ -82,9 +96,12 @@ def test_accounts_and_fences_follow_the_projects(opened: Centre) -> None:
         "sacctmgr -i modify account where name=lab7 cluster=lab set GrpTRESMins=billing=0",
     ]
     assert not [line for line in opened.slurm.asked if "--immediate" in line]
-    assert opened.tell("slurm", "sync", "--no-policy", "--accounts", "--fence").endswith("made: 4 changes\n")
+    assert opened.tell("slurm", "sync", "--no-policy", "--accounts", "--fence").endswith(
+        "made: 4 changes\n"
+    )
     assert [line for line in opened.slurm.asked if "--immediate" in line] == [
-        f"sacctmgr --immediate {line.removeprefix('sacctmgr -i ').partition('   #')[0]}" for line in planned
+        f"sacctmgr --immediate {line.removeprefix('sacctmgr -i ').partition('   #')[0]}"
+        for line in planned
     ]
 
 

@@ -56,7 +56,13 @@ def test_a_job_has_what_it_was_given() -> None:
         (HEADS.replace("|", "\x1f"), GOOD.replace("|", "\x1f")),
         (HEADS.replace("|", "~~"), GOOD.replace("|", "~~")),
     ],
-    ids=["few columns", "other columns", "parsable", "a delimiter that nobody types", "a long delimiter"],
+    ids=[
+        "few columns",
+        "other columns",
+        "parsable",
+        "a delimiter that nobody types",
+        "a long delimiter",
+    ],
 )
 def test_the_heads_say_which_columns_there_are(heads: str, line: str) -> None:
     assert list(skimmed(line, heads=heads).jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
@@ -68,9 +74,23 @@ def test_the_heads_say_which_columns_there_are(heads: str, line: str) -> None:
         ({"ElapsedRaw": "0"}, 0, (4, 4, 1800)),
         ({"State": "CANCELLED by 1000", "ElapsedRaw": "0", "AllocTRES": ""}, -1, (-1, 2, 1800)),
         ({"State": "CANCELLED by 1000", "ElapsedRaw": "0"}, 0, (4, 4, 1800)),
-        ({"State": "PENDING", "Start": "Unknown", "End": "Unknown", "ElapsedRaw": "0", "AllocTRES": ""}, -1, (-1, 2, 1800)),
+        (
+            {
+                "State": "PENDING",
+                "Start": "Unknown",
+                "End": "Unknown",
+                "ElapsedRaw": "0",
+                "AllocTRES": "",
+            },
+            -1,
+            (-1, 2, 1800),
+        ),
         ({"State": "RUNNING", "End": "Unknown"}, -1, (4, 4, 1800)),
-        ({"State": "CANCELLED", "Start": "None", "ElapsedRaw": "0", "AllocTRES": ""}, -1, (-1, 2, 1800)),
+        (
+            {"State": "CANCELLED", "Start": "None", "ElapsedRaw": "0", "AllocTRES": ""},
+            -1,
+            (-1, 2, 1800),
+        ),
         ({"State": "REQUEUED"}, 60, (4, 4, 1800)),
         ({"TimelimitRaw": "UNLIMITED"}, 60, (4, 4, -1)),
         ({"TimelimitRaw": "Partition_Limit"}, 60, (4, 4, -1)),
@@ -80,7 +100,9 @@ def test_the_heads_say_which_columns_there_are(heads: str, line: str) -> None:
         ({"JobIDRaw": "7", "User": "", "Account": "", "Partition": ""}, 60, (4, 4, 1800)),
     ],
 )
-def test_what_slurm_does_not_know_is_unknown(cells: dict[str, str], run: int, sizes: tuple[int, int, int]) -> None:
+def test_what_slurm_does_not_know_is_unknown(
+    cells: dict[str, str], run: int, sizes: tuple[int, int, int]
+) -> None:
     [job] = skimmed(changed(**cells)).jobs
     assert (job[2], job[3:6]) == (run, sizes)
 
@@ -132,14 +154,24 @@ def test_steps_are_parts_of_jobs() -> None:
 
 
 def test_each_restart_is_an_execution_of_its_own() -> None:
-    again = changed(Submit="2026-11-21T08:01:10", Start="2026-11-21T08:02:00", End="2026-11-21T08:02:05", ElapsedRaw="5")
+    again = changed(
+        Submit="2026-11-21T08:01:10",
+        Start="2026-11-21T08:02:00",
+        End="2026-11-21T08:02:05",
+        ElapsedRaw="5",
+    )
     found = skimmed(changed(State="NODE_FAIL"), again)
     assert [(job[0], job[1], job[2]) for job in found.jobs] == [(7, EIGHT, 60), (7, EIGHT + 70, 5)]
 
 
 def test_files_of_two_months_may_overlap() -> None:
     """What ran over midnight is in both, once as running; what ended that day is in both alike. The second file has its heads."""
-    late = changed(JobIDRaw="9", Submit="2026-11-21T09:00:00", Start="2026-11-21T09:00:00", End="2026-11-21T09:01:00")
+    late = changed(
+        JobIDRaw="9",
+        Submit="2026-11-21T09:00:00",
+        Start="2026-11-21T09:00:00",
+        End="2026-11-21T09:01:00",
+    )
     running = late.replace("COMPLETED", "RUNNING").replace("2026-11-21T09:01:00", "Unknown")
     found = skimmed(GOOD, running, HEADS, GOOD, late)
     assert [(job[0], job[2]) for job in found.jobs] == [(7, 60), (9, -1), (9, 60)]
@@ -148,14 +180,22 @@ def test_files_of_two_months_may_overlap() -> None:
 
 def test_jobs_come_in_the_order_of_submission() -> None:
     """Slurm numbers tasks of arrays as they start, so that they stand behind jobs that came later. Within a second the file counts."""
-    told = [changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{second}") for number, second in [(1, 5), (2, 0), (3, 5), (4, 2)]]
+    told = [
+        changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{second}")
+        for number, second in [(1, 5), (2, 0), (3, 5), (4, 2)]
+    ]
     assert [job[0] for job in skimmed(*told).jobs] == [2, 4, 1, 3]
 
 
 def test_whoever_comes_too_late_is_told_with_his_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "WINDOW", 2)
-    told = [changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}") for number in range(1, 6)]
-    with pytest.raises(Malformed, match="line 5: submitted before a job that stands more than 2 lines ahead") as said:
+    told = [
+        changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}")
+        for number in range(1, 6)
+    ]
+    with pytest.raises(
+        Malformed, match="line 5: submitted before a job that stands more than 2 lines ahead"
+    ) as said:
         list(skimmed(*told).jobs)
     assert "sort -s -t '|' -k 2,2" in (said.value.remedy or "")
 
@@ -166,7 +206,12 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
     def endless() -> Iterator[tuple[int, bytes]]:
         yield 1, HEADS.encode()
         for number in range(2, 12_000):
-            yield number, changed(JobIDRaw=str(number), Submit=f"@{EIGHT + number}", Start="", End="").encode()
+            yield (
+                number,
+                changed(
+                    JobIDRaw=str(number), Submit=f"@{EIGHT + number}", Start="", End=""
+                ).encode(),
+            )
 
     tracemalloc.start()
     count = sum(1 for _ in skim_accounting(endless()).jobs)
@@ -180,9 +225,15 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
     ("heads", "told"),
     [
         (HEADS.replace("Submit|", ""), "no column tells when it was submitted"),
-        (HEADS.replace("JobIDRaw|", ""), r"no column tells the id of the job \(JobIDRaw, or JobID\)"),
+        (
+            HEADS.replace("JobIDRaw|", ""),
+            r"no column tells the id of the job \(JobIDRaw, or JobID\)",
+        ),
         (HEADS.replace("|State", ""), "no column tells how it ended"),
-        ("JobID|Submit|State|Start|AllocTRES", r"no column tells how long it ran \(ElapsedRaw, or Elapsed, or Start and End\)"),
+        (
+            "JobID|Submit|State|Start|AllocTRES",
+            r"no column tells how long it ran \(ElapsedRaw, or Elapsed, or Start and End\)",
+        ),
         ("JobID|Submit|State|Elapsed", "no column tells how many CPUs it had"),
         (f"{HEADS}|State", "a column is there twice"),
         (GOOD, "expected the heads of columns"),
@@ -218,7 +269,13 @@ def test_what_a_real_slurm_printed() -> None:
         found = skim_accounting(Lines(file))
         jobs = list(found.jobs)
     assert [job[0] for job in jobs if job[2] == -1] == [19, 31, 32, 34, 35, 36, 38]
-    assert [(job[0], job[2]) for job in jobs if job[0] in (19, 20, 21)] == [(19, 0), (20, 32), (21, 32), (19, -1), (21, 0)]
+    assert [(job[0], job[2]) for job in jobs if job[0] in (19, 20, 21)] == [
+        (19, 0),
+        (20, 32),
+        (21, 32),
+        (19, -1),
+        (21, 0),
+    ]
     assert found.notes.left == {"another number of cells than heads": [3, 25, 26, 27, 28, 29]}
     assert found.notes.read == {"suspended for a while: simulated without the pause": 1}
 

@@ -120,7 +120,19 @@ def record_queue(chosen: argparse.Namespace) -> None:
         cluster.down()
 
 
-VERBS = (install, within, up, status, empty, down, guard, record, record_standing, record_trees, record_queue)
+VERBS = (
+    install,
+    within,
+    up,
+    status,
+    empty,
+    down,
+    guard,
+    record,
+    record_standing,
+    record_trees,
+    record_queue,
+)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -130,16 +142,33 @@ def _parser() -> argparse.ArgumentParser:
         one = verbs.add_parser(verb.__name__, help=verb.__doc__, description=verb.__doc__)
         one.set_defaults(verb=verb)
         if verb in (install, within):
-            one.add_argument("release", nargs=None if verb is within else "?", help="of Debian, such as trixie or sid")
+            one.add_argument(
+                "release",
+                nargs=None if verb is within else "?",
+                help="of Debian, such as trixie or sid",
+            )
         if verb is within:
-            one.add_argument("command", nargs=argparse.REMAINDER, help="and its words, such as .venv/bin/pytest tests/slurm/test_jobs.py")
+            one.add_argument(
+                "command",
+                nargs=argparse.REMAINDER,
+                help="and its words, such as .venv/bin/pytest tests/slurm/test_jobs.py",
+            )
         if verb in (up, empty, down, guard):
-            one.add_argument("--name", default="lab", help="which cluster of this machine; default %(default)s")
+            one.add_argument(
+                "--name", default="lab", help="which cluster of this machine; default %(default)s"
+            )
         if verb in (record, record_standing, record_trees, record_queue):
-            one.add_argument("folder", type=Path, help="where the answers go, such as tests/golden/slurm-22.05")
+            one.add_argument(
+                "folder", type=Path, help="where the answers go, such as tests/golden/slurm-22.05"
+            )
             one.set_defaults(name="recording")
         if verb is up:
-            one.add_argument("--size", default="full", choices=sorted(SIZES), help="how many nodes; default %(default)s")
+            one.add_argument(
+                "--size",
+                default="full",
+                choices=sorted(SIZES),
+                help="how many nodes; default %(default)s",
+            )
     return parser
 
 

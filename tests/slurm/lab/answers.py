@@ -15,7 +15,9 @@ def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[
     for line in text.split("\n")[:-1]:
         fields = (unfinished + line).split(delimiter)
         if len(fields) > len(columns):
-            raise ValueError(f"{len(fields)} fields for {len(columns)} columns: {unfinished + line!r}")
+            raise ValueError(
+                f"{len(fields)} fields for {len(columns)} columns: {unfinished + line!r}"
+            )
         if len(fields) == len(columns):
             found.append(dict(zip(columns, fields, strict=True)))
             unfinished = ""

@@ -33,9 +33,27 @@ def own_clock(cluster: Cluster) -> Iterator[Clock]:
     """As long as the block lasts, slurmctld goes by this one."""
     place = cluster.place
     clock, library = Clock(place.folder / "clock"), place.folder / "own_clock.so"
-    subprocess.run(["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-o", library, SOURCE], check=True)
+    subprocess.run(
+        [
+            "cc",
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-o",
+            library,
+            SOURCE,
+        ],
+        check=True,
+    )
     library.chmod(0o755)
-    daemon = replace(slurmctld(place), environment=(("LD_PRELOAD", str(library)), ("FAIRBANK_CLOCK", str(clock.file))))
+    daemon = replace(
+        slurmctld(place),
+        environment=(("LD_PRELOAD", str(library)), ("FAIRBANK_CLOCK", str(clock.file))),
+    )
     cluster.stop(SLURMCTLD)
     launch_daemon(place, daemon)
     await_daemon(place, daemon)

@@ -39,7 +39,9 @@ class AlreadyThere(Exception):
 class Cluster(Shell):
     """A cluster that has a folder. Daemons are named munged, mariadbd, slurmdbd, slurmctld, and a slurmd after its node."""
 
-    def __init__(self, place: Place, size: str = "full", changes: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, place: Place, size: str = "full", changes: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(place)
         self.size = size
         self.machine = SIZES[size]
@@ -50,7 +52,9 @@ class Cluster(Shell):
     # ------------------------------------------------------------------ from nothing, and back
 
     @classmethod
-    def up(cls, name: str, *, size: str = "full", changes: Mapping[str, str] | None = None) -> Cluster:
+    def up(
+        cls, name: str, *, size: str = "full", changes: Mapping[str, str] | None = None
+    ) -> Cluster:
         """A new cluster with all nodes idle. Raises Unobtainable, people.Taken, AlreadyThere; leaves nothing when it fails."""
         check()
         with _alone():
@@ -71,7 +75,9 @@ class Cluster(Shell):
     def found(cls, name: str) -> Cluster:
         """The cluster of this name that somebody has started. Raises NoSuchCluster."""
         if name not in names():
-            raise NoSuchCluster(f"there is no cluster {name}; there {'are ' + ', '.join(names()) if names() else 'is none'}")
+            raise NoSuchCluster(
+                f"there is no cluster {name}; there {'are ' + ', '.join(names()) if names() else 'is none'}"
+            )
         return cls(*read_record(BASE / name))
 
     def down(self) -> list[str]:
@@ -119,7 +125,10 @@ class Cluster(Shell):
 
     def log(self, name: str) -> str:
         """What the daemon has written so far: its log and its output."""
-        files = (self.place.logs / f"{stem}" for stem in (f"{name}.log", f"slurmd-{name}.log", f"{name}.output"))
+        files = (
+            self.place.logs / f"{stem}"
+            for stem in (f"{name}.log", f"slurmd-{name}.log", f"{name}.output")
+        )
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
 
     # ------------------------------------------------------------------ its settings and its memory
@@ -128,7 +137,10 @@ class Cluster(Shell):
         """Return when slurmctld has written to its disk what the job is now. It writes every few seconds, and kill -9 loses the rest."""
         mark = f"written down at {time.monotonic_ns()}"
         self.root("scontrol", "update", f"jobid={job}", f"admincomment={mark}")
-        wait_until(lambda: mark.encode() in (self.place.state / "job_state").read_bytes(), "slurmctld to save its jobs")
+        wait_until(
+            lambda: mark.encode() in (self.place.state / "job_state").read_bytes(),
+            "slurmctld to save its jobs",
+        )
 
     def written_down_at(self) -> int:
         """When (in seconds since 1970) slurmctld last began to write its jobs to its disk: what has changed since, kill -9 loses. 0 when
@@ -173,7 +185,9 @@ class Cluster(Shell):
                 process.end(signal.SIGKILL, 1)
         for node in self.node_names:
             shutil.rmtree(self.place.spool / node, ignore_errors=True)
-        for memory in self.place.state.glob("job_state*"):  # or else slurmctld would count on from the last number
+        for memory in self.place.state.glob(
+            "job_state*"
+        ):  # or else slurmctld would count on from the last number
             memory.unlink()
         self._start([daemons.slurmctld(self.place, forgetting=True)])
         self.start(*self.node_names)
@@ -194,7 +208,11 @@ class Cluster(Shell):
             self.empty()
 
     def _wait_for_controller(self) -> None:
-        wait_until(lambda: self.run("root", "scontrol", "ping").code == 0, "slurmctld to answer", seconds=START_SECONDS)
+        wait_until(
+            lambda: self.run("root", "scontrol", "ping").code == 0,
+            "slurmctld to answer",
+            seconds=START_SECONDS,
+        )
 
     def _process(self, name: str) -> Process | None:
         return daemons.pid_of(self.place, name)
@@ -214,7 +232,9 @@ def names() -> list[str]:
 def _claim(name: str, size: str) -> Place:
     """A folder and a free block of ports, written down for others to see."""
     if name in names():
-        raise AlreadyThere(f"there is a cluster {name} already: use it, take it down, or give another name")
+        raise AlreadyThere(
+            f"there is a cluster {name} already: use it, take it down, or give another name"
+        )
     folder = BASE / name
     folder.mkdir()
     for each in (BASE, folder):

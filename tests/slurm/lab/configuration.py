@@ -10,7 +10,9 @@ from tests.slurm.lab.place import Place
 
 CLUSTER = "lab"
 PLUGINS = f"/usr/lib/{platform.machine()}-linux-gnu/slurm-wlm"  # of Debian's packages
-NODE_TIMEOUT = 15  # seconds after which a silent slurmd counts as dead and its jobs end as NODE_FAIL
+NODE_TIMEOUT = (
+    15  # seconds after which a silent slurmd counts as dead and its jobs end as NODE_FAIL
+)
 
 # What does not depend on the place. Tests change settings by name; a name given twice would make every command complain.
 SETTINGS: Mapping[str, str] = {

@@ -55,15 +55,29 @@ def all_daemons(place: Place, machine: Sequence[NodeGroup]) -> Iterator[Daemon]:
 
 
 def munged(place: Place) -> Daemon:
-    names = {"key-file": "key", "log-file": "log", "pid-file": "pid", "seed-file": "seed", "socket": "socket"}
+    names = {
+        "key-file": "key",
+        "log-file": "log",
+        "pid-file": "pid",
+        "seed-file": "seed",
+        "socket": "socket",
+    }
     options = [f"--{option}={place.munge / name}" for option, name in names.items()]
-    return Daemon(MUNGED, "munge", ("/usr/sbin/munged", "--foreground", *options), place.munge / "socket")
+    return Daemon(
+        MUNGED, "munge", ("/usr/sbin/munged", "--foreground", *options), place.munge / "socket"
+    )
 
 
 def mariadbd(place: Place) -> Daemon:
-    files = (f"--datadir={place.mariadb}/data", f"--socket={place.mariadb}/socket", f"--pid-file={place.mariadb}/pid")
+    files = (
+        f"--datadir={place.mariadb}/data",
+        f"--socket={place.mariadb}/socket",
+        f"--pid-file={place.mariadb}/pid",
+    )
     command = ("/usr/sbin/mariadbd", *MARIADB_SETTINGS, *files)
-    return Daemon(MARIADBD, "slurm", command, place.mariadb / "socket", tuple(scratch(place).items()))
+    return Daemon(
+        MARIADBD, "slurm", command, place.mariadb / "socket", tuple(scratch(place).items())
+    )
 
 
 def scratch(place: Place) -> dict[str, str]:
@@ -73,7 +87,9 @@ def scratch(place: Place) -> dict[str, str]:
 
 def slurmdbd(place: Place) -> Daemon:
     there = (("MYSQL_UNIX_PORT", f"{place.mariadb}/socket"),)
-    return Daemon(SLURMDBD, "slurm", ("/usr/sbin/slurmdbd", "-D"), ("localhost", place.database_port), there)
+    return Daemon(
+        SLURMDBD, "slurm", ("/usr/sbin/slurmdbd", "-D"), ("localhost", place.database_port), there
+    )
 
 
 def slurmctld(place: Place, *, forgetting: bool = False) -> Daemon:
@@ -83,7 +99,12 @@ def slurmctld(place: Place, *, forgetting: bool = False) -> Daemon:
 
 
 def slurmd(place: Place, node: str, number: int) -> Daemon:
-    return Daemon(node, "root", (f"{place.programs}/slurmd", "-D", "-N", node), (place.address, place.node_port(number)))
+    return Daemon(
+        node,
+        "root",
+        (f"{place.programs}/slurmd", "-D", "-N", node),
+        (place.address, place.node_port(number)),
+    )
 
 
 def pid_of(place: Place, name: str) -> Process | None:
@@ -111,7 +132,11 @@ def launch_daemon(place: Place, daemon: Daemon) -> None:
 
 def await_daemon(place: Place, daemon: Daemon, seconds: float = 30) -> None:
     """Return when it listens. Raises RuntimeError, with the end of its log, when it has ended instead."""
-    wait_until(lambda: answers(daemon.listens) or not pid_of(place, daemon.name), f"{daemon.name} to listen", seconds=seconds)
+    wait_until(
+        lambda: answers(daemon.listens) or not pid_of(place, daemon.name),
+        f"{daemon.name} to listen",
+        seconds=seconds,
+    )
     if not pid_of(place, daemon.name):
         raise _ended(place, daemon)
 
@@ -136,6 +161,10 @@ def answers(where: Path | tuple[str, int]) -> bool:
 
 
 def _ended(place: Place, daemon: Daemon) -> RuntimeError:
-    logs = [place.logs / f"{daemon.name}.output", place.logs / f"{daemon.name}.log", place.logs / f"slurmd-{daemon.name}.log"]
+    logs = [
+        place.logs / f"{daemon.name}.output",
+        place.logs / f"{daemon.name}.log",
+        place.logs / f"slurmd-{daemon.name}.log",
+    ]
     last = "".join(log.read_text(errors="replace")[-1500:] for log in logs if log.exists())
     return RuntimeError(f"{daemon.name} ended at once:\n{last}")

@@ -23,7 +23,17 @@ NEEDS_CGROUP_CONF = (23, 11)  # 22.05 does not know the word that newer ones wan
 
 def record(place: Place, size: str) -> str:
     """What another process must know to find its way: the ports, the names of the host, and which machine it is."""
-    return json.dumps({"first_port": place.first_port, "host": place.host, "address": place.address, "machine": size}) + "\n"
+    return (
+        json.dumps(
+            {
+                "first_port": place.first_port,
+                "host": place.host,
+                "address": place.address,
+                "machine": size,
+            }
+        )
+        + "\n"
+    )
 
 
 def read_record(folder: Path) -> tuple[Place, str]:
@@ -52,7 +62,10 @@ def furnish(place: Place, machine: Sequence[NodeGroup]) -> None:
 
 def configure(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, str]) -> None:
     """Write slurm.conf and what lies beside it, for everybody to read."""
-    texts = {"slurm.conf": slurm_conf(place, machine, changes), "gres.conf": gres_conf(place, machine)}
+    texts = {
+        "slurm.conf": slurm_conf(place, machine, changes),
+        "gres.conf": gres_conf(place, machine),
+    }
     if slurm_release() >= NEEDS_CGROUP_CONF:
         texts["cgroup.conf"] = cgroup_conf()
     for name, text in texts.items():
@@ -61,7 +74,15 @@ def configure(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, 
 
 
 def _folders(place: Place) -> None:
-    for folder in (place.conf, place.pids, place.programs, place.plugins, place.gpus, place.spool, place.folder / "home"):
+    for folder in (
+        place.conf,
+        place.pids,
+        place.programs,
+        place.plugins,
+        place.gpus,
+        place.spool,
+        place.folder / "home",
+    ):
         folder.mkdir()
         folder.chmod(0o755)  # whatever our umask is
     for folder, owner, mode in (
@@ -110,4 +131,6 @@ def _database(place: Place) -> None:
         check=False,
     )
     if done.returncode:
-        raise RuntimeError(f"mariadb-install-db failed:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
+        raise RuntimeError(
+            f"mariadb-install-db failed:\n{done.stdout[-1500:]}{done.stderr[-1500:]}"
+        )

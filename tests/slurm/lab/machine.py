@@ -20,9 +20,13 @@ class NodeGroup:
 
 
 # HADM's example: 64 cores and 128 GiB, half of the memory worth half of the cores. The third bills a GPU as 1, and a core as a sixteenth.
-CPU = NodeGroup("cpu", ("c01", "c02", "c03", "c04", "c05", "c06"), 64, 128 * 1024, "CPU=1.0,Mem=0.5G")
+CPU = NodeGroup(
+    "cpu", ("c01", "c02", "c03", "c04", "c05", "c06"), 64, 128 * 1024, "CPU=1.0,Mem=0.5G"
+)
 GPU = NodeGroup("gpu", ("g01", "g02"), 48, 512_000, "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0", 4, "a100")
-GPU_T4 = NodeGroup("gpu-t4", ("g03", "g04"), 64, 128 * 1024, "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", 4, "t4")
+GPU_T4 = NodeGroup(
+    "gpu-t4", ("g03", "g04"), 64, 128 * 1024, "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", 4, "t4"
+)
 SIZES: Mapping[str, tuple[NodeGroup, ...]] = {
     "full": (CPU, GPU, GPU_T4),
     "small": (replace(CPU, nodes=("c01",)),),

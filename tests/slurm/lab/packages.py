@@ -21,7 +21,9 @@ PACKAGES = {
 }
 SERVICES = ("munge", "slurmdbd", "slurmctld", "slurmd")  # packages with a service of the same name
 
-POLICY = Path("/usr/sbin/policy-rc.d")  # asked by every package before it starts a service; 101 forbids it
+POLICY = Path(
+    "/usr/sbin/policy-rc.d"
+)  # asked by every package before it starts a service; 101 forbids it
 SET_ASIDE = POLICY.with_name("policy-rc.d.set-aside-by-fairbank")
 MARK = "# Put here by Fairbank's tests while they install packages; may be removed."
 FORBIDDEN = 101
@@ -38,7 +40,9 @@ def missing() -> tuple[str, ...]:
 
 def slurm_release() -> tuple[int, int]:
     """Year and month of the Slurm that is installed, as in 22.05."""
-    said = subprocess.run([PACKAGES["slurmctld"], "-V"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [PACKAGES["slurmctld"], "-V"], capture_output=True, text=True, check=True
+    ).stdout
     return release_of(said.split()[1])
 
 
@@ -51,9 +55,13 @@ def release_of(version: str) -> tuple[int, int]:
 def check() -> None:
     """Raises Unobtainable when a cluster cannot be started here."""
     if os.geteuid() != 0:
-        raise Unobtainable("only root can start daemons and commands as several users; run `make test-slurm` as root")
+        raise Unobtainable(
+            "only root can start daemons and commands as several users; run `make test-slurm` as root"
+        )
     if lacking := missing():
-        raise Unobtainable(f"{', '.join(lacking)} not installed; `make test-slurm` installs what is missing, on Debian, as root")
+        raise Unobtainable(
+            f"{', '.join(lacking)} not installed; `make test-slurm` installs what is missing, on Debian, as root"
+        )
 
 
 def install() -> tuple[str, ...]:
@@ -98,6 +106,12 @@ def _disable(services: Iterator[str]) -> None:
 
 def _apt(*words: str) -> None:
     command = ["apt-get", "--yes", "--quiet", *words]
-    done = subprocess.run(command, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command,
+        env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise Unobtainable(f"`{' '.join(command)}` failed: {done.stderr.strip()[-500:]}")

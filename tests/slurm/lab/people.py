@@ -49,22 +49,49 @@ PEOPLE = (
     Person("carol", 60_603, (("wg_bio", "20"),)),
     Person("dave", 60_604, (("wg_chem", "parent"),)),
 )
-QUALITIES = {"normal": 0, "high": 100, "low": 1}  # QOS and their priorities; Slurm brings the first by itself
+QUALITIES = {
+    "normal": 0,
+    "high": 100,
+    "low": 1,
+}  # QOS and their priorities; Slurm brings the first by itself
 
 
-def accounting(cluster: str, people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> Iterator[tuple[str, ...]]:
+def accounting(
+    cluster: str, people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS
+) -> Iterator[tuple[str, ...]]:
     """What `sacctmgr` is told, call by call, so that a new slurmdbd knows cluster, QOS, accounts, people and shares."""
     yield ("add", "cluster", cluster)
     for quality, priority in QUALITIES.items():
         if quality != "normal":
             yield ("add", "qos", quality, f"priority={priority}")
     for team in teams:
-        yield ("add", "account", team.name, f"cluster={cluster}", f"fairshare={team.shares}", f"description={team.name}")
-    yield ("modify", "account", *[team.name for team in teams], "set", f"qos={','.join(QUALITIES)}", "defaultqos=normal")
+        yield (
+            "add",
+            "account",
+            team.name,
+            f"cluster={cluster}",
+            f"fairshare={team.shares}",
+            f"description={team.name}",
+        )
+    yield (
+        "modify",
+        "account",
+        *[team.name for team in teams],
+        "set",
+        f"qos={','.join(QUALITIES)}",
+        "defaultqos=normal",
+    )
     for person in people:
         default = person.teams[0][0]
         for account, shares in person.teams:
-            yield ("add", "user", person.name, f"account={account}", f"defaultaccount={default}", f"fairshare={shares}")
+            yield (
+                "add",
+                "user",
+                person.name,
+                f"account={account}",
+                f"defaultaccount={default}",
+                f"fairshare={shares}",
+            )
 
 
 def arrive(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> None:
@@ -80,7 +107,12 @@ def arrive(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> 
             _tell("useradd", *_particulars(person), person.name)
 
 
-def leave(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS, *, seconds: float = PARTING_SECONDS) -> list[str]:
+def leave(
+    people: Sequence[Person] = PEOPLE,
+    teams: Sequence[Team] = TEAMS,
+    *,
+    seconds: float = PARTING_SECONDS,
+) -> list[str]:
     """Remove our users and groups, and nobody else. What they still have of the lab is ended, and who is about to end is waited for, but no
     longer than `seconds`. Who then has a process that is not of the lab, such as somebody's `su alice`, stays, and is told of and returned:
     the next one to leave removes them."""
@@ -90,8 +122,13 @@ def leave(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS, *, s
     stay: list[Person] = []
     for person in ours:
         if busy := processes_of(person.uid):
-            told = ", ".join(f"{process.pid} ({process.command.decode(errors='replace')})" for process in busy)
-            print(f"the user {person.name} stays: not of the lab, but theirs: process {told}", file=sys.stderr)
+            told = ", ".join(
+                f"{process.pid} ({process.command.decode(errors='replace')})" for process in busy
+            )
+            print(
+                f"the user {person.name} stays: not of the lab, but theirs: process {told}",
+                file=sys.stderr,
+            )
             stay.append(person)
         else:
             _tell("userdel", person.name)
@@ -115,8 +152,25 @@ def _end_what_is_left(people: Sequence[Person]) -> list[Process]:
 def _particulars(person: Person) -> list[str]:
     """No home, no mailbox, no subordinate numbers, no line in lastlog: nothing that userdel would leave behind."""
     teams = ",".join(team for team, _ in person.teams)
-    options = ["--uid", str(person.uid), "--comment", MARK, "--no-user-group", "--gid", COMMON_GROUP, "--groups", teams]
-    options += ["--home-dir", "/nonexistent", "--no-create-home", "--shell", "/bin/sh", "--no-log-init"]
+    options = [
+        "--uid",
+        str(person.uid),
+        "--comment",
+        MARK,
+        "--no-user-group",
+        "--gid",
+        COMMON_GROUP,
+        "--groups",
+        teams,
+    ]
+    options += [
+        "--home-dir",
+        "/nonexistent",
+        "--no-create-home",
+        "--shell",
+        "/bin/sh",
+        "--no-log-init",
+    ]
     return [*options, "--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"]
 
 
@@ -128,10 +182,14 @@ def _numbers(people: Sequence[Person], teams: Sequence[Team]) -> Iterator[tuple[
 def _refuse_strangers(name: str, number: int) -> None:
     for entry in pwd.getpwall():
         if name == entry.pw_name and (entry.pw_gecos != MARK or entry.pw_uid != number):
-            raise Taken(f"this host has a user {name} of its own; the lab needs the name: use another machine or a container")
+            raise Taken(
+                f"this host has a user {name} of its own; the lab needs the name: use another machine or a container"
+            )
     for group in grp.getgrall():
         if name == group.gr_name and group.gr_gid != number:
-            raise Taken(f"this host has a group {name} of its own; the lab needs the name: use another machine or a container")
+            raise Taken(
+                f"this host has a group {name} of its own; the lab needs the name: use another machine or a container"
+            )
 
 
 def _is_ours(person: Person) -> bool:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-BASE = Path("/var/lib/fairbank-slurm-lab")  # root's own, so that nobody else can put anything there; short enough for sockets
+BASE = Path(
+    "/var/lib/fairbank-slurm-lab"
+)  # root's own, so that nobody else can put anything there; short enough for sockets
 MARK = "SLURM_LAB"  # the variable by which we know a cluster's processes again
 FIRST_PORT, BLOCK, BLOCKS = 17_000, 40, 50  # below the ports that systems give to clients
 FIRST_NODE = 4
@@ -103,4 +105,6 @@ class Place:
 def blocks(taken: Iterable[int]) -> list[int]:
     """The first ports of the blocks that no cluster has taken."""
     gone = set(taken)
-    return [port for port in range(FIRST_PORT, FIRST_PORT + BLOCK * BLOCKS, BLOCK) if port not in gone]
+    return [
+        port for port in range(FIRST_PORT, FIRST_PORT + BLOCK * BLOCKS, BLOCK) if port not in gone
+    ]

@@ -35,7 +35,10 @@ class Process:
     @property
     def command(self) -> bytes:
         """Its words, or the title that it has given itself; where it has neither, the name of its program."""
-        return _read(self.pid, "cmdline").replace(b"\0", b" ").strip() or _read(self.pid, "comm").strip()
+        return (
+            _read(self.pid, "cmdline").replace(b"\0", b" ").strip()
+            or _read(self.pid, "comm").strip()
+        )
 
     @property
     def of_the_lab(self) -> bool:
@@ -60,7 +63,15 @@ class Process:
         wait_until(lambda: not self.running, f"process {self.pid} to be killed")
 
 
-def launch(command: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path, *, uid: int, gid: int) -> Process | None:
+def launch(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    log: Path,
+    *,
+    uid: int,
+    gid: int,
+) -> Process | None:
     """Start a daemon that outlives us; None when it has ended already. The log must be writable for the user."""
     done = subprocess.run(
         [*LAUNCH, str(log), *command],
@@ -91,7 +102,11 @@ def family(place: Place) -> list[Process]:
 
 def processes_of(uid: int) -> list[Process]:
     """Those that have this user, or could take it on again. Corpses that nobody has buried yet are none."""
-    return [process for pid, _ in _parents() if str(uid) in _users(pid) and (process := Process.numbered(pid))]
+    return [
+        process
+        for pid, _ in _parents()
+        if str(uid) in _users(pid) and (process := Process.numbered(pid))
+    ]
 
 
 def end_family(place: Place) -> None:
@@ -112,7 +127,9 @@ def _is_titled(pid: int, place: Place) -> bool:
         return False
     folder = f"{place.folder}/"
     with contextlib.suppress(OSError):
-        return any(str(entry.readlink()).startswith(folder) for entry in (PROC / str(pid) / "fd").iterdir())
+        return any(
+            str(entry.readlink()).startswith(folder) for entry in (PROC / str(pid) / "fd").iterdir()
+        )
     return False
 
 
@@ -130,7 +147,11 @@ def _parents() -> Iterator[tuple[int, int]]:
     """Those of this host, or of this room. A host sees what runs in rooms too, under the same paths and users: none of its own."""
     here = _room("self")
     for entry in PROC.iterdir():
-        if entry.name.isdigit() and (fields := _fields(int(entry.name))) and _room(entry.name) == here:
+        if (
+            entry.name.isdigit()
+            and (fields := _fields(int(entry.name)))
+            and _room(entry.name) == here
+        ):
             yield int(entry.name), int(fields[1])
 
 

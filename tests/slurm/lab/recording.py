@@ -49,7 +49,14 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "sinfo": ("sinfo", "--Node", "--long"),
     "sprio": ("sprio", "--long"),
     "sshare": ("sshare", "--all", "--long", "--parsable2"),
-    "associations": ("sacctmgr", "--parsable2", "show", "associations", "tree", f"format={ASSOCIATIONS}"),
+    "associations": (
+        "sacctmgr",
+        "--parsable2",
+        "show",
+        "associations",
+        "tree",
+        f"format={ASSOCIATIONS}",
+    ),
     "associations-default": ("sacctmgr", "--parsable2", "show", "associations"),
     "accounts": ("sacctmgr", "--parsable2", "show", "account"),
     "users": ("sacctmgr", "--parsable2", "show", "user", "withassoc"),
@@ -57,7 +64,14 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "tres": ("sacctmgr", "--parsable2", "show", "tres"),
     "clusters": ("sacctmgr", "--parsable2", "show", "cluster"),
     "sacct": ("sacct", "--allusers", "--parsable2", "--allocations", f"--format={','.join(SACCT)}"),
-    "sacct-duplicates": ("sacct", "--allusers", "--parsable2", "--allocations", "--duplicates", f"--format={','.join(SACCT)}"),
+    "sacct-duplicates": (
+        "sacct",
+        "--allusers",
+        "--parsable2",
+        "--allocations",
+        "--duplicates",
+        f"--format={','.join(SACCT)}",
+    ),
     "sacct-steps": ("sacct", "--allusers", "--parsable2", f"--format={','.join(SACCT)}"),
     "sacct-separated": (
         "sacct",
@@ -80,8 +94,19 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         f"--format={','.join(sacct.COLUMNS)}",
     ),
     "squeue-runs": ("squeue", "--all", "--states=all", "--noheader", f"--format={squeue.FORMAT}"),
-    "associations-plain": (*MANAGED, "show", "associations", f"format={','.join(sacctmgr.ASSOCIATIONS).lower()}"),
-    "coordinators": (*MANAGED, "show", "account", "withcoord", f"format={','.join(sacctmgr.COORDINATED).lower()}"),
+    "associations-plain": (
+        *MANAGED,
+        "show",
+        "associations",
+        f"format={','.join(sacctmgr.ASSOCIATIONS).lower()}",
+    ),
+    "coordinators": (
+        *MANAGED,
+        "show",
+        "account",
+        "withcoord",
+        f"format={','.join(sacctmgr.COORDINATED).lower()}",
+    ),
     "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QUALITIES).lower()}"),
     "sacct-all": ("sacct", "--allusers", "--duplicates", "--json"),
     "sacct-columns": ("sacct", "--helpformat"),
@@ -101,16 +126,24 @@ def record(cluster: Cluster, folder: Path) -> list[str]:
         if ran.code:
             unanswered.append(f"{name}: {ran.err.strip()}")
         else:
-            (folder / f"{name}.{'json' if '--json' in command else 'txt'}").write_text(anonymous(ran.out, cluster.place))
+            (folder / f"{name}.{'json' if '--json' in command else 'txt'}").write_text(
+                anonymous(ran.out, cluster.place)
+            )
     asked = "".join(f"{name}: {' '.join(command)!r}\n" for name, command in QUESTIONS.items())
-    (folder / "QUESTIONS").write_text(asked + "".join(f"unanswered: {anonymous(line, cluster.place)}\n" for line in unanswered))
+    (folder / "QUESTIONS").write_text(
+        asked + "".join(f"unanswered: {anonymous(line, cluster.place)}\n" for line in unanswered)
+    )
     return unanswered
 
 
 def anonymous(text: str, place: Place) -> str:
     """The same without what only this host has: its name, address, folders and kernel."""
     folder = str(place.folder)
-    text = text.replace(folder, "/lab").replace(folder.replace("/", r"\/"), r"\/lab").replace(place.address, "127.0.0.1")
+    text = (
+        text.replace(folder, "/lab")
+        .replace(folder.replace("/", r"\/"), r"\/lab")
+        .replace(place.address, "127.0.0.1")
+    )
     text = re.sub(rf"\b{re.escape(place.host)}\b", "head", text)
     text = re.sub(r"AllocNode:Sid=\S+", "AllocNode:Sid=head:1000", text)
     return re.sub(r"(?m)\bOS=Linux .*?(?=\s*$| RealMemory=)", "OS=Linux 6.1.0-1-amd64 #1 SMP", text)
@@ -129,10 +162,34 @@ def play(cluster: Cluster) -> None:
 
 def _short_jobs(cluster: Cluster) -> None:
     jobs = [
-        cluster.submit("alice", "--job-name=fit", "--cpus-per-task=4", "--comment=a comment | with a pipe"),
-        cluster.submit("bob", "--job-name=align", "--partition=gpu", "--cpus-per-task=16", "--mem=64G", "--gres=gpu:a100:2"),
-        cluster.submit("bob", "--job-name=render", "--account=wg_astro", "--nodes=3", "--exclusive", group="wg_astro", script="srun true"),
-        cluster.submit("carol", "--job-name=t4", "--partition=gpu-t4", "--gres=gpu:1", "--mem=96G", "--qos=high"),
+        cluster.submit(
+            "alice", "--job-name=fit", "--cpus-per-task=4", "--comment=a comment | with a pipe"
+        ),
+        cluster.submit(
+            "bob",
+            "--job-name=align",
+            "--partition=gpu",
+            "--cpus-per-task=16",
+            "--mem=64G",
+            "--gres=gpu:a100:2",
+        ),
+        cluster.submit(
+            "bob",
+            "--job-name=render",
+            "--account=wg_astro",
+            "--nodes=3",
+            "--exclusive",
+            group="wg_astro",
+            script="srun true",
+        ),
+        cluster.submit(
+            "carol",
+            "--job-name=t4",
+            "--partition=gpu-t4",
+            "--gres=gpu:1",
+            "--mem=96G",
+            "--qos=high",
+        ),
         cluster.submit("carol", "--job-name=wrong", script="exit 3"),
         cluster.submit("dave", "--job-name=crash", script="kill -SEGV $$"),
         cluster.submit("alice", "--array=1,3,5-7%2", "--job-name=sweep"),
@@ -165,7 +222,9 @@ def _ended_by_others(cluster: Cluster) -> None:
     cluster.wait_for_nodes("idle", nodes=["c06"], seconds=60)
     for requeued in (again, moved):
         cluster.wait_for(requeued, "PENDING")
-        cluster.root("scontrol", "update", f"jobid={requeued}", "starttime=now")  # and not in two minutes
+        cluster.root(
+            "scontrol", "update", f"jobid={requeued}", "starttime=now"
+        )  # and not in two minutes
         cluster.wait_for(requeued, "RUNNING", seconds=90)
     cluster.run("dave", "scancel", str(moved)).done()
     cluster.root("scontrol", "resume", str(paused))
@@ -173,23 +232,47 @@ def _ended_by_others(cluster: Cluster) -> None:
 
 
 def _strange_names(cluster: Cluster) -> None:
-    for name in ("a|b", "two\nlines", "|\n|", "a,b=c;d", "back\\slash 'quote", '"double"', "ünïcödé", "x" * 200):
+    for name in (
+        "a|b",
+        "two\nlines",
+        "|\n|",
+        "a,b=c;d",
+        "back\\slash 'quote",
+        '"double"',
+        "ünïcödé",
+        "x" * 200,
+    ):
         cluster.wait_for(cluster.submit("alice", f"--job-name={name}"), "COMPLETED")
 
 
 def _still_there(cluster: Cluster) -> None:
-    running = cluster.submit("alice", "--job-name=long", "--nodes=2", "--cpus-per-task=8", "--time=2:00:00", script=LONG)
-    gpus = cluster.submit("carol", "--job-name=fold", "--partition=gpu", "--gres=gpu:4", "--time=1-0", script=LONG)
+    running = cluster.submit(
+        "alice", "--job-name=long", "--nodes=2", "--cpus-per-task=8", "--time=2:00:00", script=LONG
+    )
+    gpus = cluster.submit(
+        "carol", "--job-name=fold", "--partition=gpu", "--gres=gpu:4", "--time=1-0", script=LONG
+    )
     tasks = cluster.submit("dave", "--job-name=tasks", "--array=1-100%2", script=LONG)
     cluster.wait_for(running, "RUNNING")
     cluster.wait_for(gpus, "RUNNING")
-    cluster.submit("bob", "--job-name=big", "--nodes=6", "--exclusive", "--time=12:00:00", script=LONG)
+    cluster.submit(
+        "bob", "--job-name=big", "--nodes=6", "--exclusive", "--time=12:00:00", script=LONG
+    )
     cluster.submit("bob", "--job-name=after", f"--dependency=afterok:{running}", script=LONG)
     held = cluster.submit("carol", "--job-name=held", script=LONG)
     cluster.root("scontrol", "hold", str(held))
-    cluster.root("scontrol", "update", f"jobid={held}", "admincomment=allocation exhausted | ask your PI")
     cluster.root(
-        "scontrol", "create", "reservation", "reservationname=course", "starttime=now+1hour", "duration=60", "nodes=g04", "accounts=wg_bio"
+        "scontrol", "update", f"jobid={held}", "admincomment=allocation exhausted | ask your PI"
+    )
+    cluster.root(
+        "scontrol",
+        "create",
+        "reservation",
+        "reservationname=course",
+        "starttime=now+1hour",
+        "duration=60",
+        "nodes=g04",
+        "accounts=wg_bio",
     )
     cluster.wait_for_sacct(running, "RUNNING")
     cluster.wait_for_sacct(gpus, "RUNNING")

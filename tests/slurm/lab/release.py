@@ -12,8 +12,20 @@ from pathlib import Path
 from tests.slurm.lab.packages import PACKAGES, Unobtainable
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache" / "slurm"
-BUILDING = ("gcc", "libc6-dev", "make", "dpkg-dev", "ca-certificates", "python3", "python3-venv", "git", "iproute2")
-NAME = re.compile(r"[a-z]+")  # of a release, such as trixie or sid: part of a path and of a line of apt's
+BUILDING = (
+    "gcc",
+    "libc6-dev",
+    "make",
+    "dpkg-dev",
+    "ca-certificates",
+    "python3",
+    "python3-venv",
+    "git",
+    "iproute2",
+)
+NAME = re.compile(
+    r"[a-z]+"
+)  # of a release, such as trixie or sid: part of a path and of a line of apt's
 MAKER = "mmdebstrap"
 # With libmariadb3 11.8.9, of October 2026, each query of slurmdbd ends with error 5027 (so many columns, and 0 allowed): an older one.
 OLDER = {"forky": ("trixie", "libmariadb3"), "sid": ("trixie", "libmariadb3")}
@@ -45,7 +57,9 @@ def found(name: str) -> Release:
     """The release, when its root is there. Raises Unobtainable."""
     release = _named(name)
     if not release.root.exists():
-        raise Unobtainable(f"there is no root of Debian {name} here; `python -m tests.slurm.lab install {name}` makes one")
+        raise Unobtainable(
+            f"there is no root of Debian {name} here; `python -m tests.slurm.lab install {name}` makes one"
+        )
     return release
 
 
@@ -63,21 +77,37 @@ def _named(name: str) -> Release:
     if not NAME.fullmatch(name):
         raise Unobtainable(f"{name!r} is no release of Debian; say RELEASE=trixie")
     if os.geteuid() != 0:
-        raise Unobtainable(f"only root can make and enter a root of Debian {name}; run this as root")
+        raise Unobtainable(
+            f"only root can make and enter a root of Debian {name}; run this as root"
+        )
     return Release(name)
 
 
 def _make(release: Release) -> None:
     """Into a folder that only becomes the root when it is whole."""
     if not shutil.which(MAKER):
-        raise Unobtainable(f"{MAKER} is not installed, which makes a root of Debian {release.name}; apt-get install {MAKER}")
+        raise Unobtainable(
+            f"{MAKER} is not installed, which makes a root of Debian {release.name}; apt-get install {MAKER}"
+        )
     unfinished = release.root.with_name("unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     other, *older = OLDER.get(release.name, (release.name,))
     packages = [*PACKAGES, *BUILDING, *(f"{package}/{other}" for package in older)]
     lines = [f"deb {mirror()} {name} main" for name in sorted({release.name, other})]
-    options = ["--quiet", "--variant=minbase", f"--aptopt={UNDATED}", f"--include={','.join(packages)}"]
-    command = [MAKER, *options, release.name, str(unfinished), *lines, f"deb-src {mirror()} {release.name} main"]
+    options = [
+        "--quiet",
+        "--variant=minbase",
+        f"--aptopt={UNDATED}",
+        f"--include={','.join(packages)}",
+    ]
+    command = [
+        MAKER,
+        *options,
+        release.name,
+        str(unfinished),
+        *lines,
+        f"deb-src {mirror()} {release.name} main",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -87,10 +117,23 @@ def _make(release: Release) -> None:
 
 def mirror() -> str:
     """Where this host's own apt finds Debian. Raises Unobtainable."""
-    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"]
+    asked = [
+        "apt-get",
+        "indextargets",
+        "--format",
+        "$(REPO_URI)",
+        "Created-By: Packages",
+        "Label: Debian",
+    ]
     with_apt = shutil.which("apt-get") is not None
-    told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split() if with_apt else []
+    told = (
+        subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
+        if with_apt
+        else []
+    )
     for word in told:
         if word.startswith(("http://", "https://")):
             return word.rstrip("/")
-    raise Unobtainable("this host's apt knows no mirror of Debian, from which a root could be made: see /etc/apt/sources.list.d")
+    raise Unobtainable(
+        "this host's apt knows no mirror of Debian, from which a root could be made: see /etc/apt/sources.list.d"
+    )

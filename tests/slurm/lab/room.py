@@ -17,9 +17,17 @@ from tests.slurm.lab.release import Release
 CHECKOUT = Path(__file__).resolve().parents[3]
 HOST = "head"  # what the room calls itself
 ADDRESS = "192.0.2.1/32"  # nobody's, and on loopback too: glibc offers no address to listen on to whom has 127.0.0.1 alone
-KEPT = ("FAIRBANK_", "WRITE_GOLDEN", "TERM")  # beginnings of the names of variables that the room gets to see
+KEPT = (
+    "FAIRBANK_",
+    "WRITE_GOLDEN",
+    "TERM",
+)  # beginnings of the names of variables that the room gets to see
 FETCHED_WITH = ("PIP_", "UV_", "SSL_", "http_proxy", "https_proxy", "no_proxy")
-OF_THE_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs")  # how the host finds and trusts whom it fetches from
+OF_THE_NETWORK = (
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/ssl/certs",
+)  # how the host finds and trusts whom it fetches from
 
 APART = ("unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child")
 # $1: the checkout. The release's folder is where we are. Then the words of the command.
@@ -58,8 +66,12 @@ def furnish(release: Release) -> None:
     _try(release)
     (CHECKOUT / ".venv").mkdir(exist_ok=True)
     if _enter(release, ("make", ".venv/.dev"), fetching=True):
-        raise Unobtainable(f"the Python of Debian {release.name} did not get its packages, see above")
-    _enter(release, ("make", "plugins"), fetching=True)  # tests that need them say by themselves when they could not be built
+        raise Unobtainable(
+            f"the Python of Debian {release.name} did not get its packages, see above"
+        )
+    _enter(
+        release, ("make", "plugins"), fetching=True
+    )  # tests that need them say by themselves when they could not be built
 
 
 def run(release: Release, command: Sequence[str]) -> int:
@@ -68,23 +80,48 @@ def run(release: Release, command: Sequence[str]) -> int:
 
 
 def _enter(release: Release, command: Sequence[str], *, fetching: bool) -> int:
-    return subprocess.run(_words(command, fetching), cwd=release.root.parent, env=_environment(fetching), check=False).returncode
+    return subprocess.run(
+        _words(command, fetching), cwd=release.root.parent, env=_environment(fetching), check=False
+    ).returncode
 
 
 def _try(release: Release) -> None:
     """Raises Unobtainable where root may not do this, as in most containers."""
     where, environment = release.root.parent, _environment(False)
-    tried = subprocess.run(_words(("true",), False), cwd=where, env=environment, capture_output=True, text=True, check=False)
+    tried = subprocess.run(
+        _words(("true",), False),
+        cwd=where,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if tried.returncode:
-        raise Unobtainable(f"this machine lets root make no room for Debian {release.name}: {tried.stderr.strip()[-500:]}")
+        raise Unobtainable(
+            f"this machine lets root make no room for Debian {release.name}: {tried.stderr.strip()[-500:]}"
+        )
 
 
 def _words(command: Sequence[str], fetching: bool) -> list[str]:
-    return [*APART, *([] if fetching else ["--net"]), "sh", "-c", ENTER, "sh", str(CHECKOUT), *command]
+    return [
+        *APART,
+        *([] if fetching else ["--net"]),
+        "sh",
+        "-c",
+        ENTER,
+        "sh",
+        str(CHECKOUT),
+        *command,
+    ]
 
 
 def _environment(fetching: bool) -> Mapping[str, str]:
     seen = KEPT + FETCHED_WITH if fetching else KEPT
-    own = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    own = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/root",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+    }
     given = {name: value for name, value in os.environ.items() if name.startswith(seen)}
     return own | given | {"FETCHING": "yes" if fetching else ""}

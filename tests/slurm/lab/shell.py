@@ -20,9 +20,31 @@ from tests.support.waiting import wait_until
 SECONDS = 30
 UNTIL_TOLD = "until [ -e over-$SLURM_JOB_ID ]; do sleep 0.1; done; rm over-$SLURM_JOB_ID"
 """The script of a job that runs until a test lets it end. Each has a file of its own: one that another test left would end it at once."""
-RUN_COLUMNS = ("JobID", "JobIDRaw", "JobName", "User", "Group", "Account", "Partition", "QOS", "State", "ExitCode")
-WITHOUT_NAMES = tuple(column for column in RUN_COLUMNS if column != "JobName")  # people put anything into those, separators too
-RUN_TIMES = ("Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "AllocTRES", "ReqTRES", "NodeList")
+RUN_COLUMNS = (
+    "JobID",
+    "JobIDRaw",
+    "JobName",
+    "User",
+    "Group",
+    "Account",
+    "Partition",
+    "QOS",
+    "State",
+    "ExitCode",
+)
+WITHOUT_NAMES = tuple(
+    column for column in RUN_COLUMNS if column != "JobName"
+)  # people put anything into those, separators too
+RUN_TIMES = (
+    "Submit",
+    "Start",
+    "End",
+    "ElapsedRaw",
+    "TimelimitRaw",
+    "AllocTRES",
+    "ReqTRES",
+    "NodeList",
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +58,9 @@ class Ran:
 
     def done(self) -> Ran:
         """Itself, when it succeeded. Raises AssertionError with all that it said."""
-        assert self.code == 0, f"`{' '.join(self.command)}` ended with {self.code}:\n{self.out}{self.err}"
+        assert self.code == 0, (
+            f"`{' '.join(self.command)}` ended with {self.code}:\n{self.out}{self.err}"
+        )
         return self
 
 
@@ -73,7 +97,9 @@ class Shell:
             stderr=subprocess.PIPE,
             text=True,
             cwd=home,
-            env=self.place.environment | {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/sh"} | dict(environment or {}),
+            env=self.place.environment
+            | {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/sh"}
+            | dict(environment or {}),
             user=who.pw_uid,
             group=grp.getgrnam(group).gr_gid if group else who.pw_gid,
             extra_groups=os.getgrouplist(user, who.pw_gid),
@@ -85,7 +111,9 @@ class Shell:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 out, err = process.communicate()
-                raise TimeoutError(f"`{' '.join(command)}` took more than {seconds:g} s; so far it said:\n{out}{err}") from None
+                raise TimeoutError(
+                    f"`{' '.join(command)}` took more than {seconds:g} s; so far it said:\n{out}{err}"
+                ) from None
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
@@ -95,14 +123,20 @@ class Shell:
         """Run as root, expect success, and return what it printed."""
         return self.run("root", *command, stdin=stdin, seconds=seconds).done().out
 
-    def submit(self, user: str, *options: str, script: str = "true", group: str | None = None) -> int:
+    def submit(
+        self, user: str, *options: str, script: str = "true", group: str | None = None
+    ) -> int:
         """`sbatch` with a script of the shell; the number of the job."""
-        ran = self.run(user, "sbatch", "--parsable", *options, group=group, stdin=f"#!/bin/sh\n{script}\n")
+        ran = self.run(
+            user, "sbatch", "--parsable", *options, group=group, stdin=f"#!/bin/sh\n{script}\n"
+        )
         return int(ran.done().out.partition(";")[0])
 
     def states(self, job: int | str) -> list[str]:
         """The states of the job, or of the parts of an array, as the controller has them; none when it does not know the job."""
-        ran = self.run("root", "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T")
+        ran = self.run(
+            "root", "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"
+        )
         return ran.out.split() if ran.code == 0 else []
 
     def wait_for(self, job: int | str, *wanted: str, seconds: float = SECONDS) -> None:
@@ -123,13 +157,22 @@ class Shell:
 
     def nodes(self) -> dict[str, str]:
         """The state of each node, as `sinfo` writes it in one word: idle, mixed, allocated, down, and marks like `*`."""
-        return dict(line.split() for line in self.root("sinfo", "--noheader", "--Node", "--format=%N %T").splitlines())
+        return dict(
+            line.split()
+            for line in self.root("sinfo", "--noheader", "--Node", "--format=%N %T").splitlines()
+        )
 
-    def wait_for_nodes(self, *wanted: str, nodes: Collection[str] | None = None, seconds: float = SECONDS) -> None:
+    def wait_for_nodes(
+        self, *wanted: str, nodes: Collection[str] | None = None, seconds: float = SECONDS
+    ) -> None:
         """Return when all nodes, or those named, are in one of these states."""
 
         def there() -> bool:
-            return all(state in wanted for node, state in self.nodes().items() if nodes is None or node in nodes)
+            return all(
+                state in wanted
+                for node, state in self.nodes().items()
+                if nodes is None or node in nodes
+            )
 
         try:
             wait_until(there, f"nodes to be {' or '.join(wanted)}", seconds=seconds)
@@ -140,22 +183,40 @@ class Shell:
         """The jobs that the controller has not finished with."""
         return self.root("squeue", "--noheader", "--format=%i").split()
 
-    def sacct(self, *options: str, columns: Sequence[str] = (*WITHOUT_NAMES, *RUN_TIMES)) -> list[dict[str, str]]:
+    def sacct(
+        self, *options: str, columns: Sequence[str] = (*WITHOUT_NAMES, *RUN_TIMES)
+    ) -> list[dict[str, str]]:
         """Rows of accounting: all users and no steps, unless told. It lags behind the controller, so wait for what you need."""
-        asked = ("--allusers", "--allocations", "--noheader", "--parsable2", f"--delimiter={answers.DELIMITER}")
-        return answers.rows(self.root("sacct", *asked, f"--format={','.join(columns)}", *options), columns)
+        asked = (
+            "--allusers",
+            "--allocations",
+            "--noheader",
+            "--parsable2",
+            f"--delimiter={answers.DELIMITER}",
+        )
+        return answers.rows(
+            self.root("sacct", *asked, f"--format={','.join(columns)}", *options), columns
+        )
 
-    def wait_for_sacct(self, job: int | str, *wanted: str, rows: int = 1, seconds: float = SECONDS) -> list[dict[str, str]]:
+    def wait_for_sacct(
+        self, job: int | str, *wanted: str, rows: int = 1, seconds: float = SECONDS
+    ) -> list[dict[str, str]]:
         """The rows of the job, as soon as that many are there, whole, and all in one of these states."""
         found: list[dict[str, str]] = []
 
         def there() -> bool:
             # an array that had this number before slurmctld forgot its jobs is there too, task by task
-            found[:] = [row for row in self.sacct(f"--jobs={job}") if rows > 1 or row["JobID"] == str(job)]
-            return len(found) == rows and all(answers.is_whole(row) and row["State"].split()[0] in wanted for row in found)
+            found[:] = [
+                row for row in self.sacct(f"--jobs={job}") if rows > 1 or row["JobID"] == str(job)
+            ]
+            return len(found) == rows and all(
+                answers.is_whole(row) and row["State"].split()[0] in wanted for row in found
+            )
 
         try:
-            wait_until(there, f"accounting to have job {job} as {' or '.join(wanted)}", seconds=seconds)
+            wait_until(
+                there, f"accounting to have job {job} as {' or '.join(wanted)}", seconds=seconds
+            )
         except TimeoutError as late:
             raise TimeoutError(f"{late}; it has {found}") from None
         return found

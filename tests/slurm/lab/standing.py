@@ -16,9 +16,18 @@ TICK = 90  # seconds in which slurmctld has surely counted usage once more: its 
 LONG = "sleep 3600"
 
 # In slurm.conf, for what is made by scontrol alone does not outlive a slurmctld of 24.11.
-PARTITION = {"PartitionName": "a_partition_of_a_long_name Nodes=c[01-02] PriorityJobFactor=10 MaxTime=60 State=UP"}
-FAIR_TREE = PARTITION | {"PriorityWeightAssoc": "500", "PriorityWeightTRES": "CPU=1000,Mem=2000,GRES/gpu=3000"}
-CLASSIC = PARTITION | {"PriorityFlags": "MAX_TRES,NO_FAIR_TREE", "PriorityWeightAge": "0", "PriorityWeightJobSize": "0"}
+PARTITION = {
+    "PartitionName": "a_partition_of_a_long_name Nodes=c[01-02] PriorityJobFactor=10 MaxTime=60 State=UP"
+}
+FAIR_TREE = PARTITION | {
+    "PriorityWeightAssoc": "500",
+    "PriorityWeightTRES": "CPU=1000,Mem=2000,GRES/gpu=3000",
+}
+CLASSIC = PARTITION | {
+    "PriorityFlags": "MAX_TRES,NO_FAIR_TREE",
+    "PriorityWeightAge": "0",
+    "PriorityWeightJobSize": "0",
+}
 
 # Accounts in four levels, one of them with its parent's shares and one with none; users by account and by partition; long names.
 PEOPLE: tuple[str, ...] = (
@@ -67,11 +76,36 @@ SHARES: Mapping[str, tuple[str, ...]] = {
     "parsable": ("root", "sshare", "-p", "-a"),
     "parsable2": ("root", "sshare", "-P", "-a", "-l"),
     "parsable2-no-header": ("root", "sshare", "-P", "-n", "-a"),
-    "format-widths": ("root", "sshare", "-a", "-o", "account%30,user%-12,rawshares,normshares%15,levelfs%6,fairshare%5,effectvusage%8"),
+    "format-widths": (
+        "root",
+        "sshare",
+        "-a",
+        "-o",
+        "account%30,user%-12,rawshares,normshares%15,levelfs%6,fairshare%5,effectvusage%8",
+    ),
     "format-prefixes": ("root", "sshare", "-a", "-o", "acc,us,rawu%5,eff%-13,normu,g,i,c"),
-    "format-left": ("root", "sshare", "-a", "-o", "rawshares%-10,rawusage%-20,levelfs%-12,fairshare%3,user%4,account%5"),
-    "format-tres": ("root", "sshare", "-a", "-o", "account,user,grptresmins%60,grptresraw%100,tresrunmins%12"),
-    "format-parsable": ("root", "sshare", "-a", "-p", "-o", "account%5,rawusage%2,levelfs%3,tresrunmins%4"),
+    "format-left": (
+        "root",
+        "sshare",
+        "-a",
+        "-o",
+        "rawshares%-10,rawusage%-20,levelfs%-12,fairshare%3,user%4,account%5",
+    ),
+    "format-tres": (
+        "root",
+        "sshare",
+        "-a",
+        "-o",
+        "account,user,grptresmins%60,grptresraw%100,tresrunmins%12",
+    ),
+    "format-parsable": (
+        "root",
+        "sshare",
+        "-a",
+        "-p",
+        "-o",
+        "account%5,rawusage%2,levelfs%3,tresrunmins%4",
+    ),
     "long-format": ("root", "sshare", "-a", "-l", "-o", "account,user"),
     "unknown-field": ("root", "sshare", "-o", "account,nonsense"),
     "unknown-account": ("root", "sshare", "-A", "nonsense"),
@@ -86,7 +120,13 @@ PRIORITIES: Mapping[str, tuple[str, ...]] = {
     "weights": ("root", "sprio", "-w"),
     "weights-long": ("root", "sprio", "-w", "-l"),
     "weights-norm": ("root", "sprio", "-w", "-n"),
-    "weights-format": ("root", "sprio", "-w", "-o", "%15i|%9r|%8u|%10Y|%10y|%10a|%10A|%11N|%40T|%40t|%10S"),
+    "weights-format": (
+        "root",
+        "sprio",
+        "-w",
+        "-o",
+        "%15i|%9r|%8u|%10Y|%10y|%10a|%10A|%11N|%40T|%40t|%10S",
+    ),
     "by-priority": ("root", "sprio", "-S", "-Y"),
     "by-user": ("root", "sprio", "-l", "-S", "u,r,-y"),
     "by-fair-share": ("root", "sprio", "-S", "-f,i"),
@@ -128,25 +168,48 @@ def play(cluster: Cluster) -> str:
     """Users with some usage and one with very much; a full cluster; jobs of every kind that wait. The numbers of two of these."""
     used = [
         cluster.submit("alice", "--account=wg_astro", "--cpus-per-task=8", script="sleep 20"),
-        cluster.submit("alice", "--account=physics", "--partition=cpu", "--cpus-per-task=3", script="sleep 15"),
-        cluster.submit("bob", "--account=quantum_and_statistical_optics", "--cpus-per-task=5", script="sleep 9"),
+        cluster.submit(
+            "alice", "--account=physics", "--partition=cpu", "--cpus-per-task=3", script="sleep 15"
+        ),
+        cluster.submit(
+            "bob", "--account=quantum_and_statistical_optics", "--cpus-per-task=5", script="sleep 9"
+        ),
         cluster.submit("carol", "--account=lasers", "--cpus-per-task=2", script="sleep 4"),
-        cluster.submit("dave", "--account=biology", "--qos=dear", "--cpus-per-task=60", "--mem=1G", script="sleep 12"),
+        cluster.submit(
+            "dave",
+            "--account=biology",
+            "--qos=dear",
+            "--cpus-per-task=60",
+            "--mem=1G",
+            script="sleep 12",
+        ),
         cluster.submit("dave", "--account=wg_chem", script="sleep 2"),
     ]
     for job in used:
         cluster.wait_for(job, "COMPLETED", seconds=TICK)
     for partition, nodes in (("cpu", 6), ("gpu", 2), ("gpu-t4", 2)):
-        cluster.wait_for(cluster.submit("bob", f"--partition={partition}", f"--nodes={nodes}", "--exclusive", script=LONG), "RUNNING")
+        cluster.wait_for(
+            cluster.submit(
+                "bob", f"--partition={partition}", f"--nodes={nodes}", "--exclusive", script=LONG
+            ),
+            "RUNNING",
+        )
     return _waiting(cluster)
 
 
 def _waiting(cluster: Cluster) -> str:
     cluster.submit("alice", "--account=wg_astro", "--cpus-per-task=8", "--nice=100", script=LONG)
     several = cluster.submit("bob", "--partition=cpu,gpu", "--ntasks=40", "--mem=3G", script=LONG)
-    cluster.submit("carol", "--partition=gpu", "--gres=gpu:4", "--qos=high", "--nodes=2", script=LONG)
+    cluster.submit(
+        "carol", "--partition=gpu", "--gres=gpu:4", "--qos=high", "--nodes=2", script=LONG
+    )
     cluster.submit("dave", "--array=1-5", "--account=wg_chem", script=LONG)
-    short = cluster.submit("bob", "--account=quantum_and_statistical_optics", "--partition=a_partition_of_a_long_name", script=LONG)
+    short = cluster.submit(
+        "bob",
+        "--account=quantum_and_statistical_optics",
+        "--partition=a_partition_of_a_long_name",
+        script=LONG,
+    )
     site = cluster.submit("alice", "--account=physics", "--partition=cpu", script=LONG)
     cluster.root("scontrol", "update", f"jobid={site}", "sitefactor=-5000")
     given = cluster.submit("carol", "--account=lasers", script=LONG)
@@ -166,8 +229,13 @@ def _ask(cluster: Cluster, folder: Path, jobs: str) -> None:
         before = _said(cluster, SHARES["everything"], jobs)
         wait_until(partial(_has_counted, cluster, before), "slurmctld to count", seconds=TICK)
         said = {f"sshare-{name}.txt": _said(cluster, asked, jobs) for name, asked in SHARES.items()}
-        said |= {f"sprio-{name}.txt": _said(cluster, asked, jobs) for name, asked in PRIORITIES.items()}
-        again = {"sshare-everything.txt": SHARES["everything"], "sprio-everything.txt": PRIORITIES["everything"]}
+        said |= {
+            f"sprio-{name}.txt": _said(cluster, asked, jobs) for name, asked in PRIORITIES.items()
+        }
+        again = {
+            "sshare-everything.txt": SHARES["everything"],
+            "sprio-everything.txt": PRIORITIES["everything"],
+        }
         if all(said[name] == _said(cluster, asked, jobs) for name, asked in again.items()):
             break
     said["config.txt"] = cluster.root("scontrol", "show", "config")

@@ -27,7 +27,14 @@ RULES: tuple[dict[str, str], ...] = (
     {"PriorityFlags": CLASSIC},
     {},
 )
-QUESTION = ("sshare", "--all", "--partition", "--noheader", "--parsable2", f"--format={','.join(shares.COLUMNS)}")
+QUESTION = (
+    "sshare",
+    "--all",
+    "--partition",
+    "--noheader",
+    "--parsable2",
+    f"--format={','.join(shares.COLUMNS)}",
+)
 DEEPEST = 4
 
 
@@ -43,7 +50,9 @@ def record(cluster: Cluster, folder: Path, seed: int = 4) -> None:
         there = folder / f"{number}"
         there.mkdir(parents=True, exist_ok=True)
         (there / "sshare.txt").write_text(cluster.root(*QUESTION))
-        (there / "config.txt").write_text(anonymous(cluster.root("scontrol", "show", "config"), cluster.place))
+        (there / "config.txt").write_text(
+            anonymous(cluster.root("scontrol", "show", "config"), cluster.place)
+        )
 
 
 def begin(cluster: Cluster) -> None:
@@ -55,12 +64,22 @@ def grow(cluster: Cluster, chance: random.Random, name: str) -> list[tuple[str, 
     """A new account below the root, with accounts and users below it, some of whom use the cluster. Who they are, as (account, user)."""
     for command in _grown(chance, name):
         cluster.root("sacctmgr", "--immediate", *command)
-    listed = cluster.root("sacctmgr", "--noheader", "--parsable2", "show", "associations", "format=account,user").split()
+    listed = cluster.root(
+        "sacctmgr", "--noheader", "--parsable2", "show", "associations", "format=account,user"
+    ).split()
     people = [
-        (account, user) for account, _, user in (line.partition("|") for line in listed) if account.partition("_")[0] == name and user
+        (account, user)
+        for account, _, user in (line.partition("|") for line in listed)
+        if account.partition("_")[0] == name and user
     ]
     jobs = [
-        cluster.submit(user, f"--account={account}", "--qos=dear", f"--cpus-per-task={chance.randint(1, 8)}", script="sleep 1")
+        cluster.submit(
+            user,
+            f"--account={account}",
+            "--qos=dear",
+            f"--cpus-per-task={chance.randint(1, 8)}",
+            script="sleep 1",
+        )
         for account, user in people
         if chance.random() < 0.75
     ]
@@ -76,15 +95,34 @@ def _has_counted(cluster: Cluster, before: str) -> bool:
 def _grown(chance: random.Random, name: str) -> Iterator[tuple[str, ...]]:
     """What sacctmgr is told: a new account below the root, with accounts and users below it."""
     above = [(name, 1)]
-    yield "add", "account", name, f"fairshare={_shares(chance)}", "qos=normal,high,low,dear", "defaultqos=normal"
+    yield (
+        "add",
+        "account",
+        name,
+        f"fairshare={_shares(chance)}",
+        "qos=normal,high,low,dear",
+        "defaultqos=normal",
+    )
     for number in range(chance.randint(2, 5)):
         parent, depth = chance.choice([each for each in above if each[1] < DEEPEST])
         account = f"{name}_{number}"
         above.append((account, depth + 1))
-        yield "add", "account", account, f"parent={parent}", f"fairshare={_shares(chance, parent=True)}"
+        yield (
+            "add",
+            "account",
+            account,
+            f"parent={parent}",
+            f"fairshare={_shares(chance, parent=True)}",
+        )
     for account, _ in above:
         for user in chance.sample(USERS, chance.randint(0, 3)):
-            yield "add", "user", user, f"account={account}", f"fairshare={_shares(chance, parent=True)}"
+            yield (
+                "add",
+                "user",
+                user,
+                f"account={account}",
+                f"fairshare={_shares(chance, parent=True)}",
+            )
 
 
 def _shares(chance: random.Random, *, parent: bool = False) -> str:

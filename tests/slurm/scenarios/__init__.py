@@ -16,7 +16,15 @@ from tests.slurm.scenarios import arrays, asked_of_nodes, held_back, holes, rese
 
 def _of(module: ModuleType) -> Iterator[Scenario]:
     """Every public function of the module is one."""
-    return (each for name, each in vars(module).items() if isfunction(each) and each.__module__ == module.__name__ and name[0] != "_")
+    return (
+        each
+        for name, each in vars(module).items()
+        if isfunction(each) and each.__module__ == module.__name__ and name[0] != "_"
+    )
 
 
-SCENARIOS = tuple(scenario for module in (holes, turns, arrays, asked_of_nodes, held_back, reserved) for scenario in _of(module))
+SCENARIOS = tuple(
+    scenario
+    for module in (holes, turns, arrays, asked_of_nodes, held_back, reserved)
+    for scenario in _of(module)
+)

@@ -9,7 +9,10 @@ def _features(queue: Queue, nodes: str, features: str) -> None:
     """Of these nodes, for the time of the scenario."""
     words = ("update", f"nodename={nodes}")
     queue.tell(
-        *words, f"availablefeatures={features}", f"activefeatures={features}", undo=(*words, "availablefeatures=", "activefeatures=")
+        *words,
+        f"availablefeatures={features}",
+        f"activefeatures={features}",
+        undo=(*words, "availablefeatures=", "activefeatures="),
     )
 
 
@@ -89,8 +92,20 @@ def excluded(queue: Queue) -> None:
 
 def weights(queue: Queue) -> None:
     """The lightest nodes first."""
-    for name, weight in (("c01", 30), ("c02", 20), ("c03", 10), ("c04", 20), ("c05", 5), ("c06", 30)):
-        queue.tell("update", f"nodename={name}", f"weight={weight}", undo=("update", f"nodename={name}", "weight=1"))
+    for name, weight in (
+        ("c01", 30),
+        ("c02", 20),
+        ("c03", 10),
+        ("c04", 20),
+        ("c05", 5),
+        ("c06", 30),
+    ):
+        queue.tell(
+            "update",
+            f"nodename={name}",
+            f"weight={weight}",
+            undo=("update", f"nodename={name}", "weight=1"),
+        )
     queue.down()
     queue.waits("one", "-N1", WHOLE, "-t30", priority=900)
     queue.waits("three", "-N3", WHOLE, "-t30", priority=800)
@@ -114,7 +129,9 @@ def contiguous(queue: Queue) -> None:
 
 def single_node_that_is_tightest(queue: Queue) -> None:
     """A job that one node can hold goes to that with the fewest CPUs free that are enough."""
-    queue.runs("a", "-wc01", "-n20", "-t30").runs("b", "-wc02", "-n50", "-t30").runs("c", "-wc04", "-n40", "-t30").down()
+    queue.runs("a", "-wc01", "-n20", "-t30").runs("b", "-wc02", "-n50", "-t30").runs(
+        "c", "-wc04", "-n40", "-t30"
+    ).down()
     queue.waits("fourteen", "-n14", "-t30", priority=900)
     queue.waits("twenty", "-n20", "-t30", priority=800)
     queue.waits("three", "-n3", "-c4", "-t30", priority=700)
@@ -141,6 +158,8 @@ def gpus(queue: Queue) -> None:
 
 def drained(queue: Queue) -> None:
     nodes = "nodename=c02,c03"
-    queue.tell("update", nodes, "state=drain", "reason=test", undo=("update", nodes, "state=resume")).down()
+    queue.tell(
+        "update", nodes, "state=drain", "reason=test", undo=("update", nodes, "state=resume")
+    ).down()
     queue.waits("five", "-N5", WHOLE, "-t30", priority=900)
     queue.waits("four", "-N4", WHOLE, "-t30", priority=800)

@@ -26,7 +26,13 @@ def begin_time(queue: Queue) -> None:
 
 def too_large_for_its_partition(queue: Queue) -> None:
     cpu = "partitionname=cpu"
-    queue.tell("update", cpu, "maxnodes=2", "maxtime=60", undo=("update", cpu, "maxnodes=unlimited", "maxtime=7-0")).down()
+    queue.tell(
+        "update",
+        cpu,
+        "maxnodes=2",
+        "maxtime=60",
+        undo=("update", cpu, "maxnodes=unlimited", "maxtime=7-0"),
+    ).down()
     queue.waits("wide", "-N3", WHOLE, "-t30", priority=900)
     queue.waits("long", "-N1", WHOLE, "-t90", priority=800)
     queue.waits("fits", "-N2", WHOLE, "-t60", priority=700)

@@ -7,7 +7,15 @@ from tests.slurm.queues import WHOLE, Queue
 
 def reservation_ahead(queue: Queue) -> None:
     """Five nodes are reserved in twenty minutes."""
-    queue.tell("create", "reservation", "reservationname=course", "starttime=now+20minutes", "duration=60", "nodes=c[01-05]", "users=carol")
+    queue.tell(
+        "create",
+        "reservation",
+        "reservationname=course",
+        "starttime=now+20minutes",
+        "duration=60",
+        "nodes=c[01-05]",
+        "users=carol",
+    )
     queue.down()
     queue.waits("short", "-N2", WHOLE, "-t10", priority=900)
     queue.waits("long", "-N1", WHOLE, "-t60", priority=800)
@@ -17,15 +25,33 @@ def reservation_ahead(queue: Queue) -> None:
 
 def reservation_running(queue: Queue) -> None:
     """Three nodes are carol's."""
-    queue.tell("create", "reservation", "reservationname=course", "starttime=now", "duration=60", "nodes=c[01-03]", "users=carol").down()
+    queue.tell(
+        "create",
+        "reservation",
+        "reservationname=course",
+        "starttime=now",
+        "duration=60",
+        "nodes=c[01-03]",
+        "users=carol",
+    ).down()
     queue.waits("others", "-N4", WHOLE, "-t30", priority=900)
     queue.waits("hers", "--reservation=course", "-N2", WHOLE, "-t30", user="carol", priority=500)
-    queue.waits("too-long", "--reservation=course", "-N1", WHOLE, "-t90", user="carol", priority=400)
+    queue.waits(
+        "too-long", "--reservation=course", "-N1", WHOLE, "-t90", user="carol", priority=400
+    )
     queue.waits("outside", "-N1", WHOLE, "-t30", user="carol", priority=300)
 
 
 def reservation_to_come(queue: Queue) -> None:
-    queue.tell("create", "reservation", "reservationname=course", "starttime=now+1hour", "duration=60", "nodes=c01", "users=carol").down()
+    queue.tell(
+        "create",
+        "reservation",
+        "reservationname=course",
+        "starttime=now+1hour",
+        "duration=60",
+        "nodes=c01",
+        "users=carol",
+    ).down()
     queue.waits("early", "--reservation=course", "-n1", "-t30", user="carol", priority=900)
     queue.waits("free", "-N6", WHOLE, "-t30", priority=100)
 
@@ -33,6 +59,14 @@ def reservation_to_come(queue: Queue) -> None:
 def maintenance(queue: Queue) -> None:
     """All nodes of the partition are worked on in half an hour."""
     when = ("starttime=now+30minutes", "duration=60")
-    queue.tell("create", "reservation", "reservationname=works", *when, "nodes=c[01-06]", "users=root", "flags=maint").down()
+    queue.tell(
+        "create",
+        "reservation",
+        "reservationname=works",
+        *when,
+        "nodes=c[01-06]",
+        "users=root",
+        "flags=maint",
+    ).down()
     queue.waits("long", "-N1", WHOLE, "-t60", priority=900)
     queue.waits("short", "-N1", WHOLE, "-t20", priority=800)

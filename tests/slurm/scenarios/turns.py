@@ -12,7 +12,15 @@ def tier(queue: Queue) -> Sequence[str]:
     together, slurmctld 24.11 has two answers: for the rest of a cycle it rounds the end of whom backfill started in it up to the minute, so
     that the plain job is planned behind the small one.)"""
     express = "partitionname=express"
-    queue.tell("create", express, "nodes=c[01-06]", "prioritytier=10", "maxtime=60", "state=down", undo=("delete", express)).down()
+    queue.tell(
+        "create",
+        express,
+        "nodes=c[01-06]",
+        "prioritytier=10",
+        "maxtime=60",
+        "state=down",
+        undo=("delete", express),
+    ).down()
     queue.waits("plain", "-N4", WHOLE, "-t30", priority=900)
     queue.waits("small", "-N2", WHOLE, "-t30", priority=800)
     queue.waits("express", "-pexpress", "-N3", WHOLE, "-t20", priority=100)

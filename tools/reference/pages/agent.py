@@ -50,7 +50,14 @@ def agent_page() -> str:
     lines += key_tables(tables, level=3)
     lines += CLOCKS.splitlines()
     core = Core(lambda partition: PartitionTerms(), Senders(), life="", now=0.0)
-    lines += ["## Metrics", "", "`GET /metrics` on the control socket, or on its port:", "", "| Metric | Meaning |", "| --- | --- |"]
+    lines += [
+        "## Metrics",
+        "",
+        "`GET /metrics` on the control socket, or on its port:",
+        "",
+        "| Metric | Meaning |",
+        "| --- | --- |",
+    ]
     lines += [
         f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |"
         for each in Metrics(core, Looks()).families()

@@ -35,12 +35,27 @@ from fairbank.values.units import SuMinutes
 # The allocation in question is number 1, valid from START up to END; number 2 is active all the time, for transfers.
 _START, _END, _LATER = Instant(1_000), Instant(2_000), Instant(9_000)
 _MEANWHILE = Instant(1_500)
-_AT = {Standing.PLANNED: Instant(500), Standing.ACTIVE: _MEANWHILE, Standing.FROZEN: _MEANWHILE, Standing.ENDED: Instant(2_500)}
+_AT = {
+    Standing.PLANNED: Instant(500),
+    Standing.ACTIVE: _MEANWHILE,
+    Standing.FROZEN: _MEANWHILE,
+    Standing.ENDED: Instant(2_500),
+}
 _STORED = {Standing.FROZEN: AllocationState.FROZEN, Standing.ENDED: AllocationState.ENDED}
 _RUN, _SOME = Run("darwin", 1, 900), SuMinutes(10)
 _TERMS: Mapping[str, Any] = {"allocation": 1, "project": 1, "resource": "cpu"}
-_LIFE: Mapping[str, Any] = {"run": _RUN, "line": (1,), "resource": "cpu", "owner": 7, "start": _MEANWHILE}
-_END_OF_IT: Mapping[str, Any] = {"ended": Instant(1_600), "outcome": "COMPLETED", "elapsed_seconds": 60}
+_LIFE: Mapping[str, Any] = {
+    "run": _RUN,
+    "line": (1,),
+    "resource": "cpu",
+    "owner": 7,
+    "start": _MEANWHILE,
+}
+_END_OF_IT: Mapping[str, Any] = {
+    "ended": Instant(1_600),
+    "outcome": "COMPLETED",
+    "elapsed_seconds": 60,
+}
 
 _OF_ALLOCATION: Mapping[str, Request] = {
     "the hold of one that started within its period": Hold(amount=_SOME, until=_LATER, **_LIFE),
@@ -67,8 +82,13 @@ _OF_RUN: Mapping[str, Request] = {
 
 def of_an_allocation() -> Iterator[tuple[str, list[str]]]:
     """For each wish, what is answered where the allocation stands so, in the order of `Standing`."""
-    starting = {each: Hold(amount=_SOME, until=_LATER, **{**_LIFE, "start": _AT[each]}) for each in Standing}
-    yield "the hold of a run that starts now", [_said(_work(each), starting[each], _AT[each]) for each in Standing]
+    starting = {
+        each: Hold(amount=_SOME, until=_LATER, **{**_LIFE, "start": _AT[each]}) for each in Standing
+    }
+    yield (
+        "the hold of a run that starts now",
+        [_said(_work(each), starting[each], _AT[each]) for each in Standing],
+    )
     for name, wish in _OF_ALLOCATION.items():
         yield name, [_said(_work(standing), wish, _AT[standing]) for standing in Standing]
 

@@ -23,7 +23,10 @@ def client_page() -> str:
         "",
         "| Key | Environment | Meaning |",
         "| --- | --- | --- |",
-        *(f"| `{key}` | `FAIRBANK_{key.upper()}` | {about} |" for key, about in client.KEYS.items()),
+        *(
+            f"| `{key}` | `FAIRBANK_{key.upper()}` | {about} |"
+            for key, about in client.KEYS.items()
+        ),
         "",
         "On a Unix socket nobody signs in: the kernel says who asks. Over the network a token is used where `token_file` names one,",
         "else MUNGE. See [Signing in](signing-in.md).",

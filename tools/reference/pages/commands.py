@@ -11,11 +11,28 @@ from fairbank.cli.command import Noun
 def commands_page() -> str:
     """Every command's help."""
     lines = ["# Commands", "", "```text", front.overview().rstrip(), "```", ""]
-    links = ", ".join(f"`{name}` for `{' '.join(('fairbank', *words))}`" for name, words in front.SHORT_NAMES.items())
-    lines += [f"A link to `fairbank` under a short name is that command: {links}. For example `ln -s fairbank sbalance`.", ""]
+    links = ", ".join(
+        f"`{name}` for `{' '.join(('fairbank', *words))}`"
+        for name, words in front.SHORT_NAMES.items()
+    )
+    lines += [
+        f"A link to `fairbank` under a short name is that command: {links}. For example `ln -s fairbank sbalance`.",
+        "",
+    ]
     for entry in front.COMMANDS:
         found = import_module(f"fairbank.cli.{entry.module}").COMMAND
-        verbs = {f"{entry.name} {verb}": each for verb, each in found.verbs.items()} if isinstance(found, Noun) else {entry.name: found}
+        verbs = (
+            {f"{entry.name} {verb}": each for verb, each in found.verbs.items()}
+            if isinstance(found, Noun)
+            else {entry.name: found}
+        )
         for name, command in verbs.items():
-            lines += [f"## fairbank {name}", "", "```text", command.parser(f"fairbank {name}").format_help().rstrip(), "```", ""]
+            lines += [
+                f"## fairbank {name}",
+                "",
+                "```text",
+                command.parser(f"fairbank {name}").format_help().rstrip(),
+                "```",
+                "",
+            ]
     return "\n".join(lines).rstrip() + "\n"

@@ -10,10 +10,19 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 
-def key_tables(tables: Iterable[tuple[str, type[msgspec.Struct]]], *, level: int = 2) -> Iterator[str]:
+def key_tables(
+    tables: Iterable[tuple[str, type[msgspec.Struct]]], *, level: int = 2
+) -> Iterator[str]:
     """A table for each kind of settings, under its title and what its own words say of it."""
     for title, struct in tables:
-        yield from (f"{'#' * level} {title}", "", cleandoc(struct.__doc__ or ""), "", "| Key | Type | Default |", "| --- | --- | --- |")
+        yield from (
+            f"{'#' * level} {title}",
+            "",
+            cleandoc(struct.__doc__ or ""),
+            "",
+            "| Key | Type | Default |",
+            "| --- | --- | --- |",
+        )
         yield from (f"| `{key}` | {kind} | {default} |" for key, kind, default in _keys(struct))
         yield ""
 
@@ -36,7 +45,11 @@ def _kind(kind: Any) -> str:
     if origin is Literal:
         return " or ".join(f'"{each}"' for each in inner)
     if origin is dict:
-        return "tables by name" if isinstance(inner[1], type) and issubclass(inner[1], msgspec.Struct) else "numbers by name"
+        return (
+            "tables by name"
+            if isinstance(inner[1], type) and issubclass(inner[1], msgspec.Struct)
+            else "numbers by name"
+        )
     if origin in (frozenset, list, tuple):
         return f"a list of {_kind(inner[0])}{'' if get_origin(inner[0]) is Literal else 's'}"
     return " or ".join(_kind(each) for each in inner if not isinstance(each, msgspec.Meta))
@@ -52,4 +65,6 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
         return ", ".join(f"`{each}`" for each in sorted(value)) or "none"
     if isinstance(value, msgspec.Struct):
         return "its own defaults"
-    return "none" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    return (
+        "none" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    )

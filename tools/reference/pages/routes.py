@@ -22,7 +22,12 @@ def routes_page() -> str:
     ]
     for path, item in sorted(document["paths"].items()):
         for verb, operation in item.items():
-            lines += [f"## {verb.upper()} {path}", "", *_described(operation, document["components"]["schemas"]), ""]
+            lines += [
+                f"## {verb.upper()} {path}",
+                "",
+                *_described(operation, document["components"]["schemas"]),
+                "",
+            ]
     return "\n".join(lines).rstrip() + "\n"
 
 

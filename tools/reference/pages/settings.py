@@ -40,4 +40,9 @@ def site_page() -> str:
         "place. What the rules do is in [Rules of submission](submission.md).",
         "",
     ]
-    return "\n".join([*lines, *key_tables((("(at the top)", Site), ("[projects.ACCOUNT]", Forced)))]).rstrip() + "\n"
+    return (
+        "\n".join(
+            [*lines, *key_tables((("(at the top)", Site), ("[projects.ACCOUNT]", Forced)))]
+        ).rstrip()
+        + "\n"
+    )

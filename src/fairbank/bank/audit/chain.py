@@ -17,14 +17,24 @@ class Chain:
     def add(self, entry: Entry) -> None:
         """Check that the entry is the next one, and as it was written."""
         if entry.seq != self.seq + 1:
-            self._findings.add(f"after entry number {self.seq} comes {entry.seq}: entries are missing or were added", entry)
+            self._findings.add(
+                f"after entry number {self.seq} comes {entry.seq}: entries are missing or were added",
+                entry,
+            )
         if link_of(entry, self.link) != entry.link:
-            self._findings.add("it is not what was written: its link does not follow from it and the entry before", entry)
+            self._findings.add(
+                "it is not what was written: its link does not follow from it and the entry before",
+                entry,
+            )
         if self._head is not None and entry.seq == self._head.seq and entry.link != self._head.link:
-            self._findings.add("the head that was written down is another: the book was rewritten", entry)
+            self._findings.add(
+                "the head that was written down is another: the book was rewritten", entry
+            )
         self.seq, self.link = entry.seq, entry.link
 
     def finish(self) -> None:
         """No more entries: the book must have come at least as far as the head that was written down."""
         if self._head is not None and self.seq < self._head.seq:
-            self._findings.add(f"it ends at entry number {self.seq}; {self._head.seq} was written down: entries are missing")
+            self._findings.add(
+                f"it ends at entry number {self.seq}; {self._head.seq} was written down: entries are missing"
+            )

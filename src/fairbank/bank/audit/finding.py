@@ -46,4 +46,6 @@ class Findings:
         if expected is None:
             self.add(f"{what} was added: the journal knows nothing of it")
         elif row != expected:
-            self.add(f"{what} was altered: {'; '.join(differences(row, expected)) or 'it is of another kind'}")
+            self.add(
+                f"{what} was altered: {'; '.join(differences(row, expected)) or 'it is of another kind'}"
+            )

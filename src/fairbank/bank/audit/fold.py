@@ -11,7 +11,18 @@ from fairbank.bank.audit.office import OfficeRows
 from fairbank.bank.audit.run_rows import RowAgain, RunRows, no_row
 from fairbank.bank.audit.runs import after, may_follow, new_run
 from fairbank.bank.audit.telling import unreadable
-from fairbank.bank.entry import OF_CREDIT, OF_RUNS, OF_TERMS, OFFICE, UNDOING, Effect, Entry, Kind, facts_of, undone_by
+from fairbank.bank.entry import (
+    OF_CREDIT,
+    OF_RUNS,
+    OF_TERMS,
+    OFFICE,
+    UNDOING,
+    Effect,
+    Entry,
+    Kind,
+    facts_of,
+    undone_by,
+)
 from fairbank.bank.run import RunRecord, UserSums
 from fairbank.values.units import SuMinutes
 
@@ -65,7 +76,12 @@ class Fold:
                 closed = self._settle(entry, effect)
             if entry.kind in _UNDOING_OR_UNDONE:
                 self._take_back(entry)
-        except (KeyError, TypeError, ValueError, OverflowError) as bad:  # ValueError is also what unreadable JSON raises
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            OverflowError,
+        ) as bad:  # ValueError is also what unreadable JSON raises
             self._findings.add(f"its details cannot be read: {unreadable(bad)}", entry)
         self._check_sums(entry, effect or OF_CREDIT.get(entry.kind, _NONE), closed)
 
@@ -86,16 +102,28 @@ class Fold:
         """`closed` is what the entry takes off the held sum beside its effect."""
         deposited, charged, held = self._sums
         amount = entry.amount
-        expected = (deposited + effect.deposits * amount, charged + effect.charges * amount, held + effect.holds * amount - closed)
+        expected = (
+            deposited + effect.deposits * amount,
+            charged + effect.charges * amount,
+            held + effect.holds * amount - closed,
+        )
         found = (entry.deposited, entry.charged, entry.held)
         if found != expected:
-            there, before, due = (" ".join(map(str, sums)) for sums in (found, self._sums, expected))
-            self._findings.add(f"deposited, charged and held are {there} SU-minutes after it, {before} before it: {due} was due", entry)
+            there, before, due = (
+                " ".join(map(str, sums)) for sums in (found, self._sums, expected)
+            )
+            self._findings.add(
+                f"deposited, charged and held are {there} SU-minutes after it, {before} before it: {due} was due",
+                entry,
+            )
         if entry.credit_limit != self._limit and entry.kind not in OF_TERMS:
             self._findings.add("the credit limit changes without a word", entry)
         below = entry.charged + entry.held - entry.deposited - entry.credit_limit
         if below > entry.overrun or (entry.overrun != self._overrun and entry.overrun != below):
-            self._findings.add(f"{below} SU-minutes are drawn beyond what there is, {entry.overrun} were allowed", entry)
+            self._findings.add(
+                f"{below} SU-minutes are drawn beyond what there is, {entry.overrun} were allowed",
+                entry,
+            )
         self._sums, self._limit, self._overrun = found, entry.credit_limit, entry.overrun
 
     # --- what entries do ---
@@ -108,14 +136,22 @@ class Fold:
             return 0
         run = new_run(entry) if number == entry.id else self._runs.due(number)
         if run is None or run.owner != owner:
-            self._findings.add(f"its run {number} was never opened in this book for this user", entry)
+            self._findings.add(
+                f"its run {number} was never opened in this book for this user", entry
+            )
             return 0
         if not may_follow(run, entry):
-            self._findings.add(f"a {entry.kind.value} cannot follow: run {run.run} is {run.state.value} already", entry)
+            self._findings.add(
+                f"a {entry.kind.value} cannot follow: run {run.run} is {run.state.value} already",
+                entry,
+            )
         closed = run.held if effect.closes else 0
         self._runs.told(after(run, entry))
         sums = self.users.get(owner, _NOBODY)
-        charged, held = sums.charged + effect.charges * entry.amount, sums.held + effect.holds * entry.amount - closed
+        charged, held = (
+            sums.charged + effect.charges * entry.amount,
+            sums.held + effect.holds * entry.amount - closed,
+        )
         self.users[owner] = UserSums(SuMinutes(charged), SuMinutes(held), sums.cap)
         return closed
 
@@ -123,7 +159,10 @@ class Fold:
         """What an entry takes back stands before it in the book, is of the kind for that, and was not taken back before."""
         undone = undone_by(entry)
         if undone is not None and self._undoable.pop(undone, None) is not UNDOING[entry.kind]:
-            self._findings.add(f"it takes back entry {undone}, which is not there to be taken back, or was before", entry)
+            self._findings.add(
+                f"it takes back entry {undone}, which is not there to be taken back, or was before",
+                entry,
+            )
         if entry.kind in _UNDOABLE:
             self._undoable[entry.id] = entry.kind
 

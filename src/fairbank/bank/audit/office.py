@@ -43,8 +43,13 @@ class OfficeRows:
 
     def _token(self, entry: Entry, token: Token) -> None:
         known = self.tokens.get(token.id)
-        if known is not None and (token.revoked is None or known != msgspec.structs.replace(token, revoked=None)):
-            self._findings.add(f"this cannot follow: token {token.id} is made once, revoked once and otherwise stays as it is", entry)
+        if known is not None and (
+            token.revoked is None or known != msgspec.structs.replace(token, revoked=None)
+        ):
+            self._findings.add(
+                f"this cannot follow: token {token.id} is made once, revoked once and otherwise stays as it is",
+                entry,
+            )
         self.tokens[token.id] = token
 
     def check_project(self, row: Project) -> None:
@@ -53,7 +58,11 @@ class OfficeRows:
 
     def check_member(self, row: Member) -> None:
         """Compare with a member's row; the member is then done with."""
-        self._findings.compare(f"the role of user {row.uid} in project {row.project}", row, self.members.pop((row.project, row.uid), None))
+        self._findings.compare(
+            f"the role of user {row.uid} in project {row.project}",
+            row,
+            self.members.pop((row.project, row.uid), None),
+        )
 
     def check_token(self, row: Token) -> None:
         """Compare with a token's row; the token is then done with."""

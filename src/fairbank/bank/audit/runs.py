@@ -14,13 +14,25 @@ from fairbank.values.units import SuMinutes
 
 _replace = msgspec.structs.replace
 _NOTHING = SuMinutes(0)
-_EVENTS = {Kind.ADJUST: RunEvent.ADJUST, Kind.CHARGE: RunEvent.CHARGE, Kind.RELEASE: RunEvent.RELEASE, Kind.LAPSE: RunEvent.LAPSE}
-_FOLLOWING = frozenset((state, kind) for kind, wanted in _EVENTS.items() for state, event in NEXT if event is wanted)
+_EVENTS = {
+    Kind.ADJUST: RunEvent.ADJUST,
+    Kind.CHARGE: RunEvent.CHARGE,
+    Kind.RELEASE: RunEvent.RELEASE,
+    Kind.LAPSE: RunEvent.LAPSE,
+}
+_FOLLOWING = frozenset(
+    (state, kind) for kind, wanted in _EVENTS.items() for state, event in NEXT if event is wanted
+)
 _OPENING = (Kind.HOLD, Kind.CHARGE, Kind.RELEASE)
 
 # Looked up once, not for each entry: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
 _HOLD, _REFUND, _RECHARGE = Kind.HOLD, Kind.REFUND, Kind.RECHARGE
-_HELD, _CHARGED, _RELEASED, _LAPSED = RunState.HELD, RunState.CHARGED, RunState.RELEASED, RunState.LAPSED
+_HELD, _CHARGED, _RELEASED, _LAPSED = (
+    RunState.HELD,
+    RunState.CHARGED,
+    RunState.RELEASED,
+    RunState.LAPSED,
+)
 
 
 def may_follow(run: RunRecord, entry: Entry) -> bool:

@@ -11,7 +11,9 @@ import msgspec
 from fairbank.cluster.particulars import UNTOLD, Particulars
 from fairbank.values.time import LAST_INSTANT, iso
 
-_AMOUNTS = frozenset({"deposited", "charged", "held", "credit_limit", "overrun", "written_off", "refunded", "cap"})
+_AMOUNTS = frozenset(
+    {"deposited", "charged", "held", "credit_limit", "overrun", "written_off", "refunded", "cap"}
+)
 _INSTANTS = frozenset({"start", "end", "until", "ended", "created", "expires", "revoked"})
 _SECONDS = "_seconds"
 _NAMES = {
@@ -21,7 +23,14 @@ _NAMES = {
     "until": "the end of the hold",
     "digest": "the digest",
 }
-_KINDS = {"int": "a whole number", "str": "text", "bool": "true or false", "object": "an object", "array": "a list", "null": "nothing"}
+_KINDS = {
+    "int": "a whole number",
+    "str": "text",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "null": "nothing",
+}
 
 
 def differences(row: msgspec.Struct, due: msgspec.Struct) -> Iterator[str]:

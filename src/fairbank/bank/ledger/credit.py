@@ -34,7 +34,9 @@ def deposit(work: WorkingSet, asked: Asked, wish: Deposit, *, undoes: int | None
     return done(post(work, asked, Kind.DEPOSIT, wish.amount, after, undoes=undoes), after)
 
 
-def withdraw(work: WorkingSet, asked: Asked, wish: Withdraw, *, undoes: int | None = None) -> Outcome:
+def withdraw(
+    work: WorkingSet, asked: Asked, wish: Withdraw, *, undoes: int | None = None
+) -> Outcome:
     """Take unused credit out of an allocation; a credit limit cannot be taken out."""
     allocation = work.allocations.get(wish.allocation)
     if allocation is None:
@@ -45,22 +47,38 @@ def withdraw(work: WorkingSet, asked: Asked, wish: Withdraw, *, undoes: int | No
     return done(post(work, asked, Kind.WITHDRAW, wish.amount, after, undoes=undoes), after)
 
 
-def transfer(work: WorkingSet, asked: Asked, wish: Transfer, *, undoes: int | None = None) -> Outcome:
+def transfer(
+    work: WorkingSet, asked: Asked, wish: Transfer, *, undoes: int | None = None
+) -> Outcome:
     """Move unused credit from one active allocation to another of the same resource: two entries or none."""
     source, target = work.allocations.get(wish.source), work.allocations.get(wish.target)
     if source is None or target is None:
-        return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.source if source is None else wish.target)
+        return Refusal(
+            reason=Reason.UNKNOWN_ALLOCATION,
+            allocation=wish.source if source is None else wish.target,
+        )
     if source.id == target.id:
         return Refusal(reason=Reason.SAME_ALLOCATION, allocation=wish.target)
     if source.resource != target.resource:
-        return Refusal(reason=Reason.OTHER_RESOURCE, allocation=wish.target, resource=source.resource)
+        return Refusal(
+            reason=Reason.OTHER_RESOURCE, allocation=wish.target, resource=source.resource
+        )
     if (gone := no_longer(work, target)) is not None:
         return gone
     for each in (source, target):
         if each.state is not AllocationState.ACTIVE or each.end <= asked.at:
             # What staff froze stays where it is, and credit does not outlive its period; staff have withdraw and deposit.
-            over = "its period is over" if each.state is AllocationState.ACTIVE else f"it is {each.state.value}"
-            return Refusal(reason=Reason.WRONG_STATE, allocation=each.id, resource=each.resource, about=f"allocation {each.id}: {over}")
+            over = (
+                "its period is over"
+                if each.state is AllocationState.ACTIVE
+                else f"it is {each.state.value}"
+            )
+            return Refusal(
+                reason=Reason.WRONG_STATE,
+                allocation=each.id,
+                resource=each.resource,
+                about=f"allocation {each.id}: {over}",
+            )
     if wish.amount > source.own_available:
         return _too_little(source, wish.amount, undoes)
     richer = _deposited(target, wish.amount)
@@ -84,13 +102,26 @@ def refund(work: WorkingSet, asked: Asked, wish: Refund, *, undoes: int | None =
     amount = left if wish.amount is None else wish.amount
     if amount == 0:
         about = f"it was charged {show_su(known.charged)} SU, and {show_su(known.refunded)} SU of that were given back"
-        return Refusal(reason=Reason.NOTHING_BACK, run=str(wish.run), allocation=known.allocation, about=about)
+        return Refusal(
+            reason=Reason.NOTHING_BACK, run=str(wish.run), allocation=known.allocation, about=about
+        )
     if amount > left:
-        return Refusal(reason=Reason.TOO_MUCH_BACK, asked=amount, available=left, run=str(wish.run), allocation=known.allocation)
+        return Refusal(
+            reason=Reason.TOO_MUCH_BACK,
+            asked=amount,
+            available=left,
+            run=str(wish.run),
+            allocation=known.allocation,
+        )
     allocation = work.allocations[known.allocation]
     work.put_run(_replace(known, refunded=SuMinutes(known.refunded + amount)))
     after = moved(work, allocation, known.owner, charged=-amount)
-    return done(post(work, asked, Kind.REFUND, amount, after, undoes=undoes, run=known.id, owner=known.owner), after)
+    return done(
+        post(
+            work, asked, Kind.REFUND, amount, after, undoes=undoes, run=known.id, owner=known.owner
+        ),
+        after,
+    )
 
 
 def recharge(work: WorkingSet, asked: Asked, run: Run, back: Entry, policy: Policy) -> Outcome:
@@ -105,12 +136,28 @@ def recharge(work: WorkingSet, asked: Asked, run: Run, back: Entry, policy: Poli
     allocation, amount = work.allocations[known.allocation], back.amount
     split = policy.split(amount, allocation.available)
     if split.written_off:
-        return _replace(_too_little(allocation, amount), available=max(0, allocation.available), run=str(run))
+        return _replace(
+            _too_little(allocation, amount), available=max(0, allocation.available), run=str(run)
+        )
     if not is_countable(allocation.charged + amount):
-        return Refusal(reason=Reason.TOO_LARGE, run=str(run), asked=amount, allocation=allocation.id)
+        return Refusal(
+            reason=Reason.TOO_LARGE, run=str(run), asked=amount, allocation=allocation.id
+        )
     work.put_run(_replace(known, refunded=SuMinutes(known.refunded - amount)))
     after = moved(work, allocation, known.owner, charged=amount, below=split.overrun > 0)
-    return done(post(work, asked, Kind.RECHARGE, amount, after, undoes=back.id, run=known.id, owner=known.owner), after)
+    return done(
+        post(
+            work,
+            asked,
+            Kind.RECHARGE,
+            amount,
+            after,
+            undoes=back.id,
+            run=known.id,
+            owner=known.owner,
+        ),
+        after,
+    )
 
 
 def _deposited(allocation: Allocation, amount: int) -> Allocation | Refusal:

@@ -32,9 +32,23 @@ def objection(work: WorkingSet, allocation: Allocation, owner: int, more: int) -
     return None
 
 
-def moved(work: WorkingSet, allocation: Allocation, owner: int, *, charged: int = 0, held: int = 0, below: bool = False) -> Allocation:
+def moved(
+    work: WorkingSet,
+    allocation: Allocation,
+    owner: int,
+    *,
+    charged: int = 0,
+    held: int = 0,
+    below: bool = False,
+) -> Allocation:
     """`allocation` with its sums moved, and the owner's sums moved alike. `below`: policy lets `available` go below zero."""
     sums = work.sums_of(allocation.id, owner)
-    work.put_user(allocation.id, owner, UserSums(SuMinutes(sums.charged + charged), SuMinutes(sums.held + held), sums.cap))
+    work.put_user(
+        allocation.id,
+        owner,
+        UserSums(SuMinutes(sums.charged + charged), SuMinutes(sums.held + held), sums.cap),
+    )
     after = _replace(allocation, charged=allocation.charged + charged, held=allocation.held + held)
-    return _replace(after, overrun=SuMinutes(max(after.overrun, -after.available))) if below else after
+    return (
+        _replace(after, overrun=SuMinutes(max(after.overrun, -after.available))) if below else after
+    )

@@ -14,10 +14,16 @@ def from_future(asked: Asked, wish: Hold | Adjust | Charge | Release) -> str | N
     if latest is None:
         return None
     start, ended = wish.start, wish.ended if isinstance(wish, _ENDS) else None
-    if wish.run.submitted <= latest and (start is None or start <= latest) and (ended is None or ended <= latest):
+    if (
+        wish.run.submitted <= latest
+        and (start is None or start <= latest)
+        and (ended is None or ended <= latest)
+    ):
         return None
     told = (("submitted", wish.run.submitted), ("start", start), ("end", ended))
-    return next(_about(name, at, asked.at, latest) for name, at in told if at is not None and at > latest)
+    return next(
+        _about(name, at, asked.at, latest) for name, at in told if at is not None and at > latest
+    )
 
 
 def _about(name: str, at: int, now: Instant, latest: int) -> str:

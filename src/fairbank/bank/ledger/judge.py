@@ -47,7 +47,11 @@ _EVERYWHERE: Mapping[type, Callable[[WorkingSet, wishes.Asked, Any], Outcome]] =
 
 # The fields of each wish that are amounts. None of them may be negative; some databases would say so, but not all stores are one.
 _AMOUNTS: Mapping[type, tuple[str, ...]] = {
-    kind: tuple(each.name for each in msgspec.structs.fields(kind) if each.name in ("amount", "credit_limit", "deposit", "cap"))
+    kind: tuple(
+        each.name
+        for each in msgspec.structs.fields(kind)
+        if each.name in ("amount", "credit_limit", "deposit", "cap")
+    )
     for kind in (*_BY_POLICY, *_EVERYWHERE)
 }
 
@@ -62,23 +66,38 @@ def judge(work: WorkingSet, asked: wishes.Asked, policy: Policy) -> Outcome:
     wish = asked.wish
     for field in _AMOUNTS[type(wish)]:
         if (getattr(wish, field) or 0) < 0:
-            raise Malformed(f"{type(wish).__name__} of less than nothing", field=field, remedy="amounts are not negative")
+            raise Malformed(
+                f"{type(wish).__name__} of less than nothing",
+                field=field,
+                remedy="amounts are not negative",
+            )
     if wish.key is not None and (known := work.known.get((asked.actor, wish.key))) is not None:
         return again(known) if is_the_wish_of(known, asked) else Refusal(reason=Reason.KEY_TAKEN)
     rule = _BY_POLICY.get(type(wish))
-    outcome = rule(work, asked, wish, policy) if rule else _EVERYWHERE[type(wish)](work, asked, wish)
-    if wish.key is not None and isinstance(outcome, Refusal) and outcome.entry is None and not _may_count_later(wish, outcome):
+    outcome = (
+        rule(work, asked, wish, policy) if rule else _EVERYWHERE[type(wish)](work, asked, wish)
+    )
+    if (
+        wish.key is not None
+        and isinstance(outcome, Refusal)
+        and outcome.entry is None
+        and not _may_count_later(wish, outcome)
+    ):
         return _declined(work, asked, outcome)
     return outcome
 
 
 def _may_count_later(wish: wishes.Request, no: Refusal) -> bool:
     """Usage happened, and what came before its hold may come again after it: their keys stay free until they count."""
-    return no.reason is Reason.NO_HOLD or isinstance(wish, wishes.Charge | wishes.Release | wishes.Unpriced)
+    return no.reason is Reason.NO_HOLD or isinstance(
+        wish, wishes.Charge | wishes.Release | wishes.Unpriced
+    )
 
 
 def _declined(work: WorkingSet, asked: wishes.Asked, no: Refusal) -> Refusal:
     """Keep a refusal that is no job's, so that its key gets the same answer again."""
     allocation = work.allocations.get(no.allocation) if no.allocation is not None else None
-    entry = work.post(asked, Kind.DECLINED, no.asked, allocation, details=msgspec.json.encode(no).decode())
+    entry = work.post(
+        asked, Kind.DECLINED, no.asked, allocation, details=msgspec.json.encode(no).decode()
+    )
     return msgspec.structs.replace(no, entry=entry.id)

@@ -16,6 +16,10 @@ def told_otherwise(known: RunRecord, wish: Ending | Adjust) -> str | None:
         return f"account is {wish.account!r}, which no project has, but its run is one of project {known.project}"
     if wish.line and wish.line[0] != known.project:
         return f"account is that of project {wish.line[0]}, but its run is one of project {known.project}"
-    if isinstance(wish, _PRICED) and wish.priced_in is not None and wish.priced_in != known.partition:
+    if (
+        isinstance(wish, _PRICED)
+        and wish.priced_in is not None
+        and wish.priced_in != known.partition
+    ):
         return f"partition is {wish.priced_in!r}, but its run started in {known.partition!r}"
     return None

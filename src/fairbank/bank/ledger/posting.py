@@ -29,5 +29,13 @@ def post(
 ) -> Entry:
     """Post an entry with its facts; with `undoes` it takes that entry back, says so at their end, where stores look, and is noted."""
     told = facts if undoes is None else {**facts, "undoes": undoes}
-    entry = work.post(asked, kind, amount, allocation, run=run, owner=owner, details=_encode(told).decode() if told else None)
+    entry = work.post(
+        asked,
+        kind,
+        amount,
+        allocation,
+        run=run,
+        owner=owner,
+        details=_encode(told).decode() if told else None,
+    )
     return entry if undoes is None else work.undo(undoes, entry)

@@ -28,7 +28,14 @@ def refuse_hold(
 ) -> Refusal:
     """Refuse a hold and keep the refusal, in the office's book when the project has no allocation that it could stand in."""
     no = _replace(
-        _about_run(wish, reason, allocation, asked=wish.amount, about=about or _nobody_has(wish.account), observed=observed),
+        _about_run(
+            wish,
+            reason,
+            allocation,
+            asked=wish.amount,
+            about=about or _nobody_has(wish.account),
+            observed=observed,
+        ),
         available=_left(work, allocation, wish.owner, reason) if allocation else 0,
         project=wish.line[0] if wish.line else wish.removed,
         billing=wish.billing,
@@ -38,7 +45,14 @@ def refuse_hold(
 
 
 def refuse_adjust(
-    work: WorkingSet, asked: Asked, known: RunRecord, allocation: Allocation, reason: Reason, more: int, *, observed: bool
+    work: WorkingSet,
+    asked: Asked,
+    known: RunRecord,
+    allocation: Allocation,
+    reason: Reason,
+    more: int,
+    *,
+    observed: bool,
 ) -> Refusal:
     """Refuse to let a hold grow by `more`, and keep the refusal: it names the project of the run, whoever's allocation pays."""
     no = Refusal(
@@ -58,20 +72,34 @@ def refuse_adjust(
 def refuse_change(work: WorkingSet, asked: Asked, wish: Adjust, *, observed: bool) -> Refusal:
     """Refuse to change the hold of a run that has none, and keep the refusal: who looks at the run later finds its new limit's cost."""
     about = "its time limit was changed while it runs with nothing set aside"
-    return _keep(work, asked, _about_run(wish, Reason.NO_HOLD, None, asked=wish.amount, about=about, observed=observed), None)
+    return _keep(
+        work,
+        asked,
+        _about_run(wish, Reason.NO_HOLD, None, asked=wish.amount, about=about, observed=observed),
+        None,
+    )
 
 
 def refuse_late(
-    work: WorkingSet, asked: Asked, wish: Charge | Release, reason: Reason, allocation: Allocation | None, cost: int
+    work: WorkingSet,
+    asked: Asked,
+    wish: Charge | Release,
+    reason: Reason,
+    allocation: Allocation | None,
+    cost: int,
 ) -> Refusal:
     """Refuse to settle a run that never had a hold, and keep the refusal: the usage is not lost from sight."""
     no = _about_run(wish, reason, allocation, asked=cost, about=_nobody_has(wish.account))
     return _keep(work, asked, no, allocation)
 
 
-def refuse_unpriced(work: WorkingSet, asked: Asked, wish: Unpriced, allocation: Allocation | None) -> Refusal:
+def refuse_unpriced(
+    work: WorkingSet, asked: Asked, wish: Unpriced, allocation: Allocation | None
+) -> Refusal:
     """Refuse to settle a run whose price nobody can tell, and keep the refusal where its hold is; the hold stays."""
-    return _keep(work, asked, _about_run(wish, Reason.UNPRICED, allocation, about=wish.why), allocation)
+    return _keep(
+        work, asked, _about_run(wish, Reason.UNPRICED, allocation, about=wish.why), allocation
+    )
 
 
 def refuse_for_now(
@@ -85,10 +113,17 @@ def refuse_for_now(
 ) -> Refusal:
     """Refuse what is told of a run, and keep the refusal where its hold is. The hold stays, and the key is left free: it may yet count."""
     cost = 0 if isinstance(wish, Release) else wish.amount
-    return _keep(work, without_key(asked), _about_run(wish, reason, allocation, asked=cost, about=about), allocation)
+    return _keep(
+        work,
+        without_key(asked),
+        _about_run(wish, reason, allocation, asked=cost, about=about),
+        allocation,
+    )
 
 
-def refuse_otherwise(work: WorkingSet, asked: Asked, known: RunRecord, about: str, cost: int) -> Refusal:
+def refuse_otherwise(
+    work: WorkingSet, asked: Asked, known: RunRecord, about: str, cost: int
+) -> Refusal:
     """Refuse an end or a change that is not that of its hold, and keep the refusal where the hold is. The hold stays, and the key."""
     allocation = work.allocations[known.allocation]
     no = Refusal(
@@ -143,7 +178,9 @@ def _about_run(
         resource=wish.resource,
         owner=wish.owner,
         run=str(wish.run),
-        start=wish.start if reason is Reason.NO_ALLOCATION and isinstance(wish, Hold | Charge | Release) else None,
+        start=wish.start
+        if reason is Reason.NO_ALLOCATION and isinstance(wish, Hold | Charge | Release)
+        else None,
         observed=observed,
     )
 
@@ -160,5 +197,7 @@ def _left(work: WorkingSet, allocation: Allocation, owner: int, reason: Reason) 
 
 
 def _keep(work: WorkingSet, asked: Asked, no: Refusal, allocation: Allocation | None) -> Refusal:
-    entry = work.post(asked, Kind.REFUSAL, no.asked, allocation, owner=no.owner, details=_encode(no).decode())
+    entry = work.post(
+        asked, Kind.REFUSAL, no.asked, allocation, owner=no.owner, details=_encode(no).decode()
+    )
     return _replace(no, entry=entry.id)

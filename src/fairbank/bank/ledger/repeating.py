@@ -45,7 +45,9 @@ def is_the_wish_of(entry: Entry, asked: Asked) -> bool:
 def is_reported_by(entry: Entry, asked: Asked) -> bool:
     """Whether `entry` was made for the same report, under whatever key and with whatever comment it came then and now."""
     then = _replace(asked.wish, key=entry.key, comment=entry.comment)
-    return entry.digest is not None and is_the_wish_of(entry, _replace(asked, wish=then, acting_as=entry.acting_as))
+    return entry.digest is not None and is_the_wish_of(
+        entry, _replace(asked, wish=then, acting_as=entry.acting_as)
+    )
 
 
 def held_before(work: WorkingSet, asked: Asked, known: RunRecord, wish: Hold) -> Outcome:
@@ -56,21 +58,44 @@ def held_before(work: WorkingSet, asked: Asked, known: RunRecord, wish: Hold) ->
     if is_reported_by(first, asked) or _is_same_start(work, first, known, wish):
         return again(first)
     about = f"it holds {show_su(known.held)} SU"
-    return Refusal(reason=Reason.RUN_TAKEN, run=str(wish.run), allocation=known.allocation, about=about)
+    return Refusal(
+        reason=Reason.RUN_TAKEN, run=str(wish.run), allocation=known.allocation, about=about
+    )
 
 
 def _is_same_start(work: WorkingSet, first: Entry, known: RunRecord, wish: Hold) -> bool:
     """Whether all that the books keep of the start is as the wish has it, its amount as it was held or as it is held now."""
-    kept = (known.owner, known.start, known.partition, (known.project,), work.allocations[known.allocation].resource)
-    return wish.amount in (first.amount, known.held) and kept == (wish.owner, wish.start, wish.partition, wish.line[:1], wish.resource)
+    kept = (
+        known.owner,
+        known.start,
+        known.partition,
+        (known.project,),
+        work.allocations[known.allocation].resource,
+    )
+    return wish.amount in (first.amount, known.held) and kept == (
+        wish.owner,
+        wish.start,
+        wish.partition,
+        wish.line[:1],
+        wish.resource,
+    )
 
 
-def resolved_before(work: WorkingSet, asked: Asked, known: RunRecord, wish: Ending, state: RunState, cost: int) -> Outcome:
+def resolved_before(
+    work: WorkingSet, asked: Asked, known: RunRecord, wish: Ending, state: RunState, cost: int
+) -> Outcome:
     """A second resolution: the same again is answered again, another is a conflict."""
     last = work.entry(known.set_by)
     if (about := told_otherwise(known, wish)) is not None and not is_reported_by(last, asked):
-        return Refusal(reason=Reason.TOLD_OTHERWISE, run=str(known.run), allocation=known.allocation, about=about)
-    if (known.state is state and known.charged + known.written_off == cost) or is_reported_by(last, asked):
+        return Refusal(
+            reason=Reason.TOLD_OTHERWISE,
+            run=str(known.run),
+            allocation=known.allocation,
+            about=about,
+        )
+    if (known.state is state and known.charged + known.written_off == cost) or is_reported_by(
+        last, asked
+    ):
         return again(last)
     return already_resolved(known)
 
@@ -78,11 +103,17 @@ def resolved_before(work: WorkingSet, asked: Asked, known: RunRecord, wish: Endi
 def already_resolved(known: RunRecord) -> Refusal:
     """That a run has its end already, and which. It is about no credit, so it has no figures but what the run cost."""
     written_off = f", {show_su(known.written_off)} SU written off" if known.written_off else ""
-    end = f"it was charged {show_su(known.charged)} SU{written_off}" if known.state is RunState.CHARGED else f"it is {known.state.value}"
+    end = (
+        f"it was charged {show_su(known.charged)} SU{written_off}"
+        if known.state is RunState.CHARGED
+        else f"it is {known.state.value}"
+    )
     return Refusal(
         reason=Reason.RUN_RESOLVED,
         run=str(known.run),
         allocation=known.allocation,
         about=end,
-        resolution=Resolution(state=known.state, outcome=known.outcome, elapsed_seconds=known.elapsed_seconds),
+        resolution=Resolution(
+            state=known.state, outcome=known.outcome, elapsed_seconds=known.elapsed_seconds
+        ),
     )

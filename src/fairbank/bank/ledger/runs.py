@@ -21,7 +21,13 @@ from fairbank.bank.ledger.refusing import (
     refuse_unpriced,
     without_key,
 )
-from fairbank.bank.ledger.repeating import again, already_resolved, held_before, is_reported_by, resolved_before
+from fairbank.bank.ledger.repeating import (
+    again,
+    already_resolved,
+    held_before,
+    is_reported_by,
+    resolved_before,
+)
 from fairbank.bank.ledger.unheld import change_without_hold, resolve_late
 from fairbank.bank.policy import Policy, is_countable
 from fairbank.bank.refusal import Reason, Refusal
@@ -37,7 +43,8 @@ _replace = msgspec.structs.replace
 # Looked up once, not for each run: before Python 3.12 the way to a member of an enumeration is as dear as making a value.
 _HELD, _HOLD = RunState.HELD, Kind.HOLD
 _ADJUSTABLE, _CHARGEABLE, _RELEASABLE = (
-    frozenset(state for state, event in NEXT if event is wanted) for wanted in (RunEvent.ADJUST, RunEvent.CHARGE, RunEvent.RELEASE)
+    frozenset(state for state, event in NEXT if event is wanted)
+    for wanted in (RunEvent.ADJUST, RunEvent.CHARGE, RunEvent.RELEASE)
 )
 
 
@@ -47,7 +54,9 @@ def hold(work: WorkingSet, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
         return held_before(work, asked, known, wish)
     if (about := from_future(asked, wish)) is not None:
         observed = not policy.enforce
-        early = refuse_hold(work, without_key(asked), wish, Reason.FROM_FUTURE, None, about=about, observed=observed)
+        early = refuse_hold(
+            work, without_key(asked), wish, Reason.FROM_FUTURE, None, about=about, observed=observed
+        )
         return let_through(early) if observed else early
     refusals = []
     for each in work.candidates(wish.line, wish.resource, wish.start):
@@ -56,7 +65,14 @@ def hold(work: WorkingSet, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
             return _grant(work, asked, wish, each)
         refusals.append((no, each))
     if not refusals:
-        homeless = refuse_hold(work, asked, wish, nobody_pays(wish.line, wish.removed), None, observed=not policy.enforce)
+        homeless = refuse_hold(
+            work,
+            asked,
+            wish,
+            nobody_pays(wish.line, wish.removed),
+            None,
+            observed=not policy.enforce,
+        )
         return homeless if policy.enforce else let_through(homeless)
     reason, told = refusals[0]
     if not policy.enforce and is_countable(told.charged + told.held + wish.amount):
@@ -65,7 +81,9 @@ def hold(work: WorkingSet, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
     return refuse_hold(work, asked, wish, reason, told)
 
 
-def _grant(work: WorkingSet, asked: Asked, wish: Hold, allocation: Allocation, *, below: bool = False) -> Done:
+def _grant(
+    work: WorkingSet, asked: Asked, wish: Hold, allocation: Allocation, *, below: bool = False
+) -> Done:
     number = work.next_entry_id()
     record = RunRecord(  # most of it by position: so many names take twice as long
         number,
@@ -84,7 +102,16 @@ def _grant(work: WorkingSet, asked: Asked, wish: Hold, allocation: Allocation, *
     work.put_run(record)
     after = moved(work, allocation, wish.owner, held=wish.amount, below=below)
     details = written(opening_of(record))
-    entry = work.post(asked, _HOLD, wish.amount, after, run=number, owner=wish.owner, details=details, number=number)
+    entry = work.post(
+        asked,
+        _HOLD,
+        wish.amount,
+        after,
+        run=number,
+        owner=wish.owner,
+        details=details,
+        number=number,
+    )
     return done(entry, after)
 
 
@@ -108,16 +135,35 @@ def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outc
     no = objection(work, allocation, known.owner, more) if more > 0 else None
     if no is not None:
         observed = not policy.enforce and is_countable(allocation.charged + allocation.held + more)
-        refused = refuse_adjust(work, without_key(asked) if observed else asked, known, allocation, no, more, observed=observed)
+        refused = refuse_adjust(
+            work,
+            without_key(asked) if observed else asked,
+            known,
+            allocation,
+            no,
+            more,
+            observed=observed,
+        )
         if not observed:
             return refused
         allocation = work.allocations[allocation.id]
     number, new = work.next_entry_id(), news(wish.particulars, known.particulars)
     told = together(known.particulars, new)
-    work.put_run(_replace(known, held=wish.amount, until=wish.until, set_by=number, particulars=told))
+    work.put_run(
+        _replace(known, held=wish.amount, until=wish.until, set_by=number, particulars=told)
+    )
     after = moved(work, allocation, known.owner, held=more, below=no is not None)
     details = written(Adjustment(wish.until, new))
-    entry = work.post(asked, Kind.ADJUST, more, after, run=known.id, owner=known.owner, details=details, number=number)
+    entry = work.post(
+        asked,
+        Kind.ADJUST,
+        more,
+        after,
+        run=known.id,
+        owner=known.owner,
+        details=details,
+        number=number,
+    )
     return done(entry, after)
 
 
@@ -142,7 +188,9 @@ def unpriced(work: WorkingSet, asked: Asked, wish: Unpriced) -> Outcome:
     known = work.runs.get(wish.run)
     if known is not None and known.state not in _CHARGEABLE:
         return resolved_before(work, asked, known, wish, RunState.CHARGED, 0)
-    return refuse_unpriced(work, without_key(asked), wish, work.allocations[known.allocation] if known else None)
+    return refuse_unpriced(
+        work, without_key(asked), wish, work.allocations[known.allocation] if known else None
+    )
 
 
 def lapse(work: WorkingSet, asked: Asked, wish: Lapse) -> Outcome:
@@ -156,13 +204,25 @@ def lapse(work: WorkingSet, asked: Asked, wish: Lapse) -> Outcome:
     number = work.next_entry_id()
     work.put_run(_replace(known, state=RunState.LAPSED, held=SuMinutes(0), set_by=number))
     after = moved(work, work.allocations[known.allocation], known.owner, held=-known.held)
-    return done(work.post(asked, Kind.LAPSE, known.held, after, run=known.id, owner=known.owner, number=number), after)
+    return done(
+        work.post(
+            asked, Kind.LAPSE, known.held, after, run=known.id, owner=known.owner, number=number
+        ),
+        after,
+    )
 
 
 # --- the parts ---
 
 
-def _resolve(work: WorkingSet, asked: Asked, known: RunRecord | None, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
+def _resolve(
+    work: WorkingSet,
+    asked: Asked,
+    known: RunRecord | None,
+    wish: Charge | Release,
+    cost: SuMinutes,
+    policy: Policy,
+) -> Outcome:
     """Close the hold of `known` at `cost`, where there is one; but not on word from the future."""
     if (about := from_future(asked, wish)) is not None:
         held_in = work.allocations[known.allocation] if known else None
@@ -190,9 +250,18 @@ def _resolve(work: WorkingSet, asked: Asked, known: RunRecord | None, wish: Char
         particulars=together(known.particulars, new),
     )
     work.put_run(record)
-    after = moved(work, allocation, known.owner, charged=split.charged, held=-known.held, below=split.overrun > 0)
+    after = moved(
+        work,
+        allocation,
+        known.owner,
+        charged=split.charged,
+        held=-known.held,
+        below=split.overrun > 0,
+    )
     amount = split.charged if isinstance(wish, Charge) else known.held
     counted = counted_of_more(record)
     details = written(resolution_of(wish, record.written_off, counted, new))
-    entry = work.post(asked, kind, amount, after, run=known.id, owner=known.owner, details=details, number=number)
+    entry = work.post(
+        asked, kind, amount, after, run=known.id, owner=known.owner, details=details, number=number
+    )
     return done(entry, after, written_off=split.written_off, cpu_counted=counted)

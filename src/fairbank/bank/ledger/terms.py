@@ -28,7 +28,12 @@ def open_allocation(work: WorkingSet, asked: Asked, wish: Open) -> Outcome:
     if work.projects[wish.project].removed:
         return Refusal(reason=Reason.PROJECT_REMOVED, project=wish.project)
     if wish.end <= wish.start:
-        return Refusal(reason=Reason.BAD_PERIOD, project=wish.project, resource=wish.resource, about=_period(wish))
+        return Refusal(
+            reason=Reason.BAD_PERIOD,
+            project=wish.project,
+            resource=wish.resource,
+            about=_period(wish),
+        )
     if not is_countable(wish.credit_limit + wish.deposit):
         return Refusal(reason=Reason.TOO_LARGE, asked=wish.deposit, project=wish.project)
     other = overlapping(wish.start, wish.end, work.funds(wish.project, wish.resource))
@@ -75,13 +80,23 @@ def amend(work: WorkingSet, asked: Asked, wish: Amend) -> Outcome:
     old = work.allocations.get(wish.allocation)
     if old is None or (old.project, old.resource) != (wish.project, wish.resource):
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if (_gives_time(wish, asked.at) or (wish.credit_limit or 0) > old.credit_limit) and (gone := no_longer(work, old)) is not None:
+    if (_gives_time(wish, asked.at) or (wish.credit_limit or 0) > old.credit_limit) and (
+        gone := no_longer(work, old)
+    ) is not None:
         return gone
     before = _state_before(old, wish.event, asked.at)
     state = before if wish.event is None else NEXT.get((before, wish.event))
     if state is None:
-        about = None if wish.event is None else f"allocation {old.id} is {_why_not(before, wish.event)}"
-        return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, project=old.project, resource=old.resource, about=about)
+        about = (
+            None if wish.event is None else f"allocation {old.id} is {_why_not(before, wish.event)}"
+        )
+        return Refusal(
+            reason=Reason.WRONG_STATE,
+            allocation=old.id,
+            project=old.project,
+            resource=old.resource,
+            about=about,
+        )
     start = old.start if wish.start is None else wish.start
     end = old.end if wish.end is None else wish.end
     if wish.event is AllocationEvent.END:
@@ -112,16 +127,29 @@ def _state_before(old: Allocation, event: AllocationEvent | None, now: int) -> A
     return _FROZEN if event is AllocationEvent.THAW and old.state is _FROZEN else old.state_at(now)
 
 
-def _over(old: Allocation, new: Allocation, event: AllocationEvent | None, now: int) -> Refusal | None:
+def _over(
+    old: Allocation, new: Allocation, event: AllocationEvent | None, now: int
+) -> Refusal | None:
     """Whoever reopens says until when, and nothing else gives time to what has ended: then its period tells which runs it pays."""
     moved = (new.start, new.end) != (old.start, old.end)
     if event is AllocationEvent.REOPEN and new.end <= now:
         about = f"allocation {old.id} ended {iso(new.end)}"
-    elif event is not AllocationEvent.REOPEN and moved and new.end > now and old.state_at(now) is _ENDED:
+    elif (
+        event is not AllocationEvent.REOPEN
+        and moved
+        and new.end > now
+        and old.state_at(now) is _ENDED
+    ):
         about = f"allocation {old.id} has ended, and another period alone does not reopen it"
     else:
         return None
-    return Refusal(reason=Reason.OVER, allocation=old.id, project=old.project, resource=old.resource, about=about)
+    return Refusal(
+        reason=Reason.OVER,
+        allocation=old.id,
+        project=old.project,
+        resource=old.resource,
+        about=about,
+    )
 
 
 def put_back(work: WorkingSet, asked: Asked, before: Entry, *, undoes: int) -> Outcome:
@@ -148,7 +176,11 @@ def expire(work: WorkingSet, asked: Asked, wish: Expire) -> Outcome:
     if old is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
     if old.state is not _ACTIVE:
-        return Refusal(reason=Reason.WRONG_STATE, allocation=old.id, about=f"allocation {old.id} is {old.state.value}")
+        return Refusal(
+            reason=Reason.WRONG_STATE,
+            allocation=old.id,
+            about=f"allocation {old.id} is {old.state.value}",
+        )
     if asked.at < old.end:
         return Refusal(reason=Reason.NOT_DUE, allocation=old.id)
     new = _replace(old, state=_ENDED)
@@ -160,7 +192,9 @@ def _why_not(state: AllocationState, event: AllocationEvent) -> str:
     if (state, event) in _AS_IT_IS:
         return f"{state.value} already"
     needed = [before for before, each in NEXT if each is event]
-    states = " or ".join("planned or active" if each is AllocationState.ACTIVE else each.value for each in needed)
+    states = " or ".join(
+        "planned or active" if each is AllocationState.ACTIVE else each.value for each in needed
+    )
     return f"{state.value}, and only {states} allows {event.value}"
 
 
@@ -173,21 +207,46 @@ def _period(terms: Open | Allocation) -> str:
 
 def _objection(work: WorkingSet, old: Allocation, new: Allocation) -> Refusal | None:
     if new.end <= new.start:
-        return Refusal(reason=Reason.BAD_PERIOD, allocation=old.id, project=old.project, resource=old.resource, about=_period(new))
-    other = overlapping(new.start, new.end, (each for each in work.funds(old.project, old.resource) if each.id != old.id))
+        return Refusal(
+            reason=Reason.BAD_PERIOD,
+            allocation=old.id,
+            project=old.project,
+            resource=old.resource,
+            about=_period(new),
+        )
+    other = overlapping(
+        new.start,
+        new.end,
+        (each for each in work.funds(old.project, old.resource) if each.id != old.id),
+    )
     if other is not None:
-        return _overlap(new, other, f"start is {iso(new.start)}" if new.end == old.end else f"end is {iso(new.end)}")
+        return _overlap(
+            new,
+            other,
+            f"start is {iso(new.start)}" if new.end == old.end else f"end is {iso(new.end)}",
+        )
     if not is_countable(new.deposited + new.credit_limit):
         return Refusal(reason=Reason.TOO_LARGE, asked=new.credit_limit, allocation=old.id)
     if new.credit_limit < old.credit_limit and new.available < 0:
-        return Refusal(reason=Reason.LIMIT_IN_USE, asked=-old.own_available, available=new.credit_limit, allocation=old.id)
+        return Refusal(
+            reason=Reason.LIMIT_IN_USE,
+            asked=-old.own_available,
+            available=new.credit_limit,
+            allocation=old.id,
+        )
     return None
 
 
 def _overlap(terms: Open | Allocation, other: Allocation, moved: str) -> Refusal:
     """`moved` is the side of the period that is asked for."""
     about = f"{moved}, and allocation {other.id} is for {iso(other.start)} to {iso(other.end)}"
-    return Refusal(reason=Reason.OVERLAP, allocation=other.id, project=terms.project, resource=terms.resource, about=about)
+    return Refusal(
+        reason=Reason.OVERLAP,
+        allocation=other.id,
+        project=terms.project,
+        resource=terms.resource,
+        about=about,
+    )
 
 
 def set_cap(work: WorkingSet, asked: Asked, wish: SetCap, *, undoes: int | None = None) -> Outcome:
@@ -198,10 +257,30 @@ def set_cap(work: WorkingSet, asked: Asked, wish: SetCap, *, undoes: int | None 
     allocation = work.allocations.get(wish.allocation)
     if allocation is None:
         return Refusal(reason=Reason.UNKNOWN_ALLOCATION, allocation=wish.allocation)
-    if wish.by is not None and (wish.project != allocation.project or not above(work, allocation.project, wish.by, wish.uid)):
+    if wish.by is not None and (
+        wish.project != allocation.project or not above(work, allocation.project, wish.by, wish.uid)
+    ):
         return Refusal(reason=Reason.ROLE_ABOVE, project=allocation.project)
     sums = work.sums_of(allocation.id, wish.uid)
     if undoes is None and wish.cap == sums.cap:
-        return Done(entry=0, amount=wish.cap or 0, allocation=allocation.id, available=allocation.available, again=True)
+        return Done(
+            entry=0,
+            amount=wish.cap or 0,
+            allocation=allocation.id,
+            available=allocation.available,
+            again=True,
+        )
     work.put_user(allocation.id, wish.uid, UserSums(sums.charged, sums.held, wish.cap))
-    return done(post(work, asked, Kind.CAP, wish.cap or 0, allocation, {"cap": wish.cap}, undoes=undoes, owner=wish.uid), allocation)
+    return done(
+        post(
+            work,
+            asked,
+            Kind.CAP,
+            wish.cap or 0,
+            allocation,
+            {"cap": wish.cap},
+            undoes=undoes,
+            owner=wish.uid,
+        ),
+        allocation,
+    )

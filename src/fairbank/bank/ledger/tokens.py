@@ -46,7 +46,12 @@ def issue(work: WorkingSet, asked: Asked, wish: IssueToken) -> Outcome:
 def revoke(work: WorkingSet, asked: Asked, wish: RevokeToken) -> Outcome:
     """Revoke a token. One of somebody else is answered like one that is not there."""
     token = work.tokens.get(wish.token)
-    if token is None or wish.uid not in (None, token.uid) or token.revoked is not None or token.expires <= asked.at:
+    if (
+        token is None
+        or wish.uid not in (None, token.uid)
+        or token.revoked is not None
+        or token.expires <= asked.at
+    ):
         return Refusal(reason=Reason.UNKNOWN_TOKEN)
     revoked = _replace(token, revoked=asked.at)
     entry = _enter(work, asked, revoked)

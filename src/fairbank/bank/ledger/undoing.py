@@ -34,16 +34,30 @@ def undo(work: WorkingSet, asked: Asked, wish: Undo, policy: Policy) -> Outcome:
         return no
     match entry.kind:
         case Kind.DEPOSIT:
-            return credit.withdraw(work, asked, Withdraw(allocation=entry.book, amount=SuMinutes(entry.amount)), undoes=entry.id)
+            return credit.withdraw(
+                work,
+                asked,
+                Withdraw(allocation=entry.book, amount=SuMinutes(entry.amount)),
+                undoes=entry.id,
+            )
         case Kind.WITHDRAW:
-            return credit.deposit(work, asked, Deposit(allocation=entry.book, amount=SuMinutes(entry.amount)), undoes=entry.id)
+            return credit.deposit(
+                work,
+                asked,
+                Deposit(allocation=entry.book, amount=SuMinutes(entry.amount)),
+                undoes=entry.id,
+            )
         case Kind.TRANSFER_OUT:
-            back = Transfer(source=facts_of(entry)["to"], target=entry.book, amount=SuMinutes(entry.amount))
+            back = Transfer(
+                source=facts_of(entry)["to"], target=entry.book, amount=SuMinutes(entry.amount)
+            )
             return credit.transfer(work, asked, back, undoes=entry.id)
         case Kind.REFUND if wish.run is not None:
             return credit.recharge(work, asked, wish.run, entry, policy)
         case Kind.RECHARGE if wish.run is not None:
-            return credit.refund(work, asked, Refund(run=wish.run, amount=SuMinutes(entry.amount)), undoes=entry.id)
+            return credit.refund(
+                work, asked, Refund(run=wish.run, amount=SuMinutes(entry.amount)), undoes=entry.id
+            )
         case Kind.TERMS | Kind.CAP | Kind.MEMBER:
             return _say_as_before(work, asked, wish, entry)
     return _never(entry, wish.run)
@@ -59,7 +73,9 @@ def no_undoing(entry: Entry, run: Run | None) -> Refusal | None:
 
 def _never(entry: Entry, run: Run | None) -> Refusal:
     name = None if run is None else str(run)
-    return Refusal(reason=Reason.NOT_UNDONE, allocation=entry.book or None, run=name, about=entry.kind.value)
+    return Refusal(
+        reason=Reason.NOT_UNDONE, allocation=entry.book or None, run=name, about=entry.kind.value
+    )
 
 
 def _say_as_before(work: WorkingSet, asked: Asked, wish: Undo, entry: Entry) -> Outcome:
@@ -70,7 +86,9 @@ def _say_as_before(work: WorkingSet, asked: Asked, wish: Undo, entry: Entry) -> 
     return _PUT_BACK[entry.kind](work, asked, wish, entry, before)
 
 
-def _terms(work: WorkingSet, asked: Asked, wish: Undo, entry: Entry, before: Entry | None) -> Outcome:
+def _terms(
+    work: WorkingSet, asked: Asked, wish: Undo, entry: Entry, before: Entry | None
+) -> Outcome:
     if before is None:
         raise Corrupt(f"no entry opens allocation {entry.book}", remedy="fairbank audit verify")
     return terms.put_back(work, asked, before, undoes=entry.id)
@@ -78,13 +96,22 @@ def _terms(work: WorkingSet, asked: Asked, wish: Undo, entry: Entry, before: Ent
 
 def _cap(work: WorkingSet, asked: Asked, wish: Undo, entry: Entry, before: Entry | None) -> Outcome:
     cap = None if before is None else facts_of(before)["cap"]
-    back = SetCap(allocation=entry.book, uid=entry.owner or 0, cap=cap, project=wish.project, by=wish.by)
+    back = SetCap(
+        allocation=entry.book, uid=entry.owner or 0, cap=cap, project=wish.project, by=wish.by
+    )
     return terms.set_cap(work, asked, back, undoes=entry.id)
 
 
-def _role(work: WorkingSet, asked: Asked, wish: Undo, entry: Entry, before: Entry | None) -> Outcome:
+def _role(
+    work: WorkingSet, asked: Asked, wish: Undo, entry: Entry, before: Entry | None
+) -> Outcome:
     facts, role = facts_of(entry), None if before is None else facts_of(before)["role"]
-    back = SetMember(project=facts["project"], uid=facts["uid"], role=None if role is None else Role(role), by=wish.by)
+    back = SetMember(
+        project=facts["project"],
+        uid=facts["uid"],
+        role=None if role is None else Role(role),
+        by=wish.by,
+    )
     return office.set_member(work, asked, back, undoes=entry.id)
 
 
@@ -135,7 +162,10 @@ def _only_expired(entry: Entry, before: Entry) -> bool:
     now, then, ended = facts_of(entry), facts_of(before), AllocationState.ENDED.value
     if then["state"] == ended or entry.at < now["end"]:
         return False
-    return {**then, "state": ended, "undoes": None} == {**now, "undoes": None} and entry.credit_limit == before.credit_limit
+    return {**then, "state": ended, "undoes": None} == {
+        **now,
+        "undoes": None,
+    } and entry.credit_limit == before.credit_limit
 
 
 def _taken_back(work: WorkingSet, entry: Entry) -> Refusal | None:
@@ -144,4 +174,6 @@ def _taken_back(work: WorkingSet, entry: Entry) -> Refusal | None:
         return None
     who = f"user {other.actor}" + ("" if other.acting_as is None else f" as user {other.acting_as}")
     about = f"entry {entry.id} was taken back by entry {other.id}, of {who}"
-    return Refusal(reason=Reason.UNDONE, allocation=None if entry.book == OFFICE else entry.book, about=about)
+    return Refusal(
+        reason=Reason.UNDONE, allocation=None if entry.book == OFFICE else entry.book, about=about
+    )

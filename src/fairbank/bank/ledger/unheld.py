@@ -6,7 +6,13 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.efficiency import counted_of_more
 from fairbank.bank.ledger.drawing import RESOLUTION, moved, objection
 from fairbank.bank.ledger.outcome import Outcome, done
-from fairbank.bank.ledger.refusing import let_through, nobody_pays, refuse_change, refuse_late, without_key
+from fairbank.bank.ledger.refusing import (
+    let_through,
+    nobody_pays,
+    refuse_change,
+    refuse_late,
+    without_key,
+)
 from fairbank.bank.policy import Policy, Split, is_countable
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
@@ -26,7 +32,9 @@ def change_without_hold(work: WorkingSet, asked: Asked, wish: Adjust, policy: Po
     return no if policy.enforce else let_through(no)
 
 
-def resolve_late(work: WorkingSet, asked: Asked, wish: Charge | Release, cost: SuMinutes, policy: Policy) -> Outcome:
+def resolve_late(
+    work: WorkingSet, asked: Asked, wish: Charge | Release, cost: SuMinutes, policy: Policy
+) -> Outcome:
     """Resolve a run whose hold never arrived: charged where the hold would have been, if policy says so."""
     if wish.owner is None or wish.start is None or not (wish.line or wish.account):
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run), asked=cost)
@@ -47,7 +55,13 @@ def resolve_late(work: WorkingSet, asked: Asked, wish: Charge | Release, cost: S
 
 
 def _settled(
-    work: WorkingSet, asked: Asked, wish: Charge | Release, allocation: Allocation, split: Split, owner: int, start: Instant
+    work: WorkingSet,
+    asked: Asked,
+    wish: Charge | Release,
+    allocation: Allocation,
+    split: Split,
+    owner: int,
+    start: Instant,
 ) -> Outcome:
     """The run as it is born: charged or released."""
     number = work.next_entry_id()
@@ -74,8 +88,12 @@ def _settled(
     work.put_run(record)
     after = moved(work, allocation, owner, charged=split.charged, below=split.overrun > 0)
     counted = counted_of_more(record)
-    details = written_at_once(opening_of(record), resolution_of(wish, record.written_off, counted, None))
-    entry = work.post(asked, kind, split.charged, after, run=number, owner=owner, details=details, number=number)
+    details = written_at_once(
+        opening_of(record), resolution_of(wish, record.written_off, counted, None)
+    )
+    entry = work.post(
+        asked, kind, split.charged, after, run=number, owner=owner, details=details, number=number
+    )
     return done(entry, after, written_off=split.written_off, cpu_counted=counted)
 
 

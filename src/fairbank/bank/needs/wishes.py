@@ -40,7 +40,9 @@ def needs_of(batch: Sequence[Asked], *, office: bool = False, foretold: bool = F
     """The needs of all wishes together; `office` when a first try showed that the office's book is wanted, `foretold` when nothing will be
     written."""
     needs = Needs(office=office, foretold=foretold)
-    draws: dict[_Draw, None] = {}  # in their order; of a user's runs that start in one second, in a batch the most by far, it is one
+    draws: dict[
+        _Draw, None
+    ] = {}  # in their order; of a user's runs that start in one second, in a batch the most by far, it is one
     for asked in batch:
         wish = asked.wish
         needs.entries += 2
@@ -62,7 +64,12 @@ def _drawn_on(needs: Needs, draw: _Draw) -> None:
     """What a run of this line could draw on: allocations of its own, and those that its parents share."""
     late, line, resource, owner, start = draw
     for place, project in enumerate(line):
-        want(needs.late if late else needs.funds, project, resource, Reach(start, start, own=place == 0))
+        want(
+            needs.late if late else needs.funds,
+            project,
+            resource,
+            Reach(start, start, own=place == 0),
+        )
         needs.owners.setdefault((project, resource), set()).add(owner)
 
 
@@ -151,7 +158,11 @@ def _open(needs: Needs, wish: Open) -> None:
 def _amend(needs: Needs, wish: Amend) -> None:
     needs.allocations.add(wish.allocation)
     want(needs.funds, wish.project, wish.resource, ALL_OF_IT)
-    if wish.end is not None or wish.credit_limit is not None or wish.event is AllocationEvent.REOPEN:
+    if (
+        wish.end is not None
+        or wish.credit_limit is not None
+        or wish.event is AllocationEvent.REOPEN
+    ):
         needs.projects.add(wish.project)  # one that was removed gets no more time, nor credit
 
 
@@ -184,7 +195,9 @@ def _create_project(needs: Needs, wish: CreateProject) -> None:
 def _amend_project(needs: Needs, wish: AmendProject) -> None:
     needs.creating.append(wish)
     needs.projects |= {wish.project, wish.parent or wish.project}
-    needs.lines = needs.lines or bool(wish.parent) or wish.restore  # nothing comes back under what was removed
+    needs.lines = (
+        needs.lines or bool(wish.parent) or wish.restore
+    )  # nothing comes back under what was removed
     if wish.gid is not None or wish.account is not None:
         needs.renaming.add(wish.project)
     needs.office = True

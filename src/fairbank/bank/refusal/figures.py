@@ -16,7 +16,16 @@ from fairbank.values.time import iso
 from fairbank.values.units import show_short, show_su
 
 # Where the reason is how much there is: of credit for a job, of credit to take out, of a charge to give back.
-_LOOKED = frozenset({Reason.OVERDRAWN, Reason.CAPPED, Reason.NO_ALLOCATION, Reason.FROZEN, Reason.NOT_ENOUGH, Reason.TOO_MUCH_BACK})
+_LOOKED = frozenset(
+    {
+        Reason.OVERDRAWN,
+        Reason.CAPPED,
+        Reason.NO_ALLOCATION,
+        Reason.FROZEN,
+        Reason.NOT_ENOUGH,
+        Reason.TOO_MUCH_BACK,
+    }
+)
 
 
 class Figures(NamedTuple):
@@ -79,7 +88,9 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 def refusal_of(entry: Entry) -> Refusal:
     """The refusal that a journal entry keeps."""
-    return msgspec.structs.replace(msgspec.json.decode(entry.details or "{}", type=Refusal), entry=entry.id)
+    return msgspec.structs.replace(
+        msgspec.json.decode(entry.details or "{}", type=Refusal), entry=entry.id
+    )
 
 
 def sentence(no: Refusal, known: Help = NOTHING_KNOWN) -> str:
@@ -94,10 +105,16 @@ def sentence(no: Refusal, known: Help = NOTHING_KNOWN) -> str:
         said += f": the job started at {iso(no.start)}{_missed(known.nearest, no.start)}"
     elif no.about:
         said += f": {no.about}"
-    return f"{said}. The bank only observes: the job was let through." if no.observed else f"{said}."
+    return (
+        f"{said}. The bank only observes: the job was let through." if no.observed else f"{said}."
+    )
 
 
 def _missed(nearest: Allocation | None, start: int) -> str:
     if nearest is None:
         return ""
-    return f", allocation {nearest.id} " + (f"begins at {iso(nearest.start)}" if start < nearest.start else f"ended at {iso(nearest.end)}")
+    return f", allocation {nearest.id} " + (
+        f"begins at {iso(nearest.start)}"
+        if start < nearest.start
+        else f"ended at {iso(nearest.end)}"
+    )

@@ -28,7 +28,9 @@ class Help(msgspec.Struct, frozen=True, kw_only=True):
 NOTHING_KNOWN = Help()
 
 
-def nearest(line: tuple[int, ...], resource: str | None, found: Iterable[Allocation], start: int) -> Allocation | None:
+def nearest(
+    line: tuple[int, ...], resource: str | None, found: Iterable[Allocation], start: int
+) -> Allocation | None:
     """Of the allocations found, the one that a run of `line[0]` on this resource which started then missed by least: its own, or what
     its parents share."""
     usable = (
@@ -40,4 +42,8 @@ def nearest(line: tuple[int, ...], resource: str | None, found: Iterable[Allocat
         and not each.covers(start)
         and (each.state is not AllocationState.ENDED or each.end <= start)
     )
-    return min(usable, key=lambda each: (each.start - start if start < each.start else start - each.end, each.id), default=None)
+    return min(
+        usable,
+        key=lambda each: (each.start - start if start < each.start else start - each.end, each.id),
+        default=None,
+    )

@@ -25,7 +25,10 @@ def remedies(no: Refusal, known: Help = NOTHING_KNOWN) -> tuple[str, ...]:
     fitting = longest_that_fits(no)
     if no.limit_seconds and 0 < fitting < no.limit_seconds:
         advice.append(f"a shorter time limit: -t {show_duration(fitting)}")
-    advice += [f"another project: -A {other.account} ({show_su(other.available, down=True)} SU available)" for other in known.alternatives]
+    advice += [
+        f"another project: -A {other.account} ({show_su(other.available, down=True)} SU available)"
+        for other in known.alternatives
+    ]
     said = {
         "no": no,
         "more": -(-no.shortfall // MINUTES_IN_SU),
@@ -33,8 +36,12 @@ def remedies(no: Refusal, known: Help = NOTHING_KNOWN) -> tuple[str, ...]:
         "project": known.account or no.project or "ACCOUNT",
         "start": "..." if no.start is None else iso(no.start),
         "near": known.nearest,
-        "show": "fairbank jobs -a -l" if no.allocation is None else f"fairbank alloc show {no.allocation}",
-        "both": "fairbank project users PROJECT" if no.allocation is None else f"fairbank statement {no.allocation}",
+        "show": "fairbank jobs -a -l"
+        if no.allocation is None
+        else f"fairbank alloc show {no.allocation}",
+        "both": "fairbank project users PROJECT"
+        if no.allocation is None
+        else f"fairbank statement {no.allocation}",
         "job": "JOBID" if no.run is None else Run.parse(no.run).job_id,
     }
     return (*advice, _advice(no, known).format(**said))
@@ -59,7 +66,11 @@ def _advice(no: Refusal, known: Help) -> str:
         return _ADVICE[Reason.PROJECT_REMOVED]
     if no.reason is Reason.NOT_ENOUGH and no.available <= 0:
         return _NOTHING_LEFT
-    return _IN_PART if no.reason is Reason.NOT_ENOUGH and no.about == TAKEN_BACK else _ADVICE[no.reason]
+    return (
+        _IN_PART
+        if no.reason is Reason.NOT_ENOUGH and no.about == TAKEN_BACK
+        else _ADVICE[no.reason]
+    )
 
 
 WAS_REMOVED = "which was removed"
@@ -78,8 +89,12 @@ _CHILDREN = "remove or move them first: fairbank project remove PROJECT; or fair
 _RUNNING = "let its runs end first: fairbank jobs -a -A ACCOUNT"
 _WHOLE = "a refund is taken back whole; first deposit what is missing: fairbank deposit {no.allocation} {more} --reason '...'"
 _IN_PART = "an entry is taken back whole; take out what is left of it: fairbank withdraw {no.allocation} {most} --reason '...'"
-_NOTHING_LEFT = "nothing can be taken out now; see what is used and held: fairbank alloc show {no.allocation}"
-_EARLIER = "let it begin earlier, by staff: fairbank alloc set {near.id} --start {start} --reason '...'"
+_NOTHING_LEFT = (
+    "nothing can be taken out now; see what is used and held: fairbank alloc show {no.allocation}"
+)
+_EARLIER = (
+    "let it begin earlier, by staff: fairbank alloc set {near.id} --start {start} --reason '...'"
+)
 _LATER = "give it more time, by staff: fairbank alloc reopen {near.id} --end ... --reason '...'"
 _UNKNOWN_ACCOUNT = "the right account, or have its project entered, by staff: fairbank project create GROUP -A {no.account}"
 
@@ -144,7 +159,13 @@ _ADVICE: Mapping[Reason, str] = {
 class _Anything:
     """Stands where a refusal has its figures, and says in capitals which."""
 
-    allocation, project, resource, account, owner = "ALLOC", "PROJECT", "RESOURCE", "ACCOUNT", "USER"
+    allocation, project, resource, account, owner = (
+        "ALLOC",
+        "PROJECT",
+        "RESOURCE",
+        "ACCOUNT",
+        "USER",
+    )
 
 
 def usual_remedy(reason: Reason) -> str:

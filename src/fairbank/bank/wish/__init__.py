@@ -3,8 +3,26 @@
 from fairbank.bank.wish.asked import Asked, Request, digest
 from fairbank.bank.wish.base import Wish
 from fairbank.bank.wish.credit import Deposit, Transfer, Withdraw
-from fairbank.bank.wish.office import AmendProject, CreateProject, IssueToken, Note, RemoveProject, RevokeToken, SetMember
-from fairbank.bank.wish.runs import Adjust, Charge, EndFacts, Ending, Hold, Lapse, Refund, Release, Unpriced
+from fairbank.bank.wish.office import (
+    AmendProject,
+    CreateProject,
+    IssueToken,
+    Note,
+    RemoveProject,
+    RevokeToken,
+    SetMember,
+)
+from fairbank.bank.wish.runs import (
+    Adjust,
+    Charge,
+    EndFacts,
+    Ending,
+    Hold,
+    Lapse,
+    Refund,
+    Release,
+    Unpriced,
+)
 from fairbank.bank.wish.terms import Amend, Expire, Open, SetCap
 from fairbank.bank.wish.undoing import Undo, undo_of
 

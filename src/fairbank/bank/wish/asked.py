@@ -7,7 +7,15 @@ import hashlib
 import msgspec
 
 from fairbank.bank.wish.credit import Deposit, Transfer, Withdraw
-from fairbank.bank.wish.office import AmendProject, CreateProject, IssueToken, Note, RemoveProject, RevokeToken, SetMember
+from fairbank.bank.wish.office import (
+    AmendProject,
+    CreateProject,
+    IssueToken,
+    Note,
+    RemoveProject,
+    RevokeToken,
+    SetMember,
+)
 from fairbank.bank.wish.runs import Adjust, Charge, Hold, Lapse, Refund, Release, Unpriced
 from fairbank.bank.wish.terms import Amend, Expire, Open, SetCap
 from fairbank.bank.wish.undoing import Undo

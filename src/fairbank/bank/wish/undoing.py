@@ -36,7 +36,11 @@ def undo_of(
     comment: str | None = None,
 ) -> Undo:
     """The wish to take `entry` back: `run` is the one that it names, `project` that of its book, which only caps need."""
-    facts = facts_of(entry) if entry.kind in (Kind.TRANSFER_OUT, Kind.MEMBER) or entry.kind in OF_TERMS else {}
+    facts = (
+        facts_of(entry)
+        if entry.kind in (Kind.TRANSFER_OUT, Kind.MEMBER) or entry.kind in OF_TERMS
+        else {}
+    )
     says_of_user = entry.kind is Kind.CAP or entry.kind is Kind.MEMBER
     return Undo(
         entry=entry.id,

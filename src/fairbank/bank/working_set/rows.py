@@ -79,7 +79,8 @@ class Rows:
             each
             for project in line
             for number in self._by_fund.get((project, resource), ())
-            if (each := self.allocations[number]).pays_at(at) and (project == line[0] or each.shared)
+            if (each := self.allocations[number]).pays_at(at)
+            and (project == line[0] or each.shared)
         ]
 
     def projects_of(self, numbers: Iterable[int]) -> list[Project]:
@@ -89,14 +90,23 @@ class Rows:
         """An entry that a run's row names. Raises Corrupt when there is none."""
         found = self.told.get(number)
         if found is None:
-            raise Corrupt(f"entry {number}, which the row of a run names, is missing", remedy="fairbank audit verify")
+            raise Corrupt(
+                f"entry {number}, which the row of a run names, is missing",
+                remedy="fairbank audit verify",
+            )
         return found
 
     def words_like(self, entry: Entry) -> list[Entry]:
         """All that was ever said of the terms, cap or role that `entry` is about, in its order; loaded where that is to be undone."""
-        said = [each for each in (*self._words.values(), *self.entries) if tells_of(each) == tells_of(entry)]
+        said = [
+            each
+            for each in (*self._words.values(), *self.entries)
+            if tells_of(each) == tells_of(entry)
+        ]
         if entry.kind is Kind.MEMBER:  # a user has a role in each project
-            said = [each for each in said if facts_of(each)["project"] == facts_of(entry)["project"]]
+            said = [
+                each for each in said if facts_of(each)["project"] == facts_of(entry)["project"]
+            ]
         return sorted(said, key=_SEQ)
 
     def sums_of(self, allocation: int, uid: int) -> UserSums:
@@ -106,8 +116,19 @@ class Rows:
     def held_run_of(self, project: int) -> Run | None:
         """A run of the project with an open hold, wherever it is held; loaded where the project is to be removed."""
         loaded = (run for of, run in self._held_runs if of == project and run not in self.runs)
-        return next(loaded, None) or next((run for run, each in self.runs.items() if each.project == project and each.state is _HELD), None)
+        return next(loaded, None) or next(
+            (
+                run
+                for run, each in self.runs.items()
+                if each.project == project and each.state is _HELD
+            ),
+            None,
+        )
 
     def is_used(self, project: int) -> bool:
         """Whether the project has, or had, an allocation or a run; loaded where its gid or account is to change."""
-        return project in self._used or any(each.project == project for rows in (self.allocations, self.runs) for each in rows.values())
+        return project in self._used or any(
+            each.project == project
+            for rows in (self.allocations, self.runs)
+            for each in rows.values()
+        )

@@ -61,11 +61,18 @@ class WorkingSet(Rows):
         )
         return self._add(_replace(unlinked, link=link_of(unlinked, before)), allocation)
 
-    def _head_of(self, allocation: Allocation | None) -> tuple[int, int, bytes, tuple[int, int, int, int, int]]:
+    def _head_of(
+        self, allocation: Allocation | None
+    ) -> tuple[int, int, bytes, tuple[int, int, int, int, int]]:
         """Of the entry to be: its book, its place there, the link before it, and the sums after it. Raises OfficeNeeded."""
         if allocation is not None:
             each = allocation
-            return each.id, each.seq + 1, each.link, (each.deposited, each.charged, each.held, each.credit_limit, each.overrun)
+            return (
+                each.id,
+                each.seq + 1,
+                each.link,
+                (each.deposited, each.charged, each.held, each.credit_limit, each.overrun),
+            )
         if self.office is None:
             raise OfficeNeeded
         return OFFICE, self.office.seq + 1, self.office.link, (0, 0, 0, 0, 0)
@@ -78,7 +85,9 @@ class WorkingSet(Rows):
         if allocation is None:
             self.office = Office(entry.seq, entry.link)
         else:
-            after = self.allocations[entry.book] = _replace(allocation, seq=entry.seq, link=entry.link)
+            after = self.allocations[entry.book] = _replace(
+                allocation, seq=entry.seq, link=entry.link
+            )
             self.changes.touched.add(entry.book)
             if entry.kind is _TERMS:
                 self.changes.amended.append(after)
@@ -96,7 +105,9 @@ class WorkingSet(Rows):
     def open(self, allocation: Allocation) -> None:
         """Take a new allocation into the set, so that later wishes of the batch see it."""
         self.allocations[allocation.id] = allocation
-        self._by_fund.setdefault((allocation.project, allocation.resource), []).append(allocation.id)
+        self._by_fund.setdefault((allocation.project, allocation.resource), []).append(
+            allocation.id
+        )
         self.changes.opened.add(allocation.id)
 
     def put_run(self, record: RunRecord) -> None:

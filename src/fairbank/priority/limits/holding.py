@@ -56,15 +56,24 @@ class _BeforeNodes(Walk):
             yield place.hold(kind, limit, asked=1, running=used.jobs)
 
     def _group_wall(self, place: Place) -> Iterator[Hold]:
-        if self.job.time_overridden or (limit := self.limit(place, place.limits.wall, Kind.GRP_WALL)) is None:
+        if (
+            self.job.time_overridden
+            or (limit := self.limit(place, place.limits.wall, Kind.GRP_WALL)) is None
+        ):
             return
-        asked, used = self._time(limit, place.limits.wall.get(Kind.MAX_WALL)), place.used.wall_minutes()
+        asked, used = (
+            self._time(limit, place.limits.wall.get(Kind.MAX_WALL)),
+            place.used.wall_minutes(),
+        )
         # Slurm adds in 32 bits, so that no time limit at all, which is the highest number, passes once a minute is used.
         if used >= limit or (self.enforced.safe and (used + asked) % (U32_MAX + 1) > limit):
             yield place.hold(Kind.GRP_WALL, limit, asked=asked, used=used)
 
     def _wall(self, place: Place) -> Iterator[Hold]:
-        if self.job.time_overridden or (limit := self.limit(place, place.limits.wall, Kind.MAX_WALL)) is None:
+        if (
+            self.job.time_overridden
+            or (limit := self.limit(place, place.limits.wall, Kind.MAX_WALL)) is None
+        ):
             return
         if (asked := self._time(limit)) > limit:
             yield place.hold(Kind.MAX_WALL, limit, asked=asked)
@@ -77,7 +86,9 @@ class _BeforeNodes(Walk):
 
 class _AfterNodes(Walk):
     def holds(self) -> Iterator[Hold]:
-        asked = self.for_minutes(self.job.charged(self.job.minutes_at_most(self.job.partition_default_minutes)))
+        asked = self.for_minutes(
+            self.job.charged(self.job.minutes_at_most(self.job.partition_default_minutes))
+        )
         for place, qos in self.qoses():
             yield from self._of_the_group(place, asked)
             yield from self._of_the_job(place, asked)
@@ -91,7 +102,9 @@ class _AfterNodes(Walk):
     def _of_the_group(self, place: Place, asked: Counts) -> Iterator[Hold]:
         free = self.job.usage_factor() == 0  # what is not charged finds nothing used
         used, running = ({}, {}) if free else (place.used.minutes(), place.used.run_minutes())
-        yield from self._within(place, Kind.GRP_TRES_MINS, asked, running, used, safe=self.enforced.safe)
+        yield from self._within(
+            place, Kind.GRP_TRES_MINS, asked, running, used, safe=self.enforced.safe
+        )
         yield from self._within(place, Kind.GRP_TRES, self._beside(place.used), place.used.counts)
         yield from self._within(place, Kind.GRP_TRES_RUN_MINS, asked, running, always=True)
 
@@ -112,7 +125,11 @@ class _AfterNodes(Walk):
     def _beside(self, used: Used) -> Counts:
         """What the job takes more: a node on which they run already counts once."""
         new = self.job.counts.get("node", 0) - len(self.job.nodes & used.nodes)
-        return {**self.job.counts, "node": max(new, 0)} if "node" in self.job.counts else self.job.counts
+        return (
+            {**self.job.counts, "node": max(new, 0)}
+            if "node" in self.job.counts
+            else self.job.counts
+        )
 
     def _within(
         self,

@@ -100,4 +100,6 @@ def reason(owner: str, kind: Kind, tres: str | None = None) -> str:
 def _word(tres: str, owner: str) -> str:
     if tres == "mem":
         return "Mem" if owner == ASSOC else "Memory"
-    return _PLAIN.get(tres) or next((word for kind, word in _NAMED.items() if tres.startswith(kind)), "Unknown")
+    return _PLAIN.get(tres) or next(
+        (word for kind, word in _NAMED.items() if tres.startswith(kind)), "Unknown"
+    )

@@ -17,7 +17,10 @@ Counts = Mapping[str, int]
 
 def in_order(limits: Counts) -> Iterator[tuple[str, int]]:
     """Limits in the order in which Slurm looks at them: its own TRES first, others as they are given. Nothing limits energy."""
-    for name in sorted(limits, key=lambda name: STATIC_TRES.index(name) if name in STATIC_TRES else len(STATIC_TRES)):
+    for name in sorted(
+        limits,
+        key=lambda name: STATIC_TRES.index(name) if name in STATIC_TRES else len(STATIC_TRES),
+    ):
         if name != "energy":
             yield name, limits[name]
 
@@ -26,7 +29,9 @@ def _check(field: str, amounts: Mapping[str, float]) -> None:
     for name, amount in amounts.items():
         if not 0 <= amount < math.inf:
             remedy = "a number from 0 up; leave out what is not limited"
-            raise Malformed(f"{name}={amount} is out of range", field=f"{field}[{name}]", remedy=remedy)
+            raise Malformed(
+                f"{name}={amount} is out of range", field=f"{field}[{name}]", remedy=remedy
+            )
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +69,11 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _check("used", {"jobs": self.jobs, "submitted": self.submitted, "wall": self.wall_seconds})
-        for field, amounts in (("counts", self.counts), ("seconds", self.seconds), ("run_seconds", self.run_seconds)):
+        for field, amounts in (
+            ("counts", self.counts),
+            ("seconds", self.seconds),
+            ("run_seconds", self.run_seconds),
+        ):
             _check(field, amounts)
 
     def minutes(self) -> dict[str, int]:
@@ -145,7 +154,10 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
         """Its time limit; where it has none, the lowest of these and of the partition's."""
         if self.limit_minutes is not None:
             return self.limit_minutes
-        return min(self.partition_max_minutes, *(UNLIMITED_MINUTES if limit is None else limit for limit in limits))
+        return min(
+            self.partition_max_minutes,
+            *(UNLIMITED_MINUTES if limit is None else limit for limit in limits),
+        )
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,7 +183,11 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         where = {ASSOC: "association", QOS: "QOS"}[self.owner]
         of = f" of {self.tres}" if self.tres else ""
-        taken = [f"{amount} {word}" for amount, word in ((self.used, "used"), (self.running, "running")) if amount]
+        taken = [
+            f"{amount} {word}"
+            for amount, word in ((self.used, "used"), (self.running, "running"))
+            if amount
+        ]
         least = "at least " if self.kind is Kind.MIN_TRES else ""
         beside = f", {' and '.join(taken)}" if taken else ""
         return f"{where} {self.name} allows {least}{self.limit}{of} ({self.kind.value}){beside}; this job asks for {self.asked}"

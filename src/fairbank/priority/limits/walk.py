@@ -34,8 +34,26 @@ class Place(NamedTuple):
     used: Used
     own: bool = True
 
-    def hold(self, kind: Kind, limit: int, *, asked: int, tres: str | None = None, used: int = 0, running: int = 0) -> Hold:
-        return Hold(owner=self.owner, name=self.name, kind=kind, limit=limit, asked=asked, tres=tres, used=used, running=running)
+    def hold(
+        self,
+        kind: Kind,
+        limit: int,
+        *,
+        asked: int,
+        tres: str | None = None,
+        used: int = 0,
+        running: int = 0,
+    ) -> Hold:
+        return Hold(
+            owner=self.owner,
+            name=self.name,
+            kind=kind,
+            limit=limit,
+            asked=asked,
+            tres=tres,
+            used=used,
+            running=running,
+        )
 
 
 class Walk:
@@ -43,7 +61,9 @@ class Walk:
 
     def __init__(self, job: Asking, enforced: Enforced) -> None:
         self.job, self.enforced = job, enforced
-        self._taken: set[tuple[Kind, str]] = set()  # what a QOS has set: the kind, and the TRES if it is one of those
+        self._taken: set[tuple[Kind, str]] = (
+            set()
+        )  # what a QOS has set: the kind, and the TRES if it is one of those
 
     def qoses(self) -> Iterator[tuple[Place, Qos]]:
         for qos in self.job.qoses():
@@ -51,7 +71,9 @@ class Walk:
 
     def associations(self) -> Iterator[Place]:
         """A LimitFactor of a QOS multiplies their GrpTRES and MaxTRES."""
-        factor = next((qos.limit_factor for qos in self.job.qoses() if qos.limit_factor is not None), 0.0)
+        factor = next(
+            (qos.limit_factor for qos in self.job.qoses() if qos.limit_factor is not None), 0.0
+        )
         for level, found in enumerate(self.job.chain):
             yield Place(ASSOC, found.name, _times(found.limits, factor), found.used, own=level == 0)
 
@@ -64,7 +86,9 @@ class Walk:
         limit = given.get(kind)
         return limit if limit is not None and self._looks(place, kind, "") else None
 
-    def limits(self, place: Place, kind: Kind, *, always: bool = False) -> Iterator[tuple[str, int]]:
+    def limits(
+        self, place: Place, kind: Kind, *, always: bool = False
+    ) -> Iterator[tuple[str, int]]:
         """The limits of a kind on TRES that are to be looked at here. `always`: also those that an administrator set aside."""
         for name, limit in in_order(place.limits.tres.get(kind, {})):
             if (always or name not in self.job.overridden) and self._looks(place, kind, name):
@@ -102,7 +126,9 @@ def _times(limits: Limits, factor: float) -> Limits:
     if factor <= 0:
         return limits
     scaled = {
-        kind: {name: int(limit * factor) for name, limit in given.items()} if kind in (Kind.GRP_TRES, Kind.MAX_TRES) else given
+        kind: {name: int(limit * factor) for name, limit in given.items()}
+        if kind in (Kind.GRP_TRES, Kind.MAX_TRES)
+        else given
         for kind, given in limits.tres.items()
     }
     return msgspec.structs.replace(limits, tres=scaled)

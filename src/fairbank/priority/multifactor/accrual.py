@@ -63,7 +63,13 @@ class Started(NamedTuple):
 
 
 def accrue(
-    queue: Waiting, limits: AccrualLimits, *, flags: frozenset[Flag], limits_enforced: bool, now: int, first_of_qos: bool = False
+    queue: Waiting,
+    limits: AccrualLimits,
+    *,
+    flags: frozenset[Flag],
+    limits_enforced: bool,
+    now: int,
+    first_of_qos: bool = False,
 ) -> Started:
     """What begins to age in this pass.
 
@@ -103,7 +109,9 @@ def _scopes(queue: Waiting, limits: AccrualLimits, first_of_qos: bool) -> Iterat
     """Those of the QOS, all of them; for who has none there, the first on the way from the association to root."""
     free = np.ones(len(queue.qos), dtype=np.bool_)
     numbers = (queue.qos, _pair(queue.qos, queue.account), _pair(queue.qos, queue.user))
-    for number, by_qos in zip(numbers, (limits.qos_group, limits.qos_per_account, limits.qos_per_user), strict=True):
+    for number, by_qos in zip(
+        numbers, (limits.qos_group, limits.qos_per_account, limits.qos_per_user), strict=True
+    ):
         limit = np.append(by_qos, NONE)[queue.qos]
         if first_of_qos:
             limit = np.where(free, limit, NONE)
@@ -133,7 +141,11 @@ def _on_the_way_up(limits: AccrualLimits) -> tuple[Indexes, Integers]:
 
 
 def _in_turn(
-    rows: Indexes, ageing: npt.NDArray[np.bool_], queue: Waiting, scopes: list[_Scope], parent: Indexes
+    rows: Indexes,
+    ageing: npt.NDArray[np.bool_],
+    queue: Waiting,
+    scopes: list[_Scope],
+    parent: Indexes,
 ) -> Iterator[tuple[int, int]]:
     """The rows that get a place, and with how many tasks."""
     taken = [_by_number(scope.number[ageing], queue.tasks[ageing]) for scope in scopes[:-1]]
@@ -142,7 +154,9 @@ def _in_turn(
     numbers = [scope.number[rows].tolist() for scope in scopes]
     limits = [scope.limit[rows].tolist() for scope in scopes]
     for place, (row, leaf, tasks) in enumerate(
-        zip(rows.tolist(), queue.association[rows].tolist(), queue.tasks[rows].tolist(), strict=True)
+        zip(
+            rows.tolist(), queue.association[rows].tolist(), queue.tasks[rows].tolist(), strict=True
+        )
     ):
         for number, limit, counted in zip(numbers, limits, taken, strict=True):
             if limit[place] != NONE:
@@ -159,7 +173,9 @@ def _in_turn(
 
 def _by_number(numbers: Indexes, tasks: Integers) -> dict[int, int]:
     found, which = np.unique(numbers, return_inverse=True)
-    return dict(zip(found.tolist(), np.bincount(which, tasks).astype(np.int64).tolist(), strict=True))
+    return dict(
+        zip(found.tolist(), np.bincount(which, tasks).astype(np.int64).tolist(), strict=True)
+    )
 
 
 def _up_to_root(at: Indexes, tasks: Integers, parent: Indexes) -> dict[int, int]:
@@ -172,7 +188,9 @@ def _up_to_root(at: Indexes, tasks: Integers, parent: Indexes) -> dict[int, int]
     return dict(zip(where.tolist(), found[where].tolist(), strict=True))
 
 
-def _may_have_a_place(rows: Indexes, scopes: list[_Scope], taken: list[dict[int, int]]) -> npt.NDArray[np.bool_]:
+def _may_have_a_place(
+    rows: Indexes, scopes: list[_Scope], taken: list[dict[int, int]]
+) -> npt.NDArray[np.bool_]:
     """Without those that come too late in any case: a long queue is then mostly dealt with here.
 
     Where one limit alone concerns jobs, each before them in its scope takes a place, as long as there are any.

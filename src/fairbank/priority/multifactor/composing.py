@@ -21,7 +21,9 @@ HELD, LOWEST = 0, 1
 # The weight of a TRES may be as large as a double can be. What is past that is infinite, and cut to the highest priority.
 _past_doubles = np.errstate(over="ignore")
 
-_BLOCK = 32_768  # rows at a time, so that what lies between two steps stays in the processor's cache
+_BLOCK = (
+    32_768  # rows at a time, so that what lies between two steps stays in the processor's cache
+)
 
 
 class Terms(NamedTuple):
@@ -44,11 +46,19 @@ def weighted(jobs: Pending, scale: Scale, settings: Settings, now: int) -> Terms
     """What each factor adds, as sprio lists it. A factor of no weight adds nothing."""
     weights, nothing = settings.counted, np.zeros_like(jobs.nice)
     return Terms(
-        age=factors.age(jobs.accrued_at, now, settings.max_age_seconds) * weights.age if weights.age else nothing,
-        association=factors.association(jobs.association, scale, settings) * weights.association if weights.association else nothing,
+        age=factors.age(jobs.accrued_at, now, settings.max_age_seconds) * weights.age
+        if weights.age
+        else nothing,
+        association=factors.association(jobs.association, scale, settings) * weights.association
+        if weights.association
+        else nothing,
         fairshare=jobs.fairshare * weights.fairshare if weights.fairshare else nothing,
-        job_size=factors.job_size(jobs, scale, settings) * weights.job_size if weights.job_size else nothing,
-        partition=(factors.partition(scale, settings) * weights.partition).take(jobs.partition) if weights.partition else nothing,
+        job_size=factors.job_size(jobs, scale, settings) * weights.job_size
+        if weights.job_size
+        else nothing,
+        partition=(factors.partition(scale, settings) * weights.partition).take(jobs.partition)
+        if weights.partition
+        else nothing,
         qos=(factors.qos(scale, settings) * weights.qos)[jobs.qos] if weights.qos else nothing,
         tres=tuple(_weighted_tres(jobs, scale, settings)),
         site=jobs.site,
@@ -120,13 +130,26 @@ class Pairs(NamedTuple):
 
 
 @_past_doubles
-def pair_priorities(jobs: Pending, pairs: Pairs, scale: Scale, settings: Settings, now: int) -> Priorities:
+def pair_priorities(
+    jobs: Pending, pairs: Pairs, scale: Scale, settings: Settings, now: int
+) -> Priorities:
     """The priority of each pair: Slurm adds the partition last here. A QOS of priority 0 counts as the job's own."""
     _check(scale, settings)
     there = jobs.rows(pairs.job)
     qos = np.where(scale.qos_priorities[pairs.qos] == 0, there.qos, pairs.qos)
     here = weighted(there._replace(partition=pairs.partition, qos=qos), scale, settings, now)
-    rest = _sum(here.age, here.association, here.fairshare, here.job_size, here.qos, _of_tres(here), here.site) - here.nice
+    rest = (
+        _sum(
+            here.age,
+            here.association,
+            here.fairshare,
+            here.job_size,
+            here.qos,
+            _of_tres(here),
+            here.site,
+        )
+        - here.nice
+    )
     return cut(rest + here.partition)
 
 
@@ -143,16 +166,30 @@ def shown(terms: Terms) -> Floats:
 def normalised(terms: Terms, scale: Scale, settings: Settings) -> Terms:
     """The factors themselves, as sprio makes them from the terms: 0 where the weight is. Site and nice are as they were."""
     weights = settings.counted
-    by_weight = (weights.age, weights.association, weights.fairshare, weights.job_size, weights.partition, weights.qos)
-    factors_of = [column / (weight or 1) for column, weight in zip(terms[:6], by_weight, strict=True)]
-    of_tres = tuple(column / (settings.weights.tres.get(name) or 1.0) for column, name in zip(terms.tres, scale.tres, strict=True))
+    by_weight = (
+        weights.age,
+        weights.association,
+        weights.fairshare,
+        weights.job_size,
+        weights.partition,
+        weights.qos,
+    )
+    factors_of = [
+        column / (weight or 1) for column, weight in zip(terms[:6], by_weight, strict=True)
+    ]
+    of_tres = tuple(
+        column / (settings.weights.tres.get(name) or 1.0)
+        for column, name in zip(terms.tres, scale.tres, strict=True)
+    )
     return Terms._make([*factors_of, of_tres, terms.site, terms.nice])
 
 
 # ---------------------------------------------------------------- from one reckoning to the next
 
 
-def settled(computed: Priorities, before: Priorities, by_hand: npt.NDArray[np.bool_], settings: Settings) -> Priorities:
+def settled(
+    computed: Priorities, before: Priorities, by_hand: npt.NDArray[np.bool_], settings: Settings
+) -> Priorities:
     """The priorities that jobs go on with: a held one (0) stays held, and one that an administrator gave stays as it is.
 
     INCR_ONLY: none falls.
@@ -164,4 +201,8 @@ def settled(computed: Priorities, before: Priorities, by_hand: npt.NDArray[np.bo
 def _check(scale: Scale, settings: Settings) -> None:
     if strange := [name for name in settings.weights.tres if name not in scale.tres]:
         remedy = "take it out, or put it into AccountingStorageTRES"
-        raise Malformed(f"{strange[0]} is weighted, and the cluster has no such TRES", field="PriorityWeightTRES", remedy=remedy)
+        raise Malformed(
+            f"{strange[0]} is weighted, and the cluster has no such TRES",
+            field="PriorityWeightTRES",
+            remedy=remedy,
+        )

@@ -25,7 +25,9 @@ def association(priorities: Floats, scale: Scale, settings: Settings) -> Floats:
     """The priority of the job's association, beside the highest of all."""
     if Flag.NO_NORMAL_ASSOC in settings.flags:
         return priorities
-    return priorities / scale.association_max if scale.association_max else np.zeros_like(priorities)
+    return (
+        priorities / scale.association_max if scale.association_max else np.zeros_like(priorities)
+    )
 
 
 def job_size(jobs: Pending, scale: Scale, settings: Settings) -> Floats:
@@ -39,7 +41,11 @@ def job_size(jobs: Pending, scale: Scale, settings: Settings) -> Floats:
         size = _for_each_minute(jobs, scale)
         found = 1.0 - size if settings.favour_small else size
     elif settings.favour_small:
-        found = _with_cpus((scale.nodes - np.minimum(jobs.nodes, scale.nodes)) / scale.nodes, _left(jobs.cpus, scale) / scale.cpus, jobs)
+        found = _with_cpus(
+            (scale.nodes - np.minimum(jobs.nodes, scale.nodes)) / scale.nodes,
+            _left(jobs.cpus, scale) / scale.cpus,
+            jobs,
+        )
     else:
         found = _with_cpus(jobs.nodes / scale.nodes, jobs.cpus / scale.cpus, jobs)
     return found.clip(0.0, 1.0)
@@ -54,7 +60,11 @@ def partition(scale: Scale, settings: Settings) -> Floats:
 def qos(scale: Scale, settings: Settings) -> Floats:
     """The factor of each QOS: its priority beside the highest; the last one is that of jobs without a QOS."""
     highest = scale.qos_priorities.max()
-    return scale.qos_priorities if Flag.NO_NORMAL_QOS in settings.flags or not highest else scale.qos_priorities / highest
+    return (
+        scale.qos_priorities
+        if Flag.NO_NORMAL_QOS in settings.flags or not highest
+        else scale.qos_priorities / highest
+    )
 
 
 def tres(counts: Floats, totals: Floats, where: Indexes, settings: Settings) -> Floats:

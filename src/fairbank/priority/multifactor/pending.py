@@ -74,13 +74,18 @@ def scale(
     """The scale of a cluster. `totals`: how much of each TRES each partition has, by TRES in Slurm's order. Raises Malformed."""
     totals = totals or {}
     several = len(partition_factors)
-    filled = [_column(f"totals[{name}]", amounts, several, 0.0, 2.0**64) for name, amounts in totals.items()]
+    filled = [
+        _column(f"totals[{name}]", amounts, several, 0.0, 2.0**64)
+        for name, amounts in totals.items()
+    ]
     return Scale(
         nodes=_whole("nodes", nodes),
         cpus=_whole("cpus", cpus),
         association_max=_whole("association_max", association_max),
         partition_factors=_column("partition_factors", partition_factors, several, 0, 65_535),
-        qos_priorities=np.append(_column("qos_priorities", qos_priorities, len(qos_priorities), 0, U32_MAX), 0.0),
+        qos_priorities=np.append(
+            _column("qos_priorities", qos_priorities, len(qos_priorities), 0, U32_MAX), 0.0
+        ),
         tres=tuple(totals),
         totals=np.array(filled, dtype=np.float64).reshape(len(totals), several),
     )
@@ -106,7 +111,11 @@ def pending(
     could not hold: NaN, infinity, a partition that is not there."""
     tres = tres or {}
     if strange := [name for name in tres if name not in to.tres]:
-        raise _wrong("tres", f"{strange[0]} is not among the cluster's TRES", f"one of {', '.join(to.tres) or '(none)'}")
+        raise _wrong(
+            "tres",
+            f"{strange[0]} is not among the cluster's TRES",
+            f"one of {', '.join(to.tres) or '(none)'}",
+        )
     asked = [_column(f"tres[{name}]", tres.get(name, 0), count, 0, 2.0**64) for name in to.tres]
     return Pending(
         accrued_at=_column("accrued_at", accrued_at, count, 0, 2.0**53),
@@ -117,7 +126,9 @@ def pending(
         limit_minutes=_column("limit_minutes", limit_minutes, count, 1, U32_MAX),
         nice=_column("nice", nice, count, -NICE_MAX, NICE_MAX),
         site=_column("site", site, count, -NICE_MAX, NICE_MAX),
-        partition=_column("partition", partition, count, 0, len(to.partition_factors) - 1).astype(np.intp),
+        partition=_column("partition", partition, count, 0, len(to.partition_factors) - 1).astype(
+            np.intp
+        ),
         qos=_column("qos", qos, count, NO_QOS, len(to.qos_priorities) - 2).astype(np.intp),
         tres=np.array(asked, dtype=np.float64).reshape(len(to.tres), count),
     )
@@ -131,12 +142,20 @@ def _whole(field: str, value: int) -> int:
 
 def _column(field: str, given: Numbers, count: int, low: float, high: float) -> Floats:
     try:
-        column = np.ascontiguousarray(np.broadcast_to(np.asarray(given, dtype=np.float64), (count,)))
+        column = np.ascontiguousarray(
+            np.broadcast_to(np.asarray(given, dtype=np.float64), (count,))
+        )
     except (ValueError, TypeError, OverflowError) as bad:
-        raise _wrong(field, f"this is no column of {count} numbers", "give one number, or one for each row") from bad
+        raise _wrong(
+            field, f"this is no column of {count} numbers", "give one number, or one for each row"
+        ) from bad
     if count and not (column.min() >= low and column.max() <= high):  # NaN is in no range
         row = int(np.argmax(~((column >= low) & (column <= high))))
-        raise _wrong(f"{field}[{row}]", f"{column[row]:.17g} is out of range", f"from {low:.17g} to {high:.17g}")
+        raise _wrong(
+            f"{field}[{row}]",
+            f"{column[row]:.17g} is out of range",
+            f"from {low:.17g} to {high:.17g}",
+        )
     return column
 
 

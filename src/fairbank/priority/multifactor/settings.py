@@ -36,7 +36,9 @@ class Flag(Enum):
     SMALL_RELATIVE_TO_TIME = "SMALL_RELATIVE_TO_TIME"
 
 
-RAW = frozenset({Flag.NO_NORMAL_ASSOC, Flag.NO_NORMAL_PART, Flag.NO_NORMAL_QOS, Flag.NO_NORMAL_TRES})
+RAW = frozenset(
+    {Flag.NO_NORMAL_ASSOC, Flag.NO_NORMAL_PART, Flag.NO_NORMAL_QOS, Flag.NO_NORMAL_TRES}
+)
 """What NO_NORMAL_ALL stands for."""
 
 
@@ -59,11 +61,15 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if not (isinstance(value, int) and 0 <= value <= U32_MAX):
                 remedy = f"a whole number from 0 to {U32_MAX}"
-                raise Malformed(f"{value!r} is not a weight", field=f"PriorityWeight{word}", remedy=remedy)
+                raise Malformed(
+                    f"{value!r} is not a weight", field=f"PriorityWeight{word}", remedy=remedy
+                )
         for name, weight in self.tres.items():
             if not (math.isfinite(weight) and weight >= 0):
                 remedy = "a number from 0 up, such as cpu=1000"
-                raise Malformed(f"{name}={weight} is not a weight", field="PriorityWeightTRES", remedy=remedy)
+                raise Malformed(
+                    f"{name}={weight} is not a weight", field="PriorityWeightTRES", remedy=remedy
+                )
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +87,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 0 <= self.max_age_seconds <= U32_MAX:
             remedy = f"from 0 to {U32_MAX} seconds; 7-0 is a week"
-            raise Malformed(f"{self.max_age_seconds} s is no age", field="PriorityMaxAge", remedy=remedy)
+            raise Malformed(
+                f"{self.max_age_seconds} s is no age", field="PriorityMaxAge", remedy=remedy
+            )
 
     @property
     def counted(self) -> Weights:
         """The weights in force."""
-        return self.weights if self.accounted else msgspec.structs.replace(self.weights, age=0, fairshare=0)
+        return (
+            self.weights
+            if self.accounted
+            else msgspec.structs.replace(self.weights, age=0, fairshare=0)
+        )

@@ -33,27 +33,53 @@ def even(name: str, high: float, *, steps: int = 5) -> Axis:
     """From 0 to the first tick from `high` on: about so many steps of 1, 2 or 5 times a power of ten."""
     step = _round_step(high / steps)
     count = max(1, -int(-high // step))
-    return Axis(name, 0, count * step, [(number * step, f"{number * step:,.10g}") for number in range(count + 1)])
+    return Axis(
+        name,
+        0,
+        count * step,
+        [(number * step, f"{number * step:,.10g}") for number in range(count + 1)],
+    )
 
 
 def time(seconds: float, since: str) -> Axis:
     """So long, in minutes, hours or days."""
-    unit, word = next(((unit, word) for unit, word in _UNITS if seconds <= 3 * 24 * unit), (DAY, "days"))
+    unit, word = next(
+        ((unit, word) for unit, word in _UNITS if seconds <= 3 * 24 * unit), (DAY, "days")
+    )
     step = _round_step(seconds / unit / 8)
-    ticks = [(number * step * unit, f"{number * step:,.10g}") for number in range(int(seconds / unit / step) + 1)]
+    ticks = [
+        (number * step * unit, f"{number * step:,.10g}")
+        for number in range(int(seconds / unit / step) + 1)
+    ]
     return Axis(f"{word} {since}", 0, max(seconds, 1.0), ticks)
 
 
 _UNITS = ((MINUTE, "minutes"), (HOUR, "hours"))
 _LENGTHS = (
-    *((0.0, "0"), (MINUTE, "1 min"), (10 * MINUTE, "10 min"), (HOUR, "1 h"), (6 * HOUR, "6 h"), (DAY, "1 day"), (4 * DAY, "4 days")),
-    *((14 * DAY, "2 weeks"), (60 * DAY, "60 days"), (240 * DAY, "240 days"), (1_000 * DAY, "1,000 days")),
+    *(
+        (0.0, "0"),
+        (MINUTE, "1 min"),
+        (10 * MINUTE, "10 min"),
+        (HOUR, "1 h"),
+        (6 * HOUR, "6 h"),
+        (DAY, "1 day"),
+        (4 * DAY, "4 days"),
+    ),
+    *(
+        (14 * DAY, "2 weeks"),
+        (60 * DAY, "60 days"),
+        (240 * DAY, "240 days"),
+        (1_000 * DAY, "1,000 days"),
+    ),
 )
 
 
 def lengths(name: str, longest: float) -> Axis:
     """Lengths of time from none to the first tick beyond `longest`: beyond a minute by how many times as long."""
-    count = next((number for number, (value, _) in enumerate(_LENGTHS) if value >= longest), len(_LENGTHS) - 1)
+    count = next(
+        (number for number, (value, _) in enumerate(_LENGTHS) if value >= longest),
+        len(_LENGTHS) - 1,
+    )
     ticks = _LENGTHS[: max(count, 1) + 1]
     return Axis(name, 0, max(ticks[-1][0], longest), ticks, bent=MINUTE)
 
@@ -62,7 +88,13 @@ def numbers(name: str, high: float) -> Axis:
     """Numbers of things, by powers of ten from 1 on to the first beyond `high`."""
     powers = max(1, -floor(-log10(max(high, 1))))
     told = range(powers > 3, powers + 1)  # with many of them there is no room for 0 and 1
-    return Axis(name, 0, 10.0**powers, [(0, "0"), *((10.0**power, f"{10**power:,}") for power in told)], bent=1.0)
+    return Axis(
+        name,
+        0,
+        10.0**powers,
+        [(0, "0"), *((10.0**power, f"{10**power:,}") for power in told)],
+        bent=1.0,
+    )
 
 
 def _round_step(least: float) -> float:
@@ -70,7 +102,9 @@ def _round_step(least: float) -> float:
     if least <= 0:
         return 1.0
     power = 10.0 ** floor(log10(least))
-    return next((times * power for times in (1, 2, 5) if times * power >= least * (1 - 1e-9)), 10 * power)
+    return next(
+        (times * power for times in (1, 2, 5) if times * power >= least * (1 - 1e-9)), 10 * power
+    )
 
 
 class Field(NamedTuple):
@@ -94,8 +128,19 @@ def upwards(field: Field, axis: Axis) -> list[Mark]:
     drawn: list[Mark] = []
     for value, said in axis.ticks:
         left, y = field.at(0, axis.place(value))
-        drawn += [line((left, y), (left + field.wide, y), colour=PALE), Text(said, (left - 8, y + 4), "end", 12)]
-    return [*drawn, Text(axis.name, (field.corner[0] - NAME_AWAY, field.corner[1] + field.high / 2), "middle", upwards=True)]
+        drawn += [
+            line((left, y), (left + field.wide, y), colour=PALE),
+            Text(said, (left - 8, y + 4), "end", 12),
+        ]
+    return [
+        *drawn,
+        Text(
+            axis.name,
+            (field.corner[0] - NAME_AWAY, field.corner[1] + field.high / 2),
+            "middle",
+            upwards=True,
+        ),
+    ]
 
 
 def along(field: Field, axis: Axis) -> list[Mark]:
@@ -104,7 +149,14 @@ def along(field: Field, axis: Axis) -> list[Mark]:
     for value, said in axis.ticks:
         x, low = field.at(axis.place(value), 0)
         drawn += [line((x, low), (x, low + 5), colour=INK), Text(said, (x, low + 19), "middle", 12)]
-    return [*drawn, Text(axis.name, (field.corner[0] + field.wide / 2, field.corner[1] + field.high + 40), "middle")]
+    return [
+        *drawn,
+        Text(
+            axis.name,
+            (field.corner[0] + field.wide / 2, field.corner[1] + field.high + 40),
+            "middle",
+        ),
+    ]
 
 
 def border(field: Field) -> Mark:

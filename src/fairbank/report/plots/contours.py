@@ -29,7 +29,10 @@ def regions(grid: Grid, level: float) -> list[list[Position]]:
     below = [_FAR_BELOW] * wide
     moat = [below, *([_FAR_BELOW, *row, _FAR_BELOW] for row in grid), below]
     right, bottom = len(grid[0]) - 1, len(grid) - 1
-    return [[(min(max(x - 1, 0), right), min(max(y - 1, 0), bottom)) for x, y in line] for line in lines(moat, level)]
+    return [
+        [(min(max(x - 1, 0), right), min(max(y - 1, 0), bottom)) for x, y in line]
+        for line in lines(moat, level)
+    ]
 
 
 def _crossing(grid: Grid, level: float, edge: _Edge) -> Position:
@@ -67,7 +70,9 @@ def _steps(grid: Grid, level: float) -> Iterator[tuple[_Edge, _Edge]]:
     for row, (upper, lower) in enumerate(pairwise(grid)):
         for column, corners in enumerate(zip(upper, upper[1:], lower[1:], lower, strict=False)):
             sides = _STEPS[tuple(each >= level for each in corners)]
-            if len(sides) == 2 and sum(corners) / 4 >= level:  # a saddle: the middle says which corners belong together
+            if (
+                len(sides) == 2 and sum(corners) / 4 >= level
+            ):  # a saddle: the middle says which corners belong together
                 sides = _STEPS[tuple(each < level for each in corners)]
             for one, other in sides:
                 yield _edge(one, column, row), _edge(other, column, row)
@@ -83,11 +88,19 @@ _SIDES = ("top", "right", "bottom", "left")
 
 def _steps_of(corners: Sequence[bool]) -> list[tuple[str, str]]:
     """Between which sides a line passes, the corners told round about from the upper left one: True is at least the level."""
-    crossed = [side for side, (one, other) in zip(_SIDES, pairwise([*corners, corners[0]]), strict=True) if one != other]
+    crossed = [
+        side
+        for side, (one, other) in zip(_SIDES, pairwise([*corners, corners[0]]), strict=True)
+        if one != other
+    ]
     if len(crossed) < 4:
         return [(crossed[0], crossed[1])] if crossed else []
     # Two corners that face each other are high; each is cut off from the other.
-    return [("left", "top"), ("right", "bottom")] if corners[0] else [("top", "right"), ("bottom", "left")]
+    return (
+        [("left", "top"), ("right", "bottom")]
+        if corners[0]
+        else [("top", "right"), ("bottom", "left")]
+    )
 
 
 _STEPS = {corners: _steps_of(corners) for corners in product((False, True), repeat=4)}

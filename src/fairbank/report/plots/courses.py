@@ -59,4 +59,8 @@ def _unbroken(stretches: Stretches) -> list[Stretches]:
 
 
 def _stairs(field: Field, stretches: Stretches, across: Axis, up: Axis) -> list[Point]:
-    return [field.at(across.place(at), up.place(value)) for since, until, value in stretches for at in (since, until)]
+    return [
+        field.at(across.place(at), up.place(value))
+        for since, until, value in stretches
+        for at in (since, until)
+    ]

@@ -7,7 +7,18 @@ from datetime import date
 from math import log2
 from typing import NamedTuple
 
-from fairbank.report.plots.picture import INK, Box, Dot, Group, Mark, Path, Picture, Point, Text, line
+from fairbank.report.plots.picture import (
+    INK,
+    Box,
+    Dot,
+    Group,
+    Mark,
+    Path,
+    Picture,
+    Point,
+    Text,
+    line,
+)
 from fairbank.report.plots.square import STYLES, key
 
 WIDE, HIGH = 560.0, 220.0
@@ -55,7 +66,10 @@ def figure(title: str, about: str, panels: Sequence[tuple[Scale, Sequence[Curve]
     known = [day for _, curves in panels for curve in curves for day, _ in curve.days]
     first, last = min(known, default=0), max(known, default=0)
     high = TOP + HIGH + BOTTOM
-    placed = [Group((0, high * number), _panel(scale, curves, first, last)) for number, (scale, curves) in enumerate(panels)]
+    placed = [
+        Group((0, high * number), _panel(scale, curves, first, last))
+        for number, (scale, curves) in enumerate(panels)
+    ]
     marks: list[Mark] = [Text(title, (LEFT, 22), bold=True), *placed]
     return Picture(title, about, LEFT + WIDE + KEY, high * len(panels), marks)
 
@@ -103,7 +117,9 @@ def _frame(scale: Scale, first: int, last: int) -> list[Mark]:
     drawn: list[Mark] = []
     for tick in scale.ticks:
         _, y = _at(scale, first, tick, first, last)
-        drawn.append(line((LEFT, y), (LEFT + WIDE, y), colour=INK if scale.halving and tick == 1 else _PALE))
+        drawn.append(
+            line((LEFT, y), (LEFT + WIDE, y), colour=INK if scale.halving and tick == 1 else _PALE)
+        )
         drawn.append(Text(f"{tick:g}", (LEFT - 9, y + 4), "end"))
     steps = min(TICKS, last - first) or 1
     for day in sorted({first + (last - first) * step // steps for step in range(steps + 1)}):

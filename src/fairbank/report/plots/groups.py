@@ -52,18 +52,29 @@ def figure(words: Words, up: Axis, policies: Sequence[str], shown: Sequence[Grou
     foot = TOP + HIGH
     key = (LEFT + field.wide + 20, TOP + 6)
     away = 58 if any(group.remark for group in shown) else 44
-    drawn += [border(field), Text(words.across, (LEFT + field.wide / 2, foot + away), "middle"), *legend(policies, key)]
+    drawn += [
+        border(field),
+        Text(words.across, (LEFT + field.wide / 2, foot + away), "middle"),
+        *legend(policies, key),
+    ]
     below = key[1] + 21.0 * len(policies) + 14
-    drawn += [Text(said, (key[0], below + 18 * row), size=12) for row, said in enumerate(words.marks)]
+    drawn += [
+        Text(said, (key[0], below + 18 * row), size=12) for row, said in enumerate(words.marks)
+    ]
     return Picture(words.title, words.about, LEFT + field.wide + RIGHT, foot + BOTTOM, drawn)
 
 
 def _group(field: Field, group: Group, up: Axis) -> list[Mark]:
     middle, foot = field.corner[0] + field.wide / 2, field.corner[1] + field.high
     name = group.name if len(group.name) <= NAME_MAX else f"{group.name[: NAME_MAX - 1]}\u2026"
-    drawn: list[Mark] = [Text(name, (middle, foot + 19), "middle", 12), Text(group.remark, (middle, foot + 35), "middle", 11)]
+    drawn: list[Mark] = [
+        Text(name, (middle, foot + 19), "middle", 12),
+        Text(group.remark, (middle, foot + 35), "middle", 11),
+    ]
     first = middle - SLOT * len(group.values) / 2
-    for number, (value, hue) in enumerate(zip(group.values, HUES[: len(group.values)], strict=True)):
+    for number, (value, hue) in enumerate(
+        zip(group.values, HUES[: len(group.values)], strict=True)
+    ):
         slot = Field((first + SLOT * number + 2, field.corner[1]), SLOT - 4, field.high)
         if isinstance(value, Range):
             drawn += _range(slot, value, hue, up)
@@ -71,16 +82,31 @@ def _group(field: Field, group: Group, up: Axis) -> list[Mark]:
             drawn += _box(slot, 0, value, hue, up)
     if group.mark is not None:
         (left, y), (right, _) = field.at(0.08, up.place(group.mark)), field.at(0.92, 0)
-        drawn += [line((left, y), (right, y), colour=PAPER, width=4.5), line((left, y), (right, y), colour=INK, width=2)]
+        drawn += [
+            line((left, y), (right, y), colour=PAPER, width=4.5),
+            line((left, y), (right, y), colour=INK, width=2),
+        ]
     return drawn
 
 
 def _box(slot: Field, least: float, most: float, hue: Hue, up: Axis) -> list[Mark]:
     corner, foot = slot.at(0, up.place(most)), slot.at(0, up.place(least))
-    return [Box(corner, slot.wide, max(foot[1] - corner[1], 0.5), fill=hue.pale, stroke=hue.strong, width=1.4)]
+    return [
+        Box(
+            corner,
+            slot.wide,
+            max(foot[1] - corner[1], 0.5),
+            fill=hue.pale,
+            stroke=hue.strong,
+            width=1.4,
+        )
+    ]
 
 
 def _range(slot: Field, value: Range, hue: Hue, up: Axis) -> list[Mark]:
     left, right = slot.at(0, up.place(value.median)), slot.at(1, up.place(value.median))
-    drawn = [*_box(slot, value.quarter, value.three_quarters, hue, up), line(left, right, colour=hue.strong, width=3)]
+    drawn = [
+        *_box(slot, value.quarter, value.three_quarters, hue, up),
+        line(left, right, colour=hue.strong, width=3),
+    ]
     return [*drawn, Dot(slot.at(0.5, up.place(value.mean)), 3.4, hue.strong)]

@@ -66,7 +66,10 @@ def _frame(sizes: Span, values: Span, across: str, up: str) -> list[Mark]:
         drawn.append(Text(_power(power), (x, low + 20), "middle"))
     for power in values.powers:
         left, y = _at(0, values.place(10.0**power))
-        drawn += [line((left, y), (left + WIDE, y), colour=_PALE), Text(_power(power), (left - 9, y + 4), "end")]
+        drawn += [
+            line((left, y), (left + WIDE, y), colour=_PALE),
+            Text(_power(power), (left - 9, y + 4), "end"),
+        ]
     drawn.append(Box((LEFT, TOP), WIDE, HIGH))
     drawn.append(Text(across, (LEFT + WIDE / 2, TOP + HIGH + 44), "middle"))
     drawn.append(Text(up, (22.0, TOP + HIGH / 2), "middle", upwards=True))

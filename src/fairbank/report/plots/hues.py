@@ -30,5 +30,8 @@ def legend(names: Sequence[str], corner: Point) -> list[Mark]:
     drawn: list[Mark] = []
     for row, (name, hue) in enumerate(zip(names, HUES[: len(names)], strict=True)):
         x, y = corner[0], corner[1] + 21.0 * row
-        drawn += [Box((x, y), 15, 12, fill=hue.pale, stroke=hue.strong, width=1.6), Text(name, (x + 23, y + 11))]
+        drawn += [
+            Box((x, y), 15, 12, fill=hue.pale, stroke=hue.strong, width=1.6),
+            Text(name, (x + 23, y + 11)),
+        ]
     return drawn

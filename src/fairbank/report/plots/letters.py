@@ -48,7 +48,9 @@ def strokes(text: Text) -> list[list[Point]]:
     found, at = [], begin
     for letter in _known(text.said):
         ways, advance = _letter(letter)
-        found += [[_placed(text, (at + x) * step, (y - _BASELINE) * step) for x, y in way] for way in ways]
+        found += [
+            [_placed(text, (at + x) * step, (y - _BASELINE) * step) for x, y in way] for way in ways
+        ]
         at += advance
     return found
 
@@ -87,7 +89,9 @@ def _bent(points: list[Point]) -> list[Point]:
     """With its corners cut off, again and again: a curve through the middles of its sides (Chaikin 1974)."""
     closed = points[0] == points[-1]
     for _ in range(_ROUNDS):
-        cut = [_between(one, other, part) for one, other in pairwise(points) for part in (0.25, 0.75)]
+        cut = [
+            _between(one, other, part) for one, other in pairwise(points) for part in (0.25, 0.75)
+        ]
         points = [*cut, cut[0]] if closed else [points[0], *cut[1:-1], points[-1]]
     return points
 

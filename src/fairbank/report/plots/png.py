@@ -43,7 +43,9 @@ class _Brush:
                 if filled:
                     self._fill(lines, filled)
                 elif stroke:
-                    self._pen([part for each in lines for part in _dashed(each, dash)], width, stroke)
+                    self._pen(
+                        [part for each in lines for part in _dashed(each, dash)], width, stroke
+                    )
             case Box((x, y), wide, high, filled, stroke, width):
                 corners = [(x, y), (x + wide, y), (x + wide, y + high), (x, y + high)]
                 if filled:
@@ -52,7 +54,9 @@ class _Brush:
                     self._pen([[*corners, corners[0]]], width, stroke, round_ends=True)
             case Dot((x, y), radius, colour):
                 turns = [2 * pi * corner / _ROUND for corner in range(_ROUND)]
-                self._fill([[(x + radius * cos(turn), y + radius * sin(turn)) for turn in turns]], colour)
+                self._fill(
+                    [[(x + radius * cos(turn), y + radius * sin(turn)) for turn in turns]], colour
+                )
             case Text():
                 self._text(mark)
 
@@ -62,8 +66,17 @@ class _Brush:
             self._pen(ways, width + text.edge_width, text.edge, round_ends=True)
         self._pen(ways, width, text.colour, round_ends=True)
 
-    def _pen(self, lines: Sequence[Sequence[Point]], width: float, colour: str, *, round_ends: bool = False) -> None:
-        self._paper.draw(map(self._placed, lines), width * self._scale, colour, round_ends=round_ends)
+    def _pen(
+        self,
+        lines: Sequence[Sequence[Point]],
+        width: float,
+        colour: str,
+        *,
+        round_ends: bool = False,
+    ) -> None:
+        self._paper.draw(
+            map(self._placed, lines), width * self._scale, colour, round_ends=round_ends
+        )
 
     def _fill(self, rings: Sequence[Sequence[Point]], colour: str) -> None:
         self._paper.fill(map(self._placed, rings), colour)
@@ -83,7 +96,10 @@ def _dashed(line: Sequence[Point], dash: Sequence[float]) -> Iterator[list[Point
         length, gone = hypot(other[0] - one[0], other[1] - one[1]), 0.0
         while length - gone > left:
             gone += left
-            at = one[0] + (other[0] - one[0]) * gone / length, one[1] + (other[1] - one[1]) * gone / length
+            at = (
+                one[0] + (other[0] - one[0]) * gone / length,
+                one[1] + (other[1] - one[1]) * gone / length,
+            )
             if inked:
                 yield [*stroke, at]
             left, inked, stroke = next(lengths), not inked, [at]

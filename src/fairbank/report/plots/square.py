@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.report.plots.contours import Grid, Position, lines, regions
-from fairbank.report.plots.picture import INK, PAPER, Box, Group, Mark, Path, Picture, Point, Text, line
+from fairbank.report.plots.picture import (
+    INK,
+    PAPER,
+    Box,
+    Group,
+    Mark,
+    Path,
+    Picture,
+    Point,
+    Text,
+    line,
+)
 
 SIDE = 340.0
 LEFT, TOP, BOTTOM = 62.0, 40.0, 56.0
@@ -23,7 +34,18 @@ STYLES: Sequence[tuple[str, Sequence[float]]] = (
     ("#8f4f7a", (6, 3, 2, 3, 2, 3)),
 )
 # From pale to dark, of one hue, so that they are in order also in grey.
-BANDS = ("#f7fbff", "#e6f0fa", "#d4e5f4", "#bfd8ed", "#a4c8e4", "#84b5da", "#639fce", "#4587bf", "#2b6dab", "#175290")
+BANDS = (
+    "#f7fbff",
+    "#e6f0fa",
+    "#d4e5f4",
+    "#bfd8ed",
+    "#a4c8e4",
+    "#84b5da",
+    "#639fce",
+    "#4587bf",
+    "#2b6dab",
+    "#175290",
+)
 _DARK = 8  # from this band on, what stands on it is white
 
 
@@ -60,7 +82,10 @@ def key(names: Sequence[str], corner: Point) -> list[Mark]:
     drawn: list[Mark] = []
     for row, (name, (colour, dash)) in enumerate(zip(names, STYLES[: len(names)], strict=True)):
         x, y = corner[0] + 14, corner[1] + 14 + 22.0 * row
-        drawn += [line((x, y), (x + 34, y), colour=colour, width=2, dash=dash), Text(name, (x + 42, y + 4))]
+        drawn += [
+            line((x, y), (x + 34, y), colour=colour, width=2, dash=dash),
+            Text(name, (x + 42, y + 4)),
+        ]
     return drawn
 
 
@@ -74,8 +99,12 @@ def contours(axes: Axes, grid: Grid) -> Panel:
 
     drawn: list[Mark] = [Box((LEFT, TOP), SIDE, SIDE, fill=BANDS[0], stroke=None)]
     for level, band in zip(levels, BANDS[1:], strict=True):
-        drawn.append(Path([[at(each) for each in ring] for ring in regions(grid, level)], fill=band))
-    ways = {level: [[at(each) for each in found] for found in lines(grid, level)] for level in levels}
+        drawn.append(
+            Path([[at(each) for each in ring] for ring in regions(grid, level)], fill=band)
+        )
+    ways = {
+        level: [[at(each) for each in found] for found in lines(grid, level)] for level in levels
+    }
     drawn += [Path(found, width=0.8) for found in ways.values() if found]
     return [*drawn, *_frame(axes), *_labels(ways), *_scale()]
 
@@ -84,9 +113,17 @@ def _labels(ways: Mapping[float, Sequence[Sequence[Point]]]) -> list[Mark]:
     """The value of each line on it, where there is room."""
     drawn, places = list[Mark](), list[Point]()
     for band, (level, found) in enumerate(ways.items(), start=1):
-        others = [point for other, way in ways.items() if other != level for each in way for point in each[::4]]
+        others = [
+            point
+            for other, way in ways.items()
+            if other != level
+            for each in way
+            for point in each[::4]
+        ]
         place = _roomiest([point for each in found for point in each], [*others, *places])
-        if place and not any(abs(place[0] - x) < _LABEL[0] and abs(place[1] - y) < _LABEL[1] for x, y in places):
+        if place and not any(
+            abs(place[0] - x) < _LABEL[0] and abs(place[1] - y) < _LABEL[1] for x, y in places
+        ):
             places.append(place)
             drawn.append(_label(f"{level:g}", place, band))
     return drawn
@@ -106,8 +143,16 @@ def _scale() -> list[Mark]:
 def _roomiest(points: Sequence[Point], others: Sequence[Point]) -> Point | None:
     """Of the points well within the frame the one that is furthest from all others."""
     margin = 16
-    within = [each for each in points if LEFT + margin < each[0] < LEFT + SIDE - margin and TOP + margin < each[1] < TOP + SIDE - margin]
-    far = [(min(((x - a) ** 2 + (y - b) ** 2 for a, b in others), default=0.0), (x, y)) for x, y in within[::2]]
+    within = [
+        each
+        for each in points
+        if LEFT + margin < each[0] < LEFT + SIDE - margin
+        and TOP + margin < each[1] < TOP + SIDE - margin
+    ]
+    far = [
+        (min(((x - a) ** 2 + (y - b) ** 2 for a, b in others), default=0.0), (x, y))
+        for x, y in within[::2]
+    ]
     return max(far)[1] if far else None
 
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from fairbank.report.plots.picture import INK, PAPER, SIZE, Box, Dot, Group, Mark, Path, Picture, Point, Text
+from fairbank.report.plots.picture import (
+    INK,
+    PAPER,
+    SIZE,
+    Box,
+    Dot,
+    Group,
+    Mark,
+    Path,
+    Picture,
+    Point,
+    Text,
+)
 
 
 def svg(picture: Picture) -> str:
@@ -37,13 +49,23 @@ def svg(picture: Picture) -> str:
 def _mark(mark: Mark) -> str:
     match mark:
         case Group((right, down), marks):
-            return _element("g", "\n", "\n".join(map(_mark, marks)), "\n", transform=f"translate({right:g} {down:g})")
+            return _element(
+                "g",
+                "\n",
+                "\n".join(map(_mark, marks)),
+                "\n",
+                transform=f"translate({right:g} {down:g})",
+            )
         case Path():
             return _path(mark)
         case Text():
             return _text(mark)
         case Box((x, y), wide, high, fill, stroke, width):
-            shown = {"fill": fill or "none", "stroke": stroke, "stroke_width": _unusual(width) if stroke else None}
+            shown = {
+                "fill": fill or "none",
+                "stroke": stroke,
+                "stroke_width": _unusual(width) if stroke else None,
+            }
             return _element("rect", x=x, y=y, width=wide, height=high, **shown)
         case Dot((x, y), radius, fill):
             return _element("circle", cx=x, cy=y, r=radius, fill=fill)
@@ -51,7 +73,10 @@ def _mark(mark: Mark) -> str:
 
 def _path(path: Path) -> str:
     closed = "Z" if path.fill else ""
-    parts = [f"M{'L'.join(f'{number(x)},{number(y)}' for x, y in _bends(line))}{closed}" for line in path.lines]
+    parts = [
+        f"M{'L'.join(f'{number(x)},{number(y)}' for x, y in _bends(line))}{closed}"
+        for line in path.lines
+    ]
     return _element(
         "path",
         d="".join(parts),
@@ -76,7 +101,16 @@ def _text(text: Text) -> str:
     letters = _element("text", escape(text.said), x=x, y=y, **style, fill=colour)
     if text.edge is None:
         return letters
-    gap = _element("text", escape(text.said), x=x, y=y, **style, fill=text.edge, stroke=text.edge, stroke_width=text.edge_width)
+    gap = _element(
+        "text",
+        escape(text.said),
+        x=x,
+        y=y,
+        **style,
+        fill=text.edge,
+        stroke=text.edge,
+        stroke_width=text.edge_width,
+    )
     return gap + letters
 
 
@@ -86,7 +120,11 @@ def _unusual(width: float) -> float | None:
 
 def _element(name: str, *inside: str, **attributes: object) -> str:
     """One element. `stroke_width=2` becomes `stroke-width="2"`; what is None is left out."""
-    said = "".join(f" {key.replace('_', '-')}={quoteattr(_said(value))}" for key, value in attributes.items() if value is not None)
+    said = "".join(
+        f" {key.replace('_', '-')}={quoteattr(_said(value))}"
+        for key, value in attributes.items()
+        if value is not None
+    )
     return f"<{name}{said}>{''.join(inside)}</{name}>" if inside else f"<{name}{said}/>"
 
 
@@ -113,4 +151,7 @@ def _bends(line: Sequence[Point]) -> Sequence[Point]:
 def _straight(a: Point, b: Point, c: Point) -> bool:
     """Whether b is on the way from a to c."""
     before, after = (b[0] - a[0], b[1] - a[1]), (c[0] - b[0], c[1] - b[1])
-    return abs(before[0] * after[1] - before[1] * after[0]) < 1e-6 and before[0] * after[0] + before[1] * after[1] >= 0
+    return (
+        abs(before[0] * after[1] - before[1] * after[0]) < 1e-6
+        and before[0] * after[0] + before[1] * after[1] >= 0
+    )

@@ -4,7 +4,15 @@ Pure formatting: who computed the factors makes no difference. A row is a job in
 """
 
 from fairbank.report.priorities.fields import FIELDS, Field, in_order
-from fairbank.report.priorities.layout import Cell, Format, csv_lines, lines, lines_of_weights, parse_format, usual_format
+from fairbank.report.priorities.layout import (
+    Cell,
+    Format,
+    csv_lines,
+    lines,
+    lines_of_weights,
+    parse_format,
+    usual_format,
+)
 from fairbank.report.priorities.row import PriorityRow, Weights, chosen
 
 __all__ = [

@@ -24,7 +24,9 @@ def _blank(weights: Weights) -> str:
     return ""
 
 
-def _factor(head: str, value: Callable[[PriorityRow], float], weight: Callable[[Weights], int]) -> tuple[Field, Field]:
+def _factor(
+    head: str, value: Callable[[PriorityRow], float], weight: Callable[[Weights], int]
+) -> tuple[Field, Field]:
     """The column with the factor weighted, and that with it normalised."""
 
     def normal(row: PriorityRow, weights: Weights) -> float:
@@ -34,7 +36,9 @@ def _factor(head: str, value: Callable[[PriorityRow], float], weight: Callable[[
         return str(weight(weights))
 
     return (
-        Field(head, lambda row, weights: f"{value(row):.0f}", told, lambda row, weights: value(row)),
+        Field(
+            head, lambda row, weights: f"{value(row):.0f}", told, lambda row, weights: value(row)
+        ),
         Field(head, lambda row, weights: _digits(row, normal(row, weights)), told, normal),
     )
 
@@ -44,11 +48,19 @@ def _digits(row: PriorityRow, normal: float) -> str:
 
 
 def _plain(head: str, value: Callable[[PriorityRow], str | int], weight: str = "") -> Field:
-    return Field(head, lambda row, weights: str(value(row)), lambda weights: weight, lambda row, weights: value(row))
+    return Field(
+        head,
+        lambda row, weights: str(value(row)),
+        lambda weights: weight,
+        lambda row, weights: value(row),
+    )
 
 
 def _share_of_tres(row: PriorityRow, weights: Weights) -> dict[str, float]:
-    return {name: value / weights.tres[name] if weights.tres.get(name) else 0.0 for name, value in row.tres.items()}
+    return {
+        name: value / weights.tres[name] if weights.tres.get(name) else 0.0
+        for name, value in row.tres.items()
+    }
 
 
 def _pairs(values: Mapping[str, float], decimals: int) -> str:
@@ -56,7 +68,9 @@ def _pairs(values: Mapping[str, float], decimals: int) -> str:
 
 
 def _normal_priority(row: PriorityRow) -> float:
-    return row.priority if row.direct is not None else row.priority / PRIORITY_MAX  # sprio leaves a given one as it is
+    return (
+        row.priority if row.direct is not None else row.priority / PRIORITY_MAX
+    )  # sprio leaves a given one as it is
 
 
 _A, _a = _factor("AGE", lambda row: row.age, lambda weights: weights.age)
@@ -73,8 +87,18 @@ FIELDS: Mapping[str, Field] = {
     "u": _plain("USER", lambda row: row.user),
     "o": _plain("ACCOUNT", lambda row: row.account),
     "n": _plain("QOSNAME", lambda row: row.qos_name),
-    "Y": Field("PRIORITY", lambda row, weights: str(int(row.priority)), _blank, lambda row, weights: row.priority),
-    "y": Field("PRIORITY", lambda row, weights: f"{_normal_priority(row):16.14f}", _blank, lambda row, weights: row.priority),
+    "Y": Field(
+        "PRIORITY",
+        lambda row, weights: str(int(row.priority)),
+        _blank,
+        lambda row, weights: row.priority,
+    ),
+    "y": Field(
+        "PRIORITY",
+        lambda row, weights: f"{_normal_priority(row):16.14f}",
+        _blank,
+        lambda row, weights: row.priority,
+    ),
     "S": _plain("SITE", lambda row: row.site, "1"),
     "A": _A,
     "a": _a,
@@ -90,7 +114,10 @@ FIELDS: Mapping[str, Field] = {
     "q": _q,
     "N": _plain("NICE", lambda row: row.nice),
     "T": Field(
-        "TRES", lambda row, _: _pairs(row.tres, 0), lambda weights: weights.tres_text or "(null)", lambda row, _: sum(row.tres.values())
+        "TRES",
+        lambda row, _: _pairs(row.tres, 0),
+        lambda weights: weights.tres_text or "(null)",
+        lambda row, _: sum(row.tres.values()),
     ),
     "t": Field(
         "TRES",
@@ -109,7 +136,9 @@ def in_order(rows: Sequence[PriorityRow], weights: Weights, keys: str = "i") -> 
         letter = key.lstrip("+-")
         if letter not in FIELDS or len(key) - len(letter) > 1:
             raise Malformed(
-                f"{key[:40]!r} is nothing to sort by", field="--sort", remedy=f"the letters are {', '.join(FIELDS)}, as in u,-y"
+                f"{key[:40]!r} is nothing to sort by",
+                field="--sort",
+                remedy=f"the letters are {', '.join(FIELDS)}, as in u,-y",
             )
         found.sort(key=partial(_place, FIELDS[letter], weights), reverse=key.startswith("-"))
     return found

@@ -43,14 +43,29 @@ def parse_format(text: str) -> Format:
     for each in filter(None, wanted):
         match = _WANTED.fullmatch(each)
         if match is None or match[3] not in FIELDS:
-            raise Malformed(f"%{each[:40]} is no column", field="--format", remedy=f"the letters are {', '.join(FIELDS)}, as in %.15i %9r")
+            raise Malformed(
+                f"%{each[:40]} is no column",
+                field="--format",
+                remedy=f"the letters are {', '.join(FIELDS)}, as in %.15i %9r",
+            )
         cells.append(Cell(FIELDS[match[3]], int(match[2] or 0), bool(match[1]), match[4]))
     if not cells:
-        raise Malformed(f"{text[:40]!r} names no column", field="--format", remedy="write for example %.15i %9r %.10Y")
+        raise Malformed(
+            f"{text[:40]!r} names no column",
+            field="--format",
+            remedy="write for example %.15i %9r %.10Y",
+        )
     return Format(before, tuple(cells))
 
 
-def usual_format(weights: Weights, *, long: bool = False, norm: bool = False, named: bool = False, users: bool = False) -> Format:
+def usual_format(
+    weights: Weights,
+    *,
+    long: bool = False,
+    norm: bool = False,
+    named: bool = False,
+    users: bool = False,
+) -> Format:
     """What is shown when nobody names columns: with `long` as with -l, with `norm` as with -n, else the factors that count.
 
     `named`: -l with the account and the QOS of each job, as Slurm 23.02 and newer have it; `users`: with the user's name, as with -u.
@@ -61,24 +76,41 @@ def usual_format(weights: Weights, *, long: bool = False, norm: bool = False, na
         name = "" if not named else " %10n" if norm else " %.10n"
         if norm:
             return parse_format(f"{head} %10y %10a %10b %10f %10j %10p{name} %10q %20t")
-        return parse_format(f"{head} %.10Y %.10S %.10A %.10B %.10F %.10J %.10P{name} %.10Q %.11N %.20T")
+        return parse_format(
+            f"{head} %.10Y %.10S %.10A %.10B %.10F %.10J %.10P{name} %.10Q %.11N %.20T"
+        )
     head += " %.8u" if users else ""
-    counted = (weights.age, weights.association, weights.fair_share, weights.job_size, weights.partition, weights.qos)
+    counted = (
+        weights.age,
+        weights.association,
+        weights.fair_share,
+        weights.job_size,
+        weights.partition,
+        weights.qos,
+    )
     letters = [letter for letter, weight in zip("ABFJPQ", counted, strict=True) if weight]
     if norm:
-        factors = [f"%10{letter.lower()}" for letter in letters] + (["%20t"] if weights.tres_text else [])
+        factors = [f"%10{letter.lower()}" for letter in letters] + (
+            ["%20t"] if weights.tres_text else []
+        )
         return parse_format(" ".join([head, "%10y", *factors]))
     factors = [f"%.10{letter}" for letter in letters] + (["%.20T"] if weights.tres_text else [])
     return parse_format(" ".join([head, "%.10Y", "%.10S", *factors]))
 
 
-def lines(rows: Sequence[PriorityRow], weights: Weights, format_: Format, *, header: bool = True) -> list[str]:
+def lines(
+    rows: Sequence[PriorityRow], weights: Weights, format_: Format, *, header: bool = True
+) -> list[str]:
     """The lines, without their ends."""
-    made = [_line([cell.field.show(row, weights) for cell in format_.cells], format_) for row in rows]
+    made = [
+        _line([cell.field.show(row, weights) for cell in format_.cells], format_) for row in rows
+    ]
     return [_heads(format_), *made] if header else made
 
 
-def csv_lines(rows: Sequence[PriorityRow], weights: Weights, format_: Format, *, header: bool = True) -> list[str]:
+def csv_lines(
+    rows: Sequence[PriorityRow], weights: Weights, format_: Format, *, header: bool = True
+) -> list[str]:
     """The same columns for a spreadsheet: cells whole, apart by commas."""
     heads = [[cell.field.head for cell in format_.cells]] if header else []
     made = [[cell.field.show(row, weights).strip() for cell in format_.cells] for row in rows]

@@ -57,7 +57,14 @@ class PriorityRow(NamedTuple):
             return float(self.direct)
         if self.total is not None:
             return max(self.total, 1.0)
-        found = self.age + self.association + self.fair_share + self.job_size + self.partition + self.qos
+        found = (
+            self.age
+            + self.association
+            + self.fair_share
+            + self.job_size
+            + self.partition
+            + self.qos
+        )
         found += self.site
         found -= self.nice
         for value in self.tres.values():

@@ -14,4 +14,7 @@ def runs_by_id(request: Asking, numbers: Iterable[int | None]) -> Mapping[int | 
     wanted = frozenset(each for each in numbers if each is not None)
     if not wanted:
         return {}
-    return {each.id: each for each in request.services.runs.find(RunQuery(ids=wanted), Page(len(wanted)))}
+    return {
+        each.id: each
+        for each in request.services.runs.find(RunQuery(ids=wanted), Page(len(wanted)))
+    }

@@ -23,12 +23,16 @@ _KIND = re.compile(r"`(\w+(?: \| \w+)*)`")
 _BOUND = re.compile(r"Expected `int` ([<>]=) (-?\d+)")
 _UNITS = {
     **dict.fromkeys(("amount", "credit_limit", "cap"), " SU-minutes"),
-    **dict.fromkeys(("time_limit", "elapsed", "start", "end", "submitted", "cpu_seconds"), " seconds"),
+    **dict.fromkeys(
+        ("time_limit", "elapsed", "start", "end", "submitted", "cpu_seconds"), " seconds"
+    ),
 }
 """What numbers in these fields count."""
 _LENGTH = re.compile(r" of length ([<>]=) (\d+)")
 _WHERE = re.compile(r"(?P<what>.*?) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
-_FIELD = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`", re.DOTALL)
+_FIELD = re.compile(
+    r"Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`", re.DOTALL
+)
 DOCUMENTED = "/docs describes what may be sent"
 
 
@@ -40,21 +44,35 @@ def malformed(error: ValidationError) -> Malformed:
     if fault := _FIELD.fullmatch(said):
         field = f"{path}.{fault['field']}" if path else fault["field"]
         if fault["fault"] == "missing required":
-            return Malformed(f"{field} is missing", field=field, remedy=f"send {field}; {DOCUMENTED}")
-        return Malformed(f"{field[:64]!r} is not a field here", field=field[:64], remedy=f"leave it out; {DOCUMENTED}")
+            return Malformed(
+                f"{field} is missing", field=field, remedy=f"send {field}; {DOCUMENTED}"
+            )
+        return Malformed(
+            f"{field[:64]!r} is not a field here",
+            field=field[:64],
+            remedy=f"leave it out; {DOCUMENTED}",
+        )
     unit = _UNITS.get(path, "") if _BOUND.fullmatch(said) else ""
-    return Malformed(f"{path or 'the body'}: {in_words(said)}", field=path or None, remedy=f"{remedy_for(said)}{unit}")
+    return Malformed(
+        f"{path or 'the body'}: {in_words(said)}",
+        field=path or None,
+        remedy=f"{remedy_for(said)}{unit}",
+    )
 
 
 def missing_body() -> Malformed:
     """Where there is none at all."""
-    return Malformed("the body is missing", remedy=f"send a JSON object, with its Content-Length; {DOCUMENTED}")
+    return Malformed(
+        "the body is missing", remedy=f"send a JSON object, with its Content-Length; {DOCUMENTED}"
+    )
 
 
 def in_words(said: str) -> str:
     """msgspec's sentence without its type names: "expected a whole number, or nothing, got text"."""
     words = _KIND.sub(lambda match: _kinds(match[1].split(" | ")), said)
-    words = _LENGTH.sub(lambda match: f", {'at least' if match[1] == '>=' else 'at most'} {match[2]} long", words)
+    words = _LENGTH.sub(
+        lambda match: f", {'at least' if match[1] == '>=' else 'at most'} {match[2]} long", words
+    )
     return words[:1].lower() + words[1:200]
 
 
@@ -66,7 +84,9 @@ def _kinds(names: Sequence[str]) -> str:
 
 def remedy_for(said: str) -> str:
     """What to send instead."""
-    if said.startswith(("Expected `int`, got", "Expected `int | null`, got", "Number out of range")):
+    if said.startswith(
+        ("Expected `int`, got", "Expected `int | null`, got", "Number out of range")
+    ):
         return "send a whole number: no quotes, no fraction, no exponent"
     if said.startswith(("Expected `bool`, got", "Expected `bool | null`, got")):
         return "true or false"

@@ -21,20 +21,33 @@ _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"\x00")
 def no_json(body: bytes, said: str) -> Malformed:
     """What to tell of a body that is none; `said` is what the strict reader says of it."""
     if body.startswith(codecs.BOM_UTF8):
-        return Malformed("the body is not JSON: it begins with a byte order mark", remedy="send UTF-8 without it")
+        return Malformed(
+            "the body is not JSON: it begins with a byte order mark", remedy="send UTF-8 without it"
+        )
     if body.startswith(_MARKS) or b"\x00" in body[:2]:
         return Malformed("the body is not UTF-8, but perhaps UTF-16 or UTF-32", remedy=_REMEDY)
     try:
         text, bad = body.decode(), None
     except UnicodeDecodeError as error:
-        text, bad = body.decode(errors="surrogateescape"), f"byte {error.start} of the body (0x{body[error.start]:02x}) is not UTF-8"
+        text, bad = (
+            body.decode(errors="surrogateescape"),
+            f"byte {error.start} of the body (0x{body[error.start]:02x}) is not UTF-8",
+        )
     found = _first(text) if len(body) <= LOOKED_AT_MAX else None
     if bad is not None:
         field = found.path if found else ""
         return Malformed(f"{field}: {bad}" if field else bad, field=field or None, remedy=_REMEDY)
     if found is not None:
-        return Malformed(f"{found.path or 'the body'}: {found.what}", field=found.path or None, remedy=found.remedy)
-    why = "it ends too early" if said.endswith("truncated") else said.removeprefix("JSON is malformed: ")
+        return Malformed(
+            f"{found.path or 'the body'}: {found.what}",
+            field=found.path or None,
+            remedy=found.remedy,
+        )
+    why = (
+        "it ends too early"
+        if said.endswith("truncated")
+        else said.removeprefix("JSON is malformed: ")
+    )
     return Malformed(f"the body is not JSON: {why}", remedy=_REMEDY)
 
 
@@ -65,10 +78,16 @@ def _all(value: object, path: str) -> Iterator[_Found]:
             yield _Found(path, f"{value} is no number in JSON", "send a finite number")
         case str() if half := _HALF.search(value):
             shown = f"\\u{ord(half[0]):04x}"
-            yield _Found(path, f"{shown} is half of a character", f"send the whole character; as escapes it takes two, such as {_PAIR}")
+            yield _Found(
+                path,
+                f"{shown} is half of a character",
+                f"send the whole character; as escapes it takes two, such as {_PAIR}",
+            )
         case tuple():  # an object
             for key, each in value:
-                yield from (found._replace(what=f"in a key, {found.what}") for found in _all(key, path))
+                yield from (
+                    found._replace(what=f"in a key, {found.what}") for found in _all(key, path)
+                )
                 yield from _all(each, f"{path}.{key[:64]}" if path else key[:64])
         case list():
             for place, each in enumerate(value):

@@ -20,22 +20,35 @@ OneId = Annotated[int | None, QueryParameter(ge=1, le=ids.ID_MAX)]
 OneUid = Annotated[int | None, QueryParameter(ge=0, le=ids.UID_MAX)]
 JobId = Annotated[int | None, QueryParameter(ge=1, le=ids.JOB_ID_MAX)]
 OneName = Annotated[str | None, QueryParameter(max_length=64)]
-OneTime = Annotated[str | None, QueryParameter(max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970")]
+OneTime = Annotated[
+    str | None,
+    QueryParameter(
+        max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970"
+    ),
+]
 ActiveAt = Annotated[
     str | None,
-    QueryParameter(name="active-at", max_length=40, description="of allocations whose period holds this instant, or now"),
+    QueryParameter(
+        name="active-at",
+        max_length=40,
+        description="of allocations whose period holds this instant, or now",
+    ),
 ]
 Key = Annotated[
     str | None,
     HeaderParameter(
-        name="Idempotency-Key", max_length=128, description="yours: the same again gets the same answer and changes nothing more"
+        name="Idempotency-Key",
+        max_length=128,
+        description="yours: the same again gets the same answer and changes nothing more",
     ),
 ]
 AS_SENT = {"key": "Idempotency-Key", "every": "all"}
 """What clients send under another name than the one that handlers give it."""
 
 Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="rows at most")]
-After = Annotated[int | None, QueryParameter(ge=0, le=ids.ID_MAX, description="`next` of the page before")]
+After = Annotated[
+    int | None, QueryParameter(ge=0, le=ids.ID_MAX, description="`next` of the page before")
+]
 Order = FromQuery[Literal["newest", "oldest"]]
 
 
@@ -89,14 +102,22 @@ def instant(request: Asking, active_at: str | None) -> Instant | None:
 
 
 async def projects(
-    request: Asking, project: OneId = None, gid: OneUid = None, gname: OneName = None, account: OneName = None
+    request: Asking,
+    project: OneId = None,
+    gid: OneUid = None,
+    gname: OneName = None,
+    account: OneName = None,
 ) -> frozenset[int] | None:
     """The projects that are named and may be seen; None when none is named. What fits nothing selects nothing."""
     return await _named(request, request.asker.sight, project, gid, gname, account)
 
 
 async def run_for(
-    request: Asking, project: OneId = None, gid: OneUid = None, gname: OneName = None, account: OneName = None
+    request: Asking,
+    project: OneId = None,
+    gid: OneUid = None,
+    gname: OneName = None,
+    account: OneName = None,
 ) -> frozenset[int] | None:
     """The projects that are named, for lists of which the asker sees rows of foreign projects, too: a child's, on its parent's credit.
 
@@ -106,7 +127,12 @@ async def run_for(
 
 
 async def _named(
-    request: Asking, sight: Sight, project: int | None, gid: int | None, gname: str | None, account: str | None
+    request: Asking,
+    sight: Sight,
+    project: int | None,
+    gid: int | None,
+    gname: str | None,
+    account: str | None,
 ) -> frozenset[int] | None:
     """In a worker thread only where the books must be asked: an account by itself, as commands name it, is mostly in memory."""
     if project is None and gid is None and gname is None:
@@ -115,7 +141,13 @@ async def _named(
         directory = request.services.directory
         if directory.knows((account,)) and (known := directory.known(account)) is not None:
             return frozenset({known.id} if sight.sees(known.id) else ())
-    query = ProjectQuery(sight=sight, ids=None if project is None else frozenset({project}), gid=gid, gname=gname, account=account)
+    query = ProjectQuery(
+        sight=sight,
+        ids=None if project is None else frozenset({project}),
+        gid=gid,
+        gname=gname,
+        account=account,
+    )
     found = await sync_to_thread(request.services.projects.find, query, Page(1))
     return frozenset(each.id for each in found)
 
@@ -157,7 +189,9 @@ def job_filters(
     job_id: JobId = None,
 ) -> JobFilters:
     """As far as the asker may see."""
-    return JobFilters(request.asker.sight, projects, *concerned, allocation, owner_uid, cluster, job_id, *period)
+    return JobFilters(
+        request.asker.sight, projects, *concerned, allocation, owner_uid, cluster, job_id, *period
+    )
 
 
 Concerned = NamedDependency[AllocationFilters]
@@ -172,4 +206,10 @@ PERIOD = Provide(period, sync_to_thread=False)
 PROJECTS = Provide(projects)
 RUN_FOR = Provide(run_for)
 CONCERNED = Provide(allocation_filters, sync_to_thread=False)
-JOBS = {"page": RECENT, "period": PERIOD, "projects": RUN_FOR, "concerned": CONCERNED, "chosen": Provide(job_filters, sync_to_thread=False)}
+JOBS = {
+    "page": RECENT,
+    "period": PERIOD,
+    "projects": RUN_FOR,
+    "concerned": CONCERNED,
+    "chosen": Provide(job_filters, sync_to_thread=False),
+}

@@ -27,20 +27,42 @@ class Queries:
         for name, said in request.query_params.dict().items():
             if name not in known:  # a mistyped filter would show everything
                 there = ", ".join(sorted(known)) or "none"
-                raise Malformed(f"{name[:64]!r} is not a parameter here", field=name[:64], remedy=f"there are: {there}")
+                raise Malformed(
+                    f"{name[:64]!r} is not a parameter here",
+                    field=name[:64],
+                    remedy=f"there are: {there}",
+                )
             if len(said) > 1:
-                raise Malformed(f"{name} is given {len(said)} times", field=name, remedy="give it once")
+                raise Malformed(
+                    f"{name} is given {len(said)} times", field=name, remedy="give it once"
+                )
             _check_text(name, str(said[0]), known[name])
 
 
 def _check_text(name: str, text: str, schema: Schema) -> None:
     if "\ufffd" in text:  # what the framework makes of bytes that are none
-        raise Malformed(f"{name} is not UTF-8", field=name, remedy="write it in UTF-8, percent-encoded")
+        raise Malformed(
+            f"{name} is not UTF-8", field=name, remedy="write it in UTF-8, percent-encoded"
+        )
     if not text.isprintable():  # a database may choke on a NUL
-        raise Malformed(f"{name} has characters that nobody can see", field=name, remedy="write printable text")
+        raise Malformed(
+            f"{name} has characters that nobody can see", field=name, remedy="write printable text"
+        )
     if len(text) > schema.get("maxLength", len(text)):
-        raise Malformed(f"{name} is too long", field=name, remedy=f"at most {schema['maxLength']} characters")
-    if schema.get("type") == "integer" and not _WHOLE.fullmatch(text):  # the framework would take 1e3 for 1000
-        raise Malformed(f"{name}: {text[:64]!r} is not a whole number", field=name, remedy="write digits: no fraction, exponent or blank")
+        raise Malformed(
+            f"{name} is too long", field=name, remedy=f"at most {schema['maxLength']} characters"
+        )
+    if schema.get("type") == "integer" and not _WHOLE.fullmatch(
+        text
+    ):  # the framework would take 1e3 for 1000
+        raise Malformed(
+            f"{name}: {text[:64]!r} is not a whole number",
+            field=name,
+            remedy="write digits: no fraction, exponent or blank",
+        )
     if text not in schema.get("enum", (text,)):
-        raise Malformed(f"{name}: {text[:64]!r} is none of the words it takes", field=name, remedy=f"one of {', '.join(schema['enum'])}")
+        raise Malformed(
+            f"{name}: {text[:64]!r} is none of the words it takes",
+            field=name,
+            remedy=f"one of {', '.join(schema['enum'])}",
+        )

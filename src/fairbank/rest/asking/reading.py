@@ -23,13 +23,19 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
         found = _decoder(kind).decode(body)
         _demand_no_twins(bytes(body), kind)
     except msgspec.ValidationError as bad:
-        with suppress(msgspec.DecodeError, ValueError, RecursionError):  # what else is wrong with it is told another time
-            _demand_no_twins(bytes(body), kind)  # first: of two values nobody can say which is the wrong one
+        with suppress(
+            msgspec.DecodeError, ValueError, RecursionError
+        ):  # what else is wrong with it is told another time
+            _demand_no_twins(
+                bytes(body), kind
+            )  # first: of two values nobody can say which is the wrong one
         raise _with_words(malformed(bad), kind) from bad
     except (msgspec.DecodeError, UnicodeDecodeError) as bad:
         raise no_json(bytes(body), str(bad)) from bad
     except RecursionError as bad:
-        raise Malformed("the body is nested too deeply", remedy="send one JSON object, as /docs describes it") from bad
+        raise Malformed(
+            "the body is nested too deeply", remedy="send one JSON object, as /docs describes it"
+        ) from bad
     return found
 
 
@@ -46,7 +52,9 @@ def _demand_no_twins(body: bytes, kind: Any) -> None:
     if _has_surely_none(body, kind):
         return
     pairs = json.loads(body, object_pairs_hook=list, parse_int=str, parse_float=str)
-    names = [each[0] for each in pairs if isinstance(each, tuple)] if isinstance(pairs, list) else []  # no object has no keys
+    names = (
+        [each[0] for each in pairs if isinstance(each, tuple)] if isinstance(pairs, list) else []
+    )  # no object has no keys
     if twin := next((name for name in names if names.count(name) > 1), None):
         raise Malformed(f"{twin[:64]!r} stands there twice", field=twin[:64], remedy="send it once")
 
@@ -68,9 +76,17 @@ def _has_surely_none(body: bytes, kind: Any) -> bool:
 def _with_words(trouble: Malformed, kind: Any) -> Malformed:
     """The same trouble; where the field takes certain words only, or the body is a bare list of reports, the remedy says so."""
     if kind is Reports and trouble.field is None:
-        return Malformed(trouble.message, field="reports", remedy='send {"reports": [...]}, the reports in their order')
+        return Malformed(
+            trouble.message,
+            field="reports",
+            remedy='send {"reports": [...]}, the reports in their order',
+        )
     words = sorted(_words(inspect.type_info(kind), trouble.field or ""))
-    return Malformed(trouble.message, field=trouble.field, remedy=f"one of {', '.join(words)}") if words else trouble
+    return (
+        Malformed(trouble.message, field=trouble.field, remedy=f"one of {', '.join(words)}")
+        if words
+        else trouble
+    )
 
 
 def _words(shape: inspect.Type, field: str) -> Iterator[str]:

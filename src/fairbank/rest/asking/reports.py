@@ -34,7 +34,12 @@ def report_of(body: requests.AnyReport) -> Report:
         case requests.AdjustReport():
             return Changed(**facts)
         case requests.CompleteReport():
-            return Ended(**facts, ended=Instant(body.end), outcome=_outcome(body.state), elapsed_seconds=body.elapsed)
+            return Ended(
+                **facts,
+                ended=Instant(body.end),
+                outcome=_outcome(body.state),
+                elapsed_seconds=body.elapsed,
+            )
 
 
 def _facts(body: requests.AnyReport) -> dict[str, Any]:
@@ -42,7 +47,9 @@ def _facts(body: requests.AnyReport) -> dict[str, Any]:
     counts = None if body.tres is None else _counts(body, body.tres)
     qos = None if body.qos is None else ids.name(body.qos, field="qos")
     return {
-        "run": Run(ids.name(body.cluster, field="cluster"), body.job_id, body.submitted, body.restart),
+        "run": Run(
+            ids.name(body.cluster, field="cluster"), body.job_id, body.submitted, body.restart
+        ),
         "owner": body.owner_uid,
         "account": ids.name(body.account, field="account"),
         "partition": body.partition and ids.name(body.partition, field="partition"),
@@ -73,7 +80,11 @@ def _check_times(body: requests.AnyReport) -> None:
 
 def _check_end(body: requests.CompleteReport) -> None:
     if body.end < body.start:
-        raise Malformed("the run ends before it starts", field="end", remedy="send start and end in seconds since 1970, in that order")
+        raise Malformed(
+            "the run ends before it starts",
+            field="end",
+            remedy="send start and end in seconds since 1970, in that order",
+        )
     if body.elapsed > body.end - body.start + _CLOCK_STEP_SECONDS:
         raise Malformed(
             f"the run lasted {body.elapsed} s, but from start to end there are {body.end - body.start} s",
@@ -89,7 +100,9 @@ def _counts(body: requests.AnyReport, tres: str) -> Counts:
     return parse_held(tres, prices=body.amount is None and body.billing is None)
 
 
-def _particulars(body: requests.AnyReport, qos: str | None, counts: Counts | None) -> Particulars | None:
+def _particulars(
+    body: requests.AnyReport, qos: str | None, counts: Counts | None
+) -> Particulars | None:
     """What it says beside the price. Raises Malformed for a name that cannot be kept."""
     status = cpu_seconds = None
     if isinstance(body, requests.CompleteReport):
@@ -111,7 +124,9 @@ def _particulars(body: requests.AnyReport, qos: str | None, counts: Counts | Non
 def _whole(counts: Counts | None, tres: str, most: int) -> int | None:
     """How many of a TRES there are, where that is a number that somebody could have."""
     count = counts.get(tres) if counts else None
-    return int(count) if count is not None and count.denominator == 1 and 1 <= count <= most else None
+    return (
+        int(count) if count is not None and count.denominator == 1 and 1 <= count <= most else None
+    )
 
 
 def _outcome(state: str) -> str:
@@ -129,6 +144,14 @@ def _outcome(state: str) -> str:
 def fraction_of(number: Decimal, *, field: str = "billing") -> Fraction:
     """Billing units as the decimal says them. Raises Malformed for what is no finite, modest number: 1e999999 would fill the memory."""
     exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int) or not -_BILLING_PLACES <= exponent <= _BILLING_PLACES or not 0 <= number <= _BILLING_MAX:
-        raise Malformed("this is no price", field=field, remedy=f"a number from 0 to {_BILLING_MAX}, at most {_BILLING_PLACES} decimals")
+    if (
+        not isinstance(exponent, int)
+        or not -_BILLING_PLACES <= exponent <= _BILLING_PLACES
+        or not 0 <= number <= _BILLING_MAX
+    ):
+        raise Malformed(
+            "this is no price",
+            field=field,
+            remedy=f"a number from 0 to {_BILLING_MAX}, at most {_BILLING_PLACES} decimals",
+        )
     return Fraction(number)

@@ -19,7 +19,12 @@ from fairbank.service.services import Services
 from fairbank.values.trouble import Malformed
 
 BODY_MAX = 4 * 1024 * 1024
-_JSON = (b"application/json", b'application/json; charset="utf-8"', b"application/json; charset=utf-8", b"application/json;charset=utf-8")
+_JSON = (
+    b"application/json",
+    b'application/json; charset="utf-8"',
+    b"application/json; charset=utf-8",
+    b"application/json;charset=utf-8",
+)
 
 
 SENT = "fairbank.method"
@@ -55,7 +60,11 @@ def _demand_plain(headers: Iterable[tuple[bytes, bytes]]) -> None:
     for name, value in headers:
         if (plainly := _PLAINLY.get(name)) is not None and value.strip().lower() != plainly:
             field = name.decode().title()
-            raise Malformed(f"{field}: bodies are not unpacked here", field=field, remedy="send plain JSON, not packed")
+            raise Malformed(
+                f"{field}: bodies are not unpacked here",
+                field=field,
+                remedy="send plain JSON, not packed",
+            )
 
 
 _PLAINLY = {b"content-encoding": b"identity", b"transfer-encoding": b"chunked"}
@@ -105,7 +114,10 @@ class Asking(Request[Asker, None, State]):
     async def body(self) -> bytes:
         """The whole body. Raises Malformed when the client leaves in the middle of it; too large a body is answered with 413."""
         if self._whole is None:
-            announced = next((int(value) for name, value in self.scope["headers"] if name == b"content-length"), 0)
+            announced = next(
+                (int(value) for name, value in self.scope["headers"] if name == b"content-length"),
+                0,
+            )
             self._whole = await self._read_all(announced)
         return self._whole
 
@@ -116,7 +128,9 @@ class Asking(Request[Asker, None, State]):
                 raise RequestEntityTooLarge
             event: Any = await self.receive()
             if event["type"] != "http.request":
-                raise Malformed("the request ended in the middle of its body", remedy="send it again, whole")
+                raise Malformed(
+                    "the request ended in the middle of its body", remedy="send it again, whole"
+                )
             whole += event.get("body", b"")
             more = event.get("more_body", False)
         if len(whole) > BODY_MAX:

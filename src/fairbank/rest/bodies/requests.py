@@ -27,8 +27,12 @@ Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX, description="SU-minutes")]
 Limit = Annotated[int, Meta(ge=0, le=AMOUNT_MAX, description="SU-minutes; 0 for none")]
 Epoch = Annotated[int, Meta(ge=0, le=LAST_INSTANT, description="seconds since 1970")]
 Seconds = Annotated[int, Meta(ge=0, le=LIMIT_MAX_SECONDS)]
-Name = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"})]
-NameOrNone = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": "^([A-Za-z_][A-Za-z0-9_.-]*)?$"})]
+Name = Annotated[
+    str, Meta(max_length=64, extra_json_schema={"pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"})
+]
+NameOrNone = Annotated[
+    str, Meta(max_length=64, extra_json_schema={"pattern": "^([A-Za-z_][A-Za-z0-9_.-]*)?$"})
+]
 Word = Annotated[str, Meta(max_length=32, extra_json_schema={"pattern": "^[a-z][a-z0-9_-]*$"})]
 Part = Annotated[float, Meta(ge=0, le=1)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -36,16 +40,48 @@ Key = Annotated[str, Meta(max_length=128, extra_json_schema={"pattern": "^[!-~]+
 Comment = Annotated[str, Meta(max_length=COMMENT_MAX, description="one line of printable text")]
 Reason = Annotated[
     str,
-    Meta(min_length=1, max_length=COMMENT_MAX, description="why; one line of printable text", extra_json_schema={"pattern": r"\S"}),
+    Meta(
+        min_length=1,
+        max_length=COMMENT_MAX,
+        description="why; one line of printable text",
+        extra_json_schema={"pattern": r"\S"},
+    ),
 ]
-Moment = Annotated[str, Meta(max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970", examples=["2026-11-21"])]
+Moment = Annotated[
+    str,
+    Meta(
+        max_length=40,
+        description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970",
+        examples=["2026-11-21"],
+    ),
+]
 When = Moment | Epoch
 Tres = Annotated[str, Meta(max_length=TRES_MAX, examples=["cpu=8,mem=16G,gres/gpu=1"])]
-JobName = Annotated[str, Meta(min_length=1, max_length=JOB_NAME_MAX, description="as its owner calls it; one line of printable text")]
-Nodes = Annotated[int, Meta(ge=1, le=NODES_MAX, description="how many; usual: the nodes among its tres")]
-CpuSeconds = Annotated[int, Meta(ge=0, le=CPU_SECONDS_MAX, description="seconds that all its processors together were busy with it")]
+JobName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=JOB_NAME_MAX,
+        description="as its owner calls it; one line of printable text",
+    ),
+]
+Nodes = Annotated[
+    int, Meta(ge=1, le=NODES_MAX, description="how many; usual: the nodes among its tres")
+]
+CpuSeconds = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=CPU_SECONDS_MAX,
+        description="seconds that all its processors together were busy with it",
+    ),
+]
 Billing = Annotated[
-    Decimal, Meta(description="billing units, exact; as a number or as its text", extra_json_schema={"type": ["number", "string"]})
+    Decimal,
+    Meta(
+        description="billing units, exact; as a number or as its text",
+        extra_json_schema={"type": ["number", "string"]},
+    ),
 ]
 RoleWord = Literal["pi", "coordinator", "member"]
 
@@ -69,7 +105,10 @@ class NewNames(Body, frozen=True, kw_only=True):
     gname: Name | None = None
     gid: Uid | None = None
     account: Name | None = None
-    parent: Annotated[int, Meta(ge=0, le=ID_MAX, description="the number of a project; 0 for none")] | None = None
+    parent: (
+        Annotated[int, Meta(ge=0, le=ID_MAX, description="the number of a project; 0 for none")]
+        | None
+    ) = None
     restore: bool = False
     comment: Comment | None = None
 
@@ -182,9 +221,13 @@ class CompleteReport(Report, frozen=True, kw_only=True, tag="complete"):
     time_limit: Seconds = 0
     end: Epoch
     elapsed: Seconds
-    state: Annotated[str, Meta(max_length=48, extra_json_schema={"pattern": PATTERN}, examples=["COMPLETED"])]
+    state: Annotated[
+        str, Meta(max_length=48, extra_json_schema={"pattern": PATTERN}, examples=["COMPLETED"])
+    ]
     exit_code: Annotated[int, Meta(ge=0, le=255)] | None = None
-    exit_signal: Annotated[int, Meta(ge=0, le=127, description="the signal that ended it")] | None = None
+    exit_signal: (
+        Annotated[int, Meta(ge=0, le=127, description="the signal that ended it")] | None
+    ) = None
     cpu_seconds: CpuSeconds | None = None
 
 

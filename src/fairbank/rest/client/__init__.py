@@ -5,4 +5,13 @@ from fairbank.rest.client.answers import Json, Refused
 from fairbank.rest.client.client import Client
 from fairbank.rest.client.signers import MungeSigner, Signer, TokenSigner
 
-__all__ = ["Address", "Client", "Json", "MungeSigner", "Refused", "Signer", "TokenSigner", "parse_address"]
+__all__ = [
+    "Address",
+    "Client",
+    "Json",
+    "MungeSigner",
+    "Refused",
+    "Signer",
+    "TokenSigner",
+    "parse_address",
+]

@@ -65,5 +65,7 @@ def _is_port(text: str) -> bool:
 
 def _no_address(text: str, field: str) -> Malformed:
     return Malformed(
-        f"{text[:80]!r} is not the address of a bank", field=field, remedy="write unix:/run/fairbank/fairbank.sock or http://host:port"
+        f"{text[:80]!r} is not the address of a bank",
+        field=field,
+        remedy="write unix:/run/fairbank/fairbank.sock or http://host:port",
     )

@@ -8,7 +8,16 @@ from typing import Any
 
 from fairbank.rest.client.address import Address
 from fairbank.rest.client.response import CHECK
-from fairbank.values.trouble import Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable
+from fairbank.values.trouble import (
+    Conflict,
+    Corrupt,
+    Forbidden,
+    Malformed,
+    Trouble,
+    Unauthenticated,
+    Unknown,
+    Unreachable,
+)
 
 Json = Any
 """What a JSON document is made of."""
@@ -34,16 +43,25 @@ def read_answer(status: int, body: bytes, address: Address) -> dict[str, Json]:
     try:
         answer = json.loads(body) if body else {}
     except (ValueError, RecursionError) as bad:
-        raise Unreachable(f"what answers at {address} is not a bank (status {status})", field="server", remedy=CHECK) from bad
+        raise Unreachable(
+            f"what answers at {address} is not a bank (status {status})",
+            field="server",
+            remedy=CHECK,
+        ) from bad
     if not isinstance(answer, dict):
-        raise Unreachable(f"what answers at {address} is not a bank (status {status})", field="server", remedy=CHECK)
+        raise Unreachable(
+            f"what answers at {address} is not a bank (status {status})",
+            field="server",
+            remedy=CHECK,
+        )
     if 200 <= status < 300:
         return answer
     raise trouble_of(status, answer)
 
 
 _BY_TITLE: Mapping[str, type[Trouble]] = {
-    kind.__name__.lower(): kind for kind in (Malformed, Unauthenticated, Forbidden, Unknown, Conflict, Unreachable, Corrupt)
+    kind.__name__.lower(): kind
+    for kind in (Malformed, Unauthenticated, Forbidden, Unknown, Conflict, Unreachable, Corrupt)
 }
 _BY_STATUS: Mapping[int, type[Trouble]] = {
     401: Unauthenticated,
@@ -59,11 +77,19 @@ _BY_STATUS: Mapping[int, type[Trouble]] = {
 
 def trouble_of(status: int, problem: Mapping[str, Json]) -> Trouble:
     """The Trouble, or the refusal, that a problem document of this status tells of."""
-    detail = _said(problem, "detail") or _said(problem, "title") or f"the bank answered with status {status}"
+    detail = (
+        _said(problem, "detail")
+        or _said(problem, "title")
+        or f"the bank answered with status {status}"
+    )
     refusal = problem.get("refusal")
     if isinstance(refusal, dict):
         return Refused(detail, status, refusal)
-    kind = _BY_TITLE.get(_said(problem, "title") or "") or _BY_STATUS.get(status) or (Malformed if status < 500 else Trouble)
+    kind = (
+        _BY_TITLE.get(_said(problem, "title") or "")
+        or _BY_STATUS.get(status)
+        or (Malformed if status < 500 else Trouble)
+    )
     remedy = _said(problem, "remedy") or ("try again in a moment" if kind is Unreachable else None)
     return kind(detail, field=_said(problem, "field"), remedy=remedy)
 
@@ -76,9 +102,17 @@ def _said(problem: Mapping[str, Json], what: str) -> str | None:
 def unreachable(address: Address, error: OSError) -> Trouble:
     """Why nobody answers at `address`, and what to do about it."""
     if isinstance(error, PermissionError):
-        return Forbidden(f"you may not use {address}", field="server", remedy="ask the bank's staff, or name another bank: FAIRBANK_SERVER")
+        return Forbidden(
+            f"you may not use {address}",
+            field="server",
+            remedy="ask the bank's staff, or name another bank: FAIRBANK_SERVER",
+        )
     if isinstance(error, TimeoutError):
-        return Unreachable(f"the bank at {address} does not answer in time", field="server", remedy="try again; it may be busy or stopped")
+        return Unreachable(
+            f"the bank at {address} does not answer in time",
+            field="server",
+            remedy="try again; it may be busy or stopped",
+        )
     why = error.strerror or str(error) or type(error).__name__
     return Unreachable(
         f"nobody answers at {address}: {why.lower()}",

@@ -25,7 +25,12 @@ class Client:
     """Asks one bank. Raises Unreachable when nobody answers, Refused when the bank says no, and whatever Trouble the bank had."""
 
     def __init__(
-        self, address: Address, *, signer: Signer | None = None, acting_as: str | None = None, timeout_seconds: float = 60
+        self,
+        address: Address,
+        *,
+        signer: Signer | None = None,
+        acting_as: str | None = None,
+        timeout_seconds: float = 60,
     ) -> None:
         self.address = address
         self._signer = signer or Signer()
@@ -49,8 +54,16 @@ class Client:
     def delete(self, path: str, key: str | None = None) -> dict[str, Json]:
         return self._ask("DELETE", path, key=key)
 
-    def _ask(self, method: str, target: str, body: Json = None, key: str | None = None) -> dict[str, Json]:
-        sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode("ascii")
+    def _ask(
+        self, method: str, target: str, body: Json = None, key: str | None = None
+    ) -> dict[str, Json]:
+        sent = (
+            body
+            if isinstance(body, bytes)
+            else b""
+            if body is None
+            else json.dumps(body).encode("ascii")
+        )
         headers = {
             "Host": self.address.host,
             "User-Agent": _AGENT,
@@ -68,7 +81,9 @@ class Client:
     def _exchange(self, request: bytes) -> tuple[int, bytes]:
         try:
             with _connect(self.address, self._timeout_seconds) as wire:
-                with suppress(BrokenPipeError, ConnectionResetError):  # a bank that will not read it all may have answered first
+                with suppress(
+                    BrokenPipeError, ConnectionResetError
+                ):  # a bank that will not read it all may have answered first
                     wire.sendall(request)
                 return read_response(iter(lambda: wire.recv(65_536), b""))
         except OSError as error:
@@ -78,8 +93,15 @@ class Client:
 def _head(method: str, target: str, headers: Mapping[str, str | None]) -> bytes:
     for name, value in headers.items():
         if value is not None and not (value.isascii() and value.isprintable()):
-            raise Malformed(f"{value[:64]!r} cannot be sent to the bank", field=name, remedy="use printable ASCII")
-    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items() if value is not None)]
+            raise Malformed(
+                f"{value[:64]!r} cannot be sent to the bank",
+                field=name,
+                remedy="use printable ASCII",
+            )
+    lines = [
+        f"{method} {target} HTTP/1.1",
+        *(f"{name}: {value}" for name, value in headers.items() if value is not None),
+    ]
     return "\r\n".join([*lines, "", ""]).encode("ascii")
 
 
@@ -88,12 +110,19 @@ _UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123
 
 def quoted(text: str) -> str:
     """Percent-encode all but RFC 3986's unreserved characters. (`urllib.parse` would cost 7 ms of CPU.)"""
-    return "".join(chr(byte) if byte in _UNQUOTED else f"%{byte:02X}" for byte in text.encode("utf-8", "surrogateescape"))
+    return "".join(
+        chr(byte) if byte in _UNQUOTED else f"%{byte:02X}"
+        for byte in text.encode("utf-8", "surrogateescape")
+    )
 
 
 def target_of(path: str, query: Mapping[str, object] | None = None) -> str:
     """Path and query as they go over the wire: None is left out, a truth is `true` or `false`."""
-    text = "&".join(f"{quoted(name)}={quoted(_said(value))}" for name, value in (query or {}).items() if value is not None)
+    text = "&".join(
+        f"{quoted(name)}={quoted(_said(value))}"
+        for name, value in (query or {}).items()
+        if value is not None
+    )
     return f"{path}?{text}" if text else path
 
 
@@ -103,8 +132,12 @@ def _said(value: object) -> str:
 
 def _connect(address: Address, timeout_seconds: float) -> socket.socket:
     if address.scheme == UNIX:
-        return _connected(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), address.place, timeout_seconds)
-    host = address.place.encode("ascii")  # as text it would make Python load its IDNA codec, and fail there for odd names
+        return _connected(
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), address.place, timeout_seconds
+        )
+    host = address.place.encode(
+        "ascii"
+    )  # as text it would make Python load its IDNA codec, and fail there for odd names
     wire = socket.create_connection((host, address.port), timeout_seconds)  # type: ignore[arg-type]
     return wire if address.scheme == HTTP else _sealed(wire, address.place)
 

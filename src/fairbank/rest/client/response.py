@@ -107,7 +107,10 @@ def _checked(size: int) -> int:
     if size < 0:
         raise _not_http()
     if size > BODY_MAX:
-        raise Unreachable(f"the bank's answer is longer than {BODY_MAX} bytes", remedy="ask for less at a time, with --limit")
+        raise Unreachable(
+            f"the bank's answer is longer than {BODY_MAX} bytes",
+            remedy="ask for less at a time, with --limit",
+        )
     return size
 
 

@@ -10,13 +10,23 @@ from litestar.params import QueryParameter
 from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import CONCERNED, PAGE, PROJECTS, AllocationFilters, Concerned, Number, OnePage, Projects
+from fairbank.rest.asking.params import (
+    CONCERNED,
+    PAGE,
+    PROJECTS,
+    AllocationFilters,
+    Concerned,
+    Number,
+    OnePage,
+    Projects,
+)
 from fairbank.rest.bodies.answers import AllocationRow, BalanceRow, DrawnRow, Listing, Single
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, balance_row, by_id, cut, listing, single
 
 InState = Annotated[
-    Literal["planned", "active", "frozen", "ended"] | None, QueryParameter(name="state", description="by the clock, as shown")
+    Literal["planned", "active", "frozen", "ended"] | None,
+    QueryParameter(name="state", description="by the clock, as shown"),
 ]
 Every = Annotated[bool, QueryParameter(name="all")]
 
@@ -39,7 +49,12 @@ def asked(projects: Projects, concerned: Concerned, in_state: InState = None) ->
     return Asked(projects, concerned, None if in_state is None else Standing(in_state))
 
 
-FILTERS = {"page": PAGE, "projects": PROJECTS, "concerned": CONCERNED, "chosen": Provide(asked, sync_to_thread=False)}
+FILTERS = {
+    "page": PAGE,
+    "projects": PROJECTS,
+    "concerned": CONCERNED,
+    "chosen": Provide(asked, sync_to_thread=False),
+}
 Chosen = NamedDependency[Asked]
 
 
@@ -47,15 +62,25 @@ Chosen = NamedDependency[Asked]
 def list_allocations(request: Asking, page: OnePage, chosen: Chosen) -> Listing[AllocationRow]:
     """The allocations that the asker may see: those of the asker's projects, and what their parents share with them."""
     found, following = _find(request, page, chosen)
-    return listing("allocation", request.services.clock, [_row(request, each) for each in found], following)
+    return listing(
+        "allocation", request.services.clock, [_row(request, each) for each in found], following
+    )
 
 
 @reads("/balance", dependencies=FILTERS)
-def list_balances(request: Asking, page: OnePage, chosen: Chosen, every: Every = False) -> Listing[BalanceRow]:
+def list_balances(
+    request: Asking, page: OnePage, chosen: Chosen, every: Every = False
+) -> Listing[BalanceRow]:
     """What is left: of the allocations that are active now, or of all; what parents share with a project is among its own."""
-    found, following = _find(request, page, chosen._replace(stands=Standing.ACTIVE) if chosen.any_time and not every else chosen)
+    found, following = _find(
+        request,
+        page,
+        chosen._replace(stands=Standing.ACTIVE) if chosen.any_time and not every else chosen,
+    )
     now = request.services.clock.now()
-    rows = [balance_row(each, request.services.directory.by_id(each.project), now) for each in found]
+    rows = [
+        balance_row(each, request.services.directory.by_id(each.project), now) for each in found
+    ]
     return listing("balance", request.services.clock, rows, following)
 
 
@@ -71,7 +96,11 @@ def _find(request: Asking, page: Page, chosen: Asked) -> tuple[list[Allocation],
 
 
 def _row(request: Asking, allocation: Allocation) -> AllocationRow:
-    return allocation_row(allocation, request.services.directory.by_id(allocation.project), request.services.clock.now())
+    return allocation_row(
+        allocation,
+        request.services.directory.by_id(allocation.project),
+        request.services.clock.now(),
+    )
 
 
 @reads("/alloc/{allocation:int}")
@@ -83,8 +112,15 @@ def show_allocation(request: Asking, allocation: Number) -> Single[AllocationRow
 @reads("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
 def list_users(request: Asking, allocation: Number, page: OnePage) -> Listing[DrawnRow]:
     """What each user drew from an allocation, and the caps, by uid."""
-    found, following = cut(page.limit, request.services.allocations.users(request.asker, allocation, page.and_one), lambda each: each.uid)
-    rows = [DrawnRow(uid=each.uid, charged=each.sums.charged, held=each.sums.held, cap=each.sums.cap) for each in found]
+    found, following = cut(
+        page.limit,
+        request.services.allocations.users(request.asker, allocation, page.and_one),
+        lambda each: each.uid,
+    )
+    rows = [
+        DrawnRow(uid=each.uid, charged=each.sums.charged, held=each.sums.held, cap=each.sums.cap)
+        for each in found
+    ]
     return listing("drawn", request.services.clock, rows, following)
 
 

@@ -23,7 +23,12 @@ def show_heads(request: Asking, page: OnePage) -> AuditAnswer:
         office_link=office.link.hex(),
         heads=[Head(allocation=each.book, seq=each.seq, link=each.link.hex()) for each in heads],
     )
-    return AuditAnswer(schema="fairbank.audit/1", as_of=iso(request.services.clock.now()), data=card, next=following)
+    return AuditAnswer(
+        schema="fairbank.audit/1",
+        as_of=iso(request.services.clock.now()),
+        data=card,
+        next=following,
+    )
 
 
 ROUTES = (show_heads,)

@@ -42,7 +42,9 @@ def show_asset(file: FromPath[str]) -> Response[bytes]:
     found = _FILES.get(file)
     if found is None:
         raise NotFoundException
-    return Response(_read(found[0]), media_type=found[1], headers={"cache-control": "public, max-age=86400"})
+    return Response(
+        _read(found[0]), media_type=found[1], headers={"cache-control": "public, max-age=86400"}
+    )
 
 
 @cache

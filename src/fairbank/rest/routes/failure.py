@@ -27,7 +27,9 @@ def list_failures(
     about the allocation that it met.
     """
     alone = account if (project, gid, gname) == (None, None, None) else None
-    refused = request.services.runs.refusals(RefusalQuery(**chosen._asdict(), account=alone), page.and_one)
+    refused = request.services.runs.refusals(
+        RefusalQuery(**chosen._asdict(), account=alone), page.and_one
+    )
     found, following = cut(page.limit, refused, lambda each: each[0].id)
     rows = [failure_row(entry, no, _account(request, no)) for entry, no in found]
     return listing("failure", request.services.clock, rows, following)
@@ -39,7 +41,9 @@ def show_failure(request: Asking, failure: Number) -> Single[FailureRow]:
     entry, no = request.services.runs.refusal(request.asker, failure)
     told = request.asker.sight.everything or no.owner == request.asker.uid
     known = request.services.runs.help_against(no) if told else NOTHING_KNOWN
-    return single("failure", request.services.clock, failure_row(entry, no, _account(request, no), known))
+    return single(
+        "failure", request.services.clock, failure_row(entry, no, _account(request, no), known)
+    )
 
 
 def _account(request: Asking, no: Refusal) -> str | None:

@@ -29,9 +29,13 @@ from fairbank.values.units import SuMinutes
 
 
 @writes(post, "/alloc", responses=again(Single[ChangedAllocation]))
-def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = None) -> Response[Single[ChangedAllocation]]:
+def open_allocation(
+    request: Asking, data: JSONBody[NewAllocation], key: Key = None
+) -> Response[Single[ChangedAllocation]]:
     """Grant a project credit on a resource for a period."""
-    demand(request.asker, Do.OPEN_ALLOCATION)  # before the project is looked for, so that nobody can ask which there are
+    demand(
+        request.asker, Do.OPEN_ALLOCATION
+    )  # before the project is looked for, so that nobody can ask which there are
     wish = Open(
         project=_project(request, data),
         resource=ids.kind(data.resource),
@@ -46,12 +50,19 @@ def open_allocation(request: Asking, data: JSONBody[NewAllocation], key: Key = N
     )
     _check_period(wish.start, wish.end)
     done = done_of(request.services.allocations.open(request.asker, wish))
-    return Response(_changed(request, done, unbilled(wish.resource, request.services.clusters)), status_code=200 if done.again else 201)
+    return Response(
+        _changed(request, done, unbilled(wish.resource, request.services.clusters)),
+        status_code=200 if done.again else 201,
+    )
 
 
-def _changed(request: Asking, done: Done, warnings: Sequence[str] = ()) -> Single[ChangedAllocation]:
+def _changed(
+    request: Asking, done: Done, warnings: Sequence[str] = ()
+) -> Single[ChangedAllocation]:
     now = shown(request, done.allocation or 0)
-    row = ChangedAllocation(**structs.asdict(now.data), entry=done.entry, warnings=list(warnings) or UNSET)
+    row = ChangedAllocation(
+        **structs.asdict(now.data), entry=done.entry, warnings=list(warnings) or UNSET
+    )
     return Single(schema=now.schema, as_of=now.as_of, data=row)
 
 
@@ -63,25 +74,35 @@ def _instant(said: str | int, field: str) -> Instant:
 def _check_period(start: Instant | None, end: Instant | None) -> None:
     if start is not None and end is not None and end <= start:
         raise Malformed(
-            "the allocation would not end after it starts", field="end", remedy="an allocation is valid from start up to, without, end"
+            "the allocation would not end after it starts",
+            field="end",
+            remedy="an allocation is valid from start up to, without, end",
         )
 
 
 def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
     if (data.project is None) == (data.account is None):
-        raise Malformed("name the project once", field="project", remedy="send either project, its number, or account")
+        raise Malformed(
+            "name the project once",
+            field="project",
+            remedy="send either project, its number, or account",
+        )
     if data.project is not None:
         return data.project
     found = request.services.directory.by_account(ids.name(data.account or "", field="account"))
     if found is None:
         raise Unknown(
-            f"there is no project with the account {data.account}", field="account", remedy="enter it first: fairbank project create"
+            f"there is no project with the account {data.account}",
+            field="account",
+            remedy="enter it first: fairbank project create",
         )
     return found.id
 
 
 @writes(patch, "/alloc/{allocation:int}")
-def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerms], key: Key = None) -> Single[ChangedAllocation]:
+def amend_allocation(
+    request: Asking, allocation: Number, data: JSONBody[NewTerms], key: Key = None
+) -> Single[ChangedAllocation]:
     """Change the terms of an allocation, or freeze, thaw, end or reopen it."""
     terms = Terms(
         start=None if data.start is None else _instant(data.start, "start"),
@@ -91,14 +112,22 @@ def amend_allocation(request: Asking, allocation: Number, data: JSONBody[NewTerm
         event=None if data.event is None else AllocationEvent(data.event),
     )
     if terms == Terms():
-        raise Malformed("nothing is to change", remedy="send start, end, credit_limit, shared or event")
+        raise Malformed(
+            "nothing is to change", remedy="send start, end, credit_limit, shared or event"
+        )
     _check_period(terms.start, terms.end)
-    done = done_of(request.services.allocations.amend(request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)))
+    done = done_of(
+        request.services.allocations.amend(
+            request.asker, allocation, terms, ids.reason(data.comment), checked_key(key)
+        )
+    )
     return _changed(request, done)
 
 
 @writes(put, "/alloc/{allocation:int}/cap/{uid:int}")
-def set_cap(request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[NewCap], key: Key = None) -> Single[Granted]:
+def set_cap(
+    request: Asking, allocation: Number, uid: UidNumber, data: JSONBody[NewCap], key: Key = None
+) -> Single[Granted]:
     """Let a user draw at most so much in all from an allocation."""
     cap = None if data.cap is None else SuMinutes(data.cap)
     comment = None if data.comment is None else ids.comment(data.comment)
@@ -115,25 +144,35 @@ class _Moved(TypedDict):
 
 
 def _moved(data: Movement | NewTransfer, key: str | None) -> _Moved:
-    return {"amount": SuMinutes(data.amount), "key": checked_key(key), "comment": ids.reason(data.comment)}
+    return {
+        "amount": SuMinutes(data.amount),
+        "key": checked_key(key),
+        "comment": ids.reason(data.comment),
+    }
 
 
 @writes(post, "/alloc/{allocation:int}/deposit", responses=AGAIN)
-def deposit(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
+def deposit(
+    request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None
+) -> Response[Single[Granted]]:
     """Put credit into an allocation."""
     wish = Deposit(allocation=allocation, **_moved(data, key))
     return new(request.services.allocations.deposit(request.asker, wish), request.services.clock)
 
 
 @writes(post, "/alloc/{allocation:int}/withdraw", responses=AGAIN)
-def withdraw(request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None) -> Response[Single[Granted]]:
+def withdraw(
+    request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None
+) -> Response[Single[Granted]]:
     """Take unused credit out of an allocation."""
     wish = Withdraw(allocation=allocation, **_moved(data, key))
     return new(request.services.allocations.withdraw(request.asker, wish), request.services.clock)
 
 
 @writes(post, "/alloc/{allocation:int}/transfer", responses=AGAIN)
-def transfer(request: Asking, allocation: Number, data: JSONBody[NewTransfer], key: Key = None) -> Response[Single[Granted]]:
+def transfer(
+    request: Asking, allocation: Number, data: JSONBody[NewTransfer], key: Key = None
+) -> Response[Single[Granted]]:
     """Move unused credit to another allocation of the same resource."""
     wish = Transfer(source=allocation, target=data.to, **_moved(data, key))
     return new(request.services.allocations.transfer(request.asker, wish), request.services.clock)

@@ -30,7 +30,10 @@ def show_myself(request: Asking) -> Single[Myself]:
         user=_user_name(asker.uid),
         superuser=asker.superuser,
         admin=asker.admin,
-        roles=[RoleIn(project=project, role=role.value) for project, role in sorted(asker.roles.items())],
+        roles=[
+            RoleIn(project=project, role=role.value)
+            for project, role in sorted(asker.roles.items())
+        ],
         clusters=sorted(asker.clusters),
         scopes=sorted(asker.scopes),
     )
@@ -48,7 +51,9 @@ def _user_name(uid: int) -> str | None:
 def show_metrics(request: Asking) -> Response[str]:
     """Counts and times for Prometheus, for staff."""
     if not request.asker.sight.everything:
-        raise Forbidden("the server's figures are for staff", remedy="ask a superuser for a token of an admin")
+        raise Forbidden(
+            "the server's figures are for staff", remedy="ask a superuser for a token of an admin"
+        )
     return Response(request.house.metrics.page().decode(), headers={"content-type": CONTENT_TYPE})
 
 

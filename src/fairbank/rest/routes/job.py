@@ -34,9 +34,12 @@ from fairbank.values.trouble import Malformed, Trouble
 from fairbank.values.units import SuMinutes
 
 InOutcome = Annotated[
-    Literal["completed", "failed"] | None, QueryParameter(name="outcome", description="failed: those that ended otherwise than COMPLETED")
+    Literal["completed", "failed"] | None,
+    QueryParameter(name="outcome", description="failed: those that ended otherwise than COMPLETED"),
 ]
-InState = Annotated[Literal["held", "charged", "released", "lapsed"] | None, QueryParameter(name="state")]
+InState = Annotated[
+    Literal["held", "charged", "released", "lapsed"] | None, QueryParameter(name="state")
+]
 
 ADVICE_SECONDS = 2.0
 
@@ -54,7 +57,13 @@ async def answer_report(request: Asking, data: AnyReport) -> Reply:
     return reply(outcome, request.services.clock)
 
 
-@writes(post, "/job", opt={"scope": "report", "lane": answer_report}, responses=AGAIN, sync_to_thread=None)
+@writes(
+    post,
+    "/job",
+    opt={"scope": "report", "lane": answer_report},
+    responses=AGAIN,
+    sync_to_thread=None,
+)
 async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Single[Granted]]:
     """A run is about to start, its time limit changed, or it ended.
 
@@ -64,7 +73,9 @@ async def report_run(request: Asking, data: JSONBody[AnyReport]) -> Response[Sin
     return response(await answer_report(request, data))
 
 
-@writes(post, "/job/bulk", opt={"scope": "report", "lane": True}, status_code=200, sync_to_thread=None)
+@writes(
+    post, "/job/bulk", opt={"scope": "report", "lane": True}, status_code=200, sync_to_thread=None
+)
 async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[ReportAnswer]:
     """Many reports, judged in order in one transaction; an answer for each, in their order.
 
@@ -72,10 +83,14 @@ async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[Repor
     """
     _demand_no_key(request, 'send one with each report, as "key"')
     prepared = await request.workers.reports.run(_prepare, request, data)
-    outcomes = iter(await request.teller.ask([each for each in prepared if isinstance(each, Asked)]))
+    outcomes = iter(
+        await request.teller.ask([each for each in prepared if isinstance(each, Asked)])
+    )
     came = [next(outcomes) if isinstance(each, Asked) else each for each in prepared]
     known = iter(await _helps(request, [each for each in came if isinstance(each, Refusal)]))
-    rows = [_answer(each, next(known) if isinstance(each, Refusal) else NOTHING_KNOWN) for each in came]
+    rows = [
+        _answer(each, next(known) if isinstance(each, Refusal) else NOTHING_KNOWN) for each in came
+    ]
     return listing("report", request.services.clock, rows)
 
 
@@ -83,7 +98,9 @@ def _demand_no_key(request: Asking, remedy: str) -> None:
     """A report has its key within. One in the head would protect nothing, and who sends it would rely on it. Raises Malformed."""
     if any(name == b"idempotency-key" for name, _ in request.scope["headers"]):
         raise Malformed(
-            "a report of a run takes no Idempotency-Key header: its key is a part of it", field="Idempotency-Key", remedy=remedy
+            "a report of a run takes no Idempotency-Key header: its key is a part of it",
+            field="Idempotency-Key",
+            remedy=remedy,
         )
 
 
@@ -138,7 +155,11 @@ def _read(raw: msgspec.Raw) -> Report | Trouble:
 def _prepare(request: Asking, data: Reports) -> list[Asked | Trouble]:
     """The reports that can be read as wishes; the others as what is wrong with them."""
     read = [_read(each) for each in data.reports]
-    wishes = iter(request.services.reports.prepare(request.asker, [each for each in read if not isinstance(each, Trouble)]))
+    wishes = iter(
+        request.services.reports.prepare(
+            request.asker, [each for each in read if not isinstance(each, Trouble)]
+        )
+    )
     return [each if isinstance(each, Trouble) else next(wishes) for each in read]
 
 
@@ -152,10 +173,16 @@ def _answer(came: Outcome | Trouble, known: Help) -> ReportAnswer:
         case Refusal():
             problem = problem_of_refusal(came, known, there=_TOLD)
             return ReportAnswer(
-                status=problem.status, detail=problem.detail, field=problem.field, remedy=problem.remedy, refusal=problem.refusal
+                status=problem.status,
+                detail=problem.detail,
+                field=problem.field,
+                remedy=problem.remedy,
+                refusal=problem.refusal,
             )
         case Trouble():
-            return ReportAnswer(status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy)
+            return ReportAnswer(
+                status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy
+            )
 
 
 # --- reading ---
@@ -163,7 +190,12 @@ def _answer(came: Outcome | Trouble, known: Help) -> ReportAnswer:
 
 @reads("/job", dependencies=JOBS)
 def list_jobs(
-    request: Asking, page: OnePage, chosen: JobsAsked, in_state: InState = None, outcome: InOutcome = None, partition: OneName = None
+    request: Asking,
+    page: OnePage,
+    chosen: JobsAsked,
+    in_state: InState = None,
+    outcome: InOutcome = None,
+    partition: OneName = None,
 ) -> Listing[JobRow]:
     """The runs that the asker may see: the own ones, those that ran for the own projects, and those that allocations of these carry.
 
@@ -172,15 +204,24 @@ def list_jobs(
     it. Since and until are about their start.
     """
     state = None if in_state is None else RunState(in_state)
-    query = RunQuery(**chosen._asdict(), state=state, failed=None if outcome is None else outcome == "failed", partition=partition)
+    query = RunQuery(
+        **chosen._asdict(),
+        state=state,
+        failed=None if outcome is None else outcome == "failed",
+        partition=partition,
+    )
     found, following = cut(page.limit, request.services.runs.find(query, page.and_one), by_id)
-    return listing("job", request.services.clock, [_row(request, each) for each in found], following)
+    return listing(
+        "job", request.services.clock, [_row(request, each) for each in found], following
+    )
 
 
 @reads("/job/{job:int}")
 def show_job(request: Asking, job: Number) -> Single[JobRow]:
     """One run. The number is the bank's; a scheduler's job id may stand for several runs."""
-    return single("job", request.services.clock, _row(request, request.services.runs.get(request.asker, job)))
+    return single(
+        "job", request.services.clock, _row(request, request.services.runs.get(request.asker, job))
+    )
 
 
 def _row(request: Asking, record: RunRecord) -> JobRow:
@@ -188,10 +229,17 @@ def _row(request: Asking, record: RunRecord) -> JobRow:
 
 
 @writes(post, "/job/{job:int}/refund", responses=AGAIN)
-def refund_job(request: Asking, job: Number, data: JSONBody[NewRefund], key: Key = None) -> Response[Single[Granted]]:
+def refund_job(
+    request: Asking, job: Number, data: JSONBody[NewRefund], key: Key = None
+) -> Response[Single[Granted]]:
     """Give back part or all of what a run was charged. Sent again without an Idempotency-Key, it is one refund more."""
     amount = None if data.amount is None else SuMinutes(data.amount)
-    return new(request.services.runs.refund(request.asker, job, amount, ids.reason(data.comment), checked_key(key)), request.services.clock)
+    return new(
+        request.services.runs.refund(
+            request.asker, job, amount, ids.reason(data.comment), checked_key(key)
+        ),
+        request.services.clock,
+    )
 
 
 ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job)

@@ -13,26 +13,55 @@ from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject
 from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import PAGE, Key, Number, OneName, OnePage, OneUid, UidNumber, checked_key
-from fairbank.rest.bodies.answers import EnteredProject, Granted, Listing, MemberRow, ProjectCard, ProjectRow, Single
+from fairbank.rest.asking.params import (
+    PAGE,
+    Key,
+    Number,
+    OneName,
+    OnePage,
+    OneUid,
+    UidNumber,
+    checked_key,
+)
+from fairbank.rest.bodies.answers import (
+    EnteredProject,
+    Granted,
+    Listing,
+    MemberRow,
+    ProjectCard,
+    ProjectRow,
+    Single,
+)
 from fairbank.rest.bodies.requests import NewNames, NewProject, NewRole
 from fairbank.rest.verbs import again, reads, writes
 from fairbank.rest.views import by_id, cut, listing, member_row, project_card, project_row, single
 from fairbank.values import ids
 from fairbank.values.trouble import Malformed
 
-Removed = Annotated[Literal["no", "yes", "any"], QueryParameter(description="whether those that were removed are listed")]
+Removed = Annotated[
+    Literal["no", "yes", "any"],
+    QueryParameter(description="whether those that were removed are listed"),
+]
 
 
 @reads("/project", dependencies={"page": PAGE})
 def list_projects(
-    request: Asking, page: OnePage, gid: OneUid = None, gname: OneName = None, account: OneName = None, removed: Removed = "no"
+    request: Asking,
+    page: OnePage,
+    gid: OneUid = None,
+    gname: OneName = None,
+    account: OneName = None,
+    removed: Removed = "no",
 ) -> Listing[ProjectRow]:
     """The projects that the asker may see. Those that were removed are for staff only."""
     there = {"no": False, "yes": True}.get(removed)
-    query = ProjectQuery(sight=request.asker.sight, gid=gid, gname=gname, account=account, removed=there)
+    query = ProjectQuery(
+        sight=request.asker.sight, gid=gid, gname=gname, account=account, removed=there
+    )
     found, following = cut(page.limit, request.services.projects.find(query, page.and_one), by_id)
-    return listing("project", request.services.clock, [project_row(each) for each in found], following)
+    return listing(
+        "project", request.services.clock, [project_row(each) for each in found], following
+    )
 
 
 @reads("/project/{project:int}")
@@ -44,7 +73,9 @@ def show_project(request: Asking, project: Number) -> Single[ProjectCard]:
 
 
 @writes(post, "/project", responses=again(Single[EnteredProject]))
-def enter_project(request: Asking, data: JSONBody[NewProject], key: Key = None) -> Response[Single[EnteredProject]]:
+def enter_project(
+    request: Asking, data: JSONBody[NewProject], key: Key = None
+) -> Response[Single[EnteredProject]]:
     """Enter a Unix group that is to have credit."""
     wish = CreateProject(
         gname=ids.name(data.gname, field="gname"),
@@ -56,11 +87,15 @@ def enter_project(request: Asking, data: JSONBody[NewProject], key: Key = None) 
     done = done_of(request.services.projects.create(request.asker, wish))
     row = project_row(request.services.directory.by_id(done.project or 0))
     entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
-    return Response(single("project", request.services.clock, entered), status_code=200 if done.again else 201)
+    return Response(
+        single("project", request.services.clock, entered), status_code=200 if done.again else 201
+    )
 
 
 @writes(patch, "/project/{project:int}")
-def amend_project(request: Asking, project: Number, data: JSONBody[NewNames], key: Key = None) -> Single[Granted]:
+def amend_project(
+    request: Asking, project: Number, data: JSONBody[NewNames], key: Key = None
+) -> Single[Granted]:
     """Change a project's names or its parent, or bring it back. Its number stays, and by it its books.
 
     Its gid and account change only while it never had an allocation or a run.
@@ -75,8 +110,16 @@ def amend_project(request: Asking, project: Number, data: JSONBody[NewNames], ke
         key=checked_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
-    if (wish.gname, wish.gid, wish.account, wish.parent, wish.restore) == (None, None, None, None, False):
-        raise Malformed("nothing is to change", remedy="send gname, gid, account, parent or restore")
+    if (wish.gname, wish.gid, wish.account, wish.parent, wish.restore) == (
+        None,
+        None,
+        None,
+        None,
+        False,
+    ):
+        raise Malformed(
+            "nothing is to change", remedy="send gname, gid, account, parent or restore"
+        )
     return answer(request.services.projects.amend(request.asker, wish), request.services.clock)
 
 
@@ -85,29 +128,58 @@ def remove_project(request: Asking, project: Number, key: Key = None) -> Single[
     """Let a project be no more, once no other is under it, its allocations are over and its runs have ended. Staff still read its books,
     and its names stay taken, so that nobody who comes after gets at them."""
     return answer(
-        request.services.projects.remove(request.asker, RemoveProject(project=project, key=checked_key(key))), request.services.clock
+        request.services.projects.remove(
+            request.asker, RemoveProject(project=project, key=checked_key(key))
+        ),
+        request.services.clock,
     )
 
 
 @reads("/project/{project:int}/member", dependencies={"page": PAGE})
 def list_members(request: Asking, project: Number, page: OnePage) -> Listing[MemberRow]:
     """The members of a project, by uid."""
-    found, following = cut(page.limit, request.services.projects.members(request.asker, project, page.and_one), lambda each: each.uid)
-    return listing("member", request.services.clock, [member_row(each) for each in found], following)
+    found, following = cut(
+        page.limit,
+        request.services.projects.members(request.asker, project, page.and_one),
+        lambda each: each.uid,
+    )
+    return listing(
+        "member", request.services.clock, [member_row(each) for each in found], following
+    )
 
 
 @writes(put, "/project/{project:int}/member/{uid:int}")
-def set_member(request: Asking, project: Number, uid: UidNumber, data: JSONBody[NewRole], key: Key = None) -> Single[Granted]:
+def set_member(
+    request: Asking, project: Number, uid: UidNumber, data: JSONBody[NewRole], key: Key = None
+) -> Single[Granted]:
     """Give a user a role in a project."""
     comment = None if data.comment is None else ids.comment(data.comment)
-    outcome = request.services.projects.set_member(request.asker, project, uid, Role(data.role), comment=comment, key=checked_key(key))
+    outcome = request.services.projects.set_member(
+        request.asker, project, uid, Role(data.role), comment=comment, key=checked_key(key)
+    )
     return answer(outcome, request.services.clock)
 
 
 @writes(delete, "/project/{project:int}/member/{uid:int}", status_code=200)
-def remove_member(request: Asking, project: Number, uid: UidNumber, key: Key = None) -> Single[Granted]:
+def remove_member(
+    request: Asking, project: Number, uid: UidNumber, key: Key = None
+) -> Single[Granted]:
     """Take a user out of a project."""
-    return answer(request.services.projects.set_member(request.asker, project, uid, None, key=checked_key(key)), request.services.clock)
+    return answer(
+        request.services.projects.set_member(
+            request.asker, project, uid, None, key=checked_key(key)
+        ),
+        request.services.clock,
+    )
 
 
-ROUTES = (list_projects, show_project, enter_project, amend_project, remove_project, list_members, set_member, remove_member)
+ROUTES = (
+    list_projects,
+    show_project,
+    enter_project,
+    amend_project,
+    remove_project,
+    list_members,
+    set_member,
+    remove_member,
+)

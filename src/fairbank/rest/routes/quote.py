@@ -23,7 +23,9 @@ def quote_job(request: Asking, data: JSONBody[DescribedJob]) -> Single[QuoteCard
     """The price of a job line by line, and whether it could be paid now. Touches no book."""
     account = ids.name(data.account, field="account")
     described = JobRequest(
-        cluster=request.services.quotes.only_cluster() if data.cluster is None else ids.name(data.cluster, field="cluster"),
+        cluster=request.services.quotes.only_cluster()
+        if data.cluster is None
+        else ids.name(data.cluster, field="cluster"),
         partition=ids.name(data.partition, field="partition"),
         counts=parse_held(data.tres),
         limit_seconds=_seconds(data.time_limit),
@@ -31,14 +33,22 @@ def quote_job(request: Asking, data: JSONBody[DescribedJob]) -> Single[QuoteCard
     )
     quote = request.services.quotes.quote(request.asker, account, described)
     if quote.bill.amount > AMOUNT_MAX:
-        raise Malformed("this job costs more than the bank can count", field="tres", remedy=f"at most {AMOUNT_MAX} SU-minutes")
+        raise Malformed(
+            "this job costs more than the bank can count",
+            field="tres",
+            remedy=f"at most {AMOUNT_MAX} SU-minutes",
+        )
     return single("quote", request.services.clock, quote_card(quote, account, described.cluster))
 
 
 def _seconds(limit: int | str) -> int:
     seconds = limit if isinstance(limit, int) else parse_duration(limit, field="time_limit")
     if seconds > LIMIT_MAX_SECONDS:
-        raise Malformed(f"{seconds} s is out of range", field="time_limit", remedy=f"at most {LIMIT_MAX_SECONDS} s")
+        raise Malformed(
+            f"{seconds} s is out of range",
+            field="time_limit",
+            remedy=f"at most {LIMIT_MAX_SECONDS} s",
+        )
     return seconds
 
 

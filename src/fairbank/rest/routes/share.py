@@ -14,12 +14,23 @@ from fairbank.rest.bodies.answers import Listing, ShareDay, SharesKept, Single
 from fairbank.rest.bodies.requests import NewShares
 from fairbank.rest.foretelling import FORETOLD_IN_ITS_WORDS
 from fairbank.rest.verbs import reads, writes
-from fairbank.rest.views import cut, figures_told, key_text, listing, moment_of, parse_key, share_day, single
+from fairbank.rest.views import (
+    cut,
+    figures_told,
+    key_text,
+    listing,
+    moment_of,
+    parse_key,
+    share_day,
+    single,
+)
 from fairbank.service.rights import demand_cluster
 from fairbank.values.time import DAY, LAST_INSTANT, iso
 from fairbank.values.trouble import Malformed
 
-AfterPlace = Annotated[str | None, QueryParameter(max_length=300, description="`next` of the page before")]
+AfterPlace = Annotated[
+    str | None, QueryParameter(max_length=300, description="`next` of the page before")
+]
 Users = Annotated[bool, QueryParameter(description="also the users in the accounts")]
 
 
@@ -48,7 +59,9 @@ def list_shares(
     )
     kept = request.services.shares.kept(request.asker, query)
     found, following = cut(limit, kept, lambda each: key_text(key_of(each)))
-    return listing("share-figure", request.services.clock, [share_day(each) for each in found], following)
+    return listing(
+        "share-figure", request.services.clock, [share_day(each) for each in found], following
+    )
 
 
 @writes(post, "/share", status_code=200, opt=FORETOLD_IN_ITS_WORDS)
@@ -57,10 +70,14 @@ def record_shares(request: Asking, data: JSONBody[NewShares]) -> Single[SharesKe
 
     By the cluster's agents, and superusers. Larger clusters are told in several requests.
     """
-    demand_cluster(request.asker, data.cluster, "record the fair share")  # before the rows are looked at
+    demand_cluster(
+        request.asker, data.cluster, "record the fair share"
+    )  # before the rows are looked at
     at = moment_of(data.at)
     if at > request.services.clock.now() + DAY:
-        raise Malformed(f"{iso(at)} has not come yet", field="at", remedy="see that the clocks agree")
+        raise Malformed(
+            f"{iso(at)} has not come yet", field="at", remedy="see that the clocks agree"
+        )
     figures = figures_told(data, at)
     kept = request.services.shares.record(request.asker, data.cluster, figures)
     row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, there=len(figures) - kept)

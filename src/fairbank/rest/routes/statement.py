@@ -12,32 +12,63 @@ from fairbank.bank.entry import EFFECTS, OF_TERMS, Kind
 from fairbank.bank.query import EntryQuery
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.lookup import runs_by_id
-from fairbank.rest.asking.params import PAGE, PERIOD, RECENT, RUN_FOR, Number, OneId, OnePage, OnePeriod, OneUid, Projects
-from fairbank.rest.bodies.answers import BookEntryRow, Listing, StatementAnswer, StatementPage, StatementRow, Sums
+from fairbank.rest.asking.params import (
+    PAGE,
+    PERIOD,
+    RECENT,
+    RUN_FOR,
+    Number,
+    OneId,
+    OnePage,
+    OnePeriod,
+    OneUid,
+    Projects,
+)
+from fairbank.rest.bodies.answers import (
+    BookEntryRow,
+    Listing,
+    StatementAnswer,
+    StatementPage,
+    StatementRow,
+    Sums,
+)
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, by_id, changed_terms, cut, entry_row, listing, sums
 from fairbank.values.time import LAST_INSTANT, Instant, iso
 
 
 @reads("/alloc/{allocation:int}/statement", dependencies={"page": PAGE, "period": PERIOD})
-def show_statement(request: Asking, allocation: Number, page: OnePage, period: OnePeriod) -> StatementAnswer:
+def show_statement(
+    request: Asking, allocation: Number, page: OnePage, period: OnePeriod
+) -> StatementAnswer:
     """The entries of an allocation in the order they were made, with the sums before and after them."""
     services = request.services
     until = LAST_INSTANT if period.until is None else period.until
-    found = services.allocations.statement(request.asker, allocation, period.since or Instant(0), until, page.and_one)
+    found = services.allocations.statement(
+        request.asker, allocation, period.since or Instant(0), until, page.and_one
+    )
     entries, following = cut(page.limit, found.entries, lambda each: each.seq)
     runs = runs_by_id(request, (each.run for each in entries))
     opening = Sums() if found.opening is None else sums(found.opening)
     told = StatementPage(
-        allocation=allocation_row(found.allocation, services.directory.by_id(found.allocation.project), services.clock.now()),
+        allocation=allocation_row(
+            found.allocation,
+            services.directory.by_id(found.allocation.project),
+            services.clock.now(),
+        ),
         opening=opening,
         entries=[
-            StatementRow(**structs.asdict(entry_row(each, runs.get(each.run))), changed=changed_terms(found.changes.get(each.id)))
+            StatementRow(
+                **structs.asdict(entry_row(each, runs.get(each.run))),
+                changed=changed_terms(found.changes.get(each.id)),
+            )
             for each in entries
         ],
         closing=sums(entries[-1]) if entries else opening,
     )
-    return StatementAnswer(schema="fairbank.statement/1", as_of=iso(services.clock.now()), data=told, next=following)
+    return StatementAnswer(
+        schema="fairbank.statement/1", as_of=iso(services.clock.now()), data=told, next=following
+    )
 
 
 _ABOUT: Mapping[str, frozenset[Kind]] = {
@@ -69,9 +100,14 @@ def list_entries(
         since=period.since,
         until=period.until,
     )
-    found, following = cut(page.limit, request.services.allocations.activity(query, page.and_one), by_id)
+    found, following = cut(
+        page.limit, request.services.allocations.activity(query, page.and_one), by_id
+    )
     runs = runs_by_id(request, (each.run for each in found))
-    rows = [BookEntryRow(**structs.asdict(entry_row(each, runs.get(each.run))), allocation=each.book) for each in found]
+    rows = [
+        BookEntryRow(**structs.asdict(entry_row(each, runs.get(each.run))), allocation=each.book)
+        for each in found
+    ]
     return listing("entry", request.services.clock, rows, following)
 
 

@@ -17,14 +17,18 @@ from fairbank.service.tokens import foreign
 @reads("/token", dependencies={"page": PAGE})
 def list_tokens(request: Asking, page: OnePage, uid: OneUid = None) -> Listing[TokenRow]:
     """Tokens by their labels; never their secrets."""
-    found, following = cut(page.limit, request.services.tokens.list(request.asker, uid, page.and_one), by_id)
+    found, following = cut(
+        page.limit, request.services.tokens.list(request.asker, uid, page.and_one), by_id
+    )
     return listing("token", request.services.clock, [token_row(each) for each in found], following)
 
 
 @writes(post, "/token")
 def make_token(request: Asking, data: JSONBody[NewToken]) -> Single[TokenCard]:
     """A new token. Its secret is in this answer and nowhere else."""
-    token, secret = request.services.tokens.create(request.asker, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid)
+    token, secret = request.services.tokens.create(
+        request.asker, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid
+    )
     warnings = foreign(token.scopes, request.services.clusters)
     return single("token", request.services.clock, token_card(token, secret, warnings))
 
@@ -32,7 +36,11 @@ def make_token(request: Asking, data: JSONBody[NewToken]) -> Single[TokenCard]:
 @writes(delete, "/token/{token:int}", status_code=200)
 def revoke_token(request: Asking, token: Number) -> Single[TokenRow]:
     """Take a token back, at once and on all servers."""
-    return single("token", request.services.clock, token_row(request.services.tokens.revoke(request.asker, token)))
+    return single(
+        "token",
+        request.services.clock,
+        token_row(request.services.tokens.revoke(request.asker, token)),
+    )
 
 
 ROUTES = (list_tokens, make_token, revoke_token)

@@ -15,13 +15,20 @@ from fairbank.values import ids
 
 
 @writes(post, "/entry/{entry:int}/undo", responses=AGAIN)
-def undo_entry(request: Asking, entry: Number, data: JSONBody[NewUndo], key: Key = None) -> Response[Single[Granted]]:
+def undo_entry(
+    request: Asking, entry: Number, data: JSONBody[NewUndo], key: Key = None
+) -> Response[Single[Granted]]:
     """Take back what an entry did, once and whole, by another entry that names it in its details (`undoes`).
 
     A deposit, withdrawal, transfer or refund by the same amount the other way; new terms, a cap or a role by those before, if nothing was
     said of the same since. Whoever may do the opposite may ask this.
     """
-    return new(request.services.undoing.undo(request.asker, entry, ids.reason(data.comment), checked_key(key)), request.services.clock)
+    return new(
+        request.services.undoing.undo(
+            request.asker, entry, ids.reason(data.comment), checked_key(key)
+        ),
+        request.services.clock,
+    )
 
 
 ROUTES = (undo_entry,)

@@ -10,14 +10,25 @@ from litestar.params import FromQuery, QueryParameter
 
 from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
 from fairbank.rest.asking import Asking
-from fairbank.rest.asking.params import PERIOD, RUN_FOR, Limit, OneId, OneName, OnePeriod, OneUid, Projects
+from fairbank.rest.asking.params import (
+    PERIOD,
+    RUN_FOR,
+    Limit,
+    OneId,
+    OneName,
+    OnePeriod,
+    OneUid,
+    Projects,
+)
 from fairbank.rest.bodies.answers import Listing, UsageRow
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import cut, listing, usage_row
 from fairbank.values.trouble import Malformed
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
-AfterGroup = Annotated[str | None, QueryParameter(max_length=80, description="`next` of the page before")]
+AfterGroup = Annotated[
+    str | None, QueryParameter(max_length=80, description="`next` of the page before")
+]
 
 _GROUPS = {
     UsageBy.USER: re.compile(r"\d{1,10}", re.ASCII),
@@ -57,7 +68,9 @@ def show_usage(
         since=period.since,
         until=period.until,
     )
-    found, following = cut(limit, request.services.usage.by(query, group_by, page.and_one), lambda each: each.group)
+    found, following = cut(
+        limit, request.services.usage.by(query, group_by, page.and_one), lambda each: each.group
+    )
     return listing("usage", request.services.clock, [usage_row(each) for each in found], following)
 
 
@@ -71,7 +84,9 @@ def _after(text: str | None, by: UsageBy) -> str | int | None:
         if by in (UsageBy.DAY, UsageBy.MONTH):
             date.fromisoformat(text if by is UsageBy.DAY else f"{text}-01")
     except ValueError as bad:
-        raise Malformed(f"{text!r} is no {by.value}", field="after", remedy="send the `next` of the page before") from bad
+        raise Malformed(
+            f"{text!r} is no {by.value}", field="after", remedy="send the `next` of the page before"
+        ) from bad
     return int(text) if by in (UsageBy.USER, UsageBy.ALLOCATION) else text
 
 

@@ -33,9 +33,13 @@ class Bounded(Parting):
 
     _head = 0  # bytes of this request's line and headers, trailers too
     _in_head = True
-    _unparsed = 0  # bytes since the parser last gave us something: one endless header, or chunk extension
+    _unparsed = (
+        0  # bytes since the parser last gave us something: one endless header, or chunk extension
+    )
     _deadline: asyncio.TimerHandle | None = None
-    _begun: float | None = None  # the seconds for a part that began in what is being parsed: most end in it too, and need no timer
+    _begun: float | None = (
+        None  # the seconds for a part that began in what is being parsed: most end in it too, and need no timer
+    )
     _excused = False
     _why: bytes | None = None  # nothing is read on, where that is not the parser's doing
 
@@ -54,13 +58,17 @@ class Bounded(Parting):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count(len(name) + len(value) + 32)  # a header costs memory even when it is short
-        if self._in_head:  # uvicorn would add trailers to the headers of a request that may be judged already
+        if (
+            self._in_head
+        ):  # uvicorn would add trailers to the headers of a request that may be judged already
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._unparsed, self._in_head = 0, False
         self._begun = self.receive_seconds
-        if not self.parser.get_http_version().startswith("1."):  # httptools reads those of 1991 and of 2015 too
+        if not self.parser.get_http_version().startswith(
+            "1."
+        ):  # httptools reads those of 1991 and of 2015 too
             self._why = last_words.NOT_OURS
         elif self.parser.should_upgrade():
             self._why = self._objection()
@@ -72,7 +80,10 @@ class Bounded(Parting):
         """To what asks for another protocol: the parser takes the rest for that, so a body beside it is never read."""
         if self.parser.get_method() == b"CONNECT":
             return last_words.NO_PROXY
-        bodiless = all(name not in (b"content-length", b"transfer-encoding") or value == b"0" for name, value in self.headers)
+        bodiless = all(
+            name not in (b"content-length", b"transfer-encoding") or value == b"0"
+            for name, value in self.headers
+        )
         return None if bodiless and self._get_upgrade() == _AS_BEFORE else last_words.NO_UPGRADE
 
     def on_body(self, body: bytes) -> None:
@@ -124,7 +135,9 @@ class Bounded(Parting):
             self._deadline = None
 
     def _late(self, seconds: float) -> None:
-        if self.flow.read_paused or self._excused:  # it is we who did not read; once we do again, a full time is due
+        if (
+            self.flow.read_paused or self._excused
+        ):  # it is we who did not read; once we do again, a full time is due
             self._excused = self.flow.read_paused
             self._expect(seconds)
         else:

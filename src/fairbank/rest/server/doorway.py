@@ -31,7 +31,9 @@ class Doorway:
         if time.monotonic() >= self._say_at:
             self._say_at = time.monotonic() + SAY_AGAIN_SECONDS
             facts = (self._name, self._shares.taken, self._shares.total, self._shares.of(who), who)
-            _log.warning("connections over %s are turned away: %d of %d are open, %d of them of %s", *facts)
+            _log.warning(
+                "connections over %s are turned away: %d of %d are open, %d of them of %s", *facts
+            )
         return False
 
     def leave(self, who: Hashable) -> None:

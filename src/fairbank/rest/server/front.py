@@ -47,7 +47,11 @@ _LATE = Problem(
     remedy="send it again under the same key: what was carried out is not carried out twice",
 )
 _BROKEN = Problem(
-    type="/problem/failure", title="failure", status=500, detail="something is wrong with the server", remedy="its log tells more"
+    type="/problem/failure",
+    title="failure",
+    status=500,
+    detail="something is wrong with the server",
+    remedy="its log tells more",
 )
 
 
@@ -121,8 +125,12 @@ class Front:
             self.leave(who)
         return not answer.status
 
-    async def _in_turn(self, scope: Scope, receive: Receive, answer: _Answer, who: Hashable) -> None:
-        if scope["path"] == _ALIVE:  # costs nothing, and whoever watches the server must not take it for dead
+    async def _in_turn(
+        self, scope: Scope, receive: Receive, answer: _Answer, who: Hashable
+    ) -> None:
+        if (
+            scope["path"] == _ALIVE
+        ):  # costs nothing, and whoever watches the server must not take it for dead
             await self._bounded(self._app(scope, receive, answer), answer)
         elif not self.enter(who):
             await answer.problem(_FULL, retry_after_seconds=1)
@@ -138,8 +146,12 @@ class Front:
             await self._overdue.bound(work)
         except TimeoutError:
             await answer.problem(_LATE, retry_after_seconds=5)
-        except Trouble as trouble:  # only who greets raises it: the application has words of its own for each
-            await answer.problem(problem_of_trouble(trouble), headers={**headers_of(trouble), "Connection": "close"})
+        except (
+            Trouble
+        ) as trouble:  # only who greets raises it: the application has words of its own for each
+            await answer.problem(
+                problem_of_trouble(trouble), headers={**headers_of(trouble), "Connection": "close"}
+            )
         except Exception:  # noqa: BLE001 (told in the log; nothing behind the front may end the server)
             _log.exception("a request broke off")
             await answer.problem(_BROKEN)
@@ -159,15 +171,26 @@ class Front:
         level = logging.DEBUG if route in _QUIET and status < _WRONG else logging.INFO
         if _log.isEnabledFor(level):
             asker = scope.get("user")
-            facts = {"method": method, "path": scope["path"][:200], "status": status, "ms": round(seconds * 1_000, 1)}
+            facts = {
+                "method": method,
+                "path": scope["path"][:200],
+                "status": status,
+                "ms": round(seconds * 1_000, 1),
+            }
             if asker is not None:
-                facts |= {"uid": asker.actor} if asker.acting_as is None else {"uid": asker.actor, "acting_as": asker.acting_as}
+                facts |= (
+                    {"uid": asker.actor}
+                    if asker.acting_as is None
+                    else {"uid": asker.actor, "acting_as": asker.acting_as}
+                )
             _log.log(level, "request", extra={"facts": facts})
 
 
 def _is_sure(scope: Scope) -> bool:
     """Whether the kernel's word is all that there is to who asks, as with the agents' reports."""
-    return peer_of(scope) is not None and all(name != b"authorization" for name, _ in scope["headers"])
+    return peer_of(scope) is not None and all(
+        name != b"authorization" for name, _ in scope["headers"]
+    )
 
 
 _ALIVE = "/health"
@@ -188,12 +211,22 @@ class _Answer:
             self.status = message["status"]
             headers = message["headers"]
             said = {name.lower() for name, _ in headers}
-            message["headers"] = [*headers, *ALWAYS, *(each for each in UNLESS_SAID if each[0] not in said)]
+            message["headers"] = [
+                *headers,
+                *ALWAYS,
+                *(each for each in UNLESS_SAID if each[0] not in said),
+            ]
         elif self._bodiless:
             message = {**message, "body": b""}
         await self._send(message)
 
-    async def problem(self, problem: Problem, *, retry_after_seconds: int | None = None, headers: Mapping[str, str] = _NO_HEADERS) -> None:
+    async def problem(
+        self,
+        problem: Problem,
+        *,
+        retry_after_seconds: int | None = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> None:
         """Say so, if nothing was said yet."""
         if self.status:
             return

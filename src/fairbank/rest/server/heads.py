@@ -54,7 +54,9 @@ class Heads:
             self._known[data[:begin]] = Head(dict(cycle.scope), len(cycle.body))
 
 
-def again(protocol: HttpToolsProtocol, extensions: Mapping[str, Any], head: Head, body: bytes) -> RequestResponseCycle:
+def again(
+    protocol: HttpToolsProtocol, extensions: Mapping[str, Any], head: Head, body: bytes
+) -> RequestResponseCycle:
     """A request with this head and body on the connection of `protocol`, as uvicorn makes it of what it parsed."""
     scope: Any = {
         **head.scope,

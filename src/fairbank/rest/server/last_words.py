@@ -15,12 +15,32 @@ _RFC = "send HTTP/1.1 as RFC 9112 has it; over TLS only to a proxy"
 
 
 def last_word(
-    status: int, phrase: str, title: str, detail: str, remedy: str, *, field: str | None = None, headers: Iterable[str] = ()
+    status: int,
+    phrase: str,
+    title: str,
+    detail: str,
+    remedy: str,
+    *,
+    field: str | None = None,
+    headers: Iterable[str] = (),
 ) -> bytes:
     """A problem, and the end of the connection."""
-    problem = Problem(type=f"/problem/{title.replace(' ', '-')}", title=title, status=status, detail=detail, field=field, remedy=remedy)
+    problem = Problem(
+        type=f"/problem/{title.replace(' ', '-')}",
+        title=title,
+        status=status,
+        detail=detail,
+        field=field,
+        remedy=remedy,
+    )
     body = msgspec.json.encode(problem)
-    lines = [f"HTTP/1.1 {status} {phrase}", f"content-type: {PROBLEM_JSON}", f"content-length: {len(body)}", "connection: close", *headers]
+    lines = [
+        f"HTTP/1.1 {status} {phrase}",
+        f"content-type: {PROBLEM_JSON}",
+        f"content-length: {len(body)}",
+        "connection: close",
+        *headers,
+    ]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
@@ -36,11 +56,15 @@ def not_http(error: BaseException | None, before: Iterable[tuple[bytes, bytes]] 
     """
     if before is not None and isinstance(error, httptools.HttpParserInvalidMethodError):
         return _LONGER if any(name in _ANNOUNCING for name, _ in before) else _UNANNOUNCED
-    if isinstance(error, httptools.HttpParserCallbackError):  # uvicorn takes the address apart in one
+    if isinstance(
+        error, httptools.HttpParserCallbackError
+    ):  # uvicorn takes the address apart in one
         return _NO_ADDRESS
     reason = str(error) if isinstance(error, httptools.HttpParserError) else ""
     field = next((each for each in ("Transfer-Encoding", "Content-Length") if each in reason), None)
-    return malformed(f"this is not HTTP/1.1: {reason}" if reason else "this is not HTTP/1.1", _RFC, field)
+    return malformed(
+        f"this is not HTTP/1.1: {reason}" if reason else "this is not HTTP/1.1", _RFC, field
+    )
 
 
 _ANNOUNCING = frozenset({b"content-length", b"transfer-encoding"})
@@ -54,14 +78,28 @@ _LONGER = malformed(
     "say the length of the body in bytes, as Content-Length; or send nothing after it",
     "Content-Length",
 )
-_NO_ADDRESS = malformed("the address of the request cannot be read", "send a path and a query, such as /health; /docs lists all")
+_NO_ADDRESS = malformed(
+    "the address of the request cannot be read",
+    "send a path and a query, such as /health; /docs lists all",
+)
 NOT_OURS = malformed("this is another version of HTTP than 1.1", _RFC)
 CUT_SHORT = malformed("the request ended before it was whole", "send it again, whole")
 NO_UPGRADE = malformed(
-    "the header Upgrade asks for another protocol, and there is none here", "leave Upgrade out; HTTP/1.1 is spoken here", "Upgrade"
+    "the header Upgrade asks for another protocol, and there is none here",
+    "leave Upgrade out; HTTP/1.1 is spoken here",
+    "Upgrade",
 )
-NO_PROXY = malformed("CONNECT asks for a tunnel, and this is no proxy", "ask the bank by GET, POST, PUT, PATCH or DELETE")
-TOO_SLOW = last_word(408, "Request Timeout", "request timeout", "the request did not arrive in time", "send it again, whole")
+NO_PROXY = malformed(
+    "CONNECT asks for a tunnel, and this is no proxy",
+    "ask the bank by GET, POST, PUT, PATCH or DELETE",
+)
+TOO_SLOW = last_word(
+    408,
+    "Request Timeout",
+    "request timeout",
+    "the request did not arrive in time",
+    "send it again, whole",
+)
 TOO_LARGE = last_word(
     431,
     "Request Header Fields Too Large",
@@ -73,4 +111,9 @@ _BUSY = (503, "Service Unavailable", "busy")
 _NOT_DONE = "try again in 1 s; the request was not carried out"
 _SOON = ("retry-after: 1",)
 TOO_MANY = last_word(*_BUSY, "too many connections are open", _NOT_DONE, headers=_SOON)
-TOO_MANY_OF_YOURS = last_word(*_BUSY, "you have too many connections open", f"use those that you have, or {_NOT_DONE}", headers=_SOON)
+TOO_MANY_OF_YOURS = last_word(
+    *_BUSY,
+    "you have too many connections open",
+    f"use those that you have, or {_NOT_DONE}",
+    headers=_SOON,
+)

@@ -23,7 +23,9 @@ class JsonLines(logging.Formatter):
         line.update(getattr(record, "facts", {}))
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, separators=(",", ":"), default=str).replace("\x7f", "\\u007f")  # all of it printable ASCII
+        return json.dumps(line, separators=(",", ":"), default=str).replace(
+            "\x7f", "\\u007f"
+        )  # all of it printable ASCII
 
 
 class ShortLines(logging.Formatter):
@@ -34,7 +36,10 @@ class ShortLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         lines = super().format(record).split("\n")
-        return "\n".join("".join(each if each.isprintable() else ascii(each)[1:-1] for each in line) for line in lines)
+        return "\n".join(
+            "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+            for line in lines
+        )
 
 
 class OfConnection(logging.LoggerAdapter[logging.Logger]):
@@ -54,5 +59,9 @@ def log_to(stream: TextIO, form: Log = Log.JSON) -> None:
     watched = form is Log.AUTO and stream.isatty()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(ShortLines() if watched or form is Log.SHORT else JsonLines())
-    logging.basicConfig(handlers=[handler], level=logging.WARNING if watched else logging.INFO, force=True)
-    logging.getLogger("psycopg").setLevel(logging.ERROR)  # its warnings, of pipelines that a lost connection ended, are told by us as such
+    logging.basicConfig(
+        handlers=[handler], level=logging.WARNING if watched else logging.INFO, force=True
+    )
+    logging.getLogger("psycopg").setLevel(
+        logging.ERROR
+    )  # its warnings, of pipelines that a lost connection ended, are told by us as such

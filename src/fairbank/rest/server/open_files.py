@@ -10,7 +10,9 @@ from pathlib import Path
 from fairbank.rest.sign_in.peers import peer_at
 from fairbank.values.trouble import Conflict
 
-CONNECTIONS_MAX = 2_048  # over the Unix socket, and as many over TCP; idle ones count too, and cost little
+CONNECTIONS_MAX = (
+    2_048  # over the Unix socket, and as many over TCP; idle ones count too, and cost little
+)
 OURS = 128  # files that are no connections: the store's, the logs', and those of whom we turn away
 ENOUGH = 2 * CONNECTIONS_MAX + OURS
 

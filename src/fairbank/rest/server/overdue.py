@@ -15,7 +15,9 @@ class Overdue:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._deadlines: dict[asyncio.Task[Any], float] = {}  # the first to come stands first: all have the same patience
+        self._deadlines: dict[
+            asyncio.Task[Any], float
+        ] = {}  # the first to come stands first: all have the same patience
         self._timer: asyncio.TimerHandle | None = None
 
     async def bound(self, work: Awaitable[None]) -> None:

@@ -15,7 +15,9 @@ class Parting(Patient):
     """
 
     _within = False  # a request has begun and not ended
-    _boarding: RequestResponseCycle | None = None  # for the express, if its body comes with its head
+    _boarding: RequestResponseCycle | None = (
+        None  # for the express, if its body comes with its head
+    )
     _farewell: bytes | None = None  # said when all is answered; nothing is read any more
 
     def eof_received(self) -> bool:  # type: ignore[override]

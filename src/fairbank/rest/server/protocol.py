@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from uvicorn._types import ASGIApplication
 
-PER_PEER_MAX = 512  # connections of a user, or of a host; an agent on the busiest cluster keeps some dozens
+PER_PEER_MAX = (
+    512  # connections of a user, or of a host; an agent on the busiest cluster keeps some dozens
+)
 _ENDLESS = 2**31
 
 
@@ -47,7 +49,11 @@ class PeerProtocol(Bounded):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._peer = peer_at(transport.get_extra_info("socket"))
-        who = {"host": self.client[0] if self.client else None} if self._peer is None else {"uid": self._peer.uid, "pid": self._peer.pid}
+        who = (
+            {"host": self.client[0] if self.client else None}
+            if self._peer is None
+            else {"uid": self._peer.uid, "pid": self._peer.pid}
+        )
         self.logger = cast("logging.Logger", OfConnection(self.logger, **who))
         if (refusal := self._enter()) is None:
             self._expect(self.head_seconds)
@@ -92,7 +98,11 @@ class PeerProtocol(Bounded):
     def _boarded_again(self, data: bytes) -> bool:
         """Take a request whose head went by express before, without parsing it. False when it is to be parsed."""
         before: RequestResponseCycle | None = self.cycle
-        if self._peer is None or (before is not None and not before.response_complete) or self.transport.is_closing():
+        if (
+            self._peer is None
+            or (before is not None and not before.response_complete)
+            or self.transport.is_closing()
+        ):
             return False
         if (found := self._heads.find(data)) is None:
             return False
@@ -130,7 +140,9 @@ class PeerProtocol(Bounded):
 class Serving(Config):
     """uvicorn's settings for one server, with the doorways that its connections come by."""
 
-    def __init__(self, app: ASGIApplication, *, express: Express | None = None, **more: Any) -> None:
+    def __init__(
+        self, app: ASGIApplication, *, express: Express | None = None, **more: Any
+    ) -> None:
         super().__init__(app, http=PeerProtocol, **more)
         self.express = express
         self.heads = Heads()
@@ -143,7 +155,13 @@ class Serving(Config):
         return self._doorways[way]
 
 
-def serving(app: ASGIApplication, *, connections_max: int = 1_024, access_log: bool = False, express: Express | None = None) -> Serving:
+def serving(
+    app: ASGIApplication,
+    *,
+    connections_max: int = 1_024,
+    access_log: bool = False,
+    express: Express | None = None,
+) -> Serving:
     """How uvicorn serves `app`: with peers, without WebSockets, believing no forwarded address, and bounded.
 
     What the `express` takes does not reach `app`. Over the Unix socket and over TCP each, a connection above `connections_max` is told

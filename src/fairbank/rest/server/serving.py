@@ -32,7 +32,12 @@ _log = logging.getLogger(__name__)
 
 
 def serve(
-    house: House, *, unix: Path | None = None, host: str = "127.0.0.1", port: int | None = None, ready: Callable[[], None] | None = None
+    house: House,
+    *,
+    unix: Path | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    ready: Callable[[], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, answer what waits, then close the house.
 
@@ -45,7 +50,9 @@ def serve(
         calm_collector()
         app = create_app(house)
         front = Front(app, house.metrics, greet=app.doorkeeper.greet)
-        express = Express(house, front, app.doorkeeper.local, lambda: cast("Teller", app.state.teller))
+        express = Express(
+            house, front, app.doorkeeper.local, lambda: cast("Teller", app.state.teller)
+        )
         config = serving(cast("Any", front), connections_max=_connections_max(), express=express)
         uvloop.run(_Server(config, unix, house.services.counter, ready).serve(listeners))
         if house.services.counter.failure is not None:
@@ -58,14 +65,20 @@ def _connections_max() -> int:
     files = raised()
     most = connections_max(files)
     if most < connections_max(ENOUGH):
-        _log.warning("%d open files allow %d connections over the Unix socket and over TCP each", files, most)
+        _log.warning(
+            "%d open files allow %d connections over the Unix socket and over TCP each", files, most
+        )
     return most
 
 
 def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socket]:
     """The sockets asked for, all or none."""
     if path is None and port is None:
-        raise Malformed("the server has nowhere to listen", field="socket", remedy="give it a socket, a port, or both")
+        raise Malformed(
+            "the server has nowhere to listen",
+            field="socket",
+            remedy="give it a socket, a port, or both",
+        )
     listeners = [] if port is None else [_bind_tcp(host, port)]
     try:
         return listeners if path is None else [bind_unix(path), *listeners]
@@ -78,7 +91,13 @@ def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socke
 class _Server(uvicorn.Server):
     """uvicorn's server, which ends by returning: its own raises the signal again, and nobody could close the store."""
 
-    def __init__(self, config: uvicorn.Config, path: Path | None, counter: Counter, ready: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        path: Path | None,
+        counter: Counter,
+        ready: Callable[[], None] | None,
+    ) -> None:
         super().__init__(config)
         self._path, self._counter, self._ready = path, counter, ready
 
@@ -94,7 +113,9 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._path is not None:
-            self._path.unlink(missing_ok=True)  # while it is still ours: the next server may be waiting for the place
+            self._path.unlink(
+                missing_ok=True
+            )  # while it is still ours: the next server may be waiting for the place
         await super().shutdown(sockets)
 
     @contextmanager
@@ -102,7 +123,9 @@ class _Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGTERM, signal.SIGINT)}
+        before = {
+            each: signal.signal(each, self.handle_exit) for each in (signal.SIGTERM, signal.SIGINT)
+        }
         try:
             yield
         finally:
@@ -112,9 +135,15 @@ class _Server(uvicorn.Server):
 
 def _bind_tcp(host: str, port: int) -> socket.socket:
     if not 0 < port <= PORT_MAX:
-        raise Malformed(f"there is no port {port}", field="port", remedy=f"a number from 1 to {PORT_MAX}")
+        raise Malformed(
+            f"there is no port {port}", field="port", remedy=f"a number from 1 to {PORT_MAX}"
+        )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=512)
     except OSError as bad:
-        raise Conflict(f"cannot listen on {host} port {port}: {bad.strerror}", field="port", remedy="choose another port or host") from bad
+        raise Conflict(
+            f"cannot listen on {host} port {port}: {bad.strerror}",
+            field="port",
+            remedy="choose another port or host",
+        ) from bad

@@ -24,7 +24,9 @@ class Patient(HttpToolsProtocol):
             return
         self._silent_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
-            self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
 
     def timeout_keep_alive_handler(self) -> None:
         """Close after that long a silence. One that began since has the rest of its time; whoever is being answered, all of it."""
@@ -33,7 +35,9 @@ class Patient(HttpToolsProtocol):
             return
         left = self._silent_since + self.timeout_keep_alive - self.loop.time()
         if left > 0:
-            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
+            self.timeout_keep_alive_task = self.loop.call_later(
+                left, self.timeout_keep_alive_handler
+            )
         else:
             super().timeout_keep_alive_handler()
 

@@ -20,7 +20,9 @@ def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.so
     something else is in the way, Forbidden when others could put their own socket in its place, Malformed for a path too long.
     """
     if len(os.fsencode(path)) > _PATH_MAX:
-        raise Malformed(f"{path} is too long for a socket", field="socket", remedy=f"at most {_PATH_MAX} bytes")
+        raise Malformed(
+            f"{path} is too long for a socket", field="socket", remedy=f"at most {_PATH_MAX} bytes"
+        )
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _check_folder(path.parent)
@@ -32,7 +34,9 @@ def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.so
     except OSError as bad:
         listener.close()
         raise Forbidden(
-            f"cannot make the socket {path}: {bad.strerror}", field="socket", remedy="choose a folder of the bank's user"
+            f"cannot make the socket {path}: {bad.strerror}",
+            field="socket",
+            remedy="choose a folder of the bank's user",
         ) from bad
     except Trouble:
         listener.close()
@@ -48,21 +52,29 @@ def _check_folder(folder: Path) -> None:
         folder.mkdir()
         folder.chmod(0o755)  # whatever the umask
     kept = folder.stat()
-    if kept.st_uid not in (0, os.geteuid()) or (kept.st_mode & 0o022 and not kept.st_mode & S_ISVTX):
+    if kept.st_uid not in (0, os.geteuid()) or (
+        kept.st_mode & 0o022 and not kept.st_mode & S_ISVTX
+    ):
         raise Forbidden(
-            f"others can replace a socket in {folder}", field="socket", remedy=f"chown it to the bank's user; chmod go-w {folder}"
+            f"others can replace a socket in {folder}",
+            field="socket",
+            remedy=f"chown it to the bank's user; chmod go-w {folder}",
         )
 
 
 @contextmanager
 def _alone_at(path: Path) -> Iterator[None]:
     """Two servers that start at once must not both find a stale socket, each removing the other's new one."""
-    lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    lock = os.open(
+        path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600
+    )
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as busy:
-        raise Conflict(f"another server is starting at {path}", field="socket", remedy=_ONE_SERVER) from busy
+        raise Conflict(
+            f"another server is starting at {path}", field="socket", remedy=_ONE_SERVER
+        ) from busy
     finally:
         os.close(lock)
 
@@ -73,7 +85,11 @@ def _clear(path: Path) -> None:
     except FileNotFoundError:
         return
     if not S_ISSOCK(found.st_mode):
-        raise Conflict(f"{path} is there already and is no socket", field="socket", remedy="choose another path")
+        raise Conflict(
+            f"{path} is there already and is no socket",
+            field="socket",
+            remedy="choose another path",
+        )
     if _answers(path):
         raise Conflict(f"a server answers at {path} already", field="socket", remedy=_ONE_SERVER)
     path.unlink()

@@ -39,7 +39,17 @@ if TYPE_CHECKING:
 PATH = "/job"
 LONG_SECONDS = 1.0
 
-_HEADERS = frozenset({b"host", b"content-type", b"content-length", b"user-agent", b"accept", b"accept-encoding", b"connection"})
+_HEADERS = frozenset(
+    {
+        b"host",
+        b"content-type",
+        b"content-length",
+        b"user-agent",
+        b"accept",
+        b"accept-encoding",
+        b"connection",
+    }
+)
 _STATUS = {200: b"HTTP/1.1 200 OK\r\n", 201: b"HTTP/1.1 201 Created\r\n"}
 _encode = msgspec.json.Encoder().encode
 
@@ -59,7 +69,13 @@ class Gate(Protocol):
 class Express:
     """Reports over the Unix socket. `peer_as` tells who somebody is by the kernel's word; `teller` is there once the server runs."""
 
-    def __init__(self, house: House, gate: Gate, peer_as: Callable[[Peer], Asker], teller: Callable[[], Teller]) -> None:
+    def __init__(
+        self,
+        house: House,
+        gate: Gate,
+        peer_as: Callable[[Peer], Asker],
+        teller: Callable[[], Teller],
+    ) -> None:
         self.house, self.gate, self.peer_as = house, gate, peer_as
         self._teller = teller
         self._waiting: dict[_Journey, None] = {}  # the first to come stands first
@@ -128,7 +144,12 @@ class Express:
         """The headers that every answer has; uvicorn makes those of its own anew each second."""
         if self._dated is not cycle.default_headers:
             self._dated = cycle.default_headers
-            headers = (*cycle.default_headers, (b"content-type", b"application/json"), *ALWAYS, *UNLESS_SAID)
+            headers = (
+                *cycle.default_headers,
+                (b"content-type", b"application/json"),
+                *ALWAYS,
+                *UNLESS_SAID,
+            )
             self._head = b"".join([b"%b: %b\r\n" % each for each in headers])
         return self._head
 
@@ -136,7 +157,13 @@ class Express:
 class _Journey:
     """One report that is handed in."""
 
-    def __init__(self, express: Express, cycle: RequestResponseCycle, peer: Peer, long_way: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        express: Express,
+        cycle: RequestResponseCycle,
+        peer: Peer,
+        long_way: Callable[[], None],
+    ) -> None:
         self._express, self._cycle, self._peer, self._long_way = express, cycle, peer, long_way
         self._went_on: Waiting | None = None
         self.begun = time.perf_counter()
@@ -166,7 +193,10 @@ class _Journey:
         if not cycle.disconnected:
             body = _encode(content)
             end = b"" if cycle.keep_alive else b"connection: close\r\n"
-            cycle.transport.write(b"%b%bcontent-length: %d\r\n%b\r\n%b" % (_STATUS[status], express.head(cycle), len(body), end, body))
+            cycle.transport.write(
+                b"%b%bcontent-length: %d\r\n%b\r\n%b"
+                % (_STATUS[status], express.head(cycle), len(body), end, body)
+            )
             cycle.response_started = cycle.response_complete = True
             if not cycle.keep_alive:
                 cycle.transport.close()

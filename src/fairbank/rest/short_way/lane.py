@@ -34,11 +34,16 @@ Handling = Callable[..., Awaitable[Any]]
 class Laned(Litestar):
     """The framework's application with a lane, and the doorkeeper who stands before every route of it."""
 
-    def __init__(self, routes: Sequence[ControllerRouterHandler], *, doorkeeper: Doorkeeper, **more: Any) -> None:
+    def __init__(
+        self, routes: Sequence[ControllerRouterHandler], *, doorkeeper: Doorkeeper, **more: Any
+    ) -> None:
         super().__init__(routes, **more)
         self.doorkeeper = doorkeeper
         self._lane: Mapping[tuple[str, str], tuple[HTTPRouteHandler, Handling]] = {
-            (method, route.path): (handler, handler.fn if handler.opt["lane"] is True else handler.opt["lane"])
+            (method, route.path): (
+                handler,
+                handler.fn if handler.opt["lane"] is True else handler.opt["lane"],
+            )
             for route in self.routes
             if isinstance(route, HTTPRoute)
             for method, (handler, _) in route.route_handler_map.items()
@@ -51,14 +56,18 @@ class Laned(Litestar):
         return frozenset(self._lane)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        found = self._lane.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        found = (
+            self._lane.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        )
         if found is None or not plain(scope):
             await super().__call__(scope, receive, send)
             return
         handler, handling = found
         scope["app"] = scope["litestar_app"] = self
         scope["route_handler"], scope["path_template"] = handler, scope["path"]
-        await _send(await self._response(handling, Asking(scope, receive, send)), handler.status_code, send)
+        await _send(
+            await self._response(handling, Asking(scope, receive, send)), handler.status_code, send
+        )
 
     async def _response(self, handling: Handling, request: Asking) -> Any:
         try:
@@ -83,9 +92,15 @@ async def _send(came: Any, status: int, send: Any) -> None:
         came, status = came
     elif isinstance(came, Response):
         status, media_type = came.status_code or status, came.media_type or _JSON
-        headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in came.headers.items()]
+        headers = [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in came.headers.items()
+        ]
         came = came.content
     body = msgspec.json.encode(came)
-    headers += [(b"content-type", media_type.encode("latin-1")), (b"content-length", b"%d" % len(body))]
+    headers += [
+        (b"content-type", media_type.encode("latin-1")),
+        (b"content-length", b"%d" % len(body)),
+    ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

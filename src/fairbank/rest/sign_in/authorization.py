@@ -33,7 +33,10 @@ def scheme_of(header: str) -> str:
     for scheme in (MUNGE, BEARER):
         if word == scheme.lower():
             return scheme
-    raise Unauthenticated("this way of signing in is not known here", remedy=f"Authorization: {MUNGE} ... or {BEARER} ...")
+    raise Unauthenticated(
+        "this way of signing in is not known here",
+        remedy=f"Authorization: {MUNGE} ... or {BEARER} ...",
+    )
 
 
 def read_munge(header: str) -> bytes:
@@ -45,11 +48,16 @@ def read_token(header: str) -> str:
     """The token in `Authorization: Bearer fbk_...`. Raises Unauthenticated; never repeats the token."""
     token = _after(BEARER, header)
     if not _TOKEN.fullmatch(token):
-        raise Unauthenticated("this is not a token of Fairbank", remedy=f"a token starts with {BEARER_MARK} and is sent whole")
+        raise Unauthenticated(
+            "this is not a token of Fairbank",
+            remedy=f"a token starts with {BEARER_MARK} and is sent whole",
+        )
     return token
 
 
 def _after(scheme: str, header: str) -> str:
     if scheme_of(header) != scheme:
-        raise Unauthenticated(f"the request is not signed with {scheme}", remedy=f"Authorization: {scheme} ...")
+        raise Unauthenticated(
+            f"the request is not signed with {scheme}", remedy=f"Authorization: {scheme} ..."
+        )
     return header[len(scheme) :].strip(" ")

@@ -41,7 +41,14 @@ class BoundRequest(NamedTuple):
 
     @classmethod
     def of(
-        cls, method: str, target: str, body: bytes, audience: str, *, acting_as: str | None = None, key: str | None = None
+        cls,
+        method: str,
+        target: str,
+        body: bytes,
+        audience: str,
+        *,
+        acting_as: str | None = None,
+        key: str | None = None,
     ) -> BoundRequest:
         """The request as it goes over the wire; `audience` is the server's configured name.
 
@@ -74,7 +81,9 @@ _LINES = (
 )
 
 _BODY = 3
-_ANOTHER = {"server name": "sign with this server's name: FAIRBANK_SERVER_NAME at the client is [server] name of the bank's settings"}
+_ANOTHER = {
+    "server name": "sign with this server's name: FAIRBANK_SERVER_NAME at the client is [server] name of the bank's settings"
+}
 """What helps where it is not the request that is another."""
 
 
@@ -95,23 +104,52 @@ def statement(asked: BoundRequest, nonce: str) -> bytes:
     return "\n".join(lines).encode("ascii")
 
 
-def check(decoded: Decoded, asked: BoundRequest, now: Instant, *, ttl_seconds: int = TTL_SECONDS, skew_seconds: int = SKEW_SECONDS) -> str:
+def check(
+    decoded: Decoded,
+    asked: BoundRequest,
+    now: Instant,
+    *,
+    ttl_seconds: int = TTL_SECONDS,
+    skew_seconds: int = SKEW_SECONDS,
+) -> str:
     """The nonce of a credential that was made for this request, and lately. Raises Unauthenticated, saying what differs.
 
     That nobody used it before is the nonce table's to say.
     """
     sealed = decoded.payload.decode("latin-1").split("\n")
     nonce = sealed[-1]
-    if len(sealed) != len(_LINES) or sealed[0] != _VERSION or not re.fullmatch(_LINES[-1][1], nonce):
-        raise Unauthenticated("the credential was not made for Fairbank", remedy="its payload must be the statement of the request")
+    if (
+        len(sealed) != len(_LINES)
+        or sealed[0] != _VERSION
+        or not re.fullmatch(_LINES[-1][1], nonce)
+    ):
+        raise Unauthenticated(
+            "the credential was not made for Fairbank",
+            remedy="its payload must be the statement of the request",
+        )
     if decoded.payload != statement(asked, nonce):
-        wrong = next(name for (name, *_), was, is_now in zip(_LINES, sealed, (_VERSION, *asked, nonce), strict=True) if was != is_now)
-        raise Unauthenticated(f"the credential is for another request: the {wrong} differs", remedy=_ANOTHER.get(wrong, SIGN_ANEW))
+        wrong = next(
+            name
+            for (name, *_), was, is_now in zip(
+                _LINES, sealed, (_VERSION, *asked, nonce), strict=True
+            )
+            if was != is_now
+        )
+        raise Unauthenticated(
+            f"the credential is for another request: the {wrong} differs",
+            remedy=_ANOTHER.get(wrong, SIGN_ANEW),
+        )
     age = now - decoded.encoded_at
     if age > ttl_seconds:
-        raise Unauthenticated(f"the credential has expired: it is {age} s old, good for {ttl_seconds} s", remedy=SIGN_ANEW)
+        raise Unauthenticated(
+            f"the credential has expired: it is {age} s old, good for {ttl_seconds} s",
+            remedy=SIGN_ANEW,
+        )
     if age < -skew_seconds:
-        raise Unauthenticated(f"clock skew: the credential was made {-age} s in the future of this server", remedy=SAME_TIME)
+        raise Unauthenticated(
+            f"clock skew: the credential was made {-age} s in the future of this server",
+            remedy=SAME_TIME,
+        )
     return nonce
 
 
@@ -130,7 +168,13 @@ class MungeDoor:
     """Lets in who signed this very request, once. It blocks: call it from a worker thread."""
 
     def __init__(
-        self, munge: Munge, nonces: NonceTable, clock: Clock, *, ttl_seconds: int = TTL_SECONDS, skew_seconds: int = SKEW_SECONDS
+        self,
+        munge: Munge,
+        nonces: NonceTable,
+        clock: Clock,
+        *,
+        ttl_seconds: int = TTL_SECONDS,
+        skew_seconds: int = SKEW_SECONDS,
     ) -> None:
         self._munge, self._nonces, self._clock = munge, nonces, clock
         self._ttl_seconds, self._skew_seconds = ttl_seconds, skew_seconds
@@ -155,14 +199,22 @@ class MungeDoor:
         return decoded
 
     def _nonce(self, decoded: Decoded, asked: BoundRequest) -> str:
-        return check(decoded, asked, self._clock.now(), ttl_seconds=self._ttl_seconds, skew_seconds=self._skew_seconds)
+        return check(
+            decoded,
+            asked,
+            self._clock.now(),
+            ttl_seconds=self._ttl_seconds,
+            skew_seconds=self._skew_seconds,
+        )
 
 
 def _body_in(decoded: Decoded) -> str:
     """The body's hash as a statement has it; nobody's where it is no statement."""
     grammar = _LINES[_BODY][1]
     said = decoded.payload.decode("latin-1").split("\n")
-    return said[_BODY] if len(said) == len(_LINES) and re.fullmatch(grammar, said[_BODY]) else "0" * 64
+    return (
+        said[_BODY] if len(said) == len(_LINES) and re.fullmatch(grammar, said[_BODY]) else "0" * 64
+    )
 
 
 def sign(munge: Munge, asked: BoundRequest) -> str:

@@ -27,12 +27,16 @@ def read_secret(path: Path, *, create: bool = False) -> bytes:
             make_private(path, os.urandom(_KEY_BYTES).hex() + "\n")
         return _read_private(path)
     except FileNotFoundError as missing:
-        raise Unknown(f"there is no key in {path}", field="secret", remedy="make one with: fairbank init") from missing
+        raise Unknown(
+            f"there is no key in {path}", field="secret", remedy="make one with: fairbank init"
+        ) from missing
     except OSError as bad:
         if is_full(bad):
             raise of_system(bad, f"cannot make {path}", field="secret") from bad
         raise Forbidden(
-            f"the key in {path} cannot be used: {bad.strerror}", field="secret", remedy="make it a plain file of the bank's user"
+            f"the key in {path} cannot be used: {bad.strerror}",
+            field="secret",
+            remedy="make it a plain file of the bank's user",
         ) from bad
 
 
@@ -44,11 +48,15 @@ def _read_private(path: Path) -> bytes:
         os.close(file)
     if not S_ISREG(kept.st_mode) or kept.st_uid not in (0, os.geteuid()) or kept.st_mode & 0o077:
         raise Forbidden(
-            f"others can read or change the key in {path}", field="secret", remedy=f"chown it to the bank's user; chmod 600 {path}"
+            f"others can read or change the key in {path}",
+            field="secret",
+            remedy=f"chown it to the bank's user; chmod 600 {path}",
         )
     if not re.fullmatch(rb"[0-9a-f]{%d}\n?" % (2 * _KEY_BYTES), text):
         raise Corrupt(
-            f"{path} holds no key", field="secret", remedy=f"one line of {2 * _KEY_BYTES} hexadecimal digits; restore it from a backup"
+            f"{path} holds no key",
+            field="secret",
+            remedy=f"one line of {2 * _KEY_BYTES} hexadecimal digits; restore it from a backup",
         )
     return bytes.fromhex(text.decode("ascii"))
 
@@ -58,7 +66,9 @@ def make_private(path: Path, text: str) -> None:
     and of two makers one wins. Raises OSError."""
     aside = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        with os.fdopen(
+            os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -44,7 +44,12 @@ class Munge:
     """
 
     def __init__(
-        self, *, socket: str | None = None, library: str = LIBRARY, ttl_seconds: int | None = None, only_uid: int | None = None
+        self,
+        *,
+        socket: str | None = None,
+        library: str = LIBRARY,
+        ttl_seconds: int | None = None,
+        only_uid: int | None = None,
     ) -> None:
         """Speak to the munged at `socket`, or to the one that libmunge was built for.
 
@@ -58,7 +63,10 @@ class Munge:
     def encode(self, payload: bytes) -> bytes:
         """Seal a payload in the name of the calling process. Raises Malformed, Unreachable."""
         if len(payload) > PAYLOAD_MAX:
-            raise Malformed(f"{len(payload)} bytes are too much for a credential", remedy=f"at most {PAYLOAD_MAX} bytes")
+            raise Malformed(
+                f"{len(payload)} bytes are too much for a credential",
+                remedy=f"at most {PAYLOAD_MAX} bytes",
+            )
         lib = _load(self._library)
         with self._context(lib) as context:
             if self._ttl_seconds is not None:
@@ -76,10 +84,26 @@ class Munge:
         _check_shape(credential)
         lib = _load(self._library)
         with self._context(lib) as context:
-            payload, length, uid, gid = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_uint32(), ctypes.c_uint32()
-            error = lib.munge_decode(credential, context, ctypes.byref(payload), ctypes.byref(length), ctypes.byref(uid), ctypes.byref(gid))
-            opened = _take(lib, payload, length.value)  # munged hands out the payload of an expired or replayed one too
-            made, now, ttl = (_get(lib, context, option) for option in (_ENCODED_AT, _DECODED_AT, _TTL))
+            payload, length, uid, gid = (
+                ctypes.c_void_p(),
+                ctypes.c_int(),
+                ctypes.c_uint32(),
+                ctypes.c_uint32(),
+            )
+            error = lib.munge_decode(
+                credential,
+                context,
+                ctypes.byref(payload),
+                ctypes.byref(length),
+                ctypes.byref(uid),
+                ctypes.byref(gid),
+            )
+            opened = _take(
+                lib, payload, length.value
+            )  # munged hands out the payload of an expired or replayed one too
+            made, now, ttl = (
+                _get(lib, context, option) for option in (_ENCODED_AT, _DECODED_AT, _TTL)
+            )
             if error:
                 raise _cannot_decode(error, _detail(lib, context, error), made, now, ttl)
             return Decoded(opened, uid.value, gid.value, Instant(made), ttl)
@@ -101,14 +125,25 @@ class Munge:
 def _check_shape(credential: bytes) -> None:
     """Length before anything else, then the one spelling: base64 has several for the same bytes, munged takes them all."""
     if len(credential) > CREDENTIAL_MAX:
-        raise Unauthenticated(f"a MUNGE credential of {len(credential)} bytes is refused", remedy=f"at most {CREDENTIAL_MAX} bytes")
+        raise Unauthenticated(
+            f"a MUNGE credential of {len(credential)} bytes is refused",
+            remedy=f"at most {CREDENTIAL_MAX} bytes",
+        )
     sealed = credential[len(_HEAD) : -len(_TAIL)]
     try:
-        whole = credential == _HEAD + binascii.b2a_base64(binascii.a2b_base64(sealed, strict_mode=True), newline=False) + _TAIL
+        whole = (
+            credential
+            == _HEAD
+            + binascii.b2a_base64(binascii.a2b_base64(sealed, strict_mode=True), newline=False)
+            + _TAIL
+        )
     except binascii.Error:
         whole = False
     if not whole:
-        raise Unauthenticated("this is not a MUNGE credential, or a damaged one", remedy="send it whole, as munge prints it, on one line")
+        raise Unauthenticated(
+            "this is not a MUNGE credential, or a damaged one",
+            remedy="send it whole, as munge prints it, on one line",
+        )
 
 
 # Options and errors of munge.h; they have not moved since MUNGE 0.5.
@@ -122,29 +157,44 @@ _EXPIRED, _REWOUND, _REPLAYED, _NOT_FOR_US = 15, 16, 17, 18
 
 def _cannot_encode(error: int, detail: str) -> Trouble:
     if error == _BAD_LENGTH:
-        return Malformed(f"MUNGE will not seal this: {detail}", remedy=f"at most {PAYLOAD_MAX} bytes")
+        return Malformed(
+            f"MUNGE will not seal this: {detail}", remedy=f"at most {PAYLOAD_MAX} bytes"
+        )
     return _unreachable(error, detail)
 
 
 def _cannot_decode(error: int, detail: str, made: int, now: int, ttl: int) -> Trouble:
     if error == _EXPIRED:
-        return Unauthenticated(f"the credential has expired: made at {iso(made)}, {now - made} s ago, good for {ttl} s", remedy=SIGN_ANEW)
+        return Unauthenticated(
+            f"the credential has expired: made at {iso(made)}, {now - made} s ago, good for {ttl} s",
+            remedy=SIGN_ANEW,
+        )
     if error == _REWOUND:
-        return Unauthenticated(f"clock skew: the credential was made {made - now} s in the future of this host", remedy=SAME_TIME)
+        return Unauthenticated(
+            f"clock skew: the credential was made {made - now} s in the future of this host",
+            remedy=SAME_TIME,
+        )
     if error == _REPLAYED:
         return Unauthenticated("this credential was used before", remedy=SIGN_ANEW)
     if error == _NOT_FOR_US:
-        return Unauthenticated("the credential is for another user to read", remedy="restrict it to the bank's own user, or to nobody")
+        return Unauthenticated(
+            "the credential is for another user to read",
+            remedy="restrict it to the bank's own user, or to nobody",
+        )
     if error in _INVALID:
         return Unauthenticated(
-            f"MUNGE does not accept the credential: {detail}", remedy="send it unaltered; both hosts need the same munge.key"
+            f"MUNGE does not accept the credential: {detail}",
+            remedy="send it unaltered; both hosts need the same munge.key",
         )
     return _unreachable(error, detail)
 
 
 def _unreachable(error: int, detail: str) -> Trouble:
     silent = "munged does not answer" if error in (_NO_SOCKET, _TIMED_OUT) else "munged failed"
-    return Unreachable(f"{silent}: {detail}", remedy="start munged on this host (systemctl start munge) and try again")
+    return Unreachable(
+        f"{silent}: {detail}",
+        remedy="start munged on this host (systemctl start munge) and try again",
+    )
 
 
 # The few calls of libmunge, and the memory that it hands over.
@@ -156,23 +206,43 @@ def _load(library: str) -> ctypes.CDLL:
         lib = ctypes.CDLL(library)
         lib.munge_ctx_create.restype = ctypes.c_void_p
         lib.munge_strerror.restype = lib.munge_ctx_strerror.restype = ctypes.c_char_p
-        lib.munge_encode.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
+        lib.munge_encode.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_char_p,
+            ctypes.c_int,
+        ]
         lib.munge_decode.argtypes = [ctypes.c_char_p, *[ctypes.c_void_p] * 5]
-        lib.free.argtypes = [ctypes.c_void_p]  # the C library's, found through libmunge, so surely the one that allocated
+        lib.free.argtypes = [
+            ctypes.c_void_p
+        ]  # the C library's, found through libmunge, so surely the one that allocated
     except (OSError, AttributeError) as bad:
-        raise Unreachable(f"MUNGE cannot be used here: {bad}", remedy="install libmunge2, or use the Unix socket") from bad
+        raise Unreachable(
+            f"MUNGE cannot be used here: {bad}", remedy="install libmunge2, or use the Unix socket"
+        ) from bad
     return lib
 
 
-def _set(lib: ctypes.CDLL, context: ctypes.c_void_p, option: int, value: ctypes.c_int | ctypes.c_uint32 | ctypes.c_char_p) -> None:
+def _set(
+    lib: ctypes.CDLL,
+    context: ctypes.c_void_p,
+    option: int,
+    value: ctypes.c_int | ctypes.c_uint32 | ctypes.c_char_p,
+) -> None:
     error = lib.munge_ctx_set(context, option, value)
     if error:
         detail = _detail(lib, context, error)
-        raise Malformed(f"MUNGE does not take this: {detail}", field="munge_socket", remedy="look at server.munge_socket in the settings")
+        raise Malformed(
+            f"MUNGE does not take this: {detail}",
+            field="munge_socket",
+            remedy="look at server.munge_socket in the settings",
+        )
 
 
 def _get(lib: ctypes.CDLL, context: ctypes.c_void_p, option: int) -> int:
-    value = ctypes.c_int() if option == _TTL else ctypes.c_long()  # time_t is a long wherever Slurm runs
+    value = (
+        ctypes.c_int() if option == _TTL else ctypes.c_long()
+    )  # time_t is a long wherever Slurm runs
     lib.munge_ctx_get(context, option, ctypes.byref(value))
     return value.value
 

@@ -45,7 +45,9 @@ def peer_at(connection: socket.socket | None) -> Peer | None:
     """The process at the other end of a connection over a Unix socket; None for any other."""
     if connection is None or connection.family != socket.AF_UNIX:
         return None
-    return Peer(*_UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)))
+    return Peer(
+        *_UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+    )
 
 
 _UCRED = struct.Struct("iII")  # pid, uid, gid

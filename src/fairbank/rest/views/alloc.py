@@ -37,9 +37,18 @@ def allocation_row(allocation: Allocation, project: Project, now: Instant) -> an
 def balance_row(allocation: Allocation, project: Project, now: Instant) -> answers.BalanceRow:
     """An allocation with how much of the deposited is used, in whole percent, rounded down."""
     percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
-    return answers.BalanceRow(**msgspec.structs.asdict(allocation_row(allocation, project, now)), used_percent=percent)
+    return answers.BalanceRow(
+        **msgspec.structs.asdict(allocation_row(allocation, project, now)), used_percent=percent
+    )
 
 
 def changed_terms(changed: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Terms as the row of an allocation has them."""
-    return None if changed is None else {name: iso(value) if name in ("start", "end") else value for name, value in changed.items()}
+    return (
+        None
+        if changed is None
+        else {
+            name: iso(value) if name in ("start", "end") else value
+            for name, value in changed.items()
+        }
+    )

@@ -24,9 +24,13 @@ def single(schema: str, clock: Clock, data: T) -> answers.Single[T]:
     return answers.Single(schema=f"fairbank.{schema}/1", as_of=iso(clock.now()), data=data)
 
 
-def listing(schema: str, clock: Clock, data: list[T], next_: str | None = None) -> answers.Listing[T]:
+def listing(
+    schema: str, clock: Clock, data: list[T], next_: str | None = None
+) -> answers.Listing[T]:
     """Rows, with their schema's name and the time of the answer; `next_` is the cursor of the next page, if there is one."""
-    return answers.Listing(schema=f"fairbank.{schema}/1", as_of=iso(clock.now()), data=data, next=next_)
+    return answers.Listing(
+        schema=f"fairbank.{schema}/1", as_of=iso(clock.now()), data=data, next=next_
+    )
 
 
 def cut(limit: int, found: Sequence[T], place: Callable[[T], object]) -> tuple[list[T], str | None]:

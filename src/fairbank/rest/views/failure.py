@@ -9,7 +9,9 @@ from fairbank.rest.bodies import answers
 from fairbank.values.time import iso
 
 
-def failure_row(entry: Entry, no: Refusal, account: str | None, known: Help = NOTHING_KNOWN) -> answers.FailureRow:
+def failure_row(
+    entry: Entry, no: Refusal, account: str | None, known: Help = NOTHING_KNOWN
+) -> answers.FailureRow:
     """A refusal with its sentence, its figures and its remedies; `known` is what the books have that may help."""
     cluster, job_id = refused_job(no)
     return answers.FailureRow(

@@ -64,7 +64,11 @@ def predebit_row(record: RunRecord, comments: str | None) -> answers.PredebitRow
 def debit_row(debit: Debit) -> answers.DebitRow:
     """A user's charges in one allocation as HADM shows them."""
     return answers.DebitRow(
-        activity_id=debit.latest, allocation_id=debit.allocation, amount=debit.charged, comments=None, owner_uid=debit.owner
+        activity_id=debit.latest,
+        allocation_id=debit.allocation,
+        amount=debit.charged,
+        comments=None,
+        owner_uid=debit.owner,
     )
 
 

@@ -15,7 +15,10 @@ def project_row(project: Project) -> answers.ProjectRow:
 
 def project_card(project: Project, members: list[Member]) -> answers.ProjectCard:
     """A project with its members."""
-    return answers.ProjectCard(**msgspec.structs.asdict(project_row(project)), members=[member_row(each) for each in members])
+    return answers.ProjectCard(
+        **msgspec.structs.asdict(project_row(project)),
+        members=[member_row(each) for each in members],
+    )
 
 
 def member_row(member: Member) -> answers.MemberRow:

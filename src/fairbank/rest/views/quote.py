@@ -17,7 +17,11 @@ def quote_card(quote: Quote, account: str, cluster: str) -> answers.QuoteCard:
         resource=bill.resource,
         lines=[
             answers.QuoteLine(
-                what=each.what, count=exact(each.count), weight=exact(each.weight), weighted=exact(each.weighted), counts=each.counts
+                what=each.what,
+                count=exact(each.count),
+                weight=exact(each.weight),
+                weighted=exact(each.weighted),
+                counts=each.counts,
             )
             for each in bill.lines
         ],

@@ -34,7 +34,11 @@ def figures_told(told: NewShares, at: Instant) -> list[ShareFigure]:
     """Raises Malformed, naming the row, for names that are none and for associations that are there twice."""
     figures = list(_figures(told, at))
     if len({key_of(each) for each in figures}) < len(figures):
-        raise Malformed("an association is there twice", field="rows", remedy="tell each account, and each user and partition in it, once")
+        raise Malformed(
+            "an association is there twice",
+            field="rows",
+            remedy="tell each account, and each user and partition in it, once",
+        )
     return figures
 
 
@@ -46,7 +50,9 @@ def _figures(told: NewShares, at: Instant) -> Iterator[ShareFigure]:
             day=at // DAY,
             account=ids.name(row.account, field=f"rows[{number}].account"),
             user=_login(row.user, f"rows[{number}].user"),
-            partition=ids.name(row.partition, field=f"rows[{number}].partition") if row.partition else "",
+            partition=ids.name(row.partition, field=f"rows[{number}].partition")
+            if row.partition
+            else "",
             at=at,
             shares=ON_PARENT if row.shares == "parent" else row.shares,
             norm_shares=row.norm_shares,
@@ -60,7 +66,9 @@ def _figures(told: NewShares, at: Instant) -> Iterator[ShareFigure]:
 def _login(text: str | None, field: str) -> str:
     """Slurm's users may have a domain; what they never have is a blank or a slash."""
     if text and (not text.isprintable() or set(text) & set(" /")):
-        raise Malformed(f"{text[:64]!r} is not a user", field=field, remedy="one word, as Slurm names them")
+        raise Malformed(
+            f"{text[:64]!r} is not a user", field=field, remedy="one word, as Slurm names them"
+        )
     return text or ""
 
 
@@ -75,7 +83,11 @@ def parse_key(text: str) -> FigureKey:
         cluster, day, account, user, partition = text.split("/")
         return cluster, int(day if len(day) < 10 else ""), account, user, partition
     except ValueError as bad:
-        raise Malformed(f"{text[:80]!r} is no place in this list", field="after", remedy="send the `next` of the page before") from bad
+        raise Malformed(
+            f"{text[:80]!r} is no place in this list",
+            field="after",
+            remedy="send the `next` of the page before",
+        ) from bad
 
 
 def moment_of(said: str | int) -> Instant:

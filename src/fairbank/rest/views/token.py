@@ -26,4 +26,6 @@ def token_row(token: Token) -> answers.TokenRow:
 
 def token_card(token: Token, secret: str, warnings: list[str]) -> answers.TokenCard:
     """A new token with its secret, which is shown this once."""
-    return answers.TokenCard(**msgspec.structs.asdict(token_row(token)), secret=secret, warnings=warnings or UNSET)
+    return answers.TokenCard(
+        **msgspec.structs.asdict(token_row(token)), secret=secret, warnings=warnings or UNSET
+    )

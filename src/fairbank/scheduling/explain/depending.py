@@ -39,12 +39,21 @@ def depends(awaiting: Awaiting) -> Check:
     """Whether other jobs have come as far as they must."""
     on = awaiting.on
     if on.text and not on.each:
-        return Check("dependencies", on.met, f"they cannot be read here, and are told as they stand: {on.text}")
-    said = [f"{condition(one)}: {_how_far(one, seen)}" for one, seen in zip(on.each, awaiting.seen, strict=True)]
+        return Check(
+            "dependencies",
+            on.met,
+            f"they cannot be read here, and are told as they stand: {on.text}",
+        )
+    said = [
+        f"{condition(one)}: {_how_far(one, seen)}"
+        for one, seen in zip(on.each, awaiting.seen, strict=True)
+    ]
     if on.any_of and len(said) > 1:
         said[0] = f"one of these is enough: {said[0]}"
     if on.never:
-        said.append("so it will never start as it is: cancel it, or let it depend on something else (scontrol update)")
+        said.append(
+            "so it will never start as it is: cancel it, or let it depend on something else (scontrol update)"
+        )
     return Check("dependencies", on.met, "; ".join(said) or "none is open")
 
 
@@ -52,8 +61,14 @@ def condition(on: Dependency) -> str:
     """What must be so, as a sentence without its end."""
     one, whole = _KINDS.get(on.kind, (f"{on.kind} {{}}",) * 2)
     if on.minutes:
-        one = whole = f"{'1 minute has' if on.minutes == 1 else f'{on.minutes:,} minutes have'} passed since {{}} began"
-    return whole.format(f"array {on.job}") if on.whole else one.format(f"job {on.job}" if on.task is None else f"job {on.job}_{on.task}")
+        one = whole = (
+            f"{'1 minute has' if on.minutes == 1 else f'{on.minutes:,} minutes have'} passed since {{}} began"
+        )
+    return (
+        whole.format(f"array {on.job}")
+        if on.whole
+        else one.format(f"job {on.job}" if on.task is None else f"job {on.job}_{on.task}")
+    )
 
 
 def _how_far(on: Dependency, seen: Seen) -> str:
@@ -67,7 +82,11 @@ def _now(on: Dependency, seen: Seen) -> Iterator[str]:
         yield f"that is at {iso(seen.began + on.minutes * MINUTE)}"
     elif seen.running:
         runs = f"{one or _names(seen.running)} {'runs' if len(seen.running) == 1 else 'run'}"
-        yield f"{runs} without a time limit" if seen.ends is None else f"{runs} until {iso(seen.ends)} at the latest"
+        yield (
+            f"{runs} without a time limit"
+            if seen.ends is None
+            else f"{runs} until {iso(seen.ends)} at the latest"
+        )
     if seen.waiting:
         yield f"{one or _names(seen.waiting)} {'waits' if len(seen.waiting) == 1 else 'wait'} ({seen.reason})"
     for state, many in sorted(Counter(seen.ended).items()):
@@ -85,9 +104,15 @@ _MET = {Met.YES: "done", Met.NOT_YET: "not yet", Met.NEVER: "can never be any mo
 _KINDS = {
     "after": ("{} has begun, or was cancelled", "every task of {} has begun, or was cancelled"),
     "afterany": ("{} has ended", "every task of {} has ended"),
-    "afterburstbuffer": ("{} has ended, and its files were copied", "every task of {} has ended, and its files were copied"),
+    "afterburstbuffer": (
+        "{} has ended, and its files were copied",
+        "every task of {} has ended, and its files were copied",
+    ),
     "aftercorr": ("{} has ended well", "the same task of {} has ended well"),
-    "afternotok": ("{} has ended, and not well", "every task of {} has ended, and not all of them well"),
+    "afternotok": (
+        "{} has ended, and not well",
+        "every task of {} has ended, and not all of them well",
+    ),
     "afterok": ("{} has ended well", "every task of {} has ended well"),
     "expand": ("{} runs, to be given more", "{} runs, to be given more"),
     "singleton": ("no other job of this name and user runs, or waits before it",) * 2,

@@ -63,18 +63,28 @@ def _may_start(job: Pending, nodes: Nodes, now: int) -> Check:
     when = f"reservation {reserved.name} is from {iso(reserved.begin)} to {iso(reserved.end)}"
     if not reserved.is_for(job.user, job.account):
         return Check("nothing holds it back", False, f"{when}, for others")
-    return Check("nothing holds it back", reserved.running(now) or (reserved.flexible and not reserved.over(now)), when)
+    return Check(
+        "nothing holds it back",
+        reserved.running(now) or (reserved.flexible and not reserved.over(now)),
+        when,
+    )
 
 
 def _partition(job: Pending, nodes: Nodes, name: str) -> Check:
     wrong = outside(job, nodes.cluster, name, shortest=True)
-    return Check(f"partition {name} takes it", wrong is None, "within its limits" if wrong is None else sentence(wrong))
+    return Check(
+        f"partition {name} takes it",
+        wrong is None,
+        "within its limits" if wrong is None else sentence(wrong),
+    )
 
 
 def _able(nodes: Nodes, entry: Entry, found: Sifted) -> Check:
     """Whether there are nodes at all that would do."""
     request, lasting = requested(nodes, entry), [each for each in found.excluded if each.lasting]
-    said = [f"{found.able.bit_count():,} of {entry.nodes.bit_count():,} would do, and it wants {needed(nodes, entry, found):,}"]
+    said = [
+        f"{found.able.bit_count():,} of {entry.nodes.bit_count():,} would do, and it wants {needed(nodes, entry, found):,}"
+    ]
     said += [f"{each.cause}: {nodes.cluster.names(each.nodes)}" for each in lasting]
     fits = nodes.places.ever(request)
     if not fits and found.able.bit_count() >= request.least:
@@ -94,12 +104,20 @@ def _free(snapshot: OnNodes, entry: Entry, found: Sifted) -> Check:
     said += [f"{each.cause}: {names(each.nodes)}" for each in found.excluded if not each.lasting]
     if ends := [job.ends for job in snapshot.running if job.placement.nodes & found.able]:
         said.append(f"the first job there ends by {iso(min(ends))}, the last by {iso(max(ends))}")
-    return Check(f"nodes of {entry.rules.name} that are free", fitting >= wants and tasks >= request.tasks, "; ".join(said))
+    return Check(
+        f"nodes of {entry.rules.name} that are free",
+        fitting >= wants and tasks >= request.tasks,
+        "; ".join(said),
+    )
 
 
 def _limits(nodes: Nodes, job: Pending, name: str) -> Check:
     held = nodes.limits.holds(job, name)
-    return Check(f"limits in {name}", held is None, "none is reached" if held is None else f"{held}: {sentence(held)}")
+    return Check(
+        f"limits in {name}",
+        held is None,
+        "none is reached" if held is None else f"{held}: {sentence(held)}",
+    )
 
 
 def _turn(view: View, *, held: bool) -> Check:
@@ -112,4 +130,8 @@ def _turn(view: View, *, held: bool) -> Check:
     first = view.planned.get(view.ahead[0])
     when = f", for which room is kept at {iso(first.at)}" if first is not None else ""
     others = f" and {len(view.ahead) - 1:,} more" if len(view.ahead) > 1 else ""
-    return Check("its turn", False, f"ahead {'are' if others else 'is'} job {view.names[view.ahead[0]]}{when}{others}")
+    return Check(
+        "its turn",
+        False,
+        f"ahead {'are' if others else 'is'} job {view.names[view.ahead[0]]}{when}{others}",
+    )

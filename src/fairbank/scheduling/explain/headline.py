@@ -24,7 +24,11 @@ def _waits(view: View, awaiting: Awaiting | None) -> str:
         return _for_nodes(view)
     if view.code == PRIORITY and view.ahead:
         first = f"job {view.names[view.ahead[0]]}"
-        return f"waits behind {first}" if len(view.ahead) == 1 else f"waits behind {len(view.ahead):,} jobs, first of them {first}"
+        return (
+            f"waits behind {first}"
+            if len(view.ahead) == 1
+            else f"waits behind {len(view.ahead):,} jobs, first of them {first}"
+        )
     if view.code in (DEPENDENCY, NEVER_MET) and awaiting is not None and awaiting.on.open:
         return _for_others(awaiting.on, never=view.code == NEVER_MET)
     return f"waits: {sentence(view.code).removesuffix('.')}"
@@ -33,7 +37,11 @@ def _waits(view: View, awaiting: Awaiting | None) -> str:
 def _for_nodes(view: View) -> str:
     """In the partition in which it is nearest to its start."""
     entry, found = max(view.sifted, key=lambda each: each[1].fitting.bit_count())
-    free, able, least = found.fitting.bit_count(), found.able.bit_count(), needed(view.there.machine, entry, found)
+    free, able, least = (
+        found.fitting.bit_count(),
+        found.able.bit_count(),
+        needed(view.there.machine, entry, found),
+    )
     many = "1 node" if least == 1 else f"{least:,} nodes"
     return f"waits for {many}: {free:,} of the {able:,} that would do are free now"
 

@@ -39,7 +39,12 @@ Tick = Callable[[int, int], None]
 
 
 def likely(
-    rehearsal: Callable[[Random, int], Came], *, runs: int = RUNS, seed: int = 1, passes: int = PASSES, tick: Tick | None = None
+    rehearsal: Callable[[Random, int], Came],
+    *,
+    runs: int = RUNS,
+    seed: int = 1,
+    passes: int = PASSES,
+    tick: Tick | None = None,
 ) -> Likely | Untold:
     """`rehearsal` is given what it draws from, and how many passes it may make. Untold where the job started in too few of them.
 
@@ -86,9 +91,15 @@ def likely_on_nodes(
     """
     after = carried_out(snapshot, both(snapshot, parameters, now), now)
     job = next((each for each in after.queue.jobs() if each.number == number), None)
-    limited = job is not None and all(after.machine.limits.holds(job, name) for name in job.partitions)
+    limited = job is not None and all(
+        after.machine.limits.holds(job, name) for name in job.partitions
+    )
     if ahead is not None and not limited:
-        for other in [each for each in after.queue.jobs() if each.number != number and each.number not in ahead]:
+        for other in [
+            each
+            for each in after.queue.jobs()
+            if each.number != number and each.number not in ahead
+        ]:
             after.queue.remove(other)
     if passes is None:
         passes = affordable(sum(1 for _ in after.queue.jobs()) - 1)
@@ -110,7 +121,13 @@ def likely_on_nodes(
 class _Counting(AtEachEvent):
     """Tells limits who ended. `since`: when the rehearsal begins."""
 
-    def __init__(self, pass_: Pass[Pending, Placement, Nodes], instants: Sequence[int], limits: Limits, since: int) -> None:
+    def __init__(
+        self,
+        pass_: Pass[Pending, Placement, Nodes],
+        instants: Sequence[int],
+        limits: Limits,
+        since: int,
+    ) -> None:
         super().__init__(pass_, instants)
         self._limits, self._since = limits, since
 
@@ -120,7 +137,11 @@ class _Counting(AtEachEvent):
 
 def _instants(snapshot: OnNodes, now: int) -> list[int]:
     """When others may start than before without anybody's end."""
-    found: set[int] = {at for reserved, _ in snapshot.machine.reserved.named.values() for at in (reserved.begin, reserved.end)}
+    found: set[int] = {
+        at
+        for reserved, _ in snapshot.machine.reserved.named.values()
+        for at in (reserved.begin, reserved.end)
+    }
     found.update(job.eligible for job in snapshot.queue.jobs())
     return sorted(at for at in found if at > now)
 

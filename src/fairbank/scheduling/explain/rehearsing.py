@@ -95,11 +95,23 @@ class _Stage(Generic[J, P, M]):
     """What goes on between passes: who leaves when, and who comes."""
 
     def __init__(
-        self, snapshot: Snapshot[J, P, M], scheduler: Scheduler[J, P, M], now: int, lasts: Lasts[J], coming: Iterable[tuple[int, J]]
+        self,
+        snapshot: Snapshot[J, P, M],
+        scheduler: Scheduler[J, P, M],
+        now: int,
+        lasts: Lasts[J],
+        coming: Iterable[tuple[int, J]],
     ) -> None:
         self._snapshot, self._scheduler, self._lasts = snapshot, scheduler, lasts
         self._leaving = [
-            (max(each.started + lasts(each.job, each.ends - each.started, now - each.started), now + 1), each.number, each)
+            (
+                max(
+                    each.started + lasts(each.job, each.ends - each.started, now - each.started),
+                    now + 1,
+                ),
+                each.number,
+                each,
+            )
             for each in snapshot.running
         ]
         heapify(self._leaving)
@@ -111,7 +123,9 @@ class _Stage(Generic[J, P, M]):
         if gone := set(getattr(placement, "instead", ())):
             self._remove(gone, now)
         running = self._snapshot.start(job, placement, now)
-        heappush(self._leaving, (now + self._lasts(job, running.ends - now, 0), job.number, running))
+        heappush(
+            self._leaving, (now + self._lasts(job, running.ends - now, 0), job.number, running)
+        )
 
     def next(self, now: int) -> tuple[int, bool]:
         """When the next passes are due, and whether somebody ends or comes then."""

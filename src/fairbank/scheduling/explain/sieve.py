@@ -40,11 +40,18 @@ class Sifted(NamedTuple):
         return found
 
 
-def sift(nodes: Nodes, entry: Entry, ahead: Iterable[Planned[Pending, Placement]], now: int) -> Sifted:
+def sift(
+    nodes: Nodes, entry: Entry, ahead: Iterable[Planned[Pending, Placement]], now: int
+) -> Sifted:
     """`ahead`: what is planned for jobs ahead of it."""
     left, excluded = entry.nodes, list[Excluded]()
     request = requested(nodes, entry)
-    causes = (_unable(nodes, entry, request), _unusable(nodes), _reserved(nodes, entry, now), _taken(nodes, request))
+    causes = (
+        _unable(nodes, entry, request),
+        _unusable(nodes),
+        _reserved(nodes, entry, now),
+        _taken(nodes, request),
+    )
     for lasting, found in zip((True, False, False, False), causes, strict=True):
         for cause, some in found:
             if some & left:
@@ -53,7 +60,13 @@ def sift(nodes: Nodes, entry: Entry, ahead: Iterable[Planned[Pending, Placement]
     end = now + entry.job.least_seconds(entry.rules)
     for each in ahead:
         if each.at <= end and each.placement.nodes & left:
-            excluded.append(Excluded(f"kept for job {each.job.name}, which comes before", each.placement.nodes & left, False))
+            excluded.append(
+                Excluded(
+                    f"kept for job {each.job.name}, which comes before",
+                    each.placement.nodes & left,
+                    False,
+                )
+            )
             left = nodeset.without(left, each.placement.nodes)
     return Sifted(left, tuple(excluded))
 
@@ -74,22 +87,35 @@ def _unable(nodes: Nodes, entry: Entry, request: Request) -> Iterator[Cause]:
         names = ", ".join(f"{number} {kind}".strip() for kind, number in what.gpus)
         yield (
             f"not these GPUs: {names}",
-            nodeset.without(everybody, nodes.places.empty.nodes(what._replace(memory=0, memory_per_cpu=0))),
+            nodeset.without(
+                everybody, nodes.places.empty.nodes(what._replace(memory=0, memory_per_cpu=0))
+            ),
         )
-    yield "too little of what a task needs", nodeset.without(everybody, nodes.places.empty.nodes(what))
+    yield (
+        "too little of what a task needs",
+        nodeset.without(everybody, nodes.places.empty.nodes(what)),
+    )
     if wanted.constraint:
         of_any = nodeset.NOBODY
         for some in (*request.alternatives, *(kind for kind, _ in request.kinds)):
             of_any |= some
         plain = not request.kinds
-        yield f"not as {wanted.constraint} says", nodeset.without(everybody, of_any) if plain else nodeset.NOBODY
+        yield (
+            f"not as {wanted.constraint} says",
+            nodeset.without(everybody, of_any) if plain else nodeset.NOBODY,
+        )
 
 
 def _unusable(nodes: Nodes) -> Iterator[Cause]:
     """By their state."""
     for state in State:
         if not state.usable:
-            yield state.value, nodeset.of(place for place, node in enumerate(nodes.cluster.nodes) if node.state is state)
+            yield (
+                state.value,
+                nodeset.of(
+                    place for place, node in enumerate(nodes.cluster.nodes) if node.state is state
+                ),
+            )
 
 
 def _reserved(nodes: Nodes, entry: Entry, now: int) -> Iterator[Cause]:
@@ -98,7 +124,10 @@ def _reserved(nodes: Nodes, entry: Entry, now: int) -> Iterator[Cause]:
     for each, there in nodes.reserved:
         if each.name == entry.job.reservation:
             if entry.kept_to is not None:
-                yield f"not in reservation {each.name}", nodeset.without(nodes.cluster.everybody, there)
+                yield (
+                    f"not in reservation {each.name}",
+                    nodeset.without(nodes.cluster.everybody, there),
+                )
         elif each.begin <= end and now < each.end:
             what = "reserved for maintenance" if each.maintenance else "reserved for others"
             yield f"{what}: {each.name}", there
@@ -110,10 +139,19 @@ def _taken(nodes: Nodes, request: Request) -> Iterator[Cause]:
     everybody, busy = cluster.everybody, nodeset.without(cluster.everybody, room.idle)
     if what.alone:
         yield "other jobs are there", busy
-    yield "too few CPUs are free", nodeset.packed(what.rows * room.cpus - room.shared < what.least_cpus)
+    yield (
+        "too few CPUs are free",
+        nodeset.packed(what.rows * room.cpus - room.shared < what.least_cpus),
+    )
     if what.memory is None:
-        yield "a job there holds memory, and this one wants all", nodeset.packed(room.memory < cluster.memory)
+        yield (
+            "a job there holds memory, and this one wants all",
+            nodeset.packed(room.memory < cluster.memory),
+        )
     else:
         memory = max(what.memory, what.memory_per_cpu * what.least_cpus)
         yield "too little memory is free", nodeset.packed(room.memory < memory)
-    yield "too few GPUs are free" if what.gpus else "too little is free for a task", nodeset.without(everybody, room.nodes(what))
+    yield (
+        "too few GPUs are free" if what.gpus else "too little is free for a task",
+        nodeset.without(everybody, room.nodes(what)),
+    )

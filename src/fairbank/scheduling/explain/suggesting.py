@@ -17,13 +17,18 @@ from fairbank.scheduling.plan import Plan
 from fairbank.scheduling.slurm import both
 
 
-def suggest(snapshot: OnNodes, parameters: Parameters, plan: Plan[Pending, Placement], number: int, now: int) -> Advice:
+def suggest(
+    snapshot: OnNodes, parameters: Parameters, plan: Plan[Pending, Placement], number: int, now: int
+) -> Advice:
     """The one change that starts the job soonest, sooner than `plan` does; of several as soon the smallest sacrifice. Of a job that is held
     back nothing is tried.
 
     Every change is one pass over the whole queue with the job changed, so that nobody ahead is delayed by it.
     """
-    job = next((each for each in snapshot.queue.jobs() if each.number == number and each.held is None), None)
+    job = next(
+        (each for each in snapshot.queue.jobs() if each.number == number and each.held is None),
+        None,
+    )
     if job is None:
         return Advice(None, ())
 
@@ -40,11 +45,16 @@ def _start(plan: Plan[Pending, Placement], number: int, now: int) -> int | None:
     return next((each.at for each in plan.planned if each.job.number == number), None)
 
 
-def _tries(job: Pending, snapshot: OnNodes, start: Callable[[Pending], int | None]) -> Iterator[Try]:
+def _tries(
+    job: Pending, snapshot: OnNodes, start: Callable[[Pending], int | None]
+) -> Iterator[Try]:
     """The smallest sacrifice first."""
     for option, changed in _changes(job, snapshot):
         yield change(option, partial(start, changed))
-    yield from shorter(_limit(job, snapshot), lambda seconds: start(msgspec.structs.replace(job, limit=seconds, time_min=None)))
+    yield from shorter(
+        _limit(job, snapshot),
+        lambda seconds: start(msgspec.structs.replace(job, limit=seconds, time_min=None)),
+    )
 
 
 def _changes(job: Pending, snapshot: OnNodes) -> Iterator[tuple[str, Pending]]:
@@ -52,13 +62,22 @@ def _changes(job: Pending, snapshot: OnNodes) -> Iterator[tuple[str, Pending]]:
     wanted = job.wanted
     for name, rules in snapshot.machine.cluster.rules.items():
         if name not in job.partitions and rules.up:
-            yield f"-p {','.join((*job.partitions, name))}", msgspec.structs.replace(job, partitions=(*job.partitions, name), priorities=())
+            yield (
+                f"-p {','.join((*job.partitions, name))}",
+                msgspec.structs.replace(job, partitions=(*job.partitions, name), priorities=()),
+            )
     if wanted.memory_per_node is None and wanted.memory_per_cpu is None:
-        least = min(node.memory // max(node.cpus, 1) for node in snapshot.machine.cluster.nodes) * wanted.cpus_per_task
+        least = (
+            min(node.memory // max(node.cpus, 1) for node in snapshot.machine.cluster.nodes)
+            * wanted.cpus_per_task
+        )
         if least:  # --mem=0 would be all there is
             yield f"--mem={least}M", _wanting(job, memory_per_node=least)
     elif wanted.memory_per_node is not None and wanted.memory_per_node > 1:
-        yield f"--mem={wanted.memory_per_node // 2}M", _wanting(job, memory_per_node=wanted.memory_per_node // 2)
+        yield (
+            f"--mem={wanted.memory_per_node // 2}M",
+            _wanting(job, memory_per_node=wanted.memory_per_node // 2),
+        )
     if wanted.exclusive:
         yield "without --exclusive", _wanting(job, exclusive=False)
 
@@ -69,5 +88,9 @@ def _wanting(job: Pending, **other: object) -> Pending:
 
 def _limit(job: Pending, snapshot: OnNodes) -> int:
     """For how long it may run now, in seconds."""
-    there = [snapshot.machine.cluster.rules[name] for name in job.partitions if name in snapshot.machine.cluster.rules]
+    there = [
+        snapshot.machine.cluster.rules[name]
+        for name in job.partitions
+        if name in snapshot.machine.cluster.rules
+    ]
     return max((job.seconds(rules) for rules in there), default=0)

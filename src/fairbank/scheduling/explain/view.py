@@ -52,9 +52,17 @@ def view_of(snapshot: OnNodes, plan: Plan[Pending, Placement], number: int, now:
     starts = {start.job.number for start in plan.starts}
     job = next((each for each in snapshot.queue.jobs() if each.number == number), None)
     if job is None or number in starts:
-        raise Unknown(f"job {number} does not wait", field="job", remedy="look among the jobs that run or have ended")
+        raise Unknown(
+            f"job {number} does not wait",
+            field="job",
+            remedy="look among the jobs that run or have ended",
+        )
     there = carried_out(snapshot, plan, now)
-    order = [each for each in entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True)[0] if each.job.number not in starts]
+    order = [
+        each
+        for each in entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True)[0]
+        if each.job.number not in starts
+    ]
     mine = [each for each in order if each.job.number == number and not each.soft]
     ahead, planned = _ahead(order, mine), {each.job.number: each for each in plan.planned}
     before = [planned[each] for each in ahead if each in planned]
@@ -64,7 +72,10 @@ def view_of(snapshot: OnNodes, plan: Plan[Pending, Placement], number: int, now:
         code=plan.why(number),
         there=there,
         queued=bool(mine),
-        sifted=[(entry, sift(there.machine, entry, before, now)) for entry in mine or in_each(there.machine, job)],
+        sifted=[
+            (entry, sift(there.machine, entry, before, now))
+            for entry in mine or in_each(there.machine, job)
+        ],
         ahead=ahead,
         names={each.job.number: each.job.name for each in order},
         planned=planned,
@@ -79,4 +90,10 @@ def _ahead(order: list[Entry], mine: list[Entry]) -> tuple[int, ...]:
     for entry in mine[1:]:
         nodes |= entry.nodes
     upto, own = order.index(mine[-1]), mine[0].job.number
-    return tuple(dict.fromkeys(each.job.number for each in order[:upto] if each.nodes & nodes and each.job.number != own))
+    return tuple(
+        dict.fromkeys(
+            each.job.number
+            for each in order[:upto]
+            if each.nodes & nodes and each.job.number != own
+        )
+    )

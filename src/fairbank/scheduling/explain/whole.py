@@ -47,11 +47,17 @@ def whole(
     plan = both(snapshot, parameters, now) if plan is None else plan
     found = why(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
     if advice:
-        found = msgspec.structs.replace(found, advice=suggest(snapshot, parameters, plan, number, now))
+        found = msgspec.structs.replace(
+            found, advice=suggest(snapshot, parameters, plan, number, now)
+        )
     if history is None:
         return found
     if found.position is None and found.code not in TIMED:
         return msgspec.structs.replace(found, untold=Untold.NO_TURN)
     ahead = None if found.position is None else frozenset(found.ahead)
-    came = likely_on_nodes(snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick)
-    return msgspec.structs.replace(found, **({"likely": came} if isinstance(came, Likely) else {"untold": came}))
+    came = likely_on_nodes(
+        snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick
+    )
+    return msgspec.structs.replace(
+        found, **({"likely": came} if isinstance(came, Likely) else {"untold": came})
+    )

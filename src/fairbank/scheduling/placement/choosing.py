@@ -16,7 +16,9 @@ from fairbank.scheduling.placement.nodeset import NodeSet
 from fairbank.scheduling.placement.thorough import Asked
 
 
-def choose(among: NodeSet, by_weight: Sequence[NodeSet], room: Counts, asked: Asked) -> list[int] | None:
+def choose(
+    among: NodeSet, by_weight: Sequence[NodeSet], room: Counts, asked: Asked
+) -> list[int] | None:
     """The places of the nodes, in the order in which tasks are dealt to them; None where there is no way at all.
 
     `room` says how many tasks each node has room for, `by_weight` which nodes are of one weight, the lightest first.
@@ -47,7 +49,10 @@ def _of(among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: Asked) 
         if picked.bit_count() < count:
             return thorough.by_size(among, room, asked)
         kinds |= picked
-    if kinds.bit_count() <= asked.most and (found := _by_runs(among, weights, room, asked._replace(required=kinds))) is not None:
+    if (
+        kinds.bit_count() <= asked.most
+        and (found := _by_runs(among, weights, room, asked._replace(required=kinds))) is not None
+    ):
         return found
     return thorough.by_size(among, room, asked)
 
@@ -80,12 +85,18 @@ class _Hand:
         """All of a run that has room for so many tasks, as far as it is needed."""
         if self.most >= end - begin and (self.nodes >= end - begin or self.tasks >= tasks):
             self.taken.extend(range(begin, end))
-            self.nodes, self.most, self.tasks = self.nodes - (end - begin), self.most - (end - begin), self.tasks - tasks
+            self.nodes, self.most, self.tasks = (
+                self.nodes - (end - begin),
+                self.most - (end - begin),
+                self.tasks - tasks,
+            )
         else:
             self.take(range(begin, end))
 
 
-def _by_runs(among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: Asked) -> list[int] | None:
+def _by_runs(
+    among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: Asked
+) -> list[int] | None:
     """Run after run, those of required nodes and then the lightest first, until there are enough nodes with room for all tasks."""
     hand = _Hand(room, asked)
     if asked.required:
@@ -129,7 +140,10 @@ def _take_runs(hand: _Hand, among: NodeSet) -> None:
         if tasks[largest] >= hand.tasks and longest >= hand.nodes:  # else none is enough
             enough = np.flatnonzero((length >= hand.nodes) & (tasks >= hand.tasks))
             best = int(enough[np.argmin(tasks[enough])]) if len(enough) else largest
-        if hand.nodes <= 1 and (single := _tightest(hand, int(edges[best, 0]), int(edges[best, 1]))) is not None:
+        if (
+            hand.nodes <= 1
+            and (single := _tightest(hand, int(edges[best, 0]), int(edges[best, 1]))) is not None
+        ):
             hand.take((single,))
             return
         hand.take_run(int(edges[best, 0]), int(edges[best, 1]), int(tasks[best]))

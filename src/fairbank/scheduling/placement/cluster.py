@@ -25,20 +25,34 @@ class Cluster:
     Raises Malformed for two nodes or partitions of one name, Unknown for a partition's node that is not there.
     """
 
-    def __init__(self, nodes: Sequence[Node], partitions: Iterable[PartitionRules] = (PartitionRules(name="batch"),)) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        partitions: Iterable[PartitionRules] = (PartitionRules(name="batch"),),
+    ) -> None:
         self.nodes = tuple(nodes)
         self.place = {node.name: place for place, node in enumerate(self.nodes)}
         if len(self.place) < len(self.nodes):
-            raise Malformed(f"{_repeated(self.nodes)} is there twice", field="nodes", remedy="give each node a name of its own")
+            raise Malformed(
+                f"{_repeated(self.nodes)} is there twice",
+                field="nodes",
+                remedy="give each node a name of its own",
+            )
         self.everybody = nodeset.everybody(len(self.nodes))
         self.rules: dict[str, PartitionRules] = {}
         self.partitions: dict[str, NodeSet] = {}
         for rules in partitions:
             if rules.name in self.rules:
                 remedy = "give each partition a name of its own"
-                raise Malformed(f"partition {rules.name} is there twice", field="partitions", remedy=remedy)
+                raise Malformed(
+                    f"partition {rules.name} is there twice", field="partitions", remedy=remedy
+                )
             self.rules[rules.name] = rules
-            self.partitions[rules.name] = self.named(rules.nodes, field=f"{rules.name}.nodes") if rules.nodes else self.everybody
+            self.partitions[rules.name] = (
+                self.named(rules.nodes, field=f"{rules.name}.nodes")
+                if rules.nodes
+                else self.everybody
+            )
 
     def named(self, names: Iterable[str], *, field: str = "nodes") -> NodeSet:
         """The set of these nodes. Raises Unknown, naming `field`, for one that the cluster has not."""
@@ -47,7 +61,11 @@ class Cluster:
             place = self.place.get(name)
             if place is None:
                 there = compress(node.name for node in self.nodes)
-                raise Unknown(f"there is no node {name!r}", field=field, remedy=f"there are: {there[:200] or 'none'}")
+                raise Unknown(
+                    f"there is no node {name!r}",
+                    field=field,
+                    remedy=f"there are: {there[:200] or 'none'}",
+                )
             found |= 1 << place
         return found
 
@@ -55,7 +73,9 @@ class Cluster:
         """Its rules and nodes. Raises Unknown, listing those there are."""
         if name not in self.rules:
             raise Unknown(
-                f"there is no partition {name!r}", field="partition", remedy=f"there are: {', '.join(sorted(self.rules)) or 'none'}"
+                f"there is no partition {name!r}",
+                field="partition",
+                remedy=f"there are: {', '.join(sorted(self.rules)) or 'none'}",
             )
         return self.rules[name], self.partitions[name]
 

@@ -58,7 +58,9 @@ ANY = Constraint()
 """Any nodes will do."""
 
 
-def nodes_of(expression: Expression | None, having: Callable[[str], NodeSet], everybody: NodeSet) -> NodeSet:
+def nodes_of(
+    expression: Expression | None, having: Callable[[str], NodeSet], everybody: NodeSet
+) -> NodeSet:
     """The nodes of which it is true, where `having` says which have a feature."""
     match expression:
         case None:
@@ -109,7 +111,11 @@ class _Reader:
     def __init__(self, text: str, field: str) -> None:
         self.text, self.field = text.rstrip(), field
         self.tokens = [
-            _Token(match[1] or match[2].replace(",", "&"), match.start(1 if match[1] else 2) + 1, bool(match[1]))
+            _Token(
+                match[1] or match[2].replace(",", "&"),
+                match.start(1 if match[1] else 2) + 1,
+                bool(match[1]),
+            )
             for match in _TOKEN.finditer(self.text)
         ]
         self.at = 0
@@ -125,7 +131,11 @@ class _Reader:
         term = self._term(counted=True)
         if isinstance(term, Counted):
             if self.at < len(self.tokens) and self.tokens[self.at].text in "&|":
-                raise self._wrong("a count beside others", self.tokens[self.at].place, "count groups in brackets, such as [a*2&b*4]")
+                raise self._wrong(
+                    "a count beside others",
+                    self.tokens[self.at].place,
+                    "count groups in brackets, such as [a*2&b*4]",
+                )
             return Constraint(groups=(term,))
         while sign := self._takes("&", "|"):
             if self._sees("["):
@@ -138,7 +148,12 @@ class _Reader:
         if sign == "|":
             raise self._wrong("| before [", self.tokens[self.at].place, "join them with &")
         inside = self._bracket()
-        return Constraint(tuple(all_nodes if each is None else Both(all_nodes, each) for each in inside.alternatives), inside.groups)
+        return Constraint(
+            tuple(
+                all_nodes if each is None else Both(all_nodes, each) for each in inside.alternatives
+            ),
+            inside.groups,
+        )
 
     def _bracket(self) -> Constraint:
         """All in one pair of brackets: alternatives, or groups of which some may be counted."""
@@ -149,9 +164,17 @@ class _Reader:
             signs.add(sign)
             terms.append(self._term(counted=True))
         if not self._takes("]"):
-            raise self._unexpected() if self.at < len(self.tokens) else self._wrong("[ is never closed", opened.place)
+            raise (
+                self._unexpected()
+                if self.at < len(self.tokens)
+                else self._wrong("[ is never closed", opened.place)
+            )
         if len(signs) > 1:
-            raise self._wrong("& and | stand side by side in brackets", opened.place, "put one of them into parentheses")
+            raise self._wrong(
+                "& and | stand side by side in brackets",
+                opened.place,
+                "put one of them into parentheses",
+            )
         if self.at < len(self.tokens) and self.tokens[self.at].text in "&|":
             return self._behind(terms, signs)
         return self._together(terms, signs)
@@ -164,15 +187,24 @@ class _Reader:
         inside, every = self._together(terms, signs), self._expression()
         while sign := self._takes("&", "|"):
             every = _joined(every, sign, self._expression())
-        return Constraint(tuple(every if each is None else Both(each, every) for each in inside.alternatives), inside.groups)
+        return Constraint(
+            tuple(every if each is None else Both(each, every) for each in inside.alternatives),
+            inside.groups,
+        )
 
     def _together(self, terms: list[Expression | Counted], signs: set[str]) -> Constraint:
         counted = [term for term in terms if isinstance(term, Counted)]
         if signs == {"|"} or (not signs and not counted):
             if counted:
-                raise self._wrong("a count among alternatives", 1, "count in groups that & joins, such as [a*2&b*4]")
+                raise self._wrong(
+                    "a count among alternatives",
+                    1,
+                    "count in groups that & joins, such as [a*2&b*4]",
+                )
             return Constraint(tuple(term for term in terms if not isinstance(term, Counted)))
-        return Constraint(groups=tuple(term if isinstance(term, Counted) else Counted(term, 1) for term in terms))
+        return Constraint(
+            groups=tuple(term if isinstance(term, Counted) else Counted(term, 1) for term in terms)
+        )
 
     def _term(self, *, counted: bool) -> Expression | Counted:
         expression = self._expression()
@@ -187,7 +219,11 @@ class _Reader:
             if number.isascii() and number.isdecimal() and len(number) < 10 and int(number) > 0:
                 self.at += 1
                 return int(number)
-        raise self._wrong("* without a number of nodes behind it", star.place, "a whole number from 1 up, such as fat*2")
+        raise self._wrong(
+            "* without a number of nodes behind it",
+            star.place,
+            "a whole number from 1 up, such as fat*2",
+        )
 
     def _expression(self) -> Expression:
         """A feature, or features in parentheses."""
@@ -197,7 +233,11 @@ class _Reader:
             while sign := self._takes("&", "|"):
                 found = _joined(found, sign, self._feature())
             if not self._takes(")"):
-                raise self._unexpected() if self.at < len(self.tokens) else self._wrong(f"{opening} is never closed", place)
+                raise (
+                    self._unexpected()
+                    if self.at < len(self.tokens)
+                    else self._wrong(f"{opening} is never closed", place)
+                )
             return found
         return self._feature()
 
@@ -214,7 +254,11 @@ class _Reader:
 
     def _takes(self, *signs: str) -> str:
         """The next token where it is one of these, and then it is behind us; empty where it is not."""
-        if self.at < len(self.tokens) and not self.tokens[self.at].is_name and self.tokens[self.at].text in signs:
+        if (
+            self.at < len(self.tokens)
+            and not self.tokens[self.at].is_name
+            and self.tokens[self.at].text in signs
+        ):
             self.at += 1
             return self.tokens[self.at - 1].text
         return ""
@@ -224,11 +268,17 @@ class _Reader:
         before = self.tokens[self.at - 1].text if self.at else ""
         what = f"{token.text} stands {f'behind {before}' if before else 'at the beginning'}"
         if token.text == "*":
-            return self._wrong(what, token.place, "count a feature on its own, such as fat*2, or groups in brackets, such as [a*2&b*4]")
+            return self._wrong(
+                what,
+                token.place,
+                "count a feature on its own, such as fat*2, or groups in brackets, such as [a*2&b*4]",
+            )
         return self._wrong(what, token.place)
 
     def _wrong(self, what: str, place: int, remedy: str = _REMEDY) -> Malformed:
-        return Malformed(f"{what}, at place {place} of {self.text[:64]!r}", field=self.field, remedy=remedy)
+        return Malformed(
+            f"{what}, at place {place} of {self.text[:64]!r}", field=self.field, remedy=remedy
+        )
 
 
 def _joined(left: Expression, sign: str, right: Expression) -> Expression:

@@ -81,7 +81,9 @@ class Places:
         """Whether the job would fit if nobody else were there and all nodes were up."""
         found = self._ever.get(request)
         if found is None:
-            found = self._ever[request] = place(self.cluster, self.empty, request, self.cluster.everybody) is not None
+            found = self._ever[request] = (
+                place(self.cluster, self.empty, request, self.cluster.everybody) is not None
+            )
         return found
 
 
@@ -90,9 +92,16 @@ def _request(cluster: Cluster, empty: Room, wanted: Wanted, partition: str) -> R
     what = demand(wanted, rules)
     said = constraint.parse(wanted.constraint)
     having, everybody = cluster.having, cluster.everybody
-    able = nodeset.without(among, cluster.named(wanted.excluded, field="excluded")) & empty.nodes(what)
+    able = nodeset.without(among, cluster.named(wanted.excluded, field="excluded")) & empty.nodes(
+        what
+    )
     required = cluster.named(wanted.required, field="required")
-    least = max(wanted.nodes, rules.min_nodes, required.bit_count(), sum(group.least for group in said.groups))
+    least = max(
+        wanted.nodes,
+        rules.min_nodes,
+        required.bit_count(),
+        sum(group.least for group in said.groups),
+    )
     tasks = max(wanted.least_tasks, least)
     return Request(
         partition=partition,
@@ -102,9 +111,14 @@ def _request(cluster: Cluster, empty: Room, wanted: Wanted, partition: str) -> R
         most=min(filter(None, (wanted.max_nodes, rules.max_nodes, tasks))),
         tasks=tasks,
         able=able,
-        alternatives=tuple(able & constraint.nodes_of(each, having, everybody) for each in said.alternatives),
+        alternatives=tuple(
+            able & constraint.nodes_of(each, having, everybody) for each in said.alternatives
+        ),
         required=required,
-        kinds=tuple((constraint.nodes_of(group.nodes, having, everybody), group.least) for group in said.groups),
+        kinds=tuple(
+            (constraint.nodes_of(group.nodes, having, everybody), group.least)
+            for group in said.groups
+        ),
         contiguous=wanted.contiguous,
     )
 
@@ -115,12 +129,18 @@ def place(cluster: Cluster, room: Free, request: Request, within: NodeSet) -> Pl
     It gets as many nodes of a range as are free. Nodes are the lightest that do; of a constraint in brackets the first alternative that
     fits. Jobs that share CPUs go to where they need not, if they can.
     """
-    for plain in (request.demand._replace(rows=1), request.demand) if request.demand.rows > 1 else (request.demand,):
+    for plain in (
+        (request.demand._replace(rows=1), request.demand)
+        if request.demand.rows > 1
+        else (request.demand,)
+    ):
         free = room.nodes(plain) & within
         for alternative in request.alternatives:
             among = free & alternative
             for asked in _asked(request, among.bit_count()):
-                if (places := choose(among, cluster.by_weight, room.tasks(plain), asked)) is not None:
+                if (
+                    places := choose(among, cluster.by_weight, room.tasks(plain), asked)
+                ) is not None:
                     return _dealt(cluster, room, request, plain, places)
     return None
 
@@ -132,17 +152,31 @@ def _asked(request: Request, there: int) -> Iterator[Asked]:
         yield Asked(nodes, most, tasks, request.required, request.kinds, request.contiguous)
 
 
-def _dealt(cluster: Cluster, room: Free, request: Request, plain: Demand, places: list[int]) -> Placement:
+def _dealt(
+    cluster: Cluster, room: Free, request: Request, plain: Demand, places: list[int]
+) -> Placement:
     """Each node gets as many tasks as it has room for, but for one that is left for each node behind it."""
     tasks, behind, shares = request.tasks, len(places), []
     columns = (room.tasks(plain), cluster.cpus, cluster.threads, cluster.memory)
-    for at, fits, whole, threads, has in zip(places, *(column[places].tolist() for column in columns), strict=True):
+    for at, fits, whole, threads, has in zip(
+        places, *(column[places].tolist() for column in columns), strict=True
+    ):
         behind -= 1
         here = min(fits, max(tasks - behind, 1))
         tasks -= here
         cpus = max(here * plain.cpus, plain.least_cpus)
         got = whole if plain.alone else -(-cpus // threads) * threads
-        memory = has if plain.memory is None else plain.memory or plain.memory_per_cpu * (got if plain.alone else cpus)
-        gpus = room.gpus_at(at, plain.gpus, alone=plain.alone) if cluster.gpus and (plain.gpus or plain.alone) else ()
+        memory = (
+            has
+            if plain.memory is None
+            else plain.memory or plain.memory_per_cpu * (got if plain.alone else cpus)
+        )
+        gpus = (
+            room.gpus_at(at, plain.gpus, alone=plain.alone)
+            if cluster.gpus and (plain.gpus or plain.alone)
+            else ()
+        )
         shares.append(Share(at, got, memory, gpus))
-    return Placement(nodeset.of(places), tuple(shares), request.partition, sharing=request.demand.rows > 1)
+    return Placement(
+        nodeset.of(places), tuple(shares), request.partition, sharing=request.demand.rows > 1
+    )

@@ -76,7 +76,12 @@ class Room:
         """The same, to be changed without changing this one."""
         other = object.__new__(Room)
         other.cluster = self.cluster
-        other.cpus, other.shared, other.memory, other.jobs = self.cpus.copy(), self.shared.copy(), self.memory.copy(), self.jobs.copy()
+        other.cpus, other.shared, other.memory, other.jobs = (
+            self.cpus.copy(),
+            self.shared.copy(),
+            self.memory.copy(),
+            self.jobs.copy(),
+        )
         other.gpus = {kind: counts.copy() for kind, counts in self.gpus.items()}
         other.idle = self.idle
         other._seen, other._changes = {}, []
@@ -137,7 +142,9 @@ class Room:
             seen.upto = len(self._changes)
             found = self._count(demand, np.array(changed))
             seen.tasks[changed] = found
-            have = nodeset.of(place for place, count in zip(changed, found.tolist(), strict=True) if count)
+            have = nodeset.of(
+                place for place, count in zip(changed, found.tolist(), strict=True) if count
+            )
             seen.nodes = nodeset.without(seen.nodes, nodeset.of(changed)) | have
         return seen
 
@@ -164,10 +171,14 @@ class Room:
             tasks = np.minimum(tasks, demand.most_tasks)
         return np.where(fits, tasks, 0)
 
-    def _has_gpus(self, wanted: tuple[Gpus, ...], at: slice | npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    def _has_gpus(
+        self, wanted: tuple[Gpus, ...], at: slice | npt.NDArray[np.intp]
+    ) -> npt.NDArray[np.bool_]:
         """Enough of each type, and of any type as many as are wanted beside those."""
         none = np.zeros_like(self.cpus)
-        fits: npt.NDArray[np.bool_] = sum(self.gpus.values(), none)[at] >= sum(count for _, count in wanted)
+        fits: npt.NDArray[np.bool_] = sum(self.gpus.values(), none)[at] >= sum(
+            count for _, count in wanted
+        )
         for kind, count in wanted:
             if kind:
                 fits &= self.gpus.get(kind, none)[at] >= count

@@ -59,7 +59,9 @@ def by_size(among: NodeSet, room: Counts, asked: Asked) -> list[int] | None:
             chosen = more
             taken.append(place)
             tasks -= int(room[place])
-    return taken if len(taken) >= asked.least and tasks <= 0 and not _missing(chosen, asked) else None
+    return (
+        taken if len(taken) >= asked.least and tasks <= 0 and not _missing(chosen, asked) else None
+    )
 
 
 def _missing(chosen: NodeSet, asked: Asked) -> int:
@@ -78,15 +80,24 @@ def _leaves_kinds(chosen: NodeSet, among: NodeSet, asked: Asked) -> bool:
     """Whether nodes can be added to these, up to the most that may be, until each kind has its own."""
     if not asked.kinds:
         return chosen.bit_count() <= asked.most
-    return not _missing(chosen | among, asked) and chosen.bit_count() + _missing(chosen, asked) <= asked.most
+    return (
+        not _missing(chosen | among, asked)
+        and chosen.bit_count() + _missing(chosen, asked) <= asked.most
+    )
 
 
-def contiguous(among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: Asked) -> list[int] | None:
+def contiguous(
+    among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: Asked
+) -> list[int] | None:
     """Consecutive nodes: in a run of one weight, the lightest first, and of these the shortest that does; else in any run."""
     if not nodeset.has_run(among, asked.least):
         return None
     for some in (*weights, among):
-        windows = [window for begin, end in nodeset.runs(some) if (window := _window(begin, end, room, asked))]
+        windows = [
+            window
+            for begin, end in nodeset.runs(some)
+            if (window := _window(begin, end, room, asked))
+        ]
         if windows:
             _, begin, end = min(windows)
             return list(range(begin, end))
@@ -101,7 +112,11 @@ def _window(begin: int, end: int, room: Counts, asked: Asked) -> tuple[int, int,
         longest = min(first + asked.most, end - begin)
         if shortest > longest or not _suits(begin + first, begin + longest, asked):
             continue
-        last = next(last for last in range(shortest, longest + 1) if _suits(begin + first, begin + last, asked))
+        last = next(
+            last
+            for last in range(shortest, longest + 1)
+            if _suits(begin + first, begin + last, asked)
+        )
         return end - begin, begin + first, begin + last
     return None
 

@@ -27,7 +27,16 @@ from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
 from fairbank.service.bank import Bank
 from fairbank.service.counter import Counter, Notify, demand_one_transaction, say
-from fairbank.service.counting.wire import READ_MAX, Answer, Frames, Wishes, answers_in, came_of, encode, framed
+from fairbank.service.counting.wire import (
+    READ_MAX,
+    Answer,
+    Frames,
+    Wishes,
+    answers_in,
+    came_of,
+    encode,
+    framed,
+)
 from fairbank.values.trouble import Unreachable
 
 _END: list[Wishes] = []
@@ -39,7 +48,9 @@ class Apart(Counter):
     """The windows in a process of their own, at the other end of `line`; `bank` is the server's own view of the same books. `ended` waits
     for the end of that process and tells its status."""
 
-    def __init__(self, bank: Bank, line: socket.socket, ended: Callable[[], int], *, room: int = 10_000) -> None:
+    def __init__(
+        self, bank: Bank, line: socket.socket, ended: Callable[[], int], *, room: int = 10_000
+    ) -> None:
         super().__init__(bank, room)
         self._line, self._process_ended = line, ended
         self._frames = Frames()
@@ -57,10 +68,14 @@ class Apart(Counter):
         self._over = threading.Event()
         self._line.setblocking(False)
         self._own = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._own.run_forever, name="fairbank-counter", daemon=True)
+        self._thread = threading.Thread(
+            target=self._own.run_forever, name="fairbank-counter", daemon=True
+        )
         self._thread.start()
         self._loop: AbstractEventLoop = self._own
-        self._ident: int | None = self._thread.ident  # of the thread whose loop has the line; None while it changes hands
+        self._ident: int | None = (
+            self._thread.ident
+        )  # of the thread whose loop has the line; None while it changes hands
         self._own.call_soon_threadsafe(self._watch_line)
 
     @property

@@ -39,7 +39,9 @@ class ServerGone(Exception):
     """The line ended without a word: the server was killed."""
 
 
-def serve(line: socket.socket, prepare: Callable[[Opening], None], gone: Callable[[], None]) -> None:
+def serve(
+    line: socket.socket, prepare: Callable[[Opening], None], gone: Callable[[], None]
+) -> None:
     """Judge what the server hands in, until it says that this was all. `prepare` is called before the store is opened.
 
     Raises ServerGone; if the windows are open already, `gone` is called in the one that hears it. A killed server takes its counter with
@@ -55,7 +57,9 @@ def serve(line: socket.socket, prepare: Callable[[Opening], None], gone: Callabl
         return
     calm_collector()
     line.sendall(framed(None))
-    Judging(line, Bank(store, opening.policy, Patience(opening.patience_seconds)), said, gone).until_told()
+    Judging(
+        line, Bank(store, opening.policy, Patience(opening.patience_seconds)), said, gone
+    ).until_told()
     store.close()
 
 
@@ -81,7 +85,9 @@ class Judging(Windows):
     next reads on, for the line may end while all others are at work.
     """
 
-    def __init__(self, line: socket.socket, bank: Bank, said: Iterator[bytes], gone: Callable[[], None]) -> None:
+    def __init__(
+        self, line: socket.socket, bank: Bank, said: Iterator[bytes], gone: Callable[[], None]
+    ) -> None:
         self._said, self._gone, self._hearing = said, gone, False
         self._told: Future[None] = Future()
         self._outbox = _Outbox(line, bank.patience)
@@ -130,7 +136,11 @@ class _Outbox:
 
     def submission(self, wishes: Wishes) -> Submission:
         """What the server handed in, with the way back."""
-        return Submission(wishes.batch, partial(self._put, wishes.number), Deadline(wishes.begun_by, self._patience.ticks))
+        return Submission(
+            wishes.batch,
+            partial(self._put, wishes.number),
+            Deadline(wishes.begun_by, self._patience.ticks),
+        )
 
     def _put(self, number: int, came: Came) -> None:
         if isinstance(came, Exception) and not isinstance(came, Trouble):

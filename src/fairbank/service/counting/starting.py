@@ -47,4 +47,7 @@ def _greet(line: socket.socket, opening: Opening) -> None:
                 if failure is not None:
                     raise error_of(failure)
                 return
-    raise Unreachable("the counter's process did not start", remedy='see what it said above; or set counter = "threads" in [server]')
+    raise Unreachable(
+        "the counter's process did not start",
+        remedy='see what it said above; or set counter = "threads" in [server]',
+    )

@@ -45,7 +45,14 @@ class Windows(Counter):
     """The counter in threads of this process. `after` is called in a window's thread whenever all of a batch were told. As many windows
     as the store has writers are at work at most; `spare` more only wait."""
 
-    def __init__(self, bank: Bank, *, room: int = 10_000, after: Callable[[], None] = _nothing, spare: int = 0) -> None:
+    def __init__(
+        self,
+        bank: Bank,
+        *,
+        room: int = 10_000,
+        after: Callable[[], None] = _nothing,
+        spare: int = 0,
+    ) -> None:
         super().__init__(bank, room)
         self._after = after
         self._waiting: deque[Submission] = deque()
@@ -54,7 +61,10 @@ class Windows(Counter):
         self._closed = False
         self._changed = threading.Condition()
         self._most = bank.store.writers
-        self._windows = [threading.Thread(target=self._serve, name="fairbank-counter", daemon=True) for _ in range(self._most + spare)]
+        self._windows = [
+            threading.Thread(target=self._serve, name="fairbank-counter", daemon=True)
+            for _ in range(self._most + spare)
+        ]
         for each in self._windows:
             each.start()
 
@@ -105,7 +115,9 @@ class Windows(Counter):
     @property
     def _due(self) -> bool:
         """Whether a window is to begin with what waits."""
-        return self._at_work < self._most and (self._count >= ENOUGH or (len(self._waiting) > 0 and not self._at_work))
+        return self._at_work < self._most and (
+            self._count >= ENOUGH or (len(self._waiting) > 0 and not self._at_work)
+        )
 
     def _take(self) -> list[Submission]:
         """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
@@ -141,7 +153,11 @@ class Windows(Counter):
         """
         for each in taken:
             if len(taken) > 1 and not isinstance(error, Unreachable):
-                came = Busy("other writers were in the way all the time") if deadline.over else self._alone(each, deadline)
+                came = (
+                    Busy("other writers were in the way all the time")
+                    if deadline.over
+                    else self._alone(each, deadline)
+                )
                 error = _not_begun() if isinstance(came, Unreachable) else error
             else:
                 came = error
@@ -157,7 +173,9 @@ class Windows(Counter):
 
 
 def _not_begun() -> Unreachable:
-    return Unreachable("the database does not answer any more, and this was not carried out", remedy="try again")
+    return Unreachable(
+        "the database does not answer any more, and this was not carried out", remedy="try again"
+    )
 
 
 def _too_late(submission: Submission) -> bool:

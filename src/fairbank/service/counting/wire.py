@@ -98,7 +98,11 @@ def error_of(failure: Failure) -> Exception:
     if failure.kind == trouble.Busy.__name__:
         return trouble.Busy(failure.message, retry_after_seconds=failure.retry_after_seconds)
     kind = _KINDS.get(failure.kind)
-    return RuntimeError(failure.message) if kind is None else kind(failure.message, field=failure.field, remedy=failure.remedy)
+    return (
+        RuntimeError(failure.message)
+        if kind is None
+        else kind(failure.message, field=failure.field, remedy=failure.remedy)
+    )
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -32,6 +32,10 @@ def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]
                 raise Malformed(what, field="FILE", remedy="keep one line for each job")
             if len(known) == most:
                 what = f"line {line}: more than {most:,} jobs are submitted in one second"
-                raise Malformed(what, field="FILE", remedy="spread their submit times, or replay a part of the trace")
+                raise Malformed(
+                    what,
+                    field="FILE",
+                    remedy="spread their submit times, or replay a part of the trace",
+                )
             known[job.number] = line
         yield job

@@ -34,12 +34,26 @@ def grant(bank: Bank, demand: Demand, plan: Plan) -> Payers:
             raise Conflict("this store is not empty", field="store", remedy="replay into a new one")
     letter = demand.payer.value[0]
     names = {each: f"{letter}{each}" for each in sorted(demand.members)}
-    created = _ask(bank, demand, plan, [CreateProject(gname=name, gid=_FIRST_GID + each, account=name) for each, name in names.items()])
+    created = _ask(
+        bank,
+        demand,
+        plan,
+        [
+            CreateProject(gname=name, gid=_FIRST_GID + each, account=name)
+            for each, name in names.items()
+        ],
+    )
     projects = {each: done.project or 0 for each, done in zip(names, created, strict=True)}
     members = [
-        SetMember(project=projects[each], uid=uid_of(user), role=Role.MEMBER) for each in names for user in sorted(demand.members[each])
+        SetMember(project=projects[each], uid=uid_of(user), role=Role.MEMBER)
+        for each in names
+        for user in sorted(demand.members[each])
     ]
-    openings = [wish for fund in sorted(demand.seconds) for wish in _openings(projects[fund.payer], fund, demand, plan)]
+    openings = [
+        wish
+        for fund in sorted(demand.seconds)
+        for wish in _openings(projects[fund.payer], fund, demand, plan)
+    ]
     _ask(bank, demand, plan, [*members, *openings])
     return Payers(projects, {projects[each]: name for each, name in names.items()})
 
@@ -70,10 +84,15 @@ def _openings(project: int, fund: Fund, demand: Demand, plan: Plan) -> Iterator[
 
 def _ask(bank: Bank, demand: Demand, plan: Plan, wishes: list[Request]) -> list[Done]:
     """Raises Trouble when any is refused."""
-    return [_granted(outcome) for outcome in bank.ask([Asked(wish, demand.begin, plan.actor) for wish in wishes])]
+    return [
+        _granted(outcome)
+        for outcome in bank.ask([Asked(wish, demand.begin, plan.actor) for wish in wishes])
+    ]
 
 
 def _granted(outcome: Outcome) -> Done:
     if isinstance(outcome, Done):
         return outcome
-    raise Trouble(f"the replay could not be set up: {sentence(outcome)}", remedy=remedies(outcome)[0])
+    raise Trouble(
+        f"the replay could not be set up: {sentence(outcome)}", remedy=remedies(outcome)[0]
+    )

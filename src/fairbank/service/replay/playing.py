@@ -37,7 +37,9 @@ from fairbank.values.units import SuMinutes
 _BATCH = 500
 
 
-def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | None = None) -> Replayed:
+def replay(
+    bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | None = None
+) -> Replayed:
     """Run a whole trace through `bank`, whose store must be empty. Reads the trace twice: to size the allocations, then to play it.
 
     Raises Malformed for a trace that cannot be read, Conflict for a store that is not empty.
@@ -46,20 +48,43 @@ def replay(bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | N
         demand = demand_of(trace.header, distinct(trace.jobs), plan.payer)
     if not demand.seconds:
         raise Malformed(
-            "there is no job to replay in this trace", field="FILE", remedy="a job needs a size and a run time; look at the file"
+            "there is no job to replay in this trace",
+            field="FILE",
+            remedy="a job needs a size and a run time; look at the file",
         )
     payers = grant(bank, demand, plan)
     player = _Player(bank, demand, plan, payers.projects, progress)
     begun = time.perf_counter()
     with open_trace() as trace:
         player.play(trace)
-    return result(bank.store, bank.policy, demand, payers.accounts, player.played, time.perf_counter() - begun, progress)
+    return result(
+        bank.store,
+        bank.policy,
+        demand,
+        payers.accounts,
+        player.played,
+        time.perf_counter() - begun,
+        progress,
+    )
 
 
 class _Player:
-    def __init__(self, bank: Bank, demand: Demand, plan: Plan, projects: Mapping[int, int], progress: Progress | None) -> None:
+    def __init__(
+        self,
+        bank: Bank,
+        demand: Demand,
+        plan: Plan,
+        projects: Mapping[int, int],
+        progress: Progress | None,
+    ) -> None:
         self.played = Played()
-        self._bank, self._demand, self._plan, self._projects, self._progress = bank, demand, plan, projects, progress
+        self._bank, self._demand, self._plan, self._projects, self._progress = (
+            bank,
+            demand,
+            plan,
+            projects,
+            progress,
+        )
         # Both forget a run at its end, so that neither grows with the trace.
         self._refused: set[Run] = set()
         self._holding: dict[Run, int] = {}
@@ -92,7 +117,9 @@ class _Player:
             owner=uid_of(job.user),
             amount=_cost(job, limit),
             start=moment.at,
-            until=Instant(min(moment.at + limit + self._bank.policy.hold_grace_seconds, LAST_INSTANT)),
+            until=Instant(
+                min(moment.at + limit + self._bank.policy.hold_grace_seconds, LAST_INSTANT)
+            ),
             partition=header.partitions.get(job.partition, "")[:64],
             billing=str(job.processors),
             limit_seconds=limit,
@@ -100,7 +127,11 @@ class _Player:
         )
 
     def _resolution(self, moment: Moment, header: Header) -> Charge | Release:
-        job, run, outcome = moment.job, self._run(moment.job, header), outcome_of(moment.job, header)
+        job, run, outcome = (
+            moment.job,
+            self._run(moment.job, header),
+            outcome_of(moment.job, header),
+        )
         free = job.run_time == 0 or outcome in self._bank.policy.free_states
         facts: EndFacts = {
             "run": run,
@@ -145,8 +176,13 @@ class _Player:
 
     def _note_end(self, moment: Moment, wish: Charge | Release, outcome: Outcome) -> None:
         if not isinstance(outcome, Done):
-            if not self._was_refused(wish.run):  # the end of a job that was refused in this very batch says NO_HOLD
-                raise Trouble(f"job {moment.number} could not be settled: {sentence(outcome)}", remedy=remedies(outcome)[0])
+            if not self._was_refused(
+                wish.run
+            ):  # the end of a job that was refused in this very batch says NO_HOLD
+                raise Trouble(
+                    f"job {moment.number} could not be settled: {sentence(outcome)}",
+                    remedy=remedies(outcome)[0],
+                )
             return
         played = self.played
         self._held -= self._holding.pop(wish.run)

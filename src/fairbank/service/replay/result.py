@@ -77,7 +77,13 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def result(
-    store: Store, policy: Policy, demand: Demand, accounts: Mapping[int, str], played: Played, seconds: float, progress: Progress | None
+    store: Store,
+    policy: Policy,
+    demand: Demand,
+    accounts: Mapping[int, str],
+    played: Played,
+    seconds: float,
+    progress: Progress | None,
 ) -> Replayed:
     """The balances, and the invariants of `policy` checked against the store and an audit of it. `accounts` are those of the projects."""
     allocations = _allocations(store)
@@ -107,11 +113,23 @@ def _allocations(store: Store) -> list[Allocation]:
 
 
 def _balance(each: Allocation, account: str) -> Balance:
-    return Balance(account, each.resource, each.start, each.end, each.deposited, each.charged, each.held, each.available)
+    return Balance(
+        account,
+        each.resource,
+        each.start,
+        each.end,
+        each.deposited,
+        each.charged,
+        each.held,
+        each.available,
+    )
 
 
 def _checks(allocations: list[Allocation], played: Played, policy: Policy) -> list[Invariant]:
-    charged, held = sum(each.charged for each in allocations), sum(each.held for each in allocations)
+    charged, held = (
+        sum(each.charged for each in allocations),
+        sum(each.held for each in allocations),
+    )
     due = played.expected - played.written_off
     open_runs = played.holds - played.charges - played.releases
     return [
@@ -121,7 +139,11 @@ def _checks(allocations: list[Allocation], played: Played, policy: Policy) -> li
             held == 0 and open_runs == 0,
             f"{open_runs} runs open, {held} SU-minutes held",
         ),
-        Invariant("charges equal the trace's own sum", charged == due, f"{charged} charged, {due} due, {played.written_off} written off"),
+        Invariant(
+            "charges equal the trace's own sum",
+            charged == due,
+            f"{charged} charged, {due} due, {played.written_off} written off",
+        ),
     ]
 
 
@@ -135,6 +157,8 @@ def _overdrawn(allocations: list[Allocation], policy: Policy) -> Invariant:
 
 
 def _audited(store: Store, progress: Progress | None) -> Invariant:
-    verdict = Audit(store).verify(progress=(lambda done, of: progress("auditing", done, of)) if progress else None)
+    verdict = Audit(store).verify(
+        progress=(lambda done, of: progress("auditing", done, of)) if progress else None
+    )
     figures = f"{verdict.entries:,} entries read, {len(verdict.findings):,} findings"
     return Invariant("the journal says the same as every row", not verdict.findings, figures)

@@ -51,7 +51,9 @@ class AsideFile:
 
     def keep(self, unread: Sequence[Unread], at: int) -> None:
         """All of them, as far as there is room, or none; safe on the disk when this returns. Raises OSError."""
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        file = os.open(
+            self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
         try:
             size = os.fstat(file).st_size
             count = self._frames if size else 0
@@ -71,7 +73,13 @@ class AsideFile:
 class Aside:
     """The shell around the file: one thread. `do` carries out what is begun here, `done` is called when something came of it."""
 
-    def __init__(self, outbox: Path, core: Core, do: Callable[[Coroutine[None, None, None]], None], done: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        outbox: Path,
+        core: Core,
+        do: Callable[[Coroutine[None, None, None]], None],
+        done: Callable[[], None],
+    ) -> None:
         self.path = outbox.with_suffix(".aside")
         self._core, self._do, self._done, self._file = core, do, done, AsideFile(self.path)
         self._thread = ThreadPoolExecutor(1, "aside")
@@ -87,7 +95,9 @@ class Aside:
             self._tell(who, each)
             if each.is_question:
                 self._answer(receipt, each)
-            if len(self._waiting) < FRAMES_MAX:  # else it is not answered, and said again to the next connection
+            if (
+                len(self._waiting) < FRAMES_MAX
+            ):  # else it is not answered, and said again to the next connection
                 self._waiting.append((receipt, each))
         if self._waiting and not self._keeping:
             self._keeping = True
@@ -95,7 +105,9 @@ class Aside:
 
     def _answer(self, receipt: Receipt, unread: Unread) -> None:
         runs = self._core.terms_of(unread.partition).silence is Silence.OPEN
-        self._core.tally["answers", "not understood: run" if runs else "not understood: put off"] += 1
+        self._core.tally[
+            "answers", "not understood: run" if runs else "not understood: put off"
+        ] += 1
         words = None if runs else not_understood(batch=unread.batch)
         self._core.sayings.append((receipt, verdict(unread.number, words)))
 
@@ -104,7 +116,13 @@ class Aside:
         what = (unread.kind, unread.why.field)
         if what not in self._told:
             self._told.add(what)
-            _log.error("%s: a frame is not understood: %s; it is put aside in %s; %s", who, _why(unread), self.path, self.remedy)
+            _log.error(
+                "%s: a frame is not understood: %s; it is put aside in %s; %s",
+                who,
+                _why(unread),
+                self.path,
+                self.remedy,
+            )
 
     async def _keep(self) -> None:
         while self._waiting:
@@ -119,13 +137,21 @@ class Aside:
                 continue
             self._trouble = ""
             del self._waiting[: len(taken)]
-            self._core.sayings += [(receipt, Noted(number=each.number)) for receipt, each in taken if not each.is_question]
+            self._core.sayings += [
+                (receipt, Noted(number=each.number))
+                for receipt, each in taken
+                if not each.is_question
+            ]
             self._done()
         self._keeping = False
 
     def _failed(self, trouble: str) -> None:
         if not self._trouble:
-            _log.error("%s cannot be written: %s; make room for it. Until then frames that are not understood wait", self.path, trouble)
+            _log.error(
+                "%s cannot be written: %s; make room for it. Until then frames that are not understood wait",
+                self.path,
+                trouble,
+            )
         self._trouble = trouble
 
     @property
@@ -156,4 +182,9 @@ def _why(unread: Unread) -> str:
 
 
 def _line(unread: Unread, at: int) -> bytes:
-    return msgspec.json.encode({"at": iso(at), "number": unread.number, "why": _why(unread), "body": unread.body}) + b"\n"
+    return (
+        msgspec.json.encode(
+            {"at": iso(at), "number": unread.number, "why": _why(unread), "body": unread.body}
+        )
+        + b"\n"
+    )

@@ -17,7 +17,9 @@ def as_json(said: object) -> tuple[str, bytes]:
     return "application/json", json.dumps(said).encode()
 
 
-def answering(pages: Mapping[str, Page]) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], asyncio.Task[None]]:
+def answering(
+    pages: Mapping[str, Page],
+) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], asyncio.Task[None]]:
     """A server's callback: one request a connection, then it is closed. Whoever is slow or speaks no HTTP gets nothing."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -30,7 +32,9 @@ def answering(pages: Mapping[str, Page]) -> Callable[[asyncio.StreamReader, asyn
     return begin
 
 
-async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pages: Mapping[str, Page]) -> None:
+async def _serve(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pages: Mapping[str, Page]
+) -> None:
     try:
         async with asyncio.timeout(SECONDS):
             head = await reader.readuntil(b"\r\n\r\n")
@@ -46,9 +50,15 @@ def _answer(head: bytes, pages: Mapping[str, Page]) -> bytes:
     method, _, rest = head.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0].decode("ascii", "replace")
     if method not in (b"GET", b"HEAD"):
-        status, (kind, body) = "405 Method Not Allowed", as_json({"title": "malformed", "detail": "only GET is understood here"})
+        status, (kind, body) = (
+            "405 Method Not Allowed",
+            as_json({"title": "malformed", "detail": "only GET is understood here"}),
+        )
     elif path not in pages:
-        status, (kind, body) = "404 Not Found", as_json({"title": "unknown", "detail": f"there are: {', '.join(pages)}"})
+        status, (kind, body) = (
+            "404 Not Found",
+            as_json({"title": "unknown", "detail": f"there are: {', '.join(pages)}"}),
+        )
     else:
         status, (kind, body) = "200 OK", pages[path]()
     lines = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"

@@ -29,7 +29,9 @@ _log = logging.getLogger(__name__)
 class Core:
     """`life` differs between any two lives of agents, so that the keys of their reports do."""
 
-    def __init__(self, terms_of: Callable[[str], PartitionTerms], senders: Senders, *, life: str, now: float) -> None:
+    def __init__(
+        self, terms_of: Callable[[str], PartitionTerms], senders: Senders, *, life: str, now: float
+    ) -> None:
         self.terms_of, self.limits, self._life = terms_of, senders, life
         self.memory, self.queue, self.credit, self.bank = Memory(), Queue(), Credit(), Faring(now)
         self.questions, self.later = Questions(), Later()
@@ -46,7 +48,9 @@ class Core:
         self.put_off_at: float | None = None
         """When a job was put off last that the plug-in has not been asked to release."""
 
-    def restore(self, runs: Iterable[tuple[str, Known]], seqs: Sequence[int], credit: bytes | None) -> None:
+    def restore(
+        self, runs: Iterable[tuple[str, Known]], seqs: Sequence[int], credit: bytes | None
+    ) -> None:
         """Take up what an agent before this one has left on the disk."""
         self.memory.restore(runs)
         self.queue.leave(seqs)
@@ -56,7 +60,9 @@ class Core:
 
     # ------------------------------------------------------------------ what the plug-in says
 
-    def open(self, told: PrologAsked, run: str, receipt: Receipt, now: float, letter: Letter | None) -> None:
+    def open(
+        self, told: PrologAsked, run: str, receipt: Receipt, now: float, letter: Letter | None
+    ) -> None:
         """A question that waits for the bank's answer to this letter."""
         due = deadline(now, self.terms_of(told.partition), self.bank.down_since)
         question = OpenQuestion(told, now, due, (receipt,), letter)
@@ -112,7 +118,14 @@ class Core:
         for each in question.receipts:
             self.say(each, words)
 
-    def refuse(self, run: str, limit: int | None, words: Words, receipts: Iterable[Receipt], state: State = State.REFUSED) -> None:
+    def refuse(
+        self,
+        run: str,
+        limit: int | None,
+        words: Words,
+        receipts: Iterable[Receipt],
+        state: State = State.REFUSED,
+    ) -> None:
         """A no is written down first, so that it is the same no when it is asked again."""
         self.memory.put(run, state, limit, words)
         self.memory.changes.then += [(each, verdict(each.number, words)) for each in receipts]
@@ -169,7 +182,11 @@ class Core:
         It takes a moment to put a job off, and must not find us before it has. A bank that takes requests and answers none is not away
         until the first of them has failed, and not there either.
         """
-        if self.put_off_at is None or now - self.put_off_at < SETTLED_SECONDS or not self.bank.is_back(now):
+        if (
+            self.put_off_at is None
+            or now - self.put_off_at < SETTLED_SECONDS
+            or not self.bank.is_back(now)
+        ):
             return False
         if self.busy and not self.bank.heard_since(self.put_off_at):
             return False
@@ -232,7 +249,8 @@ class Core:
         """They are not. What the bank has heard is safe all the same, and what it has not, stays in memory."""
         if self.disk_trouble is None:
             _log.error(
-                "the outbox cannot be written: %s; make room for it. Until then only what the bank has heard is acknowledged", trouble
+                "the outbox cannot be written: %s; make room for it. Until then only what the bank has heard is acknowledged",
+                trouble,
             )
         self.disk_trouble = trouble
         self.sayings += changes.then

@@ -81,7 +81,9 @@ class Disk:
 
     async def _write(self, changes: Changes) -> None:
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._outbox.write, changes)
+            await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._outbox.write, changes
+            )
         except sqlite3.Error as bad:
             self._rests_until = time.monotonic() + RETRY_SECONDS
             self._core.not_stored(changes, str(bad))
@@ -92,7 +94,9 @@ class Disk:
 
     async def _read(self, seqs: list[int]) -> None:
         try:
-            letters = await asyncio.get_running_loop().run_in_executor(self._thread, self._outbox.read, seqs)
+            letters = await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._outbox.read, seqs
+            )
         except sqlite3.Error as bad:
             _log.error("the outbox cannot be read: %s; look at its disk", bad)
             await asyncio.sleep(RETRY_SECONDS)

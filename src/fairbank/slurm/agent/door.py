@@ -69,7 +69,10 @@ class Door(asyncio.Protocol):
             return
         self.who = f"process {peer.pid} of user {peer.uid}"
         if len(self._doors) >= DOORS_MAX:
-            self._close(f"{DOORS_MAX} plug-ins are connected already", "one slurmctld has one; look for who holds the others")
+            self._close(
+                f"{DOORS_MAX} plug-ins are connected already",
+                "one slurmctld has one; look for who holds the others",
+            )
             return
         self._doors.add(self)
         self._transport.set_write_buffer_limits(UNREAD_MAX)
@@ -88,7 +91,11 @@ class Door(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_timer()
         if self._rest and not self.closed:
-            _log.warning("%s hung up within a frame: %d bytes of it are dropped; a plug-in says it again", self.who, len(self._rest))
+            _log.warning(
+                "%s hung up within a frame: %d bytes of it are dropped; a plug-in says it again",
+                self.who,
+                len(self._rest),
+            )
             if self.greeting is None:
                 self._host.befell(Mishap.GARBAGE, f"{self.who}: hung up within a frame")
         self.closed = True
@@ -142,7 +149,11 @@ class Door(asyncio.Protocol):
                 raise Malformed("no hello", field="kind", remedy="a hello first")
             return said
         if self.greeting is not None or said.version != VERSION:
-            raise Malformed(f"a hello of version {said.version}", field="version", remedy=f"one hello, of version {VERSION}")
+            raise Malformed(
+                f"a hello of version {said.version}",
+                field="version",
+                remedy=f"one hello, of version {VERSION}",
+            )
         self.greeting = said
         self.say([Welcome()])
         self._host.welcome(self, said)

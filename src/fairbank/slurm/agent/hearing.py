@@ -42,7 +42,9 @@ def _asked(core: Core, told: PrologAsked, run: str, receipt: Receipt, now: float
         _asked_first(core, told, run, receipt, now)
     elif known.state is State.ASKED:
         core.open(told, run, receipt, now, None)
-    elif known.state is State.PUT_OFF or (known.words is not None and known.words.reason == SILENCE):
+    elif known.state is State.PUT_OFF or (
+        known.words is not None and known.words.reason == SILENCE
+    ):
         core.put_off_again(receipt, known.words, now)
     else:
         if known.state is State.ENDED:
@@ -61,7 +63,9 @@ def _asked_first(core: Core, told: PrologAsked, run: str, receipt: Receipt, now:
         if terms.ahead:
             core.run_ahead(run, terms.ahead, now)
     elif terms.unbillable == "run":
-        _log.warning("%s has no time limit: it runs without a hold, and the bank is told its end", run)
+        _log.warning(
+            "%s has no time limit: it runs without a hold, and the bank is told its end", run
+        )
         core.tally["answers", "unbillable: run"] += 1
         core.mishaps.befell(Mishap.UNHELD, f"{run}: it has no time limit", now)
         core.memory.put(run, State.UNHELD, None)
@@ -95,7 +99,9 @@ def _ended(core: Core, told: EpilogTold, run: str, receipt: Receipt, now: float)
     known = core.memory.get(run)
     core.let_go(run)
     if known is not None and known.state is State.REFUSED and not told.begun:
-        _note_when_safe(core, run, receipt)  # the bank holds nothing for it, or is told of it already
+        _note_when_safe(
+            core, run, receipt
+        )  # the bank holds nothing for it, or is told of it already
     elif known is not None and known.state is State.ENDED:
         _note_when_safe(core, run, receipt)
     else:
@@ -103,7 +109,9 @@ def _ended(core: Core, told: EpilogTold, run: str, receipt: Receipt, now: float)
             core.memory.put(run, State.ENDED, None)
             _doubt(told, run)
         else:
-            core.memory.put(run, State.REFUSED, None, (known and known.words) or put_off(batch=told.batch))
+            core.memory.put(
+                run, State.REFUSED, None, (known and known.words) or put_off(batch=told.batch)
+            )
         core.news(core.letter(told, run, Kind.COMPLETE, now), receipt)
 
 

@@ -18,7 +18,11 @@ def words(say: Say, judgement: Judgement, account: str) -> Words:
 
 def no_limit(say: Say) -> Words:
     """Without a finite time limit nobody knows what a run may cost."""
-    return Words(say, "No_time_limit", "this job has no time limit, so nobody knows what it may cost. Try one: -t HH:MM:SS")
+    return Words(
+        say,
+        "No_time_limit",
+        "this job has no time limit, so nobody knows what it may cost. Try one: -t HH:MM:SS",
+    )
 
 
 def put_off(*, batch: bool) -> Words:
@@ -40,7 +44,9 @@ def beyond_cache(account: str, *, batch: bool) -> Words:
 def not_understood(*, batch: bool) -> Words:
     """What slurmctld's plug-in asks cannot be read, so the bank cannot be asked."""
     return Words(
-        "hold", SILENCE, f"Fairbank's plug-in and agent do not understand each other; tell your operators. {_LATER[batch].capitalize()}"
+        "hold",
+        SILENCE,
+        f"Fairbank's plug-in and agent do not understand each other; tell your operators. {_LATER[batch].capitalize()}",
     )
 
 

@@ -24,7 +24,10 @@ class Later:
 
     def put(self, letter: Letter, now: float) -> None:
         """Keep it until it is due."""
-        heapq.heappush(self._waiting, (now + min(EARLY_SECONDS * 2 ** (letter.tried - 1), _DAY), letter.seq, letter))
+        heapq.heappush(
+            self._waiting,
+            (now + min(EARLY_SECONDS * 2 ** (letter.tried - 1), _DAY), letter.seq, letter),
+        )
 
     def due(self, now: float) -> Iterator[Letter]:
         """Those whose time has come; they wait here no longer."""

@@ -113,7 +113,9 @@ def report(told: Told, kind: Kind, key: str) -> bytes:
         said["start"] = min(told.start, told.end)
         said["end"] = told.end
         said["elapsed"] = told.elapsed_seconds if told.begun else 0
-        said["state"] = final_state(told.state) or REQUEUED  # slurmctld may have put its job back already
+        said["state"] = (
+            final_state(told.state) or REQUEUED
+        )  # slurmctld may have put its job back already
         if told.begun and told.exit_status < 65_536:
             said["exit_code"], said["exit_signal"] = told.exit_status // 256, told.exit_status % 128
     return _encode(said)
@@ -122,7 +124,9 @@ def report(told: Told, kind: Kind, key: str) -> bytes:
 def turned(letter: Letter, kind: Kind, key: str) -> Letter:
     """The same facts as a report of another kind: a hold for an adjustment that found none, or the other way round."""
     said = facts(letter) | {"do": kind.value, "key": key}
-    return msgspec.structs.replace(letter, kind=kind, body=_encode(said), turned=True, stored=False, tried=0)
+    return msgspec.structs.replace(
+        letter, kind=kind, body=_encode(said), turned=True, stored=False, tried=0
+    )
 
 
 def facts(letter: Letter) -> dict[str, Any]:

@@ -34,7 +34,9 @@ class LookRounds:
     async def run(self) -> None:
         """Until it is closed."""
         while True:
-            self._clusters = self._greeted() or self._clusters  # while slurmctld is away, those of before
+            self._clusters = (
+                self._greeted() or self._clusters
+            )  # while slurmctld is away, those of before
             if wants_a_look(self._core, self.looks, self._clusters, time.monotonic()):
                 await self._look(self._clusters)
             await asyncio.sleep(_WATCH_SECONDS)
@@ -43,7 +45,9 @@ class LookRounds:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _look(self, clusters: Set[str]) -> None:
-        trouble = await asyncio.get_running_loop().run_in_executor(self._thread, look, self._client, clusters)
+        trouble = await asyncio.get_running_loop().run_in_executor(
+            self._thread, look, self._client, clusters
+        )
         news = self.looks.found(trouble, clusters, self._core.bank, time.monotonic())
         if trouble is not None:
             self._core.tally["looks", trouble.title] += 1

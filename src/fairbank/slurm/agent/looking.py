@@ -42,7 +42,12 @@ class Looks:
         """One has ended; `trouble` is why the bank would take no reports of these clusters. Whether that is news."""
         before, reachable = self.standing(bank), trouble is None
         news = before.reachable is not reachable
-        self._standing = Standing(reachable, now if news else before.since, 0 if reachable else before.failures + 1, trouble)
+        self._standing = Standing(
+            reachable,
+            now if news else before.since,
+            0 if reachable else before.failures + 1,
+            trouble,
+        )
         self.at, self.clusters = now, clusters
         return news
 

@@ -39,7 +39,10 @@ class Changes(msgspec.Struct, eq=False):
     def after(self, earlier: Changes) -> Changes:
         """Both as one, this being the later."""
         return Changes(
-            {**earlier.letters, **self.letters}, {**earlier.runs, **self.runs}, self.credit or earlier.credit, earlier.then + self.then
+            {**earlier.letters, **self.letters},
+            {**earlier.runs, **self.runs},
+            self.credit or earlier.credit,
+            earlier.then + self.then,
         )
 
 
@@ -85,7 +88,9 @@ class Memory:
             self._forget_beyond(self._live, self._live_kept)
         return now
 
-    def _forget_beyond(self, where: OrderedDict[str, Known] | OrderedDict[str, None], most: int) -> None:
+    def _forget_beyond(
+        self, where: OrderedDict[str, Known] | OrderedDict[str, None], most: int
+    ) -> None:
         if len(where) > most:
             oldest, _ = where.popitem(last=False)
             self.changes.runs[oldest] = None

@@ -34,7 +34,12 @@ def status(core: Core, looks: Looks, now: float, ahead: float) -> dict[str, Any]
             "trouble": None if bank.trouble is None else bank.trouble.message,
             "remedy": None if bank.trouble is None else bank.trouble.remedy,
         },
-        "senders": {"size": core.senders, "busy": core.busy, "minimum": core.limits.minimum, "maximum": core.limits.maximum},
+        "senders": {
+            "size": core.senders,
+            "busy": core.busy,
+            "minimum": core.limits.minimum,
+            "maximum": core.limits.maximum,
+        },
         "questions": len(core.questions),
         "runs": len(core.memory),
         "answers": _tallied(core, "answers"),
@@ -58,7 +63,10 @@ class Metrics(Collector):
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._waits = Histogram(
-            "fairbank_agent_answer_seconds", "From a question to its verdict", buckets=_SECONDS, registry=self._registry
+            "fairbank_agent_answer_seconds",
+            "From a question to its verdict",
+            buckets=_SECONDS,
+            registry=self._registry,
         )
         self._now = 0.0
 
@@ -77,15 +85,38 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         core = self._core
         bank, oldest = self._looks.standing(core.bank), core.queue.oldest()
-        waited, asked = 0.0 if oldest is None else max(0.0, self._now - oldest), int(bank.reachable is not None)
+        waited, asked = (
+            0.0 if oldest is None else max(0.0, self._now - oldest),
+            int(bank.reachable is not None),
+        )
         for name, about, value in (
             ("letters", "Reports that the bank has not answered", len(core.queue)),
-            ("letters_on_disk_only", "Those of fairbank_agent_letters that are not in memory", core.queue.on_disk_only),
-            ("letters_later", "Ends that the bank's clock finds too early, told again later; not among letters", len(core.later)),
+            (
+                "letters_on_disk_only",
+                "Those of fairbank_agent_letters that are not in memory",
+                core.queue.on_disk_only,
+            ),
+            (
+                "letters_later",
+                "Ends that the bank's clock finds too early, told again later; not among letters",
+                len(core.later),
+            ),
             ("oldest_letter_seconds", "How long the oldest report in memory has waited", waited),
-            ("bank_asked", "Whether the bank was asked yet; before that bank_up and bank_since_seconds say nothing", asked),
-            ("bank_up", "Whether the bank answers, and takes reports of this cluster; 0 until it was asked", int(bool(bank.reachable))),
-            ("bank_since_seconds", "For how long fairbank_agent_bank_up has been what it is", max(0.0, self._now - bank.since)),
+            (
+                "bank_asked",
+                "Whether the bank was asked yet; before that bank_up and bank_since_seconds say nothing",
+                asked,
+            ),
+            (
+                "bank_up",
+                "Whether the bank answers, and takes reports of this cluster; 0 until it was asked",
+                int(bool(bank.reachable)),
+            ),
+            (
+                "bank_since_seconds",
+                "For how long fairbank_agent_bank_up has been what it is",
+                max(0.0, self._now - bank.since),
+            ),
             ("disk_ok", "Whether the outbox can be written", int(core.disk_trouble is None)),
             ("senders", "Requests to the bank that may be under way at once", core.senders),
             ("senders_busy", "Requests to the bank that are under way", core.busy),
@@ -96,16 +127,26 @@ class Metrics(Collector):
             yield GaugeMetricFamily(f"fairbank_agent_{name}", about, value=value)
         for what, about, label in (
             ("heard", "Frames of the plug-in", "kind"),
-            ("answers", "Questions settled, by how: the bank's word or the policy of the partition", "how"),
+            (
+                "answers",
+                "Questions settled, by how: the bank's word or the policy of the partition",
+                "how",
+            ),
             ("told hold", "Holds told to the bank, by what came of them", "came"),
             ("told adjust", "Changed limits told, by what came of them", "came"),
             ("told complete", "Ends told, by what came of them", "came"),
             ("aside", "Frames of the plug-in that were not understood, and put aside", "kind"),
             ("mishaps", "What a person should look at, as fairbank agent status tells it", "what"),
             ("failures", "Requests to the bank that failed", "trouble"),
-            ("looks", "Looks at the bank, while there was nothing to tell it, that found it away", "trouble"),
+            (
+                "looks",
+                "Looks at the bank, while there was nothing to tell it, that found it away",
+                "trouble",
+            ),
         ):
-            family = CounterMetricFamily(f"fairbank_agent_{what.replace(' ', '_')}", about, labels=[label])
+            family = CounterMetricFamily(
+                f"fairbank_agent_{what.replace(' ', '_')}", about, labels=[label]
+            )
             for how, count in _tallied(core, what).items():
                 family.add_metric([how], count)
             yield family

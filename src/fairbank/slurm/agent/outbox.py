@@ -75,7 +75,9 @@ class Outbox:
         self._ahead = ahead
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32)
+            self._db = sqlite3.connect(
+                path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32
+            )
             path.chmod(0o600)
             self._claim()
             self._reserve = Reserve(path)
@@ -103,7 +105,9 @@ class Outbox:
         return Left(self._runs(), seqs, credit[0] if credit else None)
 
     def _runs(self) -> Iterator[tuple[str, Known]]:
-        for run, state, limit, say, reason, text in self._db.execute("SELECT * FROM runs ORDER BY rowid"):
+        for run, state, limit, say, reason, text in self._db.execute(
+            "SELECT * FROM runs ORDER BY rowid"
+        ):
             yield run, Known(State(state), limit, Words(say, reason, text) if say else None)
 
     def write(self, changes: Changes) -> None:
@@ -125,7 +129,9 @@ class Outbox:
         """What is done with is deleted first, on the room that was kept. The rest may use that room, too, where there are free pages for it
         in the file: then the log needs it only until it is brought in."""
         self._bring_in()
-        if any(each is None for each in (*changes.letters.values(), *changes.runs.values())) or self._fits_inside(changes):
+        if any(
+            each is None for each in (*changes.letters.values(), *changes.runs.values())
+        ) or self._fits_inside(changes):
             self._reserve.give()
             try:
                 with contextlib.suppress(sqlite3.Error):
@@ -149,7 +155,10 @@ class Outbox:
         kept = {each.run for each in changes.letters.values() if each is not None}
         for seqs in _some_of([seq for seq, each in changes.letters.items() if each is None]):
             found = self.read(seqs)
-            self._delete("DELETE FROM letters WHERE seq = ?", [(each.seq,) for each in found if each.run not in kept])
+            self._delete(
+                "DELETE FROM letters WHERE seq = ?",
+                [(each.seq,) for each in found if each.run not in kept],
+            )
         for runs in _some_of([run for run, each in changes.runs.items() if each is None]):
             self._delete("DELETE FROM runs WHERE run = ?", [(run,) for run in runs])
 
@@ -173,14 +182,22 @@ class Outbox:
             self._db.execute("ROLLBACK")
 
     def _write(self, changes: Changes) -> None:
-        letters = [(each.seq, *self._row(each)) for each in changes.letters.values() if each is not None]
+        letters = [
+            (each.seq, *self._row(each)) for each in changes.letters.values() if each is not None
+        ]
         runs = [(run, *_known(each)) for run, each in changes.runs.items() if each is not None]
         self._db.execute("BEGIN IMMEDIATE")
         try:
             self._db.executemany(_PUT_LETTER, letters)
-            self._db.executemany("DELETE FROM letters WHERE seq = ?", [(seq,) for seq, each in changes.letters.items() if each is None])
+            self._db.executemany(
+                "DELETE FROM letters WHERE seq = ?",
+                [(seq,) for seq, each in changes.letters.items() if each is None],
+            )
             self._db.executemany(_PUT_RUN, runs)
-            self._db.executemany("DELETE FROM runs WHERE run = ?", [(run,) for run, each in changes.runs.items() if each is None])
+            self._db.executemany(
+                "DELETE FROM runs WHERE run = ?",
+                [(run,) for run, each in changes.runs.items() if each is None],
+            )
             if changes.credit is not None:
                 self._db.execute("INSERT OR REPLACE INTO credit VALUES (1, ?)", (changes.credit,))
             self._db.execute("COMMIT")
@@ -195,11 +212,25 @@ class Outbox:
     def read(self, seqs: Sequence[int]) -> list[Letter]:
         """These letters, as far as they are there, in the order asked for. They may have been sent before. Raises sqlite3.Error."""
         marks = ",".join("?" * len(seqs))
-        found = {row[0]: row for row in self._db.execute(f"SELECT * FROM letters WHERE seq IN ({marks})", seqs)}  # noqa: S608
+        found = {
+            row[0]: row
+            for row in self._db.execute(f"SELECT * FROM letters WHERE seq IN ({marks})", seqs)  # noqa: S608
+        }
         return [self._letter(*found[seq]) for seq in seqs if seq in found]
 
-    def _letter(self, seq: int, run: str, kind: str, heard: float, turned: int, body: bytes) -> Letter:
-        return Letter(seq, run, Kind(kind), body, heard - self._ahead, stored=True, tried=1, turned=bool(turned))
+    def _letter(
+        self, seq: int, run: str, kind: str, heard: float, turned: int, body: bytes
+    ) -> Letter:
+        return Letter(
+            seq,
+            run,
+            Kind(kind),
+            body,
+            heard - self._ahead,
+            stored=True,
+            tried=1,
+            turned=bool(turned),
+        )
 
     def close(self) -> None:
         self._db.close()
@@ -212,13 +243,23 @@ def _some_of(everything: Sequence[T]) -> Iterator[Sequence[T]]:
 
 def _known(each: Known) -> tuple[object, ...]:
     words = each.words
-    return each.state.value, each.limit, words and words.say, words and words.reason, words and words.text
+    return (
+        each.state.value,
+        each.limit,
+        words and words.say,
+        words and words.reason,
+        words and words.text,
+    )
 
 
 def _cannot_open(path: Path, bad: Exception) -> Trouble:
     said = str(bad)
     if isinstance(bad, sqlite3.OperationalError) and "locked" in said:
-        return Conflict(f"another agent uses the outbox {path}", field="outbox.path", remedy="stop it first, or name another file")
+        return Conflict(
+            f"another agent uses the outbox {path}",
+            field="outbox.path",
+            remedy="stop it first, or name another file",
+        )
     if isinstance(bad, sqlite3.DatabaseError) and not isinstance(bad, sqlite3.OperationalError):
         return Corrupt(
             f"{path} is no outbox: {said}",

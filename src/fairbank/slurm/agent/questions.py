@@ -26,7 +26,9 @@ class Questions:
 
     def __init__(self) -> None:
         self._open: dict[str, OpenQuestion] = {}
-        self._deadlines: list[tuple[float, str]] = []  # also of those taken since: they go when their time comes
+        self._deadlines: list[
+            tuple[float, str]
+        ] = []  # also of those taken since: they go when their time comes
 
     def __len__(self) -> int:
         return len(self._open)

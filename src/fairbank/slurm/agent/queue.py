@@ -45,7 +45,13 @@ class Queue:
     @property
     def waiting(self) -> int:
         """Letters that are not under way."""
-        return len(self._urgent) + len(self._rest) + sum(map(len, self._alone)) + len(self._leaving) + self.on_disk_only
+        return (
+            len(self._urgent)
+            + len(self._rest)
+            + sum(map(len, self._alone))
+            + len(self._leaving)
+            + self.on_disk_only
+        )
 
     @property
     def on_disk_only(self) -> int:
@@ -58,7 +64,11 @@ class Queue:
 
     def oldest(self) -> float | None:
         """When the oldest letter in memory was heard."""
-        firsts = [next(iter(each.values())).heard for each in (self._under_way, self._urgent, self._rest) if each]
+        firsts = [
+            next(iter(each.values())).heard
+            for each in (self._under_way, self._urgent, self._rest)
+            if each
+        ]
         return min([*firsts, *(each[0].heard for each in self._alone)], default=None)
 
     def due(self, gather: float) -> float | None:
@@ -129,7 +139,9 @@ class Queue:
 
     def take(self, most: int) -> tuple[list[Letter], list[Letter]]:
         """The next request, and letters that need not be sent any more. Both are empty when nothing may be sent."""
-        if self._alone and not self._lonely:  # one part after the other: they may hold letters of one run
+        if (
+            self._alone and not self._lonely
+        ):  # one part after the other: they may hold letters of one run
             batch = self._alone.popleft()
             self._lonely = {each.seq for each in batch}
             self._apart -= Counter(each.run for each in batch)
@@ -145,7 +157,9 @@ class Queue:
     def _collect(self, most: int) -> list[Letter]:
         batch: list[Letter] = []
         for where in (self._urgent, self._rest):
-            for each in [each for each in _first(where.values(), most * 2) if self._free(each)][: most - len(batch)]:
+            for each in [each for each in _first(where.values(), most * 2) if self._free(each)][
+                : most - len(batch)
+            ]:
                 self._pop(where, each)
                 batch.append(each)
         return batch
@@ -232,4 +246,6 @@ def slimmed(batch: list[Letter]) -> tuple[list[Letter], list[Letter]]:
         if each.kind is Kind.ADJUST and each.run in followed:
             needless.add(each.seq)
         followed.add(each.run)
-    return [each for each in batch if each.seq not in needless], [each for each in batch if each.seq in needless]
+    return [each for each in batch if each.seq not in needless], [
+        each for each in batch if each.seq in needless
+    ]

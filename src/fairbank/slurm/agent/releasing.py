@@ -20,7 +20,11 @@ class ReleaseRounds:
         """Raises the Trouble that keeps it from signing in."""
         self._every = settings.release.every
         signer = settings.release.signer(settings.bank)
-        client = Client(parse_address(settings.bank.server, field="bank.server"), signer=signer, timeout_seconds=settings.bank.timeout)
+        client = Client(
+            parse_address(settings.bank.server, field="bank.server"),
+            signer=signer,
+            timeout_seconds=settings.bank.timeout,
+        )
         self._releaser = Releaser(client, Slurm(), settings.release.again)
         self._thread = ThreadPoolExecutor(1, "release")
 
@@ -28,7 +32,9 @@ class ReleaseRounds:
         """Until it is closed."""
         while True:
             await asyncio.sleep(self._every)
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._releaser.look, time.monotonic())
+            await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._releaser.look, time.monotonic()
+            )
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -25,7 +25,9 @@ class Reserve:
         """Take the room, or half of it, and so on."""
         wanted = RESERVE_BYTES
         with contextlib.suppress(OSError):
-            file = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            file = os.open(
+                self._path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+            )
             try:
                 while wanted >= LEAST_BYTES and not _allocated(file, wanted):
                     os.ftruncate(file, 0)

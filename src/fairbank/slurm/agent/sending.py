@@ -31,5 +31,9 @@ def read_answers(rows: object, expected: int) -> list[Judgement]:
     except msgspec.ValidationError as bad:
         raise no_bank(bad) from bad
     if len(found) != expected:
-        raise Unreachable(f"the bank answered {len(found)} of {expected} reports", field="bank.server", remedy="trying again")
+        raise Unreachable(
+            f"the bank answered {len(found)} of {expected} reports",
+            field="bank.server",
+            remedy="trying again",
+        )
     return [judged(each) for each in found]

@@ -46,9 +46,13 @@ class Agent:
         """Raises the Trouble that keeps it from its outbox or from signing in."""
         self._settings = settings
         self._ahead = time.time() - time.monotonic()
-        self.core = Core(settings.terms_of, settings.senders, life=secrets.token_hex(6), now=time.monotonic())
+        self.core = Core(
+            settings.terms_of, settings.senders, life=secrets.token_hex(6), now=time.monotonic()
+        )
         self._client = Client(
-            parse_address(settings.bank.server, field="bank.server"), signer=settings.bank.signer(), timeout_seconds=settings.bank.timeout
+            parse_address(settings.bank.server, field="bank.server"),
+            signer=settings.bank.signer(),
+            timeout_seconds=settings.bank.timeout,
         )
         outbox = Outbox(Path(settings.outbox.path), ahead=self._ahead)
         left = outbox.left()
@@ -61,7 +65,9 @@ class Agent:
         self._table = TableWriter(settings) if settings.site_factor.path else None
         self._releaser = ReleaseRounds(settings) if settings.release.when_paid else None
         rounds = (self._looker, self._table, self._releaser)
-        self._rounds: list[LookRounds | TableWriter | ReleaseRounds] = [each for each in rounds if each is not None]
+        self._rounds: list[LookRounds | TableWriter | ReleaseRounds] = [
+            each for each in rounds if each is not None
+        ]
         self._disk = Disk(outbox, self.core, self._do, self.pump_soon)
         self._aside = Aside(Path(settings.outbox.path), self.core, self._do, self.pump_soon)
         self._wires = ThreadPoolExecutor(settings.senders.maximum, "sender")
@@ -74,7 +80,9 @@ class Agent:
     async def run(self, ready: Callable[[Sequence[str]], None]) -> None:
         """Until SIGTERM or SIGINT; `ready` is told where it listens."""
         loop, settings = asyncio.get_running_loop(), self._settings
-        with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread, as under a test
+        with contextlib.suppress(
+            ValueError, RuntimeError
+        ):  # not in the main thread, as under a test
             for each in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(each, self._over.set)
         async with contextlib.AsyncExitStack() as stack:
@@ -83,13 +91,19 @@ class Agent:
             for server, path in await self._listen(lambda peer_uid: peer_uid in uids):
                 stack.callback(self._shut, server, path)
             ready([settings.plugin.socket, settings.control.socket])
-            _log.info("ready: slurmctld is heard at %s, the bank asked at %s", settings.plugin.socket, self._client.address)
+            _log.info(
+                "ready: slurmctld is heard at %s, the bank asked at %s",
+                settings.plugin.socket,
+                self._client.address,
+            )
             self._do(self._tick())
             for rounds in self._rounds:
                 self._do(rounds.run())
             await self._over.wait()
 
-    async def _listen(self, allowed: Callable[[int], bool]) -> list[tuple[asyncio.Server, str | None]]:
+    async def _listen(
+        self, allowed: Callable[[int], bool]
+    ) -> list[tuple[asyncio.Server, str | None]]:
         loop, settings = asyncio.get_running_loop(), self._settings
         pages = {
             "/status": lambda: as_json(self.status()),
@@ -99,18 +113,27 @@ class Agent:
         control = bind_unix(Path(settings.control.socket))
         plugin = bind_unix(Path(settings.plugin.socket))
         servers: list[tuple[asyncio.Server, str | None]] = [
-            (await asyncio.start_unix_server(answering(pages), sock=control, limit=HEAD_MAX), settings.control.socket),
             (
-                await loop.create_unix_server(lambda: Door(self, lambda peer: allowed(peer.uid), self._doors), sock=plugin),
+                await asyncio.start_unix_server(answering(pages), sock=control, limit=HEAD_MAX),
+                settings.control.socket,
+            ),
+            (
+                await loop.create_unix_server(
+                    lambda: Door(self, lambda peer: allowed(peer.uid), self._doors), sock=plugin
+                ),
                 settings.plugin.socket,
             ),
         ]
         if settings.control.port is not None:
             try:
-                tcp = await asyncio.start_server(answering(pages), "127.0.0.1", settings.control.port, limit=HEAD_MAX)
+                tcp = await asyncio.start_server(
+                    answering(pages), "127.0.0.1", settings.control.port, limit=HEAD_MAX
+                )
             except OSError as bad:
                 raise Trouble(
-                    f"cannot listen on port {settings.control.port}: {bad.strerror}", field="control.port", remedy="choose another port"
+                    f"cannot listen on port {settings.control.port}: {bad.strerror}",
+                    field="control.port",
+                    remedy="choose another port",
                 ) from bad
             servers.append((tcp, None))
         return servers
@@ -134,7 +157,12 @@ class Agent:
 
     def welcome(self, door: Door, greeting: Greeting) -> None:
         self.metrics.plugins = len(self._doors)
-        _log.info("slurmctld %s of cluster %s is connected: %s", greeting.slurm, greeting.cluster, door.who)
+        _log.info(
+            "slurmctld %s of cluster %s is connected: %s",
+            greeting.slurm,
+            greeting.cluster,
+            door.who,
+        )
         door.pause(paused=self._full)
 
     def hear(self, door: Door, told: Sequence[Told]) -> None:
@@ -175,7 +203,9 @@ class Agent:
         self._say()
         self._disk.look(now)
         if self.core.lost_touch(now):
-            _log.info("the bank is back: slurmctld's plug-in is to connect again, and so to release what was put off")
+            _log.info(
+                "the bank is back: slurmctld's plug-in is to connect again, and so to release what was put off"
+            )
             for door in list(self._doors):
                 door.hang_up()
         self._mind_the_crowd()
@@ -228,14 +258,20 @@ class Agent:
             self._pump()
             due = [
                 now + TICK_SECONDS,
-                *(each for each in (self.core.questions.next_deadline(), self.core.bank.retry_at) if each and each > now),
+                *(
+                    each
+                    for each in (self.core.questions.next_deadline(), self.core.bank.retry_at)
+                    if each and each > now
+                ),
             ]
             await asyncio.sleep(max(0.005, min(due) - now))
 
     # ------------------------------------------------------------------ the bank
 
     async def _send(self, batch: list[Letter]) -> None:
-        came = await asyncio.get_running_loop().run_in_executor(self._wires, send, self._client, batch)
+        came = await asyncio.get_running_loop().run_in_executor(
+            self._wires, send, self._client, batch
+        )
         now = time.monotonic()
         if isinstance(came, Trouble):
             failed(self.core, batch, came, now)
@@ -246,10 +282,19 @@ class Agent:
     # ------------------------------------------------------------------ of itself
 
     def status(self) -> dict[str, object]:
-        plugins = [{"slurm": each.greeting.slurm, "cluster": each.greeting.cluster} for each in self._doors if each.greeting]
+        plugins = [
+            {"slurm": each.greeting.slurm, "cluster": each.greeting.cluster}
+            for each in self._doors
+            if each.greeting
+        ]
         table = None if self._table is None else self._table.status()
         released = None if self._releaser is None else self._releaser.status()
-        own = {"plugins": plugins, "aside": self._aside.status(), "site_factor": table, "release": released}
+        own = {
+            "plugins": plugins,
+            "aside": self._aside.status(),
+            "site_factor": table,
+            "release": released,
+        }
         return own | status(self.core, self._looker.looks, time.monotonic(), self._ahead)
 
     def _metrics(self) -> bytes:

@@ -40,7 +40,9 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return frozenset({0, pwd.getpwnam(self.slurm_user).pw_uid})
         except KeyError:
             raise Unknown(
-                f"there is no user {self.slurm_user!r}", field="plugin.slurm_user", remedy="name slurm.conf's SlurmUser, or its number"
+                f"there is no user {self.slurm_user!r}",
+                field="plugin.slurm_user",
+                remedy="name slurm.conf's SlurmUser, or its number",
             ) from None
 
 
@@ -157,7 +159,11 @@ def read_agent_settings(path: Path) -> AgentSettings:
     try:
         text = path.read_bytes()
     except PermissionError as error:
-        raise Forbidden(f"you may not read the settings {path}", field="config", remedy="ask as the agent's user") from error
+        raise Forbidden(
+            f"you may not read the settings {path}",
+            field="config",
+            remedy="ask as the agent's user",
+        ) from error
     except OSError as error:
         raise Unknown(
             f"cannot read the settings {path}: {error.strerror}",
@@ -179,15 +185,26 @@ def agent_settings(text: bytes) -> AgentSettings:
         raise misfit(bad, AgentSettings, "docs/reference/agent.md") from bad
     parse_address(settings.bank.server, field="bank.server")
     if settings.senders.minimum > settings.senders.maximum:
-        raise Malformed("senders.minimum is more than senders.maximum", field="senders.minimum", remedy="at most senders.maximum")
+        raise Malformed(
+            "senders.minimum is more than senders.maximum",
+            field="senders.minimum",
+            remedy="at most senders.maximum",
+        )
     if settings.site_factor.stale <= settings.site_factor.refresh:
         raise Malformed(
-            "site_factor.stale is over before the next table", field="site_factor.stale", remedy="more than site_factor.refresh"
+            "site_factor.stale is over before the next table",
+            field="site_factor.stale",
+            remedy="more than site_factor.refresh",
         )
-    for fraction, bend in (("credit", settings.site_factor.credit), ("expiry", settings.site_factor.expiry)):
+    for fraction, bend in (
+        ("credit", settings.site_factor.credit),
+        ("expiry", settings.site_factor.expiry),
+    ):
         for name, rule in idle_keys(settings.site_factor.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
-            raise Malformed(f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out")
+            raise Malformed(
+                f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out"
+            )
     return settings
 
 
@@ -196,4 +213,8 @@ def _with_usual_terms(said: dict[str, object]) -> dict[str, object]:
     usual, partitions = said.get("terms", {}), said.get("partitions")
     if not isinstance(usual, dict) or not isinstance(partitions, dict):
         return said
-    return said | {"partitions": {name: usual | own if isinstance(own, dict) else own for name, own in partitions.items()}}
+    return said | {
+        "partitions": {
+            name: usual | own if isinstance(own, dict) else own for name, own in partitions.items()
+        }
+    }

@@ -21,14 +21,23 @@ _UNHOLDABLE = (Came.UNBILLABLE, Came.EARLY)
 def answered(core: Core, batch: list[Letter], came: Sequence[Judgement], now: float) -> None:
     """The bank's answers to a request, one a letter."""
     core.busy -= 1
-    barred = [letter for letter, each in zip(batch, came, strict=True) if each.came is Came.NOT_ALLOWED]
+    barred = [
+        letter for letter, each in zip(batch, came, strict=True) if each.came is Came.NOT_ALLOWED
+    ]
     if len(barred) < len(batch) and core.bank.answered(now):
         _log.info("the bank answers")
     for letter, each in zip(batch, came, strict=True):
         if each.came is not Came.NOT_ALLOWED:
             _settle(core, letter, each, now)
     if barred:
-        _away(core, barred, Forbidden(next(each.text for each in came if each.came is Came.NOT_ALLOWED), field="cluster"), now)
+        _away(
+            core,
+            barred,
+            Forbidden(
+                next(each.text for each in came if each.came is Came.NOT_ALLOWED), field="cluster"
+            ),
+            now,
+        )
 
 
 def failed(core: Core, batch: list[Letter], trouble: Trouble, now: float) -> None:
@@ -40,9 +49,20 @@ def failed(core: Core, batch: list[Letter], trouble: Trouble, now: float) -> Non
         case Next.SPLIT:
             core.queue.split(batch)
         case Next.ASIDE:
-            _log.error("set aside what the bank cannot take (%s): %s", trouble.message, batch[0].body.decode())
-            core.mishaps.befell(Mishap.SET_ASIDE, f"{batch[0].kind.value} of {batch[0].run}: {trouble.message}", now)
-            _settle(core, batch[0], Judgement(Came.UNBILLABLE, "Fairbank_cannot_bill_this", trouble.message), now)
+            _log.error(
+                "set aside what the bank cannot take (%s): %s",
+                trouble.message,
+                batch[0].body.decode(),
+            )
+            core.mishaps.befell(
+                Mishap.SET_ASIDE, f"{batch[0].kind.value} of {batch[0].run}: {trouble.message}", now
+            )
+            _settle(
+                core,
+                batch[0],
+                Judgement(Came.UNBILLABLE, "Fairbank_cannot_bill_this", trouble.message),
+                now,
+            )
 
 
 def _away(core: Core, letters: list[Letter], trouble: Trouble, now: float) -> None:
@@ -78,16 +98,27 @@ def _hold(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
         if judgement.came in _UNHOLDABLE:
             core.mishaps.befell(Mishap.UNHELD, f"{letter.run}: {judgement.text}", now)
     core.over(letter)
-    if judgement.came is Came.TAKEN and known is not None and known.state in (State.ASKED, State.LET) and not letter.turned:
+    if (
+        judgement.came is Came.TAKEN
+        and known is not None
+        and known.state in (State.ASKED, State.LET)
+        and not letter.turned
+    ):
         core.replace(turned(letter, Kind.ADJUST, core.next_key()))
 
 
-def _held(core: Core, letter: Letter, known: Known | None, judgement: Judgement, now: float) -> None:
+def _held(
+    core: Core, letter: Letter, known: Known | None, judgement: Judgement, now: float
+) -> None:
     over = judgement.came is Came.OVER
     if over or judgement.came is Came.RESOLVED:
-        _log.warning("%s is to start, but is charged or released already: %s", letter.run, judgement.text)
+        _log.warning(
+            "%s is to start, but is charged or released already: %s", letter.run, judgement.text
+        )
     if known is not None and known.state in (State.ASKED, State.LET, State.UNHELD):
-        core.memory.put(letter.run, State.ENDED if over else State.HELD, None if over else known.limit)
+        core.memory.put(
+            letter.run, State.ENDED if over else State.HELD, None if over else known.limit
+        )
     if (question := core.questions.take(letter.run)) is not None:
         core.answer(question, None, now, "granted")
 
@@ -97,14 +128,18 @@ def _refused(core: Core, letter: Letter, known: Known, judgement: Judgement, now
     terms = core.terms_of(said["partition"])
     question = core.questions.take(letter.run)
     if judgement.came in _UNHOLDABLE and terms.unbillable == "run":
-        _log.warning("%s runs without a hold, and the bank is told its end: %s", letter.run, judgement.text)
+        _log.warning(
+            "%s runs without a hold, and the bank is told its end: %s", letter.run, judgement.text
+        )
         core.mishaps.befell(Mishap.UNHELD, f"{letter.run}: {judgement.text}", now)
         core.memory.put(letter.run, State.UNHELD, known.limit)
         if question is not None:
             core.answer(question, None, now, "unbillable: run")
         return
     no = words(terms.refusal, judgement, said["account"])
-    if judgement.came is Came.NEVER_BEGAN:  # the agent before this one knew it, and its memory is lost
+    if (
+        judgement.came is Came.NEVER_BEGAN
+    ):  # the agent before this one knew it, and its memory is lost
         no = given_up(batch=question is None or question.asked.batch)
         core.put_off_at = now
     _log.info("%s is refused: %s", letter.run, no.text)
@@ -119,14 +154,22 @@ def _adjust(core: Core, letter: Letter, judgement: Judgement) -> None:
     if judgement.came is Came.NO_HOLD and not letter.turned:
         core.replace(turned(letter, Kind.HOLD, core.next_key()))
     elif judgement.came not in _HELD:
-        _log.warning("%s has a new time limit that the bank does not hold for: %s", letter.run, judgement.text)
+        _log.warning(
+            "%s has a new time limit that the bank does not hold for: %s",
+            letter.run,
+            judgement.text,
+        )
 
 
 def _complete(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
     if judgement.came is Came.EARLY:
-        _log.warning("%s has ended, and the bank does not charge it yet: %s", letter.run, judgement.text)
+        _log.warning(
+            "%s has ended, and the bank does not charge it yet: %s", letter.run, judgement.text
+        )
         core.later.put(letter, now)
         return
     core.over(letter)
     if judgement.came is not Came.GRANTED:
-        _log.warning("%s has ended, and the bank has not charged it: %s", letter.run, judgement.text)
+        _log.warning(
+            "%s has ended, and the bank has not charged it: %s", letter.run, judgement.text
+        )

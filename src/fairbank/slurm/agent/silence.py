@@ -63,7 +63,11 @@ class Credit:
 
     def learn(self, said: dict[str, Any], judgement: Judgement, now: float) -> None:
         """Keep what an answer to a report tells of balances and prices."""
-        if judgement.allocation is None or judgement.available is None or judgement.came not in (Came.GRANTED, Came.REFUSED):
+        if (
+            judgement.allocation is None
+            or judgement.available is None
+            or judgement.came not in (Came.GRANTED, Came.REFUSED)
+        ):
             return
         self._payers[_place(said)] = judgement.allocation
         self._left[judgement.allocation] = judgement.available
@@ -96,7 +100,9 @@ class Credit:
         return msgspec.json.encode((self._payers, list(self._left.items()), self._factors))
 
     def load(self, kept: bytes) -> None:
-        payers, left, factors = msgspec.json.decode(kept, type=tuple[dict[str, int], list[tuple[int, int]], dict[str, float]])
+        payers, left, factors = msgspec.json.decode(
+            kept, type=tuple[dict[str, int], list[tuple[int, int]], dict[str, float]]
+        )
         self._payers, self._left, self._factors = payers, dict(left), factors
 
 
@@ -107,8 +113,14 @@ def _place(said: dict[str, Any]) -> str:
     return f"{said['cluster']}/{said['account']}/{said['partition']}"
 
 
-def unanswered(terms: PartitionTerms, said: dict[str, Any], credit: Credit, *, batch: bool) -> Words | None:
+def unanswered(
+    terms: PartitionTerms, said: dict[str, Any], credit: Credit, *, batch: bool
+) -> Words | None:
     """The verdict on a question whose time is over: None lets it run."""
     if terms.silence is Silence.OPEN or (terms.silence is Silence.CREDIT and credit.take(said)):
         return None
-    return put_off(batch=batch) if terms.silence is Silence.CLOSED else beyond_cache(said["account"], batch=batch)
+    return (
+        put_off(batch=batch)
+        if terms.silence is Silence.CLOSED
+        else beyond_cache(said["account"], batch=batch)
+    )

@@ -55,10 +55,18 @@ class TableWriter:
             self._failed(cannot_ask(error))
         except (KeyError, TypeError, ValueError) as bad:
             what = f"what the bank answered is not understood: {bad!r}"
-            self._failed(Malformed(what, field="bank.server", remedy="is it a bank, and as new as this agent?"))
+            self._failed(
+                Malformed(
+                    what, field="bank.server", remedy="is it a bank, and as new as this agent?"
+                )
+            )
         else:
             if self._trouble is not None or self._table is None:
-                _log.info("%s: site factors are written, %d of them", self._settings.path, len(table.values))
+                _log.info(
+                    "%s: site factors are written, %d of them",
+                    self._settings.path,
+                    len(table.values),
+                )
             self._table, self._trouble = table, None
 
     def _asked(self) -> Table:
@@ -76,7 +84,12 @@ class TableWriter:
 
     def _failed(self, trouble: Trouble) -> None:
         if self._trouble is None or self._trouble.message != trouble.message:
-            _log.warning("%s: site factors are not written: %s; try: %s", self._settings.path, trouble.message, trouble.remedy)
+            _log.warning(
+                "%s: site factors are not written: %s; try: %s",
+                self._settings.path,
+                trouble.message,
+                trouble.remedy,
+            )
         self._trouble = trouble
 
     def status(self) -> dict[str, Any]:

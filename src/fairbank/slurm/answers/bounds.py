@@ -100,12 +100,16 @@ def read_bounds(text: str) -> Answer[Bound]:
 
 def read_usage_of_qualities(text: str) -> Answer[Bound]:
     """The QOS, of the same answer."""
-    return read(_COMMAND, _lines(text, "QOS"), lambda cells: _bound(cells, _named(cells["QOS"], "QOS")))
+    return read(
+        _COMMAND, _lines(text, "QOS"), lambda cells: _bound(cells, _named(cells["QOS"], "QOS"))
+    )
 
 
 def read_limits_of_qualities(text: str) -> Answer[Quality]:
     """`sacctmgr --noheader --parsable2 show qos format=` with the names of QUALITIES."""
-    return read("sacctmgr show qos", records("sacctmgr show qos", text, tuple(QUALITIES), PIPE), _quality)
+    return read(
+        "sacctmgr show qos", records("sacctmgr show qos", text, tuple(QUALITIES), PIPE), _quality
+    )
 
 
 def _lines(text: str, key: str) -> Iterator[Record | Unreadable]:
@@ -124,7 +128,9 @@ def _association(cells: dict[str, str]) -> Bound:
     user = _named(cells.get("UserName", ""), "UserName")
     found = _bound(cells, _named(cells["Account"], "Account"))
     parent = found.name if user else _named(cells.get("ParentAccount", ""), "ParentAccount")
-    return msgspec.structs.replace(found, user=user, partition=cells.get("Partition", ""), parent=parent)
+    return msgspec.structs.replace(
+        found, user=user, partition=cells.get("Partition", ""), parent=parent
+    )
 
 
 def _bound(cells: Mapping[str, str], name: str) -> Bound:
@@ -135,8 +141,16 @@ def _bound(cells: Mapping[str, str], name: str) -> Bound:
         tres |= {kind: limits} if limits else {}
         if kind is Kind.GRP_TRES_MINS:
             used = {each: 60.0 * count for each, count in minutes.items()}
-    jobs = {kind: limit for field, kind in _JOBS.items() if (limit := _limit(cells, field)[0]) is not None}
-    walls = {kind: limit for field, kind in _WALL.items() if (limit := _limit(cells, field)[0]) is not None}
+    jobs = {
+        kind: limit
+        for field, kind in _JOBS.items()
+        if (limit := _limit(cells, field)[0]) is not None
+    }
+    walls = {
+        kind: limit
+        for field, kind in _WALL.items()
+        if (limit := _limit(cells, field)[0]) is not None
+    }
     return Bound(
         name=name,
         limits=Limits(tres=tres, jobs=jobs, wall=walls),
@@ -187,14 +201,18 @@ def _quality(cells: dict[str, str]) -> Quality:
         elif "Wall" in column:
             wall[kind] = words.length_minutes(text, column)
         else:
-            tres[kind] = {name: int(count) for name, count in parse_counts(text, field=column).items()}
+            tres[kind] = {
+                name: int(count) for name, count in parse_counts(text, field=column).items()
+            }
     mode, exempt = cells["PreemptMode"], cells["PreemptExemptTime"]
     return Quality(
         name=ids.name(cells["Name"], field="Name"),
         limits=Limits(tres=tres, jobs=jobs, wall=wall),
         flags=frozenset(filter(None, cells["Flags"].split(","))),
         usage_factor=words.amount(cells["UsageFactor"] or "1", "UsageFactor"),
-        limit_factor=words.amount(cells["LimitFactor"], "LimitFactor") if cells["LimitFactor"] else None,
+        limit_factor=words.amount(cells["LimitFactor"], "LimitFactor")
+        if cells["LimitFactor"]
+        else None,
         priority=words.number(cells["Priority"] or "0", "Priority"),
         preempts=frozenset(filter(None, cells["Preempt"].split(","))),
         mode="" if mode == "cluster" else mode.upper(),

@@ -22,7 +22,11 @@ class Conf(NamedTuple):
 def read_conf(text: str) -> Conf:
     """Lines of one setting each. Nodes, partitions and the like, which stand there many times, are not for us: the last one is kept."""
     lines = [_COMMENT.sub("", line).strip() for line in _CONTINUED.sub(" ", text).splitlines()]
-    settings = {match[1].lower(): match[2].strip().strip('"') for line in lines if (match := _LINE.fullmatch(line))}
+    settings = {
+        match[1].lower(): match[2].strip().strip('"')
+        for line in lines
+        if (match := _LINE.fullmatch(line))
+    }
     return Conf(settings, [match[1] for line in lines if (match := _INCLUDE.fullmatch(line))])
 
 
@@ -33,4 +37,7 @@ def listed(value: str) -> list[str]:
 
 def parameters(value: str) -> dict[str, str]:
     """What a setting such as `PrEpParameters=fairbank_watch=1,fairbank_silence=open` says by name; "" for a name alone."""
-    return {name.rstrip(): said.lstrip() for name, _, said in (word.partition("=") for word in listed(value))}
+    return {
+        name.rstrip(): said.lstrip()
+        for name, _, said in (word.partition("=") for word in listed(value))
+    }

@@ -26,7 +26,11 @@ def read_dependencies(text: str) -> Dependencies:
         return Dependencies()
     any_of = "?" in text
     try:
-        return Dependencies(text, tuple(each for part in text.split("?" if any_of else ",") for each in _of_kind(part)), any_of)
+        return Dependencies(
+            text,
+            tuple(each for part in text.split("?" if any_of else ",") for each in _of_kind(part)),
+            any_of,
+        )
     except Malformed:
         return Dependencies(text)
 

@@ -28,7 +28,11 @@ class Ended(msgspec.Struct, frozen=True):
 def read_ended(text: str, numbers: Collection[int]) -> tuple[Ended, ...]:
     """Of the jobs and arrays with these numbers. Lines that cannot be read are left out: who reads the queue tells them."""
     known = {str(number) for number in numbers}
-    lines = (line for line in text.split("\n") if (match := _NUMBERS.match(line)) and known & set(match.groups()))
+    lines = (
+        line
+        for line in text.split("\n")
+        if (match := _NUMBERS.match(line)) and known & set(match.groups())
+    )
     return read(COMMAND, job_lines("\n".join(lines)), _ended).rows
 
 

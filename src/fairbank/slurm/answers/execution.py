@@ -60,7 +60,13 @@ KNOWN: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "when it was submitted": (("Submit",),),
     "how it ended": (("State",),),
     "how long it ran": (("ElapsedRaw",), ("Elapsed",), ("Start", "End")),
-    "how many CPUs it had": (("AllocTRES",), ("AllocCPUS",), ("NCPUS",), ("ReqTRES",), ("ReqCPUS",)),
+    "how many CPUs it had": (
+        ("AllocTRES",),
+        ("AllocCPUS",),
+        ("NCPUS",),
+        ("ReqTRES",),
+        ("ReqCPUS",),
+    ),
 }
 """What must be known, and the columns that tell it, each by itself or together; the first that is there counts."""
 
@@ -87,7 +93,10 @@ def read_execution(cells: Cells) -> Execution:
     submitted = words.submitted(words.instant(cells["Submit"], "Submit"), "Submit")
     match = _ID.fullmatch(name)
     if match is None or int(match[1]) > ids.JOB_ID_MAX:
-        raise Malformed(f"{words.shown(name)} is not the id of a job", field="JobIDRaw" if "JobIDRaw" in cells else "JobID")
+        raise Malformed(
+            f"{words.shown(name)} is not the id of a job",
+            field="JobIDRaw" if "JobIDRaw" in cells else "JobID",
+        )
     start, end = (words.instant(cells.get(which, ""), which) for which in ("Start", "End"))
     return Execution(
         name=name,
@@ -126,10 +135,16 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
             raise Malformed("ran longer than from its start to its end")
         elif (paused := _first(cells, {"Suspended": words.length_seconds})) is not None:
             if told + paused < end - start - SLACK:
-                raise Malformed("ran shorter than from its start to its end, and was not suspended for the rest")
+                raise Malformed(
+                    "ran shorter than from its start to its end, and was not suspended for the rest"
+                )
             if told + paused > end - start + SLACK:
                 raise Malformed("ran and was suspended for longer than from its start to its end")
-    waits_or_runs = state in UNDER_WAY or ("Start" in cells and start is None) or ("End" in cells and end is None)
+    waits_or_runs = (
+        state in UNDER_WAY
+        or ("Start" in cells and start is None)
+        or ("End" in cells and end is None)
+    )
     return None if waits_or_runs or (told == 0 and _held_nothing(cells, state)) else told
 
 
@@ -143,7 +158,9 @@ Tell = Callable[[str, str], int | None]
 
 def _first(cells: Cells, tellers: Mapping[str, Tell]) -> int | None:
     """What the first of these columns tells that is there and not empty."""
-    return next((tell(cells[column], column) for column, tell in tellers.items() if cells.get(column)), None)
+    return next(
+        (tell(cells[column], column) for column, tell in tellers.items() if cells.get(column)), None
+    )
 
 
 def _count(text: str, field: str) -> int:

@@ -51,10 +51,17 @@ def read_held(text: str) -> Answer[Held]:
     unreadable: list[Unreadable] = []
     for number, line in enumerate(text.splitlines(), 1):
         cells = cells_of(line, _WIDTHS)
-        if cells["Reason"] not in REASONS or not f"{cells['admin_comment']} ".startswith(MARK) or not _NAME.fullmatch(cells["JobArrayID"]):
+        if (
+            cells["Reason"] not in REASONS
+            or not f"{cells['admin_comment']} ".startswith(MARK)
+            or not _NAME.fullmatch(cells["JobArrayID"])
+        ):
             continue
         try:
-            limit, tres = words.limit_seconds(cells["TimeLimit"], "TimeLimit"), words.tres(cells["tres-alloc"], "tres-alloc")
+            limit, tres = (
+                words.limit_seconds(cells["TimeLimit"], "TimeLimit"),
+                words.tres(cells["tres-alloc"], "tres-alloc"),
+            )
         except Malformed as bad:
             unreadable.append(Unreadable("squeue", number, bad.field or "", bad.message))
             continue

@@ -29,12 +29,25 @@ TASKS_MAX = 4_000_000
 """Slurm's own bound of MaxArraySize."""
 FOREVER = 365 * DAY
 """Seconds: what a limit without end is planned as."""
-HOLDING = frozenset({"RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
+HOLDING = frozenset(
+    {
+        "RUNNING",
+        "CONFIGURING",
+        "COMPLETING",
+        "SUSPENDED",
+        "STOPPED",
+        "SIGNALING",
+        "STAGE_OUT",
+        "RESIZING",
+    }
+)
 """States in which a job has nodes. In any other but PENDING it is over."""
 
 _NOTHING = frozenset({"", "(null)", "N/A", "None", "*"})
 _GIVEN = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", re.ASCII)
-_GRES = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z][\w.-]*))?(?:[:=](\d{1,6}))?(?:\([^)]*\))?", re.ASCII)
+_GRES = re.compile(
+    r"(?:gres[:/])?gpu(?::([A-Za-z][\w.-]*))?(?:[:=](\d{1,6}))?(?:\([^)]*\))?", re.ASCII
+)
 _CPUS = re.compile(r"cpu[:=]\d{1,9}", re.ASCII)
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
 _STEPS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
@@ -96,7 +109,11 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def squeue_name(self) -> str:
         """As squeue names it: a task of an array by the array's number and its own."""
-        return str(self.job_id) if self.array is None or self.task is None else f"{self.array}_{self.task}"
+        return (
+            str(self.job_id)
+            if self.array is None or self.task is None
+            else f"{self.array}_{self.task}"
+        )
 
     @property
     def waits(self) -> bool:
@@ -118,7 +135,11 @@ def _job(cells: dict[str, str]) -> Told | None:
     start = words.instant(_there(cells, "StartTime"), "StartTime")
     qos, *others = cells["QOS"].split(",")
     tres = words.tres(cells.get("TRES", cells.get("ReqTRES" if waits else "AllocTRES", "")), "TRES")
-    counts = {name: int(count) for name, count in parse_counts(tres, field="TRES").items()} if tres else {}
+    counts = (
+        {name: int(count) for name, count in parse_counts(tres, field="TRES").items()}
+        if tres
+        else {}
+    )
     return Told(
         job_id=words.number(cells["JobId"], "JobId", most=ids.JOB_ID_MAX),
         name=cells.get("JobName", ""),
@@ -126,9 +147,13 @@ def _job(cells: dict[str, str]) -> Told | None:
         user=words.user(cells["User"], "UserId"),
         account=ids.name(cells["Account"], field="Account"),
         qos=qos,
-        partitions=tuple(ids.name(name, field="Partition") for name in _there(cells, "Partition").split(",")),
+        partitions=tuple(
+            ids.name(name, field="Partition") for name in _there(cells, "Partition").split(",")
+        ),
         priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
-        submitted=words.submitted(words.instant(_there(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"),
+        submitted=words.submitted(
+            words.instant(_there(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
+        ),
         eligible=words.instant(_there(cells, "EligibleTime"), "EligibleTime"),
         started=None if waits else words.submitted(start, "StartTime"),
         ends=None if waits else words.instant(_there(cells, "EndTime"), "EndTime"),
@@ -144,7 +169,9 @@ def _job(cells: dict[str, str]) -> Told | None:
         array=words.number(array, "ArrayJobId", most=ids.JOB_ID_MAX) if array else None,
         task=int(tasks) if tasks and not several else None,
         tasks=_tasks(tasks) if several else (),
-        throttle=words.number(cells["ArrayTaskThrottle"], "ArrayTaskThrottle") if "ArrayTaskThrottle" in cells else None,
+        throttle=words.number(cells["ArrayTaskThrottle"], "ArrayTaskThrottle")
+        if "ArrayTaskThrottle" in cells
+        else None,
         given=tuple(_given(cells["Given"])),
         other_qos=tuple(others),
     )
@@ -152,7 +179,12 @@ def _job(cells: dict[str, str]) -> Told | None:
 
 def _given(text: str) -> Iterator[Given]:
     for match in _GIVEN.finditer(text):
-        yield Given(tuple(expand(match[1], field="Nodes")), _cpus(match[2]), int(match[3]), _gpus(match[4], "GRES"))
+        yield Given(
+            tuple(expand(match[1], field="Nodes")),
+            _cpus(match[2]),
+            int(match[3]),
+            _gpus(match[4], "GRES"),
+        )
 
 
 def _cpus(text: str) -> int:
@@ -174,11 +206,17 @@ def _wanted(cells: Mapping[str, str], least: int) -> Wanted:
         nodes=max(wanted, 1),
         max_nodes=words.number(most, "NumNodes") if most else None,
         tasks=None if tasks in _NOTHING else words.number(tasks, "NumTasks") or None,
-        tasks_per_node=None if per_node in _NOTHING else words.number(per_node, "NtasksPerN:B:S:C") or None,
+        tasks_per_node=None
+        if per_node in _NOTHING
+        else words.number(per_node, "NtasksPerN:B:S:C") or None,
         cpus_per_task=_count(cells, "CPUs/Task"),
         cpus_per_node=_count(cells, "MinCPUsNode"),
-        memory_per_node=_size(cells["MinMemoryNode"], "MinMemoryNode") if "MinMemoryNode" in cells else None,
-        memory_per_cpu=_size(cells["MinMemoryCPU"], "MinMemoryCPU") or None if "MinMemoryCPU" in cells else None,
+        memory_per_node=_size(cells["MinMemoryNode"], "MinMemoryNode")
+        if "MinMemoryNode" in cells
+        else None,
+        memory_per_cpu=_size(cells["MinMemoryCPU"], "MinMemoryCPU") or None
+        if "MinMemoryCPU" in cells
+        else None,
         gpus=_gpus_of_nodes(cells, max(wanted, 1), most),
         tmp=_size(cells.get("MinTmpDiskNode", "0"), "MinTmpDiskNode"),
         constraint=_text(cells, "Features"),
@@ -193,7 +231,9 @@ def _wanted(cells: Mapping[str, str], least: int) -> Wanted:
 
 def _is_exclusive(cells: Mapping[str, str]) -> bool:
     """OverSubscribe=NO used to say so; 26.05 has that of nearly every job, and a word of its own for whole nodes."""
-    return cells["Exclusive"] == "NODE" if "Exclusive" in cells else cells.get("OverSubscribe") == "NO"
+    return (
+        cells["Exclusive"] == "NODE" if "Exclusive" in cells else cells.get("OverSubscribe") == "NO"
+    )
 
 
 def _gpus_of_nodes(cells: Mapping[str, str], nodes: int, most: str) -> tuple[Gpus, ...]:
@@ -202,7 +242,9 @@ def _gpus_of_nodes(cells: Mapping[str, str], nodes: int, most: str) -> tuple[Gpu
         text = _without_cpus(_text(cells, field))
         alone = nodes == 1 and (most == "1" or cells.get("NumTasks") in ("1", "N/A"))
         if text and not (alone and field != "TresPerSocket"):
-            raise Malformed(f"asks for {words.shown(text)} in a way that is not known here", field=field)
+            raise Malformed(
+                f"asks for {words.shown(text)} in a way that is not known here", field=field
+            )
         if text:
             return _gpus(text, field)
     return _gpus(_text(cells, "TresPerNode"), "TresPerNode")
@@ -219,7 +261,9 @@ def _gpus(text: str, field: str) -> tuple[Gpus, ...]:
     for each in filter(None, re.split(r",(?![^(]*\))", text)):
         match = _GRES.fullmatch(each)
         if match is None:
-            raise Malformed(f"asks for {words.shown(each)}, and only GPUs are known here", field=field)
+            raise Malformed(
+                f"asks for {words.shown(each)}, and only GPUs are known here", field=field
+            )
         found[match[1] or ""] = found.get(match[1] or "", 0) + int(match[2] or 1)
     return tuple(Gpus(kind, count) for kind, count in sorted(found.items()) if count)
 
@@ -230,7 +274,11 @@ def _tasks(text: str) -> tuple[int, ...]:
     for each in text.partition("%")[0].split(","):
         match = _TASKS.fullmatch(each)
         if match is None:  # slurmctld cuts a long list off with dots
-            raise Malformed(f"{words.shown(text)} are no tasks of an array", field="ArrayTaskId", remedy="give SLURM_BITSTR_LEN=0")
+            raise Malformed(
+                f"{words.shown(text)} are no tasks of an array",
+                field="ArrayTaskId",
+                remedy="give SLURM_BITSTR_LEN=0",
+            )
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last - first > TASKS_MAX or not step:
             raise Malformed(f"{words.shown(text)} are too many tasks", field="ArrayTaskId")
@@ -249,7 +297,11 @@ def _licences(text: str) -> dict[str, int]:
 def _length(text: str, field: str) -> int | None:
     if text in ("UNLIMITED", "INFINITE"):
         return FOREVER
-    return None if text in ("N/A", "Partition_Limit", "NOT_SET", "") else words.length_seconds(text, field)
+    return (
+        None
+        if text in ("N/A", "Partition_Limit", "NOT_SET", "")
+        else words.length_seconds(text, field)
+    )
 
 
 def _size(text: str, field: str) -> int:

@@ -48,7 +48,12 @@ def read_jobs(text: bytes) -> Answer[Job]:
 
 def read_queue(text: bytes) -> Answer[Queued]:
     """What `squeue --json` said."""
-    return of_each("squeue", text, _Queued, lambda row: json_jobs.queued(row.job_id, row.submit_time, row.job_state))
+    return of_each(
+        "squeue",
+        text,
+        _Queued,
+        lambda row: json_jobs.queued(row.job_id, row.submit_time, row.job_state),
+    )
 
 
 def _job(row: _Job) -> Job:

@@ -60,7 +60,14 @@ def read_jobs(text: bytes) -> Answer[Job]:
 
 def read_queue(text: bytes) -> Answer[Queued]:
     """What `squeue --json` said."""
-    return of_each("squeue", text, _Queued, lambda row: json_jobs.queued(row.job_id, _value(row.submit_time) or 0, _first(row.job_state)))
+    return of_each(
+        "squeue",
+        text,
+        _Queued,
+        lambda row: json_jobs.queued(
+            row.job_id, _value(row.submit_time) or 0, _first(row.job_state)
+        ),
+    )
 
 
 def _job(row: _Job) -> Job:

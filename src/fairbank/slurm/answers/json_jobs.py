@@ -47,12 +47,16 @@ class _Jobs(msgspec.Struct, frozen=True):
     jobs: list[msgspec.Raw]
 
 
-def of_each(command: str, text: bytes, shape: type[Row], reader: Callable[[Row], Value]) -> Answer[Value]:
+def of_each(
+    command: str, text: bytes, shape: type[Row], reader: Callable[[Row], Value]
+) -> Answer[Value]:
     """Each job as a value. Raises Malformed when the whole is not the JSON of this command."""
     try:
         found = msgspec.json.decode(text, type=_Jobs).jobs
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
-        raise Malformed(f"{command} --json: {bad}", field=command, remedy="is it Slurm's, and built with JSON?") from bad
+        raise Malformed(
+            f"{command} --json: {bad}", field=command, remedy="is it Slurm's, and built with JSON?"
+        ) from bad
     rows: list[Value] = []
     unreadable: list[Unreadable] = []
     decode = msgspec.json.Decoder(shape).decode
@@ -63,7 +67,11 @@ def of_each(command: str, text: bytes, shape: type[Row], reader: Callable[[Row],
             unreadable.append(Unreadable(f"{command} --json", number, bad.field or "", bad.message))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
             why, _, where = str(bad).partition(" - at `")
-            unreadable.append(Unreadable(f"{command} --json", number, where.rstrip("`").removeprefix("$.") or "job", why))
+            unreadable.append(
+                Unreadable(
+                    f"{command} --json", number, where.rstrip("`").removeprefix("$.") or "job", why
+                )
+            )
     return Answer(tuple(rows), tuple(unreadable))
 
 
@@ -92,8 +100,12 @@ def job(
         account=ids.name(row.account, field="account"),
         partition=row.partition and ids.name(row.partition, field="partition"),
         qos=ids.name(row.qos, field="qos") if row.qos else None,
-        limit_seconds=None if limit_minutes is None else _within(limit_minutes, 0, 10**9, "time.limit") * 60,
-        tres=words.tres(",".join(_one(each) for each in tres if each.count not in (None, NOT_COUNTED)), "tres"),
+        limit_seconds=None
+        if limit_minutes is None
+        else _within(limit_minutes, 0, 10**9, "time.limit") * 60,
+        tres=words.tres(
+            ",".join(_one(each) for each in tres if each.count not in (None, NOT_COUNTED)), "tres"
+        ),
         restart=restart,
     )
 

@@ -55,22 +55,39 @@ def read_partitions(text: str) -> Answer[PartitionRules]:
 
 def read_qos_of_partitions(text: str) -> dict[str, str]:
     """The QOS of the partitions that have one, of the same answer."""
-    found = _read("partition", "PartitionName", text, lambda cells: (cells["PartitionName"], cells.get("QoS", "N/A")))
+    found = _read(
+        "partition",
+        "PartitionName",
+        text,
+        lambda cells: (cells["PartitionName"], cells.get("QoS", "N/A")),
+    )
     return {name: qos for name, qos in found.rows if qos not in _NOTHING}
 
 
 def read_least_loaded(text: str) -> tuple[str, ...]:
     """The partitions that give away their least loaded nodes first (LLN), of the same answer."""
-    found = _read("partition", "PartitionName", text, lambda cells: cells["PartitionName"] if cells.get("LLN") == "YES" else None)
+    found = _read(
+        "partition",
+        "PartitionName",
+        text,
+        lambda cells: cells["PartitionName"] if cells.get("LLN") == "YES" else None,
+    )
     return found.rows
 
 
 def read_reservations(text: str) -> Answer[Reservation]:
     """The reservations of nodes; those of licences alone are left out. Of a node of which only some cores are reserved all is taken."""
-    return _read("reservation", "ReservationName", text.replace("No reservations in the system", ""), _reservation)
+    return _read(
+        "reservation",
+        "ReservationName",
+        text.replace("No reservations in the system", ""),
+        _reservation,
+    )
 
 
-def _read(what: str, key: str, text: str, reader: Callable[[dict[str, str]], T | None]) -> Answer[T]:
+def _read(
+    what: str, key: str, text: str, reader: Callable[[dict[str, str]], T | None]
+) -> Answer[T]:
     command = f"scontrol show {what}"
     return read(command, words_of(command, text, key), reader)
 
@@ -81,7 +98,9 @@ def _node(cells: dict[str, str]) -> Node:
     return Node(
         name=cells["NodeName"],
         cpus=_number(cells, "CPUEfctv") if "CPUEfctv" in cells else cpus,
-        threads=min(max(words.number(cells.get("ThreadsPerCore", "1"), "ThreadsPerCore"), 1), max(cpus, 1)),
+        threads=min(
+            max(words.number(cells.get("ThreadsPerCore", "1"), "ThreadsPerCore"), 1), max(cpus, 1)
+        ),
         memory=max(_number(cells, "RealMemory") - reserved, 1),
         tmp=words.number(cells.get("TmpDisk", "0"), "TmpDisk"),
         gpus=_gpus(cells.get("Gres", "")),
@@ -110,13 +129,17 @@ def _state(text: str) -> State:
 
 def _partition(cells: dict[str, str]) -> PartitionRules:
     exclusive = cells.get("Exclusive") == "NODE"  # since 26.05; OverSubscribe=EXCLUSIVE before
-    sharing, _, rows = ("EXCLUSIVE" if exclusive else cells.get("OverSubscribe", "NO")).partition(":")
+    sharing, _, rows = ("EXCLUSIVE" if exclusive else cells.get("OverSubscribe", "NO")).partition(
+        ":"
+    )
     by_cpu, by_node = (_amount(cells, f"DefMemPer{each}") for each in ("CPU", "Node"))
     mode = cells.get("PreemptMode", "")
     limit = cells.get("MaxTime", "")
     return PartitionRules(
         name=ids.name(cells["PartitionName"], field="PartitionName"),
-        nodes=tuple(expand(nodes, field="Nodes")) if (nodes := cells.get("Nodes", "")) not in _NOTHING else (),
+        nodes=tuple(expand(nodes, field="Nodes"))
+        if (nodes := cells.get("Nodes", "")) not in _NOTHING
+        else (),
         up=cells.get("State", "UP") in ("UP", "DRAIN"),
         tier=words.number(cells.get("PriorityTier", "1"), "PriorityTier"),
         max_seconds=None if limit in _NO_MOST else words.length_seconds(limit, "MaxTime"),
@@ -133,7 +156,9 @@ def _partition(cells: dict[str, str]) -> PartitionRules:
 def _sharing(text: str) -> Sharing:
     if text in Sharing.__members__:
         return Sharing[text]
-    raise Malformed(f"{words.shown(text)} is not NO, YES, FORCE or EXCLUSIVE", field="OverSubscribe")
+    raise Malformed(
+        f"{words.shown(text)} is not NO, YES, FORCE or EXCLUSIVE", field="OverSubscribe"
+    )
 
 
 def _reservation(cells: dict[str, str]) -> Reservation | None:

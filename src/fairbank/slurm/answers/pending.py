@@ -64,11 +64,16 @@ def job_lines(text: str) -> Iterator[Record | Unreadable]:
         begins, whose = _BEGINS.match(line), list(_WHOSE.finditer(line))
         if begins is None or len(whose) != 1:
             why = "is not there once, and only once" if begins else "is not there"
-            yield Unreadable(COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.shown(line)}")
+            yield Unreadable(
+                COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.shown(line)}"
+            )
             continue
         names = ("JobId", "User", "Priority", "Nice", "Account", "QOS", "JobState")
         cells = dict(zip(names, (begins[1], *whose[0].groups()), strict=True))
-        cells["ArrayTaskId"], cells["JobName"] = begins[2] or "", line[begins.end() : whose[0].start()].removeprefix("JobName=")
+        cells["ArrayTaskId"], cells["JobName"] = (
+            begins[2] or "",
+            line[begins.end() : whose[0].start()].removeprefix("JobName="),
+        )
         for word in begins[0].split():
             name, _, value = word.partition("=")
             cells[name] = value
@@ -91,7 +96,9 @@ def _pending(cells: dict[str, str]) -> Pending | None:
         partitions=_names(cells, "Partition"),
         priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
         nice=_nice(cells["Nice"]),
-        submitted=words.submitted(words.instant(_there(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"),
+        submitted=words.submitted(
+            words.instant(_there(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
+        ),
         eligible=words.instant(_there(cells, "EligibleTime"), "EligibleTime"),
         accrued=words.instant(_there(cells, "AccrueTime"), "AccrueTime"),
         limit_minutes=words.length_minutes(_there(cells, "TimeLimit"), "TimeLimit"),

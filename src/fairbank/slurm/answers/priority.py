@@ -33,7 +33,10 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
     flags = said.get(FLAGS.lower(), "") if flags is None else flags
     return PrioritySettings(
         factors=Settings(
-            weights=Weights(**{name: _weight(said, word) for name, word in WORDS.items()}, tres=_weights_of_tres(said)),
+            weights=Weights(
+                **{name: _weight(said, word) for name, word in WORDS.items()},
+                tres=_weights_of_tres(said),
+            ),
             flags=read_flags(flags),
             max_age_seconds=_seconds(said, "PriorityMaxAge"),
             favour_small=_yes(said, "PriorityFavorSmall"),
@@ -75,7 +78,9 @@ def read_algorithm(text: str) -> Algorithm:
 def read_adding(text: str) -> Adding:
     """How weighted TRES are added up."""
     said = text.upper()
-    return next((each for each in (Adding.MAX_TRES_GRES, Adding.MAX_TRES) if each.name in said), Adding.SUM)
+    return next(
+        (each for each in (Adding.MAX_TRES_GRES, Adding.MAX_TRES) if each.name in said), Adding.SUM
+    )
 
 
 def flags_in_doubt(config: Config) -> bool:
@@ -87,14 +92,20 @@ def flags_in_doubt(config: Config) -> bool:
 def _needed(said: Config, name: str) -> str:
     if (text := said.get(name.lower())) is not None:
         return text
-    raise Malformed(f"{name} is not there", field=name, remedy="ask slurmctld itself: scontrol show config")
+    raise Malformed(
+        f"{name} is not there", field=name, remedy="ask slurmctld itself: scontrol show config"
+    )
 
 
 def _yes(said: Config, name: str) -> bool:
     text = _needed(said, name)
     if text.lower() in _YES:
         return _YES[text.lower()]
-    raise Malformed(f"{words.shown(text)} is neither yes nor no", field=name, remedy="ask slurmctld itself: scontrol show config")
+    raise Malformed(
+        f"{words.shown(text)} is neither yes nor no",
+        field=name,
+        remedy="ask slurmctld itself: scontrol show config",
+    )
 
 
 def _weight(said: Config, word: str) -> int:
@@ -103,14 +114,27 @@ def _weight(said: Config, word: str) -> int:
 
 def _whole(said: Config, name: str, least: int, most: int) -> int:
     text = _needed(said, name)
-    if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most:
+    if (
+        text.isascii()
+        and text.isdecimal()
+        and len(text) <= len(str(most))
+        and least <= int(text) <= most
+    ):
         return int(text)
-    raise Malformed(f"{words.shown(text)} is out of range", field=name, remedy=f"a whole number from {least} to {most}")
+    raise Malformed(
+        f"{words.shown(text)} is out of range",
+        field=name,
+        remedy=f"a whole number from {least} to {most}",
+    )
 
 
 def _weights_of_tres(said: Config) -> dict[str, float]:
     text = said.get(TRES.lower(), "")
-    return {name: _weight_of(name, exact) for name, exact in parse_weights(text, field=TRES).items()} if text else {}
+    return (
+        {name: _weight_of(name, exact) for name, exact in parse_weights(text, field=TRES).items()}
+        if text
+        else {}
+    )
 
 
 def _weight_of(name: str, exact: Fraction) -> float:

@@ -26,7 +26,9 @@ COLUMNS = (
 """Not JobName, Comment or WorkDir: those are their owners' to write, pipes and line ends included."""
 
 
-def read_jobs(text: str, columns: tuple[str, ...] = COLUMNS, delimiter: str = DELIMITER) -> Answer[Job]:
+def read_jobs(
+    text: str, columns: tuple[str, ...] = COLUMNS, delimiter: str = DELIMITER
+) -> Answer[Job]:
     """The lines of `sacct --noheader --parsable2 --allocations --duplicates`, times in UTC. Other columns than ours are passed over."""
     return read("sacct", records("sacct", text, columns, delimiter), _job)
 

@@ -19,17 +19,29 @@ _SHARES = re.compile(r"\d{1,10}|parent", re.ASCII)
 
 def read_associations(text: str) -> Answer[Association]:
     """`show associations format=account,user,parentname,share,grptresmins,partition`."""
-    return read("sacctmgr show associations", records("sacctmgr show associations", text, ASSOCIATIONS, PIPE), _association)
+    return read(
+        "sacctmgr show associations",
+        records("sacctmgr show associations", text, ASSOCIATIONS, PIPE),
+        _association,
+    )
 
 
 def read_priorities(text: str) -> Answer[AssociationPriority]:
     """`show associations format=account,user,partition,priority`."""
-    return read("sacctmgr show associations", records("sacctmgr show associations", text, PRIORITIES, PIPE), _priority)
+    return read(
+        "sacctmgr show associations",
+        records("sacctmgr show associations", text, PRIORITIES, PIPE),
+        _priority,
+    )
 
 
 def read_coordinators(text: str) -> Answer[Association]:
     """`show account withcoord format=account,coordinators`: accounts with the names of those who look after them."""
-    return read("sacctmgr show account", records("sacctmgr show account", text, COORDINATED, PIPE), _coordinated)
+    return read(
+        "sacctmgr show account",
+        records("sacctmgr show account", text, COORDINATED, PIPE),
+        _coordinated,
+    )
 
 
 def read_qualities(text: str) -> Answer[Qos]:

@@ -21,7 +21,11 @@ _GPU = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?:\d+(?:\([^)]*\))?", re.ASCII)
 
 def read_places(text: str) -> Answer[Place]:
     """The partitions."""
-    return read("scontrol show partition", words_of("scontrol show partition", text, "PartitionName"), _place)
+    return read(
+        "scontrol show partition",
+        words_of("scontrol show partition", text, "PartitionName"),
+        _place,
+    )
 
 
 def read_nodes(text: str) -> Answer[Node]:
@@ -32,7 +36,11 @@ def read_nodes(text: str) -> Answer[Node]:
 def read_config(text: str) -> Mapping[str, str]:
     """The settings; `(null)` is an empty text."""
     found = (_SETTING.fullmatch(line) for line in text.splitlines())
-    return {match[1]: "" if match[2].strip() == "(null)" else match[2].strip() for match in found if match}
+    return {
+        match[1]: "" if match[2].strip() == "(null)" else match[2].strip()
+        for match in found
+        if match
+    }
 
 
 def slurm_uid(config: Mapping[str, str]) -> int | None:
@@ -46,7 +54,11 @@ def read_clock(text: str) -> int:
     match = _AS_OF.match(text)
     if match is None:
         remedy = "keep the whole answer, its first line too: TZ=UTC scontrol show config"
-        raise Malformed(f"{words.shown(text)} does not begin with when it was told", field="scontrol show config", remedy=remedy)
+        raise Malformed(
+            f"{words.shown(text)} does not begin with when it was told",
+            field="scontrol show config",
+            remedy=remedy,
+        )
     return parse_instant(match[1], field="scontrol show config")
 
 
@@ -59,7 +71,9 @@ def words_of(command: str, text: str, key: str) -> Iterator[Record | Unreadable]
         for word in line.split():
             name, sign, value = word.partition("=")
             if sign:
-                cells.setdefault(name, value)  # what comes first is Slurm's; a Reason at the end may say anything
+                cells.setdefault(
+                    name, value
+                )  # what comes first is Slurm's; a Reason at the end may say anything
         if key in cells:
             yield Record(number, cells)
         else:

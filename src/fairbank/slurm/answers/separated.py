@@ -23,7 +23,9 @@ class Record(NamedTuple):
     cells: dict[str, str]
 
 
-def records(command: str, text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> Iterator[Record | Unreadable]:
+def records(
+    command: str, text: str, columns: Sequence[str], delimiter: str = DELIMITER
+) -> Iterator[Record | Unreadable]:
     """Each line as a record. A line with too few or too many cells is none: where somebody's text broke a line in two, neither half is
     guessed at, for whoever wrote the text could write a whole record into it."""
     for number, line in enumerate(text.split("\n"), 1):
@@ -31,16 +33,22 @@ def records(command: str, text: str, columns: Sequence[str], delimiter: str = DE
             yield record(command, number, line, columns, delimiter)
 
 
-def record(command: str, number: int, line: str, columns: Sequence[str], delimiter: str) -> Record | Unreadable:
+def record(
+    command: str, number: int, line: str, columns: Sequence[str], delimiter: str
+) -> Record | Unreadable:
     """One of those lines."""
     cells = line.split(delimiter)
     if len(cells) == len(columns):
         return Record(number, dict(zip(columns, cells, strict=True)))
     where = columns[min(len(cells), len(columns)) - 1]
-    return Unreadable(command, number, where, f"{len(cells)} cells instead of {len(columns)}: {shown(line)}")
+    return Unreadable(
+        command, number, where, f"{len(cells)} cells instead of {len(columns)}: {shown(line)}"
+    )
 
 
-def read(command: str, found: Iterator[Record | Unreadable], reader: Callable[[dict[str, str]], T | None]) -> Answer[T]:
+def read(
+    command: str, found: Iterator[Record | Unreadable], reader: Callable[[dict[str, str]], T | None]
+) -> Answer[T]:
     """The records as values. One that cannot be read is told with its field; one for which the reader answers None is not wanted."""
     rows: list[T] = []
     unreadable: list[Unreadable] = []

@@ -86,7 +86,10 @@ class _Tree:
     def share(self, cells: dict[str, str]) -> Share:
         row = self._placed(cells)
         if (name := (row.account, row.user, row.partition)) in self._there:
-            raise Malformed(f"{words.shown(row.user or row.account)} is there twice", field="User" if row.user else "Account")
+            raise Malformed(
+                f"{words.shown(row.user or row.account)} is there twice",
+                field="User" if row.user else "Account",
+            )
         self._there.add(name)
         return row
 
@@ -95,11 +98,16 @@ class _Tree:
         depth = len(cells["Account"]) - len(name)
         if cells["Cluster"] != (self._cluster or cells["Cluster"]):
             del self._above[depth:]
-            raise Malformed(f"{words.shown(cells['Cluster'])} is another cluster than {words.shown(self._cluster or '')}", field="Cluster")
+            raise Malformed(
+                f"{words.shown(cells['Cluster'])} is another cluster than {words.shown(self._cluster or '')}",
+                field="Cluster",
+            )
         self._cluster = cells["Cluster"]
         if cells["User"]:
             if self._above[depth - 1 : depth] != [name]:
-                raise Malformed(f"a user of {words.shown(name)} is not below that account", field="Account")
+                raise Malformed(
+                    f"a user of {words.shown(name)} is not below that account", field="Account"
+                )
             return _share(cells, name, "")
         if depth > len(self._above):
             raise Malformed(f"{words.shown(name)} is not below another account", field="Account")
@@ -116,7 +124,9 @@ def _share(cells: dict[str, str], account: str, parent: str) -> Share:
         user and words.user(user, "User"),
         cells["Partition"] and ids.name(cells["Partition"], field="Partition"),
         parent,
-        words.number(shares, "RawShares", most=SHARES_MAX) if shares not in ("", PARENT) else shares or None,
+        words.number(shares, "RawShares", most=SHARES_MAX)
+        if shares not in ("", PARENT)
+        else shares or None,
         words.amount(cells["NormShares"], "NormShares", most=1),
         words.number(cells["RawUsage"], "RawUsage", most=_USAGE_MAX),
         _perhaps(cells, "NormUsage", most=1),

@@ -67,7 +67,9 @@ def format_of(version: Version) -> str:
 def letters_in(text: str) -> str:
     """By which letters a file was asked for: with the names where any line has as many cells."""
     named = LETTERS + NAMES
-    return named if any(line.count(PIPE) == len(named) - 1 for line in text.splitlines()) else LETTERS
+    return (
+        named if any(line.count(PIPE) == len(named) - 1 for line in text.splitlines()) else LETTERS
+    )
 
 
 def read_factors(text: str, letters: str = LETTERS) -> Answer[Factors]:
@@ -95,7 +97,9 @@ class _Seen:
         row = _factors(cells, self._line)
         name = tuple(cells.values()) if NAMES[0] in cells else (row.job, row.partition)
         if name in self._there:
-            raise Malformed(f"job {row.job} is there twice in partition {row.partition}", field="JOBID")
+            raise Malformed(
+                f"job {row.job} is there twice in partition {row.partition}", field="JOBID"
+            )
         self._there.add(name)
         return row
 
@@ -111,13 +115,17 @@ def unrounded(weighted: float, normal: float, weight: float, digits: int) -> flo
     if abs(about - weighted) < 0.5:
         return about
     end = weighted + copysign(0.5, about - weighted)
-    return end if round(end) == weighted else nextafter(end, weighted)  # halves are rounded to the even number
+    return (
+        end if round(end) == weighted else nextafter(end, weighted)
+    )  # halves are rounded to the even number
 
 
 def _factors(padded: dict[str, str], line: int) -> Factors:
     cells = {letter: cell.strip(" ") for letter, cell in padded.items()}
     normal = {letter: words.decimal(cells[letter], letter.upper()) for letter in FACTORS}
-    weighted = {letter: _signed(cells[letter.upper()], letter.upper(), most=2**40) for letter in FACTORS}
+    weighted = {
+        letter: _signed(cells[letter.upper()], letter.upper(), most=2**40) for letter in FACTORS
+    }
     priority = words.number(cells["Y"], "PRIORITY", most=PRIORITY_MAX)
     part = words.decimal(cells["y"], "PRIORITY")
     given = part > 1 or (not any(normal.values()) and not cells["T"] and part == priority)

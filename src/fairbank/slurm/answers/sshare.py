@@ -33,4 +33,8 @@ def _used(cells: dict[str, str]) -> Used | None:
         return None
     billing = _BILLING.search(cells["TRESRunMins"])
     seconds = number(cells["RawUsage"], "RawUsage")
-    return Used(ids.name(cells["Account"].strip(), field="Account"), seconds, int(billing[1]) if billing else 0)
+    return Used(
+        ids.name(cells["Account"].strip(), field="Account"),
+        seconds,
+        int(billing[1]) if billing else 0,
+    )

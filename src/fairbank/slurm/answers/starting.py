@@ -8,7 +8,14 @@ from fairbank.slurm.answers import words
 from fairbank.slurm.answers.fixed import cells_of, format_of
 from fairbank.values.trouble import Malformed
 
-_WIDTHS = {"SubmitTime": 24, "StartTime": 24, "TimeLimit": 24, "BatchFlag": 12, "QOS": 64, "tres-alloc": 600}
+_WIDTHS = {
+    "SubmitTime": 24,
+    "StartTime": 24,
+    "TimeLimit": 24,
+    "BatchFlag": 12,
+    "QOS": 64,
+    "tres-alloc": 600,
+}
 FORMAT = format_of(_WIDTHS)
 """What `squeue --Format` is asked for."""
 

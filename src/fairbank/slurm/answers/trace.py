@@ -43,7 +43,9 @@ def is_accounting(line: bytes) -> bool:
     """Whether a file that begins with this line is accounting: heads, perhaps not enough of them, or a job without any."""
     if line.lstrip().startswith(b";"):
         return False
-    return b"|" in line or not set(re.split(r"\W+", line.decode("utf-8", "replace"))).isdisjoint(("JobID", "JobIDRaw", "Submit", "State"))
+    return b"|" in line or not set(re.split(r"\W+", line.decode("utf-8", "replace"))).isdisjoint(
+        ("JobID", "JobIDRaw", "Submit", "State")
+    )
 
 
 def skim_accounting(numbered: Iterator[tuple[int, bytes]]) -> Skim:
@@ -76,10 +78,14 @@ _Placed = tuple[int, int, Execution]
 """When it was submitted, in which line it stands, and itself: in the order of the queue."""
 
 
-def _executions(numbered: Iterator[tuple[int, bytes]], heads: Heads, notes: Notes) -> Iterator[_Placed]:
+def _executions(
+    numbered: Iterator[tuple[int, bytes]], heads: Heads, notes: Notes
+) -> Iterator[_Placed]:
     for number, line in numbered:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
-        if not text or text == heads.line:  # heads once more: files of several months, one after the other
+        if (
+            not text or text == heads.line
+        ):  # heads once more: files of several months, one after the other
             continue
         if heads.ending:
             text = text.removesuffix(heads.delimiter)
@@ -134,5 +140,9 @@ def _skimmed(found: Iterator[_Placed], notes: Notes, people: People) -> Iterator
         # A job of Slurm has whole cores, or whole nodes: what it was given counts, where that is known, not what it asked for.
         requested = job.allocated or job.requested or -1
         sizes = (job.allocated or -1, requested, job.limit or -1)
-        who = (people.users.number(job.user), people.groups.number(job.account), people.partitions.number(job.partition))
+        who = (
+            people.users.number(job.user),
+            people.groups.number(job.account),
+            people.partitions.number(job.partition),
+        )
         yield (job.job, submitted, -1 if job.elapsed is None else job.elapsed, *sizes, -1, *who)

@@ -52,7 +52,19 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_seconds: int | None
 
 
-UNDER_WAY = frozenset({"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT"})
+UNDER_WAY = frozenset(
+    {
+        "PENDING",
+        "CONFIGURING",
+        "RUNNING",
+        "SUSPENDED",
+        "STOPPED",
+        "COMPLETING",
+        "RESIZING",
+        "SIGNALING",
+        "STAGE_OUT",
+    }
+)
 """States of a job that slurmctld has not finished with."""
 
 

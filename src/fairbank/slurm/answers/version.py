@@ -41,8 +41,16 @@ def read_version(text: str) -> Version:
     """What `sinfo --version` said. Raises Malformed when it is no Slurm, or older than what we know."""
     match = _SAID.fullmatch(text.strip())
     if match is None:
-        raise Malformed(f"{shown(text)} is not a version of Slurm", field="version", remedy="is it Slurm's sinfo that PATH finds?")
+        raise Malformed(
+            f"{shown(text)} is not a version of Slurm",
+            field="version",
+            remedy="is it Slurm's sinfo that PATH finds?",
+        )
     version = Version(*map(int, match.groups()))
     if version < OLDEST:
-        raise Malformed(f"Slurm {version} is too old", field="version", remedy=f"Fairbank reads the answers of Slurm {OLDEST} and newer")
+        raise Malformed(
+            f"Slurm {version} is too old",
+            field="version",
+            remedy=f"Fairbank reads the answers of Slurm {OLDEST} and newer",
+        )
     return version

@@ -83,7 +83,9 @@ def limit_seconds(text: str, field: str) -> int | None:
 def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
     match = form.fullmatch(text)
     if match is None:
-        raise Malformed(f"{shown(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00")
+        raise Malformed(
+            f"{shown(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00"
+        )
     days, hours, mins, seconds = (int(part or 0) for part in match.groups())
     return days * DAY + hours * 3600 + mins * 60 + seconds
 
@@ -128,4 +130,6 @@ def amount(text: str, field: str, most: float = inf) -> float:
     """A figure from 0."""
     if 0 <= (found := decimal(text, field)) <= most:
         return found
-    raise Malformed(f"{shown(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}", field=field)
+    raise Malformed(
+        f"{shown(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}", field=field
+    )

@@ -8,4 +8,16 @@ from fairbank.slurm.frames.reading import answer, question
 from fairbank.slurm.frames.salvage import Unread, salvaged
 from fairbank.slurm.frames.writing import encode
 
-__all__ = ["ANSWER_MAX", "BODY_MAX", "HEAD", "TEXT_MAX", "Unread", "answer", "bodies", "encode", "question", "salvaged", "shortened"]
+__all__ = [
+    "ANSWER_MAX",
+    "BODY_MAX",
+    "HEAD",
+    "TEXT_MAX",
+    "Unread",
+    "answer",
+    "bodies",
+    "encode",
+    "question",
+    "salvaged",
+    "shortened",
+]

@@ -8,7 +8,11 @@ from collections.abc import Mapping
 from fairbank.slurm.records import EpilogTold, LimitChanged, PrologAsked
 from fairbank.values.trouble import Malformed
 
-KINDS: Mapping[str, type[PrologAsked | LimitChanged | EpilogTold]] = {"prolog": PrologAsked, "limit": LimitChanged, "epilog": EpilogTold}
+KINDS: Mapping[str, type[PrologAsked | LimitChanged | EpilogTold]] = {
+    "prolog": PrologAsked,
+    "limit": LimitChanged,
+    "epilog": EpilogTold,
+}
 
 HEAD = 4
 BODY_MAX = 16_384
@@ -28,7 +32,9 @@ def bodies(received: bytes, *, most: int = BODY_MAX) -> tuple[list[bytes], bytes
     while len(received) - begin >= HEAD:
         length = int.from_bytes(received[begin : begin + HEAD], "big")
         if length > most:
-            raise Malformed(f"a frame of {length} bytes", field="frame", remedy=f"at most {most} bytes")
+            raise Malformed(
+                f"a frame of {length} bytes", field="frame", remedy=f"at most {most} bytes"
+            )
         if len(received) - begin < HEAD + length:
             break
         found.append(received[begin + HEAD : begin + HEAD + length])
@@ -49,6 +55,14 @@ def escaped(value: str) -> str:
 
 def fitting(text: str, field: str, most: int, grammar: re.Pattern[str] | None = None) -> str:
     """`text`, which a verdict can hold as this field. Raises Malformed for what it cannot."""
-    if len(text.encode("utf-8", "replace")) > most or _CONTROL_OR_LINE_END.search(text) or (grammar and not grammar.fullmatch(text)):
-        raise Malformed(f"{text[:40]!r} is no {field} for a verdict", field=field, remedy=f"one line of at most {most} bytes")
+    if (
+        len(text.encode("utf-8", "replace")) > most
+        or _CONTROL_OR_LINE_END.search(text)
+        or (grammar and not grammar.fullmatch(text))
+    ):
+        raise Malformed(
+            f"{text[:40]!r} is no {field} for a verdict",
+            field=field,
+            remedy=f"one line of at most {most} bytes",
+        )
     return text

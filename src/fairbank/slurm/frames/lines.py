@@ -27,13 +27,19 @@ def read_lines(body: bytes) -> tuple[str, Lines]:
         raise Malformed("a frame that is no UTF-8", field="frame", remedy="UTF-8") from None
     word, *lines = text.split("\n")
     if not lines or lines.pop() != "":
-        raise Malformed("a frame that does not end with a line feed", field="frame", remedy="end each line")
+        raise Malformed(
+            "a frame that does not end with a line feed", field="frame", remedy="end each line"
+        )
     found: dict[str, str] = {}
     controls = _CONTROL.search(text) is not None
     for line in lines:
         key, equals, value = line.partition("=")
         if not equals or not key or key in found or (controls and _CONTROL.search(line)):
-            raise Malformed(f"{line[:40]!r} is no line of a frame", field="frame", remedy="key=value, each key once")
+            raise Malformed(
+                f"{line[:40]!r} is no line of a frame",
+                field="frame",
+                remedy="key=value, each key once",
+            )
         found[key] = value
     return word, Lines(found)
 
@@ -56,7 +62,9 @@ class Lines:
         if "%" not in raw:
             return raw
         if _HALF_ESCAPE.search(raw):
-            raise Malformed(f"{raw[:40]!r} has a % that begins nothing", field=key, remedy="write % as %25")
+            raise Malformed(
+                f"{raw[:40]!r} has a % that begins nothing", field=key, remedy="write % as %25"
+            )
         try:
             return unquote_to_bytes(raw).decode()
         except UnicodeDecodeError:
@@ -68,7 +76,9 @@ class Lines:
             raise Malformed(f"{key} is missing", field=key, remedy="say it once")
         if (number := whole_number(raw, low, high)) is not None:
             return number
-        raise Malformed(f"{raw[:40]!r} is no {key}", field=key, remedy=f"a whole number from {low} to {high}")
+        raise Malformed(
+            f"{raw[:40]!r} is no {key}", field=key, remedy=f"a whole number from {low} to {high}"
+        )
 
     def pair(self, first: str, second: str) -> tuple[int, int] | None:
         if first in self or second in self:
@@ -77,4 +87,8 @@ class Lines:
 
     def all_read(self) -> None:
         for key in self._lines:
-            raise Malformed(f"{key[:40]!r} is not known here", field="key", remedy=f"speak version {VERSION} of the wire")
+            raise Malformed(
+                f"{key[:40]!r} is not known here",
+                field="key",
+                remedy=f"speak version {VERSION} of the wire",
+            )

@@ -9,7 +9,17 @@ from typing import Any, get_args
 from fairbank.cluster.job import Run, checked_run
 from fairbank.slurm.frames.grammar import KINDS, REASON_MAX, TEXT_MAX, WORD, fitting
 from fairbank.slurm.frames.lines import Lines, read_lines
-from fairbank.slurm.records import VERSION, Answer, EpilogTold, Greeting, Noted, Question, Say, Verdict, Welcome
+from fairbank.slurm.records import (
+    VERSION,
+    Answer,
+    EpilogTold,
+    Greeting,
+    Noted,
+    Question,
+    Say,
+    Verdict,
+    Welcome,
+)
 from fairbank.values.ids import UID_MAX
 from fairbank.values.trouble import Malformed
 
@@ -22,13 +32,21 @@ def question(body: bytes) -> Question:
     word, fields = read_lines(body)
     read: Question
     if word == "hello":
-        read = Greeting(version=fields.whole("version", 0, 65_535), slurm=fields.text("slurm"), cluster=fields.text("cluster"))
+        read = Greeting(
+            version=fields.whole("version", 0, 65_535),
+            slurm=fields.text("slurm"),
+            cluster=fields.text("cluster"),
+        )
     elif word in ("prolog", "limit"):
         read = KINDS[word](**_told(fields))
     elif word == "epilog":
         read = _epilog(fields)
     else:
-        raise Malformed(f"{word[:40]!r} is nothing that a plug-in says", field="kind", remedy=f"speak version {VERSION} of the wire")
+        raise Malformed(
+            f"{word[:40]!r} is nothing that a plug-in says",
+            field="kind",
+            remedy=f"speak version {VERSION} of the wire",
+        )
     fields.all_read()
     return read
 
@@ -44,13 +62,22 @@ def answer(body: bytes) -> Answer:
     elif word == "verdict":
         read = _verdict(fields)
     else:
-        raise Malformed(f"{word[:40]!r} is nothing that an agent says", field="kind", remedy=f"speak version {VERSION} of the wire")
+        raise Malformed(
+            f"{word[:40]!r} is nothing that an agent says",
+            field="kind",
+            remedy=f"speak version {VERSION} of the wire",
+        )
     fields.all_read()
     return read
 
 
 def _told(fields: Lines) -> dict[str, Any]:
-    run = Run(fields.text("cluster"), fields.whole("job"), fields.whole("submitted"), fields.whole("restart"))
+    run = Run(
+        fields.text("cluster"),
+        fields.whole("job"),
+        fields.whole("submitted"),
+        fields.whole("restart"),
+    )
     return {
         "number": fields.whole("number"),
         "run": checked_run(run),
@@ -84,8 +111,12 @@ def _epilog(fields: Lines) -> EpilogTold:
 
 def _billing(text: str) -> Fraction:
     if _DECIMAL.fullmatch(text):
-        return Fraction(int(text)) if text.isdigit() else Fraction(text)  # a tenth of the time for what is usual
-    raise Malformed(f"{text[:40]!r} is no billing", field="billing", remedy="a decimal number, not negative")
+        return (
+            Fraction(int(text)) if text.isdigit() else Fraction(text)
+        )  # a tenth of the time for what is usual
+    raise Malformed(
+        f"{text[:40]!r} is no billing", field="billing", remedy="a decimal number, not negative"
+    )
 
 
 def _verdict(fields: Lines) -> Verdict:

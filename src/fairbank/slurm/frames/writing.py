@@ -5,8 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from fairbank.slurm.frames.grammar import ANSWER_MAX, BODY_MAX, HEAD, KINDS, REASON_MAX, TEXT_MAX, WORD, escaped, fitting
-from fairbank.slurm.records import Answer, EpilogTold, Greeting, Noted, Question, Told, Verdict, Welcome
+from fairbank.slurm.frames.grammar import (
+    ANSWER_MAX,
+    BODY_MAX,
+    HEAD,
+    KINDS,
+    REASON_MAX,
+    TEXT_MAX,
+    WORD,
+    escaped,
+    fitting,
+)
+from fairbank.slurm.records import (
+    Answer,
+    EpilogTold,
+    Greeting,
+    Noted,
+    Question,
+    Told,
+    Verdict,
+    Welcome,
+)
 from fairbank.values.trouble import Malformed
 
 _WORDS = {kind: word for word, kind in KINDS.items()}
@@ -18,14 +37,20 @@ def encode(said: Question | Answer) -> bytes:
     body = "".join([f"{word}\n", *(f"{key}={escaped(value)}\n" for key, value in fields)]).encode()
     most = ANSWER_MAX if isinstance(said, Answer) else BODY_MAX
     if len(body) > most:
-        raise Malformed(f"a frame of {len(body)} bytes", field="frame", remedy=f"at most {most} bytes")
+        raise Malformed(
+            f"a frame of {len(body)} bytes", field="frame", remedy=f"at most {most} bytes"
+        )
     return len(body).to_bytes(HEAD, "big") + body
 
 
 def _fields(said: Question | Answer) -> tuple[str, list[tuple[str, str]]]:
     match said:
         case Greeting():
-            return "hello", [("version", str(said.version)), ("slurm", said.slurm), ("cluster", said.cluster)]
+            return "hello", [
+                ("version", str(said.version)),
+                ("slurm", said.slurm),
+                ("cluster", said.cluster),
+            ]
         case Welcome():
             return "hello", [("version", str(said.version))]
         case Noted():
@@ -47,9 +72,23 @@ def _verdict_fields(said: Verdict) -> Iterator[tuple[str, str]]:
 
 def _told_fields(said: Told) -> Iterator[tuple[str, str]]:
     run = said.run
-    yield from (("number", str(said.number)), ("cluster", run.cluster), ("job", str(run.job_id)), ("submitted", str(run.submitted)))
-    yield from (("restart", str(run.restart)), ("uid", str(said.uid)), ("gid", str(said.gid)), ("account", said.account))
-    yield from (("partition", said.partition), ("tres", said.tres), ("billing", _decimal(said.billing)))
+    yield from (
+        ("number", str(said.number)),
+        ("cluster", run.cluster),
+        ("job", str(run.job_id)),
+        ("submitted", str(run.submitted)),
+    )
+    yield from (
+        ("restart", str(run.restart)),
+        ("uid", str(said.uid)),
+        ("gid", str(said.gid)),
+        ("account", said.account),
+    )
+    yield from (
+        ("partition", said.partition),
+        ("tres", said.tres),
+        ("billing", _decimal(said.billing)),
+    )
     yield from (("start", str(said.start)), ("batch", str(int(said.batch))))
     if said.qos is not None:
         yield "qos", said.qos
@@ -62,8 +101,16 @@ def _told_fields(said: Told) -> Iterator[tuple[str, str]]:
     if said.het is not None:
         yield from zip(("het", "component"), map(str, said.het), strict=True)
     if isinstance(said, EpilogTold):
-        yield from (("end", str(said.end)), ("elapsed", str(said.elapsed_seconds)), ("suspended", str(said.suspended_seconds)))
-        yield from (("state", said.state), ("exit", str(said.exit_status)), ("begun", str(int(said.begun))))
+        yield from (
+            ("end", str(said.end)),
+            ("elapsed", str(said.elapsed_seconds)),
+            ("suspended", str(said.suspended_seconds)),
+        )
+        yield from (
+            ("state", said.state),
+            ("exit", str(said.exit_status)),
+            ("begun", str(int(said.begun))),
+        )
 
 
 def _decimal(billing: Fraction) -> str:

@@ -50,7 +50,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[Change], list[str]]:
     """Accounts with their parents first, then people, then limits; and what cannot be done, in words."""
     accounts = {each.account: each for each in wanted.associations if not each.user}
-    people = {(each.account, each.user) for each in wanted.associations if each.user and not each.partition}
+    people = {
+        (each.account, each.user)
+        for each in wanted.associations
+        if each.user and not each.partition
+    }
     funds = Funds(wanted.projects, wanted.allocations)
     found = list(_accounts(wanted, accounts, funds))
     notes: list[str] = []
@@ -59,7 +63,9 @@ def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[
         for uid in sorted(project.members):
             user = user_of(uid)
             if user is None:
-                notes.append(f"uid {uid}, a member of {project.account}: this host knows nobody of this number")
+                notes.append(
+                    f"uid {uid}, a member of {project.account}: this host knows nobody of this number"
+                )
                 continue
             belong.add((project.account, user))
     found += [_added(wanted.cluster, *each) for each in sorted(belong - people)]
@@ -74,27 +80,56 @@ def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[
         dark = _dark(wanted, accounts)
         found += _fences(wanted, accounts, funds, dark)
         notes += [
-            f"account {each}: sshare tells nothing of its usage, so it gets no fence; run this as root or as SlurmUser" for each in dark
+            f"account {each}: sshare tells nothing of its usage, so it gets no fence; run this as root or as SlurmUser"
+            for each in dark
         ]
     return found, notes
 
 
-def _accounts(wanted: Wanted, accounts: Mapping[str, Association], funds: Funds) -> Iterator[Change]:
+def _accounts(
+    wanted: Wanted, accounts: Mapping[str, Association], funds: Funds
+) -> Iterator[Change]:
     by_id = {each.id: each for each in wanted.projects}
     where = f"cluster={wanted.cluster}"
-    for project in sorted(wanted.projects, key=lambda each: (len(funds.lines[each.id]), each.account)):
+    for project in sorted(
+        wanted.projects, key=lambda each: (len(funds.lines[each.id]), each.account)
+    ):
         parent = by_id[project.parent].account if project.parent in by_id else None
         known = accounts.get(project.account)
         if known is None:
-            words = ("add", "account", project.account, where, f"description={project.group}", f"organization={project.group}")
-            yield Change((*words, *([f"parent={parent}"] if parent else [])), f"project {project.account} has no account")
+            words = (
+                "add",
+                "account",
+                project.account,
+                where,
+                f"description={project.group}",
+                f"organization={project.group}",
+            )
+            yield Change(
+                (*words, *([f"parent={parent}"] if parent else [])),
+                f"project {project.account} has no account",
+            )
         elif parent is not None and known.parent != parent:
-            moved = ("modify", "account", "where", f"name={project.account}", where, "set", f"parent={parent}")
-            yield Change(moved, f"the parent of {project.account} is {parent}, in Slurm {known.parent or 'root'}")
+            moved = (
+                "modify",
+                "account",
+                "where",
+                f"name={project.account}",
+                where,
+                "set",
+                f"parent={parent}",
+            )
+            yield Change(
+                moved,
+                f"the parent of {project.account} is {parent}, in Slurm {known.parent or 'root'}",
+            )
 
 
 def _added(cluster: str, account: str, user: str) -> Change:
-    return Change(("add", "user", user, f"account={account}", f"cluster={cluster}"), f"{user} is a member of {account}")
+    return Change(
+        ("add", "user", user, f"account={account}", f"cluster={cluster}"),
+        f"{user} is a member of {account}",
+    )
 
 
 def _removed(cluster: str, account: str, user: str) -> Change:
@@ -109,7 +144,9 @@ def _dark(wanted: Wanted, accounts: Mapping[str, Association]) -> list[str]:
     return sorted(ours & accounts.keys() - wanted.usage.keys())
 
 
-def _fences(wanted: Wanted, accounts: Mapping[str, Association], funds: Funds, dark: Collection[str]) -> Iterator[Change]:
+def _fences(
+    wanted: Wanted, accounts: Mapping[str, Association], funds: Funds, dark: Collection[str]
+) -> Iterator[Change]:
     """Slurm compares an account's limit with all that it and those below it ever used, and ends running jobs at it. So the limit is what is
     used, what the running jobs may still use, and what may be drawn by all of them."""
     below: dict[int, list[int]] = defaultdict(list)
@@ -117,13 +154,22 @@ def _fences(wanted: Wanted, accounts: Mapping[str, Association], funds: Funds, d
         for above in line:
             below[above].append(number)
     for project in (each for each in wanted.projects if each.account not in dark):
-        drawn = {each.id: each for child in below[project.id] for each in _drawn(child, funds, wanted.now)}.values()
+        drawn = {
+            each.id: each
+            for child in below[project.id]
+            for each in _drawn(child, funds, wanted.now)
+        }.values()
         left, held = sum(max(0, each.available) for each in drawn), sum(each.held for each in drawn)
         usage = wanted.usage.get(project.account, Usage())
         limit = usage.fence(max(held, usage.running) + left)
         known = accounts.get(project.account)
         if known is None or fence_of(known) != limit:
-            yield _fenced(wanted.cluster, project.account, limit, f"{left} billing minutes may still be drawn by {project.account}")
+            yield _fenced(
+                wanted.cluster,
+                project.account,
+                limit,
+                f"{left} billing minutes may still be drawn by {project.account}",
+            )
     for account in sorted(each for each in wanted.gone if each in accounts and each not in dark):
         usage = wanted.usage.get(account, Usage())
         limit = usage.fence(usage.running) if usage.running else 0
@@ -132,12 +178,25 @@ def _fences(wanted: Wanted, accounts: Mapping[str, Association], funds: Funds, d
 
 
 def _fenced(cluster: str, account: str, limit: int, why: str) -> Change:
-    words = ("modify", "account", "where", f"name={account}", f"cluster={cluster}", "set", f"GrpTRESMins={BILLING}={limit}")
+    words = (
+        "modify",
+        "account",
+        "where",
+        f"name={account}",
+        f"cluster={cluster}",
+        "set",
+        f"GrpTRESMins={BILLING}={limit}",
+    )
     return Change(words, why)
 
 
 def _drawn(project: int, funds: Funds, now: int) -> list[BookedAllocation]:
-    return [each for resource in funds.resources for each in funds.payers(project, resource, now) if each.state == "active"]
+    return [
+        each
+        for resource in funds.resources
+        for each in funds.payers(project, resource, now)
+        if each.state == "active"
+    ]
 
 
 def fence_of(association: Association) -> int | None:

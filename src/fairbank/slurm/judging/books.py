@@ -95,7 +95,9 @@ def booked_run(row: Row) -> BookedRun:
 
 def booked_project(row: Row, members: Sequence[Row]) -> BookedProject:
     """A row of the list of projects, with those of its members."""
-    return _booked({**row, "members": {each["uid"]: each["role"] for each in members}}, BookedProject)
+    return _booked(
+        {**row, "members": {each["uid"]: each["role"] for each in members}}, BookedProject
+    )
 
 
 def booked_allocation(row: Row) -> BookedAllocation:
@@ -105,12 +107,18 @@ def booked_allocation(row: Row) -> BookedAllocation:
 
 def _booked(row: Row, kind: type[Booked], *times: str) -> Booked:
     """A row as a value of this kind: `times` become instants, the rest stays as it is."""
-    moments = {name: parse_instant(row[name], field=name) for name in times if isinstance(row.get(name), str)}
+    moments = {
+        name: parse_instant(row[name], field=name)
+        for name in times
+        if isinstance(row.get(name), str)
+    }
     try:
         return msgspec.convert({**row, **moments}, kind)
     except msgspec.ValidationError as bad:
         raise Malformed(
-            f"the bank's answer is not understood: {bad}", field="server", remedy="is the bank as new as this command?"
+            f"the bank's answer is not understood: {bad}",
+            field="server",
+            remedy="is the bank as new as this command?",
         ) from bad
 
 
@@ -126,19 +134,25 @@ def booked_cluster(row: Row) -> BookedCluster:
         each["name"]: Partition(
             each["name"],
             each["resource"],
-            None if each["weights"] is None else {name: Fraction(weight) for name, weight in each["weights"].items()},
+            None
+            if each["weights"] is None
+            else {name: Fraction(weight) for name, weight in each["weights"].items()},
             Adding(each["adding"]),
         )
         for each in row["partitions"]
     }
     factors = {name: Fraction(factor) for name, factor in row["qos_factors"].items()}
-    return BookedCluster(row["name"], partitions, factors, frozenset(row.get("free_states", USUALLY_FREE)))
+    return BookedCluster(
+        row["name"], partitions, factors, frozenset(row.get("free_states", USUALLY_FREE))
+    )
 
 
 class Funds:
     """Who may draw on what: projects with the line of their parents, and the allocations of each by resource."""
 
-    def __init__(self, projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation] = ()) -> None:
+    def __init__(
+        self, projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation] = ()
+    ) -> None:
         parents = {each.id: each.parent for each in projects}
         self.lines = {each.id: line_of(each.id, parents) for each in projects}
         """Each project with the parents whose shared credit it may draw on, nearest first."""

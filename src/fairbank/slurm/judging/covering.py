@@ -42,21 +42,37 @@ def booked(cover: Cover) -> BookedAllocation:
 
 
 def covers(
-    jobs: Sequence[Job], projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation], cluster: BookedCluster
+    jobs: Sequence[Job],
+    projects: Sequence[BookedProject],
+    allocations: Sequence[BookedAllocation],
+    cluster: BookedCluster,
 ) -> list[Cover]:
     """One for each gap between a project's allocations of a resource into which jobs fall that nobody would pay for. Runs that cost
     nothing count too: the bank takes no end without an allocation, not even one of a node failure."""
     funds, prices = Funds(projects, allocations), Prices(cluster)
     gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
-    for job in {(each.job_id, each.submitted, each.start): each for each in jobs if each.ended}.values():
-        project, partition = funds.by_account.get(job.account), cluster.partitions.get(job.partition)
+    for job in {
+        (each.job_id, each.submitted, each.start): each for each in jobs if each.ended
+    }.values():
+        project, partition = (
+            funds.by_account.get(job.account),
+            cluster.partitions.get(job.partition),
+        )
         cost = prices.of_end(job)
-        if project is None or partition is None or job.start is None or cost is None or not job.elapsed:
+        if (
+            project is None
+            or partition is None
+            or job.start is None
+            or cost is None
+            or not job.elapsed
+        ):
             continue
         if funds.payers(project.id, partition.resource, job.start):
             continue
         starts = [each.start for each in funds.own(project.id, partition.resource)]
-        gaps[project.id, partition.resource, bisect_right(starts, job.start)].append((job.start, cost))
+        gaps[project.id, partition.resource, bisect_right(starts, job.start)].append(
+            (job.start, cost)
+        )
     accounts = {each.id: each.account for each in projects}
     return [
         Cover(

@@ -73,11 +73,15 @@ def plan(
             continue
         if there := booked.get(each.account):
             if there.removed:
-                notes.append(f"account {each.account}: its project was removed; bring it back: fairbank project set {there.id} --restore")
+                notes.append(
+                    f"account {each.account}: its project was removed; bring it back: fairbank project set {there.id} --restore"
+                )
             continue
         gid = gid_of(each.account)
         if gid is None:
-            notes.append(f"account {each.account}: this host has no group of this name; name its number: --gid {each.account}=NUMBER")
+            notes.append(
+                f"account {each.account}: this host has no group of this name; name its number: --gid {each.account}=NUMBER"
+            )
             continue
         if (taken := names.taken(each.account, gid)) is not None:
             notes.append(f"account {each.account}: {taken}")
@@ -86,7 +90,11 @@ def plan(
         steps.append(NewProject(account=each.account, group=each.account, gid=gid, parent=parent))
         names.by_gid[gid] = f"account {each.account}"
         entered.add(each.account)
-    people = [each for each in centre.associations if each.user and each.account in entered and not is_passed_over(each, passed_over)]
+    people = [
+        each
+        for each in centre.associations
+        if each.user and each.account in entered and not is_passed_over(each, passed_over)
+    ]
     members, strangers = _members(people, centre.coordinators, booked, uid_of)
     return Plan(steps=(*steps, *members), notes=(*notes, *strangers))
 
@@ -106,10 +114,16 @@ def entered(known: Sequence[BookedProject], plan: Plan) -> list[BookedProject]:
     projects = list(known)
     numbers = {each.account: each.id for each in known}
     fresh = count(max(numbers.values(), default=0) + 1)
-    for number, each in zip(fresh, (step for step in plan.steps if isinstance(step, NewProject)), strict=False):
+    for number, each in zip(
+        fresh, (step for step in plan.steps if isinstance(step, NewProject)), strict=False
+    ):
         numbers[each.account] = number
         parent = numbers.get(each.parent) if each.parent else None
-        projects.append(BookedProject(id=number, group=each.group, gid=each.gid, account=each.account, parent=parent))
+        projects.append(
+            BookedProject(
+                id=number, group=each.group, gid=each.gid, account=each.account, parent=parent
+            )
+        )
     return projects
 
 
@@ -137,10 +151,14 @@ def _whose(project: BookedProject) -> str:
 
 def _top_down(associations: Sequence[Association]) -> Iterator[Association]:
     """The accounts without root, each after its parent."""
-    waiting = {each.account: each for each in associations if not each.user and each.account != ROOT}
+    waiting = {
+        each.account: each for each in associations if not each.user and each.account != ROOT
+    }
     while waiting:
         ready = [each for each in waiting.values() if each.parent not in waiting]
-        for each in ready or list(waiting.values()):  # a circle cannot be in Slurm; should it be, nothing hangs
+        for each in ready or list(
+            waiting.values()
+        ):  # a circle cannot be in Slurm; should it be, nothing hangs
             del waiting[each.account]
             yield each
 
@@ -157,10 +175,14 @@ def _members(
     for each in people:
         uid = uid_of(each.user)
         if uid is None:
-            strangers[each.user] = f"user {each.user}: this host knows nobody of this name; their jobs are still charged to the project"
+            strangers[each.user] = (
+                f"user {each.user}: this host knows nobody of this name; their jobs are still charged to the project"
+            )
         elif each.account not in booked or uid not in booked[each.account].members:
             role = "coordinator" if (each.account, each.user) in looked_after else "member"
-            found[each.account, uid] = NewMember(account=each.account, user=each.user, uid=uid, role=role)
+            found[each.account, uid] = NewMember(
+                account=each.account, user=each.user, uid=uid, role=role
+            )
     return list(found.values()), list(strangers.values())
 
 
@@ -182,8 +204,16 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     def resource_of(self, place: Place) -> str:
         """`gpu` where its nodes have any or its weights price them, else `cpu`."""
-        priced = any(name.startswith("gres/gpu") for name in parse_weights(place.weights)) if place.weights else False
-        return "gpu" if priced or any(node.gpus for node in self.nodes if place.name in node.partitions) else "cpu"
+        priced = (
+            any(name.startswith("gres/gpu") for name in parse_weights(place.weights))
+            if place.weights
+            else False
+        )
+        return (
+            "gpu"
+            if priced or any(node.gpus for node in self.nodes if place.name in node.partitions)
+            else "cpu"
+        )
 
     @property
     def factors(self) -> Mapping[str, str]:
@@ -195,14 +225,34 @@ def settings(machine: Machine, shares: Sequence[Association]) -> str:
     """The lines for the bank's settings that price this cluster as Slurm bills it; shares as remarks."""
     here = f"clusters.{machine.cluster}"
     agents = "" if machine.slurm_uid is None else str(machine.slurm_uid)
-    about = "the uids that report runs: Slurm's user" + ("" if agents else ", whose number is to be put here: id -u slurm")
-    lines = [f"[{here}]", f'adding = "{machine.adding.value}"', f"agents = [{agents}]    # {about}", ""]
+    about = "the uids that report runs: Slurm's user" + (
+        "" if agents else ", whose number is to be put here: id -u slurm"
+    )
+    lines = [
+        f"[{here}]",
+        f'adding = "{machine.adding.value}"',
+        f"agents = [{agents}]    # {about}",
+        "",
+    ]
     for place in machine.places:
         weights = [f'weights = "{place.weights}"'] if place.weights else []
-        lines += [f'[{here}.partitions."{place.name}"]', f'resource = "{machine.resource_of(place)}"', *weights, ""]
+        lines += [
+            f'[{here}.partitions."{place.name}"]',
+            f'resource = "{machine.resource_of(place)}"',
+            *weights,
+            "",
+        ]
     if machine.factors:
-        lines += [f"[{here}.qos_factors]", *(f'"{name}" = "{factor}"' for name, factor in machine.factors.items()), ""]
-    told = [f"#   {each.account}{f'/{each.user}' if each.user else ''}  {each.shares}" for each in shares if each.shares]
+        lines += [
+            f"[{here}.qos_factors]",
+            *(f'"{name}" = "{factor}"' for name, factor in machine.factors.items()),
+            "",
+        ]
+    told = [
+        f"#   {each.account}{f'/{each.user}' if each.user else ''}  {each.shares}"
+        for each in shares
+        if each.shares
+    ]
     lines += ["# Shares stay in Slurm, which ranks its queue by them:", *told] if told else []
     return "\n".join(lines) + "\n"
 
@@ -217,9 +267,18 @@ def price_differences(machine: Machine, known: Cluster) -> list[str]:
             continue
         weights = parse_weights(place.weights) if place.weights else None
         if (partition.weights and dict(partition.weights)) != weights:
-            said.append(f"partition {place.name}: Slurm's weights are {place.weights or 'not set'}; the bank's settings have others")
+            said.append(
+                f"partition {place.name}: Slurm's weights are {place.weights or 'not set'}; the bank's settings have others"
+            )
         if partition.adding is not machine.adding:
-            said.append(f"partition {place.name}: Slurm adds TRES by {machine.adding.value}, the bank by {partition.adding.value}")
-    dearer = [each for each in machine.qualities if known.qos_factor(each.name) != Fraction(each.factor)]
-    factors = [f"QOS {each.name}: Slurm's UsageFactor is {each.factor}, the bank's factor {known.qos_factor(each.name)}" for each in dearer]
+            said.append(
+                f"partition {place.name}: Slurm adds TRES by {machine.adding.value}, the bank by {partition.adding.value}"
+            )
+    dearer = [
+        each for each in machine.qualities if known.qos_factor(each.name) != Fraction(each.factor)
+    ]
+    factors = [
+        f"QOS {each.name}: Slurm's UsageFactor is {each.factor}, the bank's factor {known.qos_factor(each.name)}"
+        for each in dearer
+    ]
     return said + factors

@@ -55,7 +55,9 @@ def clocks(here: int, there: int, whose: str) -> Check:
     apart = abs(here - there)
     way = "" if apart <= CLOCK_SECONDS else ", ahead of ours" if there > here else ", behind ours"
     remedy = "keep the clocks of all hosts right with chrony or ntpd: times in the books come from them, and MUNGE refuses what is too old"
-    return Check(f"the clock of {whose} is {apart} s from this host's{way}", apart <= CLOCK_SECONDS, remedy)
+    return Check(
+        f"the clock of {whose} is {apart} s from this host's{way}", apart <= CLOCK_SECONDS, remedy
+    )
 
 
 def accounting(config: Config, machine: Machine) -> Iterator[Check]:
@@ -69,32 +71,47 @@ def accounting(config: Config, machine: Machine) -> Iterator[Check]:
     gpus = any(node.gpus for node in machine.nodes)
     if gpus:
         counted = "gres/gpu" in config.get("AccountingStorageTRES", "").split(",")
-        yield Check("GPUs are counted in accounting", counted, "AccountingStorageTRES=gres/gpu in slurm.conf, then restart slurmctld")
+        yield Check(
+            "GPUs are counted in accounting",
+            counted,
+            "AccountingStorageTRES=gres/gpu in slurm.conf, then restart slurmctld",
+        )
 
 
 def signing(config: Config) -> Check:
     """How Slurm's own daemons know each other."""
     kind = config.get("AuthType", "")
-    return Check(f"Slurm signs by {kind or 'nothing'}", kind in ("auth/munge", "auth/slurm"), "AuthType=auth/munge in slurm.conf")
+    return Check(
+        f"Slurm signs by {kind or 'nothing'}",
+        kind in ("auth/munge", "auth/slurm"),
+        "AuthType=auth/munge in slurm.conf",
+    )
 
 
 def prices(machine: Machine, known: Cluster) -> Iterator[Check]:
     """Whether the bank prices as Slurm bills: how TRES add up, the weights, the QOS."""
     differences = price_differences(machine, known)
-    remedy = (
-        f"fairbank slurm import --dry-run --settings {machine.cluster}.toml prints the bank's settings as Slurm has them; restart the bank"
-    )
+    remedy = f"fairbank slurm import --dry-run --settings {machine.cluster}.toml prints the bank's settings as Slurm has them; restart the bank"
     for each in differences:
         yield Check(each, False, remedy)
     if not differences:
-        yield Check(f"the bank prices {len(machine.places)} partitions as Slurm bills them ({machine.adding.value})", True)
+        yield Check(
+            f"the bank prices {len(machine.places)} partitions as Slurm bills them ({machine.adding.value})",
+            True,
+        )
 
 
 def weighing(machine: Machine, known: Cluster | None) -> Iterator[Check]:
     """How TRES add up, which is not by MAX_TRES only where the bank says so too; and what costs nothing because it has no weight."""
-    meant = known is not None and all(each.adding is machine.adding for each in known.partitions.values())
+    meant = known is not None and all(
+        each.adding is machine.adding for each in known.partitions.values()
+    )
     maximum = machine.adding is not Adding.SUM
-    said = "MAX_TRES, the dearest of a job's TRES counts" if maximum else "no MAX_TRES, a GPU and its cores cost both"
+    said = (
+        "MAX_TRES, the dearest of a job's TRES counts"
+        if maximum
+        else "no MAX_TRES, a GPU and its cores cost both"
+    )
     yield Check(
         f"PriorityFlags: {said}",
         maximum or meant,
@@ -104,9 +121,7 @@ def weighing(machine: Machine, known: Cluster | None) -> Iterator[Check]:
         gpus = any(node.gpus for node in machine.nodes if place.name in node.partitions)
         weighed = set(parse_weights(place.weights)) if place.weights else {"cpu"}
         if gpus and not any(name.startswith("gres/gpu") for name in weighed):
-            remedy = (
-                f'PartitionName={place.name} ... TRESBillingWeights="CPU=...,Mem=...,GRES/gpu=..." in slurm.conf, and the same in the bank'
-            )
+            remedy = f'PartitionName={place.name} ... TRESBillingWeights="CPU=...,Mem=...,GRES/gpu=..." in slurm.conf, and the same in the bank'
             yield Check(f"partition {place.name} has GPUs, and they cost nothing", False, remedy)
 
 
@@ -115,7 +130,11 @@ def limits(places: Sequence[Place]) -> Iterator[Check]:
     endless = [place.name for place in places if not place.most_minutes]
     for name in endless:
         remedy = f"PartitionName={name} ... MaxTime=7-00:00:00 DefaultTime=01:00:00 in slurm.conf, then scontrol reconfigure"
-        yield Check(f"partition {name} has no finite MaxTime: jobs without a limit are refused, or run without a hold", False, remedy)
+        yield Check(
+            f"partition {name} has no finite MaxTime: jobs without a limit are refused, or run without a hold",
+            False,
+            remedy,
+        )
     if not endless:
         yield Check("every partition has a finite time limit", True)
 
@@ -127,7 +146,9 @@ def plugins(config: Config, agent: Beside | None) -> Iterator[Check]:
         yield Check("slurmctld loads prep/fairbank", True)
         yield from _parameters(config, agent)
     elif asks_by_script(config):
-        yield Check(f"slurmctld asks the bank by a script, without a plug-in: {_prolog(config)}", True)
+        yield Check(
+            f"slurmctld asks the bank by a script, without a plug-in: {_prolog(config)}", True
+        )
     else:
         yield Check(
             f"slurmctld does not ask before a job starts: PrEpPlugins={','.join(steps) or '(none)'}",
@@ -135,8 +156,12 @@ def plugins(config: Config, agent: Beside | None) -> Iterator[Check]:
             f"PrEpPlugins=prep/fairbank,prep/script in slurm.conf and restart slurmctld ({_GUIDE}); leave it so while you only look on",
         )
     for key, where in (("JobSubmitPlugins", "slurmctld"), ("CliFilterPlugins", "submit commands")):
-        remedy = f"{key}=lua in slurm.conf, with our files beside it (docs/howto/submission-policy.md)"
-        yield Check(f"{where}: {key}={config.get(key, '') or '(none)'}", loads_lua(config, key), remedy)
+        remedy = (
+            f"{key}=lua in slurm.conf, with our files beside it (docs/howto/submission-policy.md)"
+        )
+        yield Check(
+            f"{where}: {key}={config.get(key, '') or '(none)'}", loads_lua(config, key), remedy
+        )
 
 
 def _parameters(config: Config, agent: Beside | None) -> Iterator[Check]:
@@ -165,24 +190,48 @@ def agents(config: Config, agent: Beside, now: int) -> Iterator[Check]:
     user = slurm_uid(config)
     if user is not None:
         remedy = f"plugin.slurm_user = {user} in the agent's settings"
-        yield Check(f"the agent lets SlurmUser in ({config.get('SlurmUser', '')})", user in agent.slurm_users, remedy)
-    heard = [each["slurm"] for each in status["plugins"] if each["cluster"] == config.get("ClusterName")]
+        yield Check(
+            f"the agent lets SlurmUser in ({config.get('SlurmUser', '')})",
+            user in agent.slurm_users,
+            remedy,
+        )
+    heard = [
+        each["slurm"] for each in status["plugins"] if each["cluster"] == config.get("ClusterName")
+    ]
     yield Check(
         f"slurmctld is connected to the agent: {', '.join(heard) or 'no'}",
         bool(heard),
         "restart slurmctld once its plug-in is installed (a reconfiguration does not load it), and look for Fairbank in its log",
     )
     yield _reaching(bank)
-    kept = f"{outbox['letters']} reports wait" if not outbox["trouble"] else f"cannot be written: {outbox['trouble']}"
-    yield Check(f"the agent's outbox: {kept}", not outbox["trouble"], "make room on its disk; the agent goes on by itself")
+    kept = (
+        f"{outbox['letters']} reports wait"
+        if not outbox["trouble"]
+        else f"cannot be written: {outbox['trouble']}"
+    )
+    yield Check(
+        f"the agent's outbox: {kept}",
+        not outbox["trouble"],
+        "make room on its disk; the agent goes on by itself",
+    )
     if later := outbox.get("later"):
         remedy = "set the clocks of both hosts alike (chronyc tracking); the agent tells them again by itself"
-        yield Check(f"the agent's ends: {later} are too early for the bank's clock, and told again later", False, remedy)
+        yield Check(
+            f"the agent's ends: {later} are too early for the bank's clock, and told again later",
+            False,
+            remedy,
+        )
     yield _understanding(status.get("aside"))
     for each in status.get("mishaps", ()):
         if now - each["last"] < MISHAP_SECONDS:
-            how_often = f"{each['count']} since {iso(each['since'])}, the last at {iso(each['last'])}"
-            yield Check(f"the agent tells of {each['about']}: {how_often}: {each['words']}", False, each["remedy"])
+            how_often = (
+                f"{each['count']} since {iso(each['since'])}, the last at {iso(each['last'])}"
+            )
+            yield Check(
+                f"the agent tells of {each['about']}: {how_often}: {each['words']}",
+                False,
+                each["remedy"],
+            )
 
 
 def _reaching(bank: Mapping[str, Any]) -> Check:
@@ -196,20 +245,38 @@ def _reaching(bank: Mapping[str, Any]) -> Check:
 
 def _understanding(aside: Mapping[str, Any] | None) -> Check:
     if aside is None:
-        return Check("the agent is older than this command", False, "restart it: systemctl restart fairbank-agent")
-    but = f", but for {aside['frames']} frames, the last: {aside['last']}; they are in {aside['path']}" if aside["frames"] else ""
+        return Check(
+            "the agent is older than this command",
+            False,
+            "restart it: systemctl restart fairbank-agent",
+        )
+    but = (
+        f", but for {aside['frames']} frames, the last: {aside['last']}; they are in {aside['path']}"
+        if aside["frames"]
+        else ""
+    )
     return Check(f"the agent understands slurmctld's plug-in{but}", not but, aside["remedy"])
 
 
 def policies(policy: Policy, now: int) -> Iterator[Check]:
     """Whether the submission policy is whole, readable and of today."""
     again = "fairbank slurm sync; and let it run every few minutes: systemctl enable --now fairbank-sync.timer"
-    yield Check(f"{policy.path} is {'whole' if policy.whole else 'damaged: jobs are not checked'}", policy.whole, again)
+    yield Check(
+        f"{policy.path} is {'whole' if policy.whole else 'damaged: jobs are not checked'}",
+        policy.whole,
+        again,
+    )
     fresh = now - policy.written <= policy.stale_seconds
-    old = "" if fresh else f", more than {policy.stale_seconds} s ago: its balances are not judged by"
+    old = (
+        "" if fresh else f", more than {policy.stale_seconds} s ago: its balances are not judged by"
+    )
     yield Check(f"{policy.path} is of {iso(policy.written)}{old}", fresh, again)
     if not policy.readable:
-        yield Check(f"slurmctld's user may not read {policy.path}", False, f"chmod a+r {policy.path}, or write it as SlurmUser")
+        yield Check(
+            f"slurmctld's user may not read {policy.path}",
+            False,
+            f"chmod a+r {policy.path}, or write it as SlurmUser",
+        )
 
 
 def asks_by_script(config: Config) -> bool:

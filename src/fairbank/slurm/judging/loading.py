@@ -19,7 +19,15 @@ SCRIPTS: Mapping[str, tuple[str, str]] = {
 }
 """What Slurm loads when this setting names lua, and who does."""
 
-RULES = ("paying.lua", "plugin.lua", "policy_file.lua", "price.lua", "request.lua", "rules.lua", "words.lua")
+RULES = (
+    "paying.lua",
+    "plugin.lua",
+    "policy_file.lua",
+    "price.lua",
+    "request.lua",
+    "rules.lua",
+    "words.lua",
+)
 """What stands in `fairbank` beside either."""
 
 SITE_FACTOR, TABLE = "site_factor/fairbank", "/run/fairbank-agent/site_factor"
@@ -75,42 +83,69 @@ def scripts(found: Mapping[str, Script]) -> Iterator[Check]:
             remedy = f"{copy}; or let yours call ours (docs/howto/submission-policy.md, Beside a script of your own)"
             yield Check(f"{who}: {script.path} is not ours, and calls none of ours", False, remedy)
         elif script.missing:
-            yield Check(f"{who}: {script.path} lacks its rules: {', '.join(script.missing)}", False, rules)
+            yield Check(
+                f"{who}: {script.path} lacks its rules: {', '.join(script.missing)}", False, rules
+            )
         else:
             yield Check(f"{who}: {script.path} is ours", True)
 
 
 def parameter(settings: Mapping[str, str]) -> str:
     """The table that slurm.conf lets the plug-in read."""
-    return parameters(settings.get("prioritysitefactorparameters", "")).get("fairbank_table") or TABLE
+    return (
+        parameters(settings.get("prioritysitefactorparameters", "")).get("fairbank_table") or TABLE
+    )
 
 
 def site_factor(
-    config: Config, settings: Mapping[str, str], status: Mapping[str, Any] | None, table: TableFile, now: int
+    config: Config,
+    settings: Mapping[str, str],
+    status: Mapping[str, Any] | None,
+    table: TableFile,
+    now: int,
 ) -> Iterator[Check]:
     """Slurm 22.05 does not tell its site factor plug-in, so slurm.conf is asked (`settings`); `status` is the agent's of its table."""
     loads = settings.get("prioritysitefactorplugin", "") == SITE_FACTOR
     if not loads:
         what = f"slurm.conf: PrioritySiteFactorPlugin={settings.get('prioritysitefactorplugin') or '(none)'}"
-        remedy = (
-            f"PrioritySiteFactorPlugin={SITE_FACTOR} in slurm.conf and restart slurmctld; or take [site_factor] out of the agent's settings"
+        remedy = f"PrioritySiteFactorPlugin={SITE_FACTOR} in slurm.conf and restart slurmctld; or take [site_factor] out of the agent's settings"
+        yield Check(
+            f"{what}, but the agent writes a table"
+            if status
+            else f"{what}, and no table is written for it",
+            not status,
+            remedy,
         )
-        yield Check(f"{what}, but the agent writes a table" if status else f"{what}, and no table is written for it", not status, remedy)
         return
     kind = config.get("PriorityType", "")
-    yield Check(f"{SITE_FACTOR} is asked by {kind or 'nobody'}", kind == "priority/multifactor", "PriorityType=priority/multifactor")
+    yield Check(
+        f"{SITE_FACTOR} is asked by {kind or 'nobody'}",
+        kind == "priority/multifactor",
+        "PriorityType=priority/multifactor",
+    )
     if status is None:
-        yield Check(f"slurm.conf names {SITE_FACTOR}, but the agent writes no table", False, _write(table.path))
+        yield Check(
+            f"slurm.conf names {SITE_FACTOR}, but the agent writes no table",
+            False,
+            _write(table.path),
+        )
         return
     same = status["path"] == table.path
     remedy = f"PrioritySiteFactorParameters=fairbank_table={status['path']} in slurm.conf, or site_factor.path in the agent's settings"
-    yield Check(f"the agent writes site factors to {status['path']}, the plug-in reads {table.path}", same, remedy)
+    yield Check(
+        f"the agent writes site factors to {status['path']}, the plug-in reads {table.path}",
+        same,
+        remedy,
+    )
     if same:
         yield _fresh(table, status, now)
 
 
 def _fresh(table: TableFile, status: Mapping[str, Any], now: int) -> Check:
-    remedy = status["remedy"] or "fairbank agent status tells why it is not written again; see that the agent runs"
+    remedy = (
+        status["remedy"]
+        or "fairbank agent status tells why it is not written again; see that the agent runs"
+    )
     if table.wrong is not None:
         return Check(f"{table.path}: {table.wrong}; site factors are 0", False, remedy)
     good = abs(now - table.written) <= table.stale_seconds

@@ -42,7 +42,10 @@ class Prices:
         exact = self.of(job, job.elapsed)
         if exact is None or exact == charged:
             return True
-        least, most = (self.of(job, max(0, job.elapsed + slack)) or 0 for slack in (-SLACK_SECONDS, SLACK_SECONDS))
+        least, most = (
+            self.of(job, max(0, job.elapsed + slack)) or 0
+            for slack in (-SLACK_SECONDS, SLACK_SECONDS)
+        )
         return least - SLACK_MINUTES <= charged <= most + SLACK_MINUTES
 
     def _rate(self, job: Job) -> Fraction | None:
@@ -51,4 +54,6 @@ class Prices:
         except Unknown:
             return None
         counts = parse_counts(job.tres) if job.tres else {}
-        return billing(counts, partition.weights, partition.adding) * self._cluster.qos_factor(job.qos)
+        return billing(counts, partition.weights, partition.adding) * self._cluster.qos_factor(
+            job.qos
+        )

@@ -85,7 +85,9 @@ def compare(sides: Sides) -> Comparison:
     books, prices = _Books(sides.runs), Prices(sides.cluster)
     matched = free = late = half = 0
     findings: list[Finding] = []
-    for job in sorted(_once(sides.jobs), key=lambda each: (each.job_id, each.submitted, each.start or 0)):
+    for job in sorted(
+        _once(sides.jobs), key=lambda each: (each.job_id, each.submitted, each.start or 0)
+    ):
         if not job.ended:
             books.note_running(job)
             continue
@@ -111,7 +113,11 @@ def compare(sides: Sides) -> Comparison:
     for run in books.left():
         kind = _leftover(run, books, sides, alive)
         if kind is not None:
-            findings.append(Finding(kind=kind, run=run, amount=run.held if run.open else run.charged - run.refunded))
+            findings.append(
+                Finding(
+                    kind=kind, run=run, amount=run.held if run.open else run.charged - run.refunded
+                )
+            )
         elif run.state == "held":
             late += (run.job_id, run.submitted) not in alive
     return Comparison(matched=matched, free=free, late=late, findings=tuple(findings), half=half)
@@ -138,7 +144,9 @@ class _Books:
         of_id = self._free.get(job.job_id, [])
         start = job.start or 0
         same = [run for run in of_id if run.submitted == job.submitted] or [
-            run for run in of_id if abs(run.start - start) <= SAME_START_SECONDS and run.owner == job.owner
+            run
+            for run in of_id
+            if abs(run.start - start) <= SAME_START_SECONDS and run.owner == job.owner
         ]
         if not same:
             return None
@@ -157,7 +165,9 @@ class _Books:
 
 def _is_under_way(job: Job, run: BookedRun | None, sides: Sides) -> bool:
     """Whether the agent's own word of the end may still be coming."""
-    return (run is None or run.open) and (job.end or 0) > sides.now - min(UNDER_WAY_SECONDS, sides.grace_seconds)
+    return (run is None or run.open) and (job.end or 0) > sides.now - min(
+        UNDER_WAY_SECONDS, sides.grace_seconds
+    )
 
 
 def _may_become_whole(job: Job, sides: Sides) -> bool:
@@ -185,7 +195,9 @@ def _never_began(job: Job, sides: Sides) -> bool:
     refused = sides.refused.get((job.job_id, job.submitted))
     if refused is None or job.start is None or job.end is None or job.state not in PUT_BACK:
         return False
-    return job.elapsed <= NEVER_BEGAN_SECONDS and job.start - SAME_START_SECONDS <= refused <= job.end
+    return (
+        job.elapsed <= NEVER_BEGAN_SECONDS and job.start - SAME_START_SECONDS <= refused <= job.end
+    )
 
 
 def _missing(job: Job, sides: Sides, prices: Prices) -> Finding:
@@ -200,14 +212,20 @@ def _differs(job: Job, run: BookedRun, prices: Prices) -> Finding | None:
         return Finding(kind=Kind.OPEN, job=job, run=run, amount=prices.of_end(job))
     cost = prices.of_end(job) or 0
     booked = run.charged + run.written_off
-    paid = booked - run.refunded  # whoever gave back what was too much has mended it; other refunds are nobody's business here
-    let_off = run.state == "released" and (run.outcome == job.state or not cost)  # as policy was, or is
+    paid = (
+        booked - run.refunded
+    )  # whoever gave back what was too much has mended it; other refunds are nobody's business here
+    let_off = run.state == "released" and (
+        run.outcome == job.state or not cost
+    )  # as policy was, or is
     if let_off or paid == cost or prices.agrees(booked, job) or prices.agrees(paid, job):
         return None
     return Finding(kind=Kind.AMOUNT, job=job, run=run, amount=paid - cost)
 
 
-def _leftover(run: BookedRun, books: _Books, sides: Sides, alive: Collection[tuple[int, int]]) -> Kind | None:
+def _leftover(
+    run: BookedRun, books: _Books, sides: Sides, alive: Collection[tuple[int, int]]
+) -> Kind | None:
     here = (run.job_id, run.submitted)
     old = sides.now - sides.grace_seconds
     if run.state == "held":
@@ -233,7 +251,9 @@ def restart_of(job: Job, history: Sequence[Job]) -> int:
         this = count + 1 if before is not None and _continues(before, each) else 0
         if (each.submitted, each.start) == (job.submitted, job.start):
             return this
-        if each.start is not None or each.end is not None:  # 24.11 leaves one that waits for ever when a job is put back in its prolog
+        if (
+            each.start is not None or each.end is not None
+        ):  # 24.11 leaves one that waits for ever when a job is put back in its prolog
             count, before = this, each
     return 0
 

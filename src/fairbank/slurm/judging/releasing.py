@@ -51,7 +51,9 @@ class Turns:
             seen.held = now
             if self._may(seen, now):
                 waiting.append((0.0 if seen.at is None else seen.at, each))
-        self._seen = {name: seen for name, seen in self._seen.items() if now - seen.held < FORGOTTEN_SECONDS}
+        self._seen = {
+            name: seen for name, seen in self._seen.items() if now - seen.held < FORGOTTEN_SECONDS
+        }
         found = [each for _, each in sorted(waiting, key=lambda pair: pair[0])[:LOOKS_MAX]]
         for each in found:
             self._seen[each.name].at = now

@@ -18,7 +18,11 @@ def charge(job: Job, run: BookedRun | None, restart: int, cluster: Cluster) -> d
     a report needs."""
     owner = run.owner if job.owner is None and run is not None else job.owner
     if owner is None:
-        raise Malformed(f"nobody here is called {job.user!a}", field="User", remedy="run this on a host that knows the users")
+        raise Malformed(
+            f"nobody here is called {job.user!a}",
+            field="User",
+            remedy="run this on a host that knows the users",
+        )
     if job.start is None or job.end is None:
         raise Malformed("it has no start or no end", field="Start")
     return {

@@ -106,7 +106,12 @@ class _Play:
         row = self._row(job)
         if no is not None:
             self.refused.append(Refused(job=job, why=no, asked=asked, available=available))
-            self._put(row, jobs=row.jobs + 1, refused=row.refused + 1, refused_asked=row.refused_asked + asked)
+            self._put(
+                row,
+                jobs=row.jobs + 1,
+                refused=row.refused + 1,
+                refused_asked=row.refused_asked + asked,
+            )
             return
         self._holds[job] = (allocation, asked)
         self._left[allocation] -= asked
@@ -154,8 +159,12 @@ class _Play:
         """By account and resource, each with what is left for one more job."""
         for (account, resource), row in sorted(self._rows.items()):
             project = self._funds.by_account.get(account)
-            found = [] if project is None else self._funds.payers(project.id, resource, self._world.now)
-            yield msgspec.structs.replace(row, left=max((self._left[each.id] for each in found), default=0))
+            found = (
+                [] if project is None else self._funds.payers(project.id, resource, self._world.now)
+            )
+            yield msgspec.structs.replace(
+                row, left=max((self._left[each.id] for each in found), default=0)
+            )
 
 
 def by_reason(refused: Sequence[Refused]) -> Mapping[Why, int]:

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from fairbank.slurm.answers.bounds import QUALITIES, read_bounds, read_limits_of_qualities, read_usage_of_qualities
+from fairbank.slurm.answers.bounds import (
+    QUALITIES,
+    read_bounds,
+    read_limits_of_qualities,
+    read_usage_of_qualities,
+)
 from fairbank.slurm.answers.jobs import read_jobs
 from fairbank.slurm.answers.licences import read_licences
-from fairbank.slurm.answers.machine import read_hosts, read_least_loaded, read_partitions, read_qos_of_partitions, read_reservations
+from fairbank.slurm.answers.machine import (
+    read_hosts,
+    read_least_loaded,
+    read_partitions,
+    read_qos_of_partitions,
+    read_reservations,
+)
 from fairbank.slurm.answers.scontrol import read_clock, read_config
 from fairbank.slurm.answers.values import Answer
 from fairbank.slurm.queueing.live import Answers
@@ -23,7 +34,14 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "reservations": (*_SHOW, "reservation"),
     "licences": (*_SHOW, "license"),
     "limits": (*_SHOW, "assoc_mgr", "flags=assoc,qos"),
-    "qos-limits": ("sacctmgr", "--noheader", "--parsable2", "show", "qos", f"format={','.join(QUALITIES).lower()}"),
+    "qos-limits": (
+        "sacctmgr",
+        "--noheader",
+        "--parsable2",
+        "show",
+        "qos",
+        f"format={','.join(QUALITIES).lower()}",
+    ),
     "jobs": ("scontrol", "--all", "--details", "--oneliner", "show", "job"),
     "config": ("scontrol", "show", "config"),
 }

@@ -17,11 +17,15 @@ def awaiting(job: Pending, told: Mapping[int, Told], ended: Iterable[Ended]) -> 
     """`told` are the jobs by their numbers, each task of an array that waits among them; `ended` those that are over, as far as known."""
     own, over = told[job.number], tuple(ended)
     jobs = tuple({each.job_id: each for each in told.values()}.values())
-    depends = msgspec.structs.replace(own.depends, each=tuple(_of_task(each, job, jobs, over) for each in own.depends.each))
+    depends = msgspec.structs.replace(
+        own.depends, each=tuple(_of_task(each, job, jobs, over) for each in own.depends.each)
+    )
     return Awaiting(depends, tuple(_seen(each, own, jobs, over) for each in depends.each))
 
 
-def _of_task(on: Dependency, job: Pending, jobs: Iterable[Told], over: Iterable[Ended]) -> Dependency:
+def _of_task(
+    on: Dependency, job: Pending, jobs: Iterable[Told], over: Iterable[Ended]
+) -> Dependency:
     """`aftercorr` is about the task of the same number, where the array has one."""
     if on.kind != "aftercorr" or not on.whole or job.task < 0:
         return on
@@ -32,7 +36,9 @@ def _of_task(on: Dependency, job: Pending, jobs: Iterable[Told], over: Iterable[
 
 def _seen(on: Dependency, own: Told, jobs: Iterable[Told], over: Iterable[Ended]) -> Seen:
     alike = on.kind == "singleton"
-    found = [(name, each) for each in jobs for name in (_like(own, each) if alike else _named(on, each))]
+    found = [
+        (name, each) for each in jobs for name in (_like(own, each) if alike else _named(on, each))
+    ]
     running = [each for each in found if not each[1].waits]
     waiting = [each for each in found if each[1].waits]
     ends = [each.ends for _, each in running]
@@ -66,4 +72,8 @@ def _names(told: Told) -> list[str]:
 
 
 def _is_over(on: Dependency, ended: Ended) -> bool:
-    return on.job == ended.array and on.task == ended.task if on.task is not None else on.job in (ended.job_id, ended.array)
+    return (
+        on.job == ended.array and on.task == ended.task
+        if on.task is not None
+        else on.job in (ended.job_id, ended.array)
+    )

@@ -62,7 +62,12 @@ class _Tally:
 
     def copy(self) -> _Tally:
         other = _Tally()
-        other.jobs, other.counts, other.seconds, other.nodes = self.jobs, self.counts.copy(), self.seconds.copy(), self.nodes
+        other.jobs, other.counts, other.seconds, other.nodes = (
+            self.jobs,
+            self.counts.copy(),
+            self.seconds.copy(),
+            self.nodes,
+        )
         other.places, other.gone, other.wall = self.places.copy(), self.gone.copy(), self.wall
         return other
 
@@ -82,7 +87,9 @@ class _Tally:
         self.counts.subtract(job.tres)
         self.counts["node"] = len(self.nodes)
         self.seconds.subtract({name: count * job.seconds for name, count in job.tres.items()})
-        self.gone.update({name: self.gone.get(name, 0.0) + count * charged for name, count in job.tres.items()})
+        self.gone.update(
+            {name: self.gone.get(name, 0.0) + count * charged for name, count in job.tres.items()}
+        )
         self.wall += charged
 
 
@@ -98,13 +105,22 @@ class Holding:
         for told in grounds.jobs.values():
             if not told.waits:
                 there = frozenset(name for given in told.given for name in given.nodes)
-                self._count(told.job_id, _Counted(told, told.partitions[0], told.tres, there, max((told.ends or now) - now, 0)))
+                self._count(
+                    told.job_id,
+                    _Counted(
+                        told, told.partitions[0], told.tres, there, max((told.ends or now) - now, 0)
+                    ),
+                )
 
     def copy(self) -> Holding:
         other = object.__new__(Holding)
         other._grounds = self._grounds
         other._tallies = {whose: tally.copy() for whose, tally in self._tallies.items()}
-        other._running, other._tasks, other._licences = self._running.copy(), self._tasks.copy(), self._licences.copy()
+        other._running, other._tasks, other._licences = (
+            self._running.copy(),
+            self._tasks.copy(),
+            self._licences.copy(),
+        )
         return other
 
     def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
@@ -114,18 +130,29 @@ class Holding:
         found = holding(self._asking(told, job, partition, where), self._grounds.enforced)
         if found is not None:
             return found.reason
-        return LICENCES if any(self._licences[name] < count for name, count in told.licences.items()) else None
+        return (
+            LICENCES
+            if any(self._licences[name] < count for name, count in told.licences.items())
+            else None
+        )
 
     def started(self, job: Pending, where: Placement) -> None:
         told = self._grounds.jobs[job.number]
-        self._count(job.number, _Counted(told, where.partition, _taken(told, where), self._names(where), job.limit or 0))
+        self._count(
+            job.number,
+            _Counted(
+                told, where.partition, _taken(told, where), self._names(where), job.limit or 0
+            ),
+        )
         self._licences.subtract(told.licences)
 
     def ended(self, job: Pending, where: Placement, seconds: int) -> None:
         counted = self._running.pop(job.number)
         told, quality = counted.told, self._grounds.qualities.get(counted.told.qos)
         for whose in self._everybody(told, counted.partition):
-            self._tallies[whose].take(counted, seconds * (1.0 if quality is None else quality.usage_factor))
+            self._tallies[whose].take(
+                counted, seconds * (1.0 if quality is None else quality.usage_factor)
+            )
         if told.array is not None:
             self._tasks[told.array] -= 1
         self._licences.update(told.licences)
@@ -150,7 +177,9 @@ class Holding:
     def _chain(self, told: Told, partition: str) -> Iterator[Bound]:
         """The user's association and the accounts above it, up to the root."""
         known = self._grounds.associations
-        own = known.get((told.account, told.user, partition)) or known.get((told.account, told.user, ""))
+        own = known.get((told.account, told.user, partition)) or known.get(
+            (told.account, told.user, "")
+        )
         seen: set[str] = set()
         while own is not None:
             yield own
@@ -204,7 +233,12 @@ class Holding:
             counts=dict(tally.counts),
             nodes=tally.nodes,
             run_seconds=dict(tally.seconds),
-            seconds={name: told.get(name, 0.0) + tally.gone.get(name, 0.0) for name in {**told, **tally.gone}} if tally.gone else told,
+            seconds={
+                name: told.get(name, 0.0) + tally.gone.get(name, 0.0)
+                for name in {**told, **tally.gone}
+            }
+            if tally.gone
+            else told,
             wall_seconds=wall + tally.wall,
         )
 
@@ -212,5 +246,9 @@ class Holding:
 def _taken(told: Told, where: Placement) -> Counts:
     """What it has there, and of what is not of nodes what it asks for."""
     gpus = sum(count for share in where.shares for _, count in share.gpus)
-    there = {"cpu": where.cpus, "mem": sum(share.memory for share in where.shares), "node": len(where.shares)}
+    there = {
+        "cpu": where.cpus,
+        "mem": sum(share.memory for share in where.shares),
+        "node": len(where.shares),
+    }
     return {**told.tres, **there} | ({"gres/gpu": gpus} if gpus else {})

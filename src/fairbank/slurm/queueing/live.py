@@ -114,16 +114,28 @@ def preemption_of(config: Mapping[str, str], qualities: Sequence[Quality]) -> Pr
     if kind not in {each.value for each in PreemptBy}:
         return Preemption()
     rules = {
-        each.name: QosRules(priority=each.priority, preempts=each.preempts, preempted=_mode(each.mode), exempt_seconds=each.exempt_seconds)
+        each.name: QosRules(
+            priority=each.priority,
+            preempts=each.preempts,
+            preempted=_mode(each.mode),
+            exempt_seconds=each.exempt_seconds,
+        )
         for each in qualities
         if kind == PreemptBy.QOS.value
     }
-    return Preemption(by=PreemptBy(kind), mode=_mode(config.get("PreemptMode", "OFF")) or PreemptMode.OFF, qos=rules)
+    return Preemption(
+        by=PreemptBy(kind),
+        mode=_mode(config.get("PreemptMode", "OFF")) or PreemptMode.OFF,
+        qos=rules,
+    )
 
 
 def _mode(text: str) -> PreemptMode | None:
     """The word of a list that says what becomes of a job; GANG says nothing of that."""
-    return next((PreemptMode(word) for word in text.upper().split(",") if word in PreemptMode.__members__), None)
+    return next(
+        (PreemptMode(word) for word in text.upper().split(",") if word in PreemptMode.__members__),
+        None,
+    )
 
 
 def parameters_of(text: str, notes: list[str]) -> Parameters:

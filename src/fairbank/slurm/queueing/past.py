@@ -13,7 +13,17 @@ DAYS = 14
 """So far back accounting is asked: habits change, and a user's last hundred jobs are all that count."""
 FILE = "history"
 """The name under which the answer is kept beside those of `asking`."""
-COLUMNS = ("JobIDRaw", "Submit", "Start", "End", "ElapsedRaw", "State", "User", "TimelimitRaw", "AllocTRES")
+COLUMNS = (
+    "JobIDRaw",
+    "Submit",
+    "Start",
+    "End",
+    "ElapsedRaw",
+    "State",
+    "User",
+    "TimelimitRaw",
+    "AllocTRES",
+)
 """None that users may write freely."""
 QUESTION = (
     "sacct",
@@ -35,7 +45,9 @@ def read_past(text: str, now: int) -> Answer[Execution]:
         if is_step(cells):
             return None
         job = read_execution(cells)
-        return job if job.user and job.limit and job.elapsed is not None and _end(job) <= now else None
+        return (
+            job if job.user and job.limit and job.elapsed is not None and _end(job) <= now else None
+        )
 
     found = read("sacct", records("sacct", text, COLUMNS, PIPE), over)
     return Answer(tuple(sorted(found.rows, key=_end)), found.unreadable)

@@ -24,7 +24,18 @@ _FOUND_HERE = frozenset(
     "Reservation ReqNodeNotAvail JobArrayTaskLimit Licenses NodeDown MaxJobsPerAccount Constraints SchedDefer".split()
 )
 """Reasons that follow from the snapshot, so that the last pass of slurmctld is not believed. So do limits of accounting."""
-_OF_LIMITS = ("Assoc", "QOSGrp", "QOSMax", "QOSMin", "MaxTRES", "MaxCpu", "MaxMem", "MaxNode", "MaxGRES", "MaxBilling")
+_OF_LIMITS = (
+    "Assoc",
+    "QOSGrp",
+    "QOSMax",
+    "QOSMin",
+    "MaxTRES",
+    "MaxCpu",
+    "MaxMem",
+    "MaxNode",
+    "MaxGRES",
+    "MaxBilling",
+)
 _STATED = frozenset(NAMES.values())
 
 
@@ -53,7 +64,11 @@ def waiting(told: Told, ways: Ways) -> Iterator[Pending]:
 
 def held(told: Told) -> str | None:
     """Why nobody may start it yet, whatever is free; None where the scheduler itself has to find out."""
-    stated = told.reason in _STATED and told.reason not in _FOUND_HERE and not told.reason.startswith(_OF_LIMITS)
+    stated = (
+        told.reason in _STATED
+        and told.reason not in _FOUND_HERE
+        and not told.reason.startswith(_OF_LIMITS)
+    )
     if stated:
         return told.reason
     if told.priority == 0:
@@ -64,20 +79,40 @@ def held(told: Told) -> str | None:
 def running(told: Told, cluster: Cluster, ways: Ways) -> Active:
     """Raises Malformed where it is not told what it has, Unknown for nodes that are not there."""
     if not told.given:
-        raise Malformed(f"it is not told what job {told.job_id} has", field="CPU_IDs", remedy="ask with scontrol --details show job")
+        raise Malformed(
+            f"it is not told what job {told.job_id} has",
+            field="CPU_IDs",
+            remedy="ask with scontrol --details show job",
+        )
     shares: list[Share] = []
     for given in told.given:
         for name in given.nodes:
             if name not in cluster.place:
-                raise Unknown(f"job {told.job_id} runs on {name}, and there is no such node", field="Nodes", remedy="ask again")
-            shares.append(Share(cluster.place[name], given.cpus, given.memory if ways.memory else 0, given.gpus))
+                raise Unknown(
+                    f"job {told.job_id} runs on {name}, and there is no such node",
+                    field="Nodes",
+                    remedy="ask again",
+                )
+            shares.append(
+                Share(
+                    cluster.place[name], given.cpus, given.memory if ways.memory else 0, given.gpus
+                )
+            )
     shares.sort(key=lambda share: share.place)
     partition = told.partitions[0]
     rules = cluster.rules.get(partition)
     sharing = rules is not None and rules.rows_for(told.wanted) > 1
-    where = Placement(nodeset.of(share.place for share in shares), tuple(shares), partition, sharing=sharing)
+    where = Placement(
+        nodeset.of(share.place for share in shares), tuple(shares), partition, sharing=sharing
+    )
     started = told.submitted if told.started is None else told.started
-    return Running(started + YEAR if told.ends is None else told.ends, told.job_id, where, _of_whom(told), started)
+    return Running(
+        started + YEAR if told.ends is None else told.ends,
+        told.job_id,
+        where,
+        _of_whom(told),
+        started,
+    )
 
 
 def _of_whom(told: Told) -> Pending:

@@ -13,7 +13,9 @@ def requests(job: Pending, told: Told, cluster: str | None) -> Iterator[dict[str
     on how long its partition lets it run."""
     if job.limit is None:
         return
-    tres = ",".join(f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in told.tres.items())
+    tres = ",".join(
+        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in told.tres.items()
+    )
     for partition in job.partitions:
         yield {
             "account": told.account,

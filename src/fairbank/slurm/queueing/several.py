@@ -18,7 +18,9 @@ def in_one(told: Told, reservations: Mapping[str, Reservation], now: int) -> Tol
     names = _asked(told)
     if len(names) < 2:
         return told
-    return msgspec.structs.replace(told, reservation=min(names, key=lambda name: _rank(reservations.get(name), told, now)))
+    return msgspec.structs.replace(
+        told, reservation=min(names, key=lambda name: _rank(reservations.get(name), told, now))
+    )
 
 
 def _rank(found: Reservation | None, told: Told, now: int) -> tuple[int, int]:
@@ -35,8 +37,13 @@ def _rank(found: Reservation | None, told: Told, now: int) -> tuple[int, int]:
 def simplified(jobs: Iterable[Told]) -> Iterator[str]:
     """Which of those that wait are looked at in one way of several, in sentences."""
     waiting = [told for told in jobs if told.waits]
-    yield from _told("of several QOS only the first counts here", [each for each in waiting if each.other_qos])
-    yield from _told("of several reservations only one counts here, the soonest", [each for each in waiting if len(_asked(each)) > 1])
+    yield from _told(
+        "of several QOS only the first counts here", [each for each in waiting if each.other_qos]
+    )
+    yield from _told(
+        "of several reservations only one counts here, the soonest",
+        [each for each in waiting if len(_asked(each)) > 1],
+    )
 
 
 def _asked(told: Told) -> list[str]:
@@ -45,5 +52,7 @@ def _asked(told: Told) -> list[str]:
 
 def _told(what: str, jobs: list[Told]) -> Iterator[str]:
     if jobs:
-        names = ", ".join(each.squeue_name for each in jobs[:LISTED]) + (", ..." if len(jobs) > LISTED else "")
+        names = ", ".join(each.squeue_name for each in jobs[:LISTED]) + (
+            ", ..." if len(jobs) > LISTED else ""
+        )
         yield f"{what}: job {names}"

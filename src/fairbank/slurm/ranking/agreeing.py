@@ -8,7 +8,14 @@ from fairbank.priority.multifactor.settings import WORDS, Flag, Settings
 from fairbank.slurm.answers.sprio import COMMAND, FACTOR_DIGITS, TRES_DIGITS, Factors
 from fairbank.slurm.answers.values import Answer, Unreadable
 
-_NAMES = {"a": "age", "b": "association", "f": "fairshare", "j": "job_size", "p": "partition", "q": "qos"}
+_NAMES = {
+    "a": "age",
+    "b": "association",
+    "f": "fairshare",
+    "j": "job_size",
+    "p": "partition",
+    "q": "qos",
+}
 """The weights by the letters of their columns."""
 _RAW = {"b": Flag.NO_NORMAL_ASSOC, "p": Flag.NO_NORMAL_PART, "q": Flag.NO_NORMAL_QOS}
 """Where Slurm was told so, these factors are not from 0 to 1."""
@@ -27,7 +34,9 @@ def _wrong(row: Factors, settings: Settings) -> Iterator[Unreadable]:
     for letter, normal in row.normal.items():
         name = _NAMES[letter]
         if normal < 0 or (normal > 1 and _RAW.get(letter) not in settings.flags):
-            yield Unreadable(COMMAND, row.line, letter, f"{normal:.12g} is not a figure from 0 to 1")
+            yield Unreadable(
+                COMMAND, row.line, letter, f"{normal:.12g} is not a figure from 0 to 1"
+            )
         weight, weighted = getattr(settings.weights, name), row.weighted[letter]
         if not _agree(weighted, normal, weight, FACTOR_DIGITS):
             why = f"{normal:.12g} of PriorityWeight{WORDS[name]}={weight} is not {weighted}, as column {letter.upper()} says"

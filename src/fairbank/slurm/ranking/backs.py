@@ -26,8 +26,20 @@ def backs_of(rows: Sequence[ShareRow], rule: Rule) -> list[Back]:
         if row is root or on_parent or (rule.depth_oblivious and not below_root):
             continue
         who = _beside_siblings(row) if rule.fair_tree else _beside_all(row, root)
-        level, back = level_of(row, rule), back_after(who, decay, level=rule.even, reset_in=rule.reset_in)
-        backs.append(Back(row.account, row.user, row.partition, who.level if level is None else level, back.soonest, back.latest))
+        level, back = (
+            level_of(row, rule),
+            back_after(who, decay, level=rule.even, reset_in=rule.reset_in),
+        )
+        backs.append(
+            Back(
+                row.account,
+                row.user,
+                row.partition,
+                who.level if level is None else level,
+                back.soonest,
+                back.latest,
+            )
+        )
     return backs
 
 
@@ -41,4 +53,6 @@ def _beside_all(row: ShareRow, root: ShareRow) -> Standpoint:
     """In parts of all usage. Of raw usage more digits are printed than of its part."""
     used = min(row.usage / root.usage, 1.0) if root.usage else 0.0
     charged = (row.effective or 0.0) - (row.norm_usage or 0.0)
-    return Standpoint(usage=used, others=1 - used, share=row.norm_shares, charged=min(max(charged, 0.0), 1 - used))
+    return Standpoint(
+        usage=used, others=1 - used, share=row.norm_shares, charged=min(max(charged, 0.0), 1 - used)
+    )

@@ -16,11 +16,19 @@ from fairbank.values.trouble import Malformed
 def day_told(cluster: str | None, rows: Sequence[ShareRow], rule: Rule) -> list[Mapping[str, Any]]:
     """As the bank is told of it. Raises Malformed for what would be no history: no name, no rows, figures that are not finite."""
     if not cluster:
-        raise Malformed("this Slurm has no name", field="ClusterName", remedy="set it in slurm.conf")
+        raise Malformed(
+            "this Slurm has no name", field="ClusterName", remedy="set it in slurm.conf"
+        )
     if not rows:
-        raise Malformed("there is nobody whose fair share could be kept", field="sshare", remedy="look at what it prints: sshare -a")
+        raise Malformed(
+            "there is nobody whose fair share could be kept",
+            field="sshare",
+            remedy="look at what it prints: sshare -a",
+        )
     if len({(row.account, row.user, row.partition) for row in rows}) < len(rows):
-        raise Malformed("an association is there twice", field="sshare", remedy="ask one cluster, without -M")
+        raise Malformed(
+            "an association is there twice", field="sshare", remedy="ask one cluster, without -M"
+        )
     return list(_rows(rows, rule))
 
 
@@ -42,8 +50,21 @@ def _rows(rows: Sequence[ShareRow], rule: Rule) -> Iterator[Mapping[str, Any]]:
 
 
 def _check(row: ShareRow) -> None:
-    read = {"NormShares": row.norm_shares, "RawUsage": row.usage, "EffectvUsage": row.effective, "FairShare": row.factor}
+    read = {
+        "NormShares": row.norm_shares,
+        "RawUsage": row.usage,
+        "EffectvUsage": row.effective,
+        "FairShare": row.factor,
+    }
     for name, figure in read.items():
         if figure is not None and not isfinite(figure):
-            who = f"user {row.user} of account {row.account}" if row.user else f"account {row.account}"
-            raise Malformed(f"{who} has {figure}", field=name, remedy="a finite number is wanted; look at what sshare prints")
+            who = (
+                f"user {row.user} of account {row.account}"
+                if row.user
+                else f"account {row.account}"
+            )
+            raise Malformed(
+                f"{who} has {figure}",
+                field=name,
+                remedy="a finite number is wanted; look at what sshare prints",
+            )

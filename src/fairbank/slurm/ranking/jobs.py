@@ -16,7 +16,11 @@ def demand_factors(settings: PrioritySettings) -> None:
     """Raises Malformed where jobs start in their order, as under priority/basic."""
     if not settings.by_factors:
         remedy = "it is priority/multifactor that has factors"
-        raise Malformed("this Slurm starts jobs in their order, without factors", field="PriorityType", remedy=remedy)
+        raise Malformed(
+            "this Slurm starts jobs in their order, without factors",
+            field="PriorityType",
+            remedy=remedy,
+        )
 
 
 def weights_of(weights: Weighed, tres_text: str) -> Weights:
@@ -34,13 +38,22 @@ def weights_of(weights: Weighed, tres_text: str) -> Weights:
 
 
 def priority_rows(
-    told: Sequence[Factors], weights: Weights, waiting: Sequence[Waiting] | None, *, running_too: bool = False
+    told: Sequence[Factors],
+    weights: Weights,
+    waiting: Sequence[Waiting] | None,
+    *,
+    running_too: bool = False,
 ) -> list[PriorityRow]:
     """All that sprio told, in its order, and what squeue told of the same jobs; None: it was not asked. `running_too`: sprio has jobs that
     run as well (CALCULATE_RUNNING), and squeue, who was asked for those that wait, has not."""
     by_number = {job.job_id: job for job in waiting or ()}
     known = running_too and waiting is not None
-    return [priority_row(row, weights, by_number.get(row.job))._replace(runs=known and row.job not in by_number) for row in told]
+    return [
+        priority_row(row, weights, by_number.get(row.job))._replace(
+            runs=known and row.job not in by_number
+        )
+        for row in told
+    ]
 
 
 def priority_row(row: Factors, weights: Weights, waiting: Waiting | None = None) -> PriorityRow:
@@ -55,7 +68,9 @@ def priority_row(row: Factors, weights: Weights, waiting: Waiting | None = None)
         user=row.user,
         account=row.account or (waiting.account if waiting else ""),
         qos_name=row.qos_name or (waiting.qos if waiting else ""),
-        short_zeros=bool(row.account),  # an sprio that tells accounts tells those zeros, too: both seen with 24.11, neither with 22.05
+        short_zeros=bool(
+            row.account
+        ),  # an sprio that tells accounts tells those zeros, too: both seen with 24.11, neither with 22.05
         cluster=row.cluster,
         age=factor("a", weights.age),
         association=factor("b", weights.association),
@@ -64,7 +79,9 @@ def priority_row(row: Factors, weights: Weights, waiting: Waiting | None = None)
         partition=factor("p", weights.partition),
         qos=factor("q", weights.qos),
         tres={
-            name: unrounded(value, row.tres_normal.get(name, 0.0), weights.tres.get(name, 0.0), TRES_DIGITS)
+            name: unrounded(
+                value, row.tres_normal.get(name, 0.0), weights.tres.get(name, 0.0), TRES_DIGITS
+            )
             for name, value in row.tres.items()
         },
         site=row.site,

@@ -49,20 +49,31 @@ def factors_of(said: Sequence[ShareRow], anew: Sequence[ShareRow]) -> dict[Payer
     """The fair-share factor of each user's association: with all digits as computed `anew`, where that is printed as sshare `said`. Else
     what it said: it cuts off usage, and by the classic rule accounts stand as they did before the usage of the last tick was added."""
     rows = [
-        ours if ours.factor is not None and theirs.factor is not None and f"{ours.factor:f}" == f"{theirs.factor:f}" else theirs
+        ours
+        if ours.factor is not None
+        and theirs.factor is not None
+        and f"{ours.factor:f}" == f"{theirs.factor:f}"
+        else theirs
         for theirs, ours in zip(said, anew, strict=True)
     ]
     return {(row.account, row.user, row.partition): row.factor or 0.0 for row in rows if row.user}
 
 
-def computed(told: Sequence[PriorityRow], of: Grounds, factors: Mapping[Payer, float], now: int | None = None) -> list[PriorityRow]:
+def computed(
+    told: Sequence[PriorityRow], of: Grounds, factors: Mapping[Payer, float], now: int | None = None
+) -> list[PriorityRow]:
     """The rows with every factor computed, in the order in which they were told; only the site factor is as Slurm says, for scontrol does
     not tell it. Left out are jobs whose priority was given and those that wait no more. `now` is when slurmctld counted, where that is
     known (else `counted_at`). Raises Malformed for what Slurm could not hold."""
     asked = _asked(told, of)
     names = [name for name in of.tres.lower().split(",") if name != "billing"]
     to = _scale(of, names)
-    terms = weighted(_columns(asked, of, factors, to), to, of.settings, _counted_at(asked, of) if now is None else now)
+    terms = weighted(
+        _columns(asked, of, factors, to),
+        to,
+        of.settings,
+        _counted_at(asked, of) if now is None else now,
+    )
     totals = shown(terms)
     return [_row(each, terms, to, at, float(totals[at])) for at, each in enumerate(asked)]
 
@@ -83,7 +94,14 @@ def _asked(told: Sequence[PriorityRow], of: Grounds) -> list[Asked]:
 
 def _counted_at(asked: Sequence[Asked], of: Grounds) -> int:
     weight, most = of.settings.counted.age, of.settings.max_age_seconds
-    return max((round(each.row.age / weight * most) + _accrued(each.job, of) for each in asked if weight and each.row.age), default=0)
+    return max(
+        (
+            round(each.row.age / weight * most) + _accrued(each.job, of)
+            for each in asked
+            if weight and each.row.age
+        ),
+        default=0,
+    )
 
 
 def _scale(of: Grounds, names: Sequence[str]) -> Scale:
@@ -98,7 +116,9 @@ def _scale(of: Grounds, names: Sequence[str]) -> Scale:
     )
 
 
-def _columns(asked: Sequence[Asked], of: Grounds, factors: Mapping[Payer, float], to: Scale) -> Columns:
+def _columns(
+    asked: Sequence[Asked], of: Grounds, factors: Mapping[Payer, float], to: Scale
+) -> Columns:
     own = {(each.account, each.user, each.partition): each.priority for each in of.priorities}
     places, qualities = [place.name for place in of.places], [each.name for each in of.qualities]
     counts = [parse_counts(each.job.tres) if each.job.tres else {} for each in asked]
@@ -110,11 +130,15 @@ def _columns(asked: Sequence[Asked], of: Grounds, factors: Mapping[Payer, float]
         fairshare=[_of_payer(factors, each) for each in asked],
         nodes=[each.job.nodes for each in asked],
         cpus=[of.tested.get(each.job.job_id, each.job.cpus) for each in asked],
-        limit_minutes=[each.job.limit_minutes or each.place.most_minutes or U32_MAX for each in asked],
+        limit_minutes=[
+            each.job.limit_minutes or each.place.most_minutes or U32_MAX for each in asked
+        ],
         nice=[each.job.nice for each in asked],
         site=[each.row.site for each in asked],
         partition=[places.index(each.place.name) for each in asked],
-        qos=[qualities.index(name) if (name := _qos(each)) in qualities else NO_QOS for each in asked],
+        qos=[
+            qualities.index(name) if (name := _qos(each)) in qualities else NO_QOS for each in asked
+        ],
         tres={name: [float(each.get(name, 0)) for each in counts] for name in to.tres},
     )
 
@@ -145,7 +169,11 @@ def _row(each: Asked, terms: Terms, to: Scale, at: int, total: float) -> Priorit
         job_size=float(terms.job_size[at]),
         partition=float(terms.partition[at]),
         qos=float(terms.qos[at]),
-        tres={name: float(column[at]) for name, column in zip(to.tres, terms.tres, strict=True) if column[at]},
+        tres={
+            name: float(column[at])
+            for name, column in zip(to.tres, terms.tres, strict=True)
+            if column[at]
+        },
         nice=each.job.nice,
         total=total,
     )

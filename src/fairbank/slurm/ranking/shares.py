@@ -24,8 +24,13 @@ def share_rows(told: Sequence[Share], *, fair_tree: bool) -> list[ShareRow]:
     users = sum(1 for row in rows if row.user)
     if not fair_tree or users > RANKS_APART:
         return rows
-    exact = [row.factor if row.factor is None else round(row.factor * users) / users for row in rows]
-    if any(row.factor is not None and f"{row.factor:f}" != f"{factor:f}" for row, factor in zip(rows, exact, strict=True)):
+    exact = [
+        row.factor if row.factor is None else round(row.factor * users) / users for row in rows
+    ]
+    if any(
+        row.factor is not None and f"{row.factor:f}" != f"{factor:f}"
+        for row, factor in zip(rows, exact, strict=True)
+    ):
         return rows
     return [row._replace(factor=factor) for row, factor in zip(rows, exact, strict=True)]
 
@@ -36,7 +41,11 @@ def share_row(row: Share) -> ShareRow:
         user=row.user,
         partition=row.partition,
         parent=row.parent,
-        shares=ON_PARENT if row.shares == shares.PARENT else row.shares if isinstance(row.shares, int) else None,
+        shares=ON_PARENT
+        if row.shares == shares.PARENT
+        else row.shares
+        if isinstance(row.shares, int)
+        else None,
         norm_shares=row.norm_shares,
         usage=row.usage,
         norm_usage=row.norm_usage,

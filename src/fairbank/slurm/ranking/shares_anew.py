@@ -21,18 +21,38 @@ def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRo
     there = {row.account for row in rows if not row.user and row.parent}
     for name in shares:
         if name not in there:
-            raise Unknown(f"there is no account {name!r} with shares", field="--set", remedy="`fairbank share` lists the accounts")
-    return [row if row.user else row._replace(shares=shares.get(row.account, row.shares)) for row in rows]
+            raise Unknown(
+                f"there is no account {name!r} with shares",
+                field="--set",
+                remedy="`fairbank share` lists the accounts",
+            )
+    return [
+        row if row.user else row._replace(shares=shares.get(row.account, row.shares))
+        for row in rows
+    ]
 
 
 def computed(rows: Sequence[ShareRow], rule: Rule) -> list[ShareRow]:
     """The same rows with every figure computed from what each used itself. Raises Malformed, naming the row, for what is no tree."""
-    tree = planted([Association(row.account, row.user, row.partition, row.parent, 1 if row.shares is None else row.shares) for row in rows])
+    tree = planted(
+        [
+            Association(
+                row.account,
+                row.user,
+                row.partition,
+                row.parent,
+                1 if row.shares is None else row.shares,
+            )
+            for row in rows
+        ]
+    )
     usage = summed(tree, _own(rows, tree))
     if rule.fair_tree:
         stands: Standings = fair_tree(tree, usage)
     else:
-        stands = classic(tree, usage, dampening=rule.dampening, depth_oblivious=rule.depth_oblivious)
+        stands = classic(
+            tree, usage, dampening=rule.dampening, depth_oblivious=rule.depth_oblivious
+        )
     return [_row(row, at, tree, stands) for at, row in enumerate(rows)]
 
 
@@ -46,7 +66,10 @@ def _own(rows: Sequence[ShareRow], tree: Tree) -> list[float]:
         if above >= 0:
             left[above] -= row.usage
             below[above] += 1
-    return [row.usage if row.user else own if own >= max(count, 1) else 0 for row, own, count in zip(rows, left, below, strict=True)]
+    return [
+        row.usage if row.user else own if own >= max(count, 1) else 0
+        for row, own, count in zip(rows, left, below, strict=True)
+    ]
 
 
 def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
@@ -56,7 +79,9 @@ def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
         usage=float(np.floor(stands.usage[at])),
         norm_usage=None if root else float(stands.norm_usage[at]),
         effective=float(stands.effective_usage[at]),
-        factor=None if row.factor is None else float(stands.factor[at]),  # of accounts Slurm 22.05 prints it, newer ones do not
+        factor=None
+        if row.factor is None
+        else float(stands.factor[at]),  # of accounts Slurm 22.05 prints it, newer ones do not
         level=_level(row, at, stands) if not root else row.level,
     )
 

@@ -14,4 +14,7 @@ def queries(database: str) -> Mapping[str, str]:
     """The statements of `database` by their names, without comments."""
     text = (files(__name__) / f"{database}.sql").read_text(encoding="utf-8")
     _, *parts = _NAME.split(text)
-    return {name: _COMMENT.sub("", statement).strip() for name, statement in zip(parts[::2], parts[1::2], strict=True)}
+    return {
+        name: _COMMENT.sub("", statement).strip()
+        for name, statement in zip(parts[::2], parts[1::2], strict=True)
+    }

@@ -1,6 +1,13 @@
 """Queries as SQL: one statement each, the same for every database, with what the asker may see decided inside it."""
 
-from fairbank.store.selecting.books import BEFORE, entries, of_books, refusals, repeated_keys, statement
+from fairbank.store.selecting.books import (
+    BEFORE,
+    entries,
+    of_books,
+    refusals,
+    repeated_keys,
+    statement,
+)
 from fairbank.store.selecting.credit import allocations, debits, drawn, expired, users
 from fairbank.store.selecting.figures import usage
 from fairbank.store.selecting.jobs import overdue, runs

@@ -11,12 +11,22 @@ from fairbank.store.cutting import BOOK, cut_in_sql
 from fairbank.store.dialects import fact
 from fairbank.store.schema import journal
 from fairbank.store.selecting.conditions import during, equal, of_allocations, paged
-from fairbank.store.selecting.seeing import IS_REFUSAL, Condition, among, of_entries, seen_or_owned, sees_entry
+from fairbank.store.selecting.seeing import (
+    IS_REFUSAL,
+    Condition,
+    among,
+    of_entries,
+    seen_or_owned,
+    sees_entry,
+)
 
 
 def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
     """Those whose book lies in the stretch."""
-    return [*([] if books.first is None else [book >= books.first]), *([] if books.end is None else [book < books.end])]
+    return [
+        *([] if books.first is None else [book >= books.first]),
+        *([] if books.end is None else [book < books.end]),
+    ]
 
 
 def entries(query: EntryQuery, page: Page) -> Select[Any]:
@@ -37,7 +47,12 @@ def repeated_keys(limit: int) -> Select[Any]:
     """Its condition is written so that SQLite does not see that the index of the keys would do: what that lacks is what is looked for."""
     j = journal.c
     some = func.coalesce(j.key, "") != ""
-    repeated = select(j.actor, j.key, func.min(j.id), func.max(j.id)).where(some).group_by(j.actor, j.key).having(func.count() > 1)
+    repeated = (
+        select(j.actor, j.key, func.min(j.id), func.max(j.id))
+        .where(some)
+        .group_by(j.actor, j.key)
+        .having(func.count() > 1)
+    )
     return repeated.order_by(j.actor, j.key).limit(limit)
 
 
@@ -74,18 +89,28 @@ def _asked_for(projects: frozenset[int] | None, account: str | None) -> Conditio
 def _seen_or_refused(sight: Sight) -> Condition:
     """Also those of jobs that asked for these projects' credit, in whatever book they are kept."""
     seen = seen_or_owned(sight, journal.c.book, journal.c.owner == sight.uid)
-    return seen if sight.everything or not sight.projects else or_(seen, among(_PROJECT_REFUSED, sight.projects))
+    return (
+        seen
+        if sight.everything or not sight.projects
+        else or_(seen, among(_PROJECT_REFUSED, sight.projects))
+    )
 
 
 def _of_job(cluster: str | None, job_id: int | None) -> Condition:
     """A refused run is written cluster/job@submitted.restart, and no cluster's name has a slash."""
     run = _refused("run")
-    of_cluster = true() if cluster is None else func.substr(run, 1, len(cluster) + 1) == f"{cluster}/"
+    of_cluster = (
+        true() if cluster is None else func.substr(run, 1, len(cluster) + 1) == f"{cluster}/"
+    )
     return and_(of_cluster, true() if job_id is None else run.like(f"%/{job_id}@%"))
 
 
 # Built once, for it takes long: carried out with `book`, `since` and `until`, or with `book` and `at`.
-_STATEMENT = select(journal).where(journal.c.book == BOOK, journal.c.seq > cut_in_sql("since"), journal.c.seq <= cut_in_sql("until"))
+_STATEMENT = select(journal).where(
+    journal.c.book == BOOK,
+    journal.c.seq > cut_in_sql("since"),
+    journal.c.seq <= cut_in_sql("until"),
+)
 BEFORE = select(journal).where(journal.c.book == BOOK, journal.c.seq == cut_in_sql("at"))
 
 

@@ -17,7 +17,9 @@ def equal(column: ColumnElement[Any], value: object) -> Condition:
 
 
 def during(column: ColumnElement[Any], since: Instant | None, until: Instant | None) -> Condition:
-    return and_(true() if since is None else column >= since, true() if until is None else column < until)
+    return and_(
+        true() if since is None else column >= since, true() if until is None else column < until
+    )
 
 
 def covers(at: Instant | None) -> Condition:
@@ -26,13 +28,20 @@ def covers(at: Instant | None) -> Condition:
 
 
 def of_allocations(
-    of_allocation: ColumnElement[Any], resource: str | None, category: str | None = None, active_at: Instant | None = None
+    of_allocation: ColumnElement[Any],
+    resource: str | None,
+    category: str | None = None,
+    active_at: Instant | None = None,
 ) -> Condition:
     """Rows of allocations of this resource and category whose period holds that instant."""
     if resource is None and category is None and active_at is None:
         return true()
     a = allocation.c
-    return of_allocation.in_(select(a.id).where(equal(a.resource, resource), equal(a.category, category), covers(active_at)))
+    return of_allocation.in_(
+        select(a.id).where(
+            equal(a.resource, resource), equal(a.category, category), covers(active_at)
+        )
+    )
 
 
 def paged(found: Select[Any], number: ColumnElement[Any], page: Page) -> Select[Any]:

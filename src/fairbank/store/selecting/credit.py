@@ -33,7 +33,11 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
 
 def users(allocations: frozenset[int], uid: int | None) -> Select[Any]:
     u = user_sum.c
-    return select(user_sum).where(among(u.allocation, allocations), equal(u.uid, uid)).order_by(u.allocation, u.uid)
+    return (
+        select(user_sum)
+        .where(among(u.allocation, allocations), equal(u.uid, uid))
+        .order_by(u.allocation, u.uid)
+    )
 
 
 def drawn(allocation: int, page: Page) -> Select[Any]:
@@ -43,7 +47,9 @@ def drawn(allocation: int, page: Page) -> Select[Any]:
 def debits(query: DebitQuery, page: DebitPage) -> Select[Any]:
     """The latest charged run is looked for from the owner's latest backwards."""
     u, r = user_sum.c, run.c
-    of_owner = select(r.id).where(r.owner == u.uid, r.allocation == u.allocation, r.state == RunState.CHARGED.value)
+    of_owner = select(r.id).where(
+        r.owner == u.uid, r.allocation == u.allocation, r.state == RunState.CHARGED.value
+    )
     latest = of_owner.order_by(r.id.desc()).limit(1).scalar_subquery()
     wanted = [
         u.charged > 0,
@@ -53,12 +59,22 @@ def debits(query: DebitQuery, page: DebitPage) -> Select[Any]:
         equal(u.uid, query.owner),
         true() if page.after is None else tuple_(u.allocation, u.uid) > page.after,
     ]
-    return select(u.allocation, u.uid, u.charged, latest).where(*wanted).order_by(u.allocation, u.uid).limit(page.size)
+    return (
+        select(u.allocation, u.uid, u.charged, latest)
+        .where(*wanted)
+        .order_by(u.allocation, u.uid)
+        .limit(page.size)
+    )
 
 
 def expired(now: Instant, limit: int) -> Select[Any]:
     a = allocation.c
-    return select(a.id).where(a.end_at <= now, a.state == AllocationState.ACTIVE.value).order_by(a.end_at, a.id).limit(limit)
+    return (
+        select(a.id)
+        .where(a.end_at <= now, a.state == AllocationState.ACTIVE.value)
+        .order_by(a.end_at, a.id)
+        .limit(limit)
+    )
 
 
 def _stands(standing: Standing, now: Instant) -> Condition:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, case, cast, func, literal_column, select, true
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    true,
+)
 
 from fairbank.bank.efficiency import EARLY_OUTCOMES, EARLY_SECONDS
 from fairbank.bank.query import NO_QOS, GroupPage, UsageBy, UsageQuery
@@ -69,4 +81,10 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
         during(r.ended_at, query.since, query.until),
         true() if after is None else group > after,
     ]
-    return select(group, *_FIGURES).where(*wanted).group_by(group).order_by(group).limit(days_of(page, by))
+    return (
+        select(group, *_FIGURES)
+        .where(*wanted)
+        .group_by(group)
+        .order_by(group)
+        .limit(days_of(page, by))
+    )

@@ -25,7 +25,11 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
         equal(r.allocation, query.allocation),
         equal(r.owner, query.owner),
         equal(r.state, query.state.value if query.state else None),
-        true() if query.failed is None else (r.outcome != COMPLETED if query.failed else r.outcome == COMPLETED),  # NULL is neither
+        true()
+        if query.failed is None
+        else (
+            r.outcome != COMPLETED if query.failed else r.outcome == COMPLETED
+        ),  # NULL is neither
         equal(r.cluster, query.cluster),
         equal(r.job_id, query.job_id),
         equal(r.partition, query.partition),
@@ -36,5 +40,7 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
 
 def overdue(now: Instant, limit: int) -> Select[Any]:
     r = run.c
-    open_ones = select(r.cluster, r.job_id, r.submitted, r.restart).where(r.state == RunState.HELD.value, r.until_at <= now)
+    open_ones = select(r.cluster, r.job_id, r.submitted, r.restart).where(
+        r.state == RunState.HELD.value, r.until_at <= now
+    )
     return open_ones.order_by(r.until_at, r.id).limit(limit)

@@ -34,7 +34,9 @@ def seen_or_owned(sight: Sight, of_allocation: ColumnElement[Any], owned: Condit
 
 def sees_run(sight: Sight) -> Condition:
     """Those that ran for one of its projects, that an allocation of these carries, and its own."""
-    return or_(seen_or_owned(sight, run.c.allocation, run.c.owner == sight.uid), seen(sight, run.c.project))
+    return or_(
+        seen_or_owned(sight, run.c.allocation, run.c.owner == sight.uid), seen(sight, run.c.project)
+    )
 
 
 def sees_entry(sight: Sight) -> Condition:
@@ -63,10 +65,18 @@ def of_entries(projects: frozenset[int] | None) -> Condition:
 
 def _in_their_line(projects: frozenset[int]) -> Condition:
     """Entries in books of these projects and their parents: their runs have no others, so that nobody need search the whole journal."""
-    line = select(project.c.id, project.c.parent).where(among(project.c.id, projects)).cte(recursive=True)
+    line = (
+        select(project.c.id, project.c.parent)
+        .where(among(project.c.id, projects))
+        .cte(recursive=True)
+    )
     line = line.union(select(project.c.id, project.c.parent).where(project.c.id == line.c.parent))
-    return one_of_few(journal.c.book, select(allocation.c.id).where(allocation.c.project.in_(select(line.c.id))))
+    return one_of_few(
+        journal.c.book, select(allocation.c.id).where(allocation.c.project.in_(select(line.c.id)))
+    )
 
 
 def _about_runs_for(projects: frozenset[int]) -> Condition:
-    return select(run.c.id).where(run.c.id == journal.c.run, among(run.c.project, projects)).exists()
+    return (
+        select(run.c.id).where(run.c.id == journal.c.run, among(run.c.project, projects)).exists()
+    )

@@ -9,7 +9,9 @@ _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _HELD = sa.text("state = 'held'")
 _KEYED = sa.text("key IS NOT NULL")
 _REFUSED = sa.text("kind = 'refusal'")
-_UNDOING = sa.text("kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')")
+_UNDOING = sa.text(
+    "kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')"
+)
 
 
 def make() -> None:
@@ -40,7 +42,9 @@ def _people() -> None:
         sa.Column("gname", sa.Text, nullable=False, unique=True),
         sa.Column("gid", sa.BigInteger, nullable=False, unique=True),
         sa.Column("account", sa.Text, nullable=False, unique=True),
-        sa.Column("parent", _Id, sa.ForeignKey("project.id", deferrable=True, initially="DEFERRED")),
+        sa.Column(
+            "parent", _Id, sa.ForeignKey("project.id", deferrable=True, initially="DEFERRED")
+        ),
         sa.Column("removed", sa.Boolean, nullable=False),
     )
     op.create_table(
@@ -58,13 +62,27 @@ def _allocations() -> None:
         "allocation",
         sa.Column("id", _Id, primary_key=True),
         sa.Column("project", _Id, sa.ForeignKey("project.id"), nullable=False),
-        *(_text("resource"), _text("category"), _number("start_at"), _number("end_at"), _text("state")),
+        *(
+            _text("resource"),
+            _text("category"),
+            _number("start_at"),
+            _number("end_at"),
+            _text("state"),
+        ),
         sa.Column("shared", sa.Boolean, nullable=False),
-        *(_number(name) for name in ("credit_limit", "deposited", "charged", "held", "overrun", "seq")),
+        *(
+            _number(name)
+            for name in ("credit_limit", "deposited", "charged", "held", "overrun", "seq")
+        ),
         _bytes("link"),
         sa.CheckConstraint("start_at < end_at", name="allocation_period"),
-        sa.CheckConstraint("deposited >= 0 AND charged >= 0 AND held >= 0 AND credit_limit >= 0 AND overrun >= 0", name="allocation_sums"),
-        sa.CheckConstraint("deposited + credit_limit + overrun >= charged + held", name="allocation_not_overdrawn"),
+        sa.CheckConstraint(
+            "deposited >= 0 AND charged >= 0 AND held >= 0 AND credit_limit >= 0 AND overrun >= 0",
+            name="allocation_sums",
+        ),
+        sa.CheckConstraint(
+            "deposited + credit_limit + overrun >= charged + held", name="allocation_not_overdrawn"
+        ),
         postgresql_with={"fillfactor": 50},
     )
     op.create_index("allocation_fund", "allocation", ["project", "resource", "end_at"])
@@ -87,8 +105,16 @@ def _runs() -> None:
         sa.Column("project", _Id, nullable=False),
         sa.Column("allocation", _Id, nullable=False),
         *(_number("owner"), _text("partition"), _text("state")),
-        *(_number(name) for name in ("held", "charged", "written_off", "refunded", "start_at", "until_at")),
-        *(_number("ended_at", null=True), _text("outcome", null=True), _number("elapsed_seconds", null=True), _number("set_by")),
+        *(
+            _number(name)
+            for name in ("held", "charged", "written_off", "refunded", "start_at", "until_at")
+        ),
+        *(
+            _number("ended_at", null=True),
+            _text("outcome", null=True),
+            _number("elapsed_seconds", null=True),
+            _number("set_by"),
+        ),
         *(
             _text("name", null=True),
             _text("qos", null=True),
@@ -98,8 +124,12 @@ def _runs() -> None:
         ),
         *(_number(name, null=True) for name in ("limit_seconds", "exit_status", "cpu_seconds")),
         sa.UniqueConstraint("job_id", "submitted", "restart", "cluster", name="run_identity"),
-        sa.CheckConstraint("held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"),
-        sa.CheckConstraint("(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"),
+        sa.CheckConstraint(
+            "held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"
+        ),
+        sa.CheckConstraint(
+            "(state = 'held') = (ended_at IS NULL AND state <> 'lapsed')", name="run_resolved_once"
+        ),
     )
     op.create_index("run_project", "run", ["project", "id"])
     op.create_index("run_allocation", "run", ["allocation", "id"])
@@ -112,18 +142,44 @@ def _journal() -> None:
         "journal",
         sa.Column("id", _Id, primary_key=True, autoincrement=False),
         *(_number("book"), _number("seq"), _number("at"), _text("kind"), _number("amount")),
-        *(_number("run", null=True), _number("owner", null=True), _number("actor"), _number("acting_as", null=True)),
+        *(
+            _number("run", null=True),
+            _number("owner", null=True),
+            _number("actor"),
+            _number("acting_as", null=True),
+        ),
         *(_text("key", null=True), _bytes("digest", null=True)),
         *(_number(name) for name in ("deposited", "charged", "held", "credit_limit", "overrun")),
         *(_text("comment", null=True), _text("details", null=True), _bytes("link")),
         sa.UniqueConstraint("book", "seq", name="journal_book_seq"),
     )
-    op.create_index("journal_key", "journal", ["actor", "key"], unique=True, sqlite_where=_KEYED, postgresql_where=_KEYED)
-    op.create_index("journal_refusal", "journal", ["owner", "id"], sqlite_where=_REFUSED, postgresql_where=_REFUSED)
+    op.create_index(
+        "journal_key",
+        "journal",
+        ["actor", "key"],
+        unique=True,
+        sqlite_where=_KEYED,
+        postgresql_where=_KEYED,
+    )
+    op.create_index(
+        "journal_refusal",
+        "journal",
+        ["owner", "id"],
+        sqlite_where=_REFUSED,
+        postgresql_where=_REFUSED,
+    )
     # Of the refusals alone, in their order: staff who list them would else have the whole journal read.
-    op.create_index("journal_refused", "journal", ["id"], sqlite_where=_REFUSED, postgresql_where=_REFUSED)
+    op.create_index(
+        "journal_refused", "journal", ["id"], sqlite_where=_REFUSED, postgresql_where=_REFUSED
+    )
     # Few in each book, and looked through whenever an entry is undone.
-    op.create_index("journal_undoing", "journal", ["book", "seq"], sqlite_where=_UNDOING, postgresql_where=_UNDOING)
+    op.create_index(
+        "journal_undoing",
+        "journal",
+        ["book", "seq"],
+        sqlite_where=_UNDOING,
+        postgresql_where=_UNDOING,
+    )
     office = op.create_table(
         "office",
         sa.Column("id", _Id, primary_key=True),
@@ -141,7 +197,12 @@ def _sign_in() -> None:
         sa.Column("id", _Id, primary_key=True),
         sa.Column("digest", sa.LargeBinary, nullable=False, unique=True),
         *(_number("uid"), _text("label"), _text("scopes")),
-        *(_number("created_at"), _number("expires_at"), _number("revoked_at", null=True), _number("parent", null=True)),
+        *(
+            _number("created_at"),
+            _number("expires_at"),
+            _number("revoked_at", null=True),
+            _number("parent", null=True),
+        ),
     )
     op.create_index("token_uid", "token", ["uid"])
     op.create_table(
