@@ -26,10 +26,8 @@ EVERYWHERE = frozenset().union(*(fields_of(each) for each in ROUTES))
 def test_every_refusal_names_a_field_and_a_remedy(reason: Reason) -> None:
     assert set(CONCERNED[reason]) <= EVERYWHERE | fields_of_body(AnyReport)
     about = {"allocation": 1, "project": 1, "owner": 1, "resource": "cpu", "run": "alpha/1@0.0"}
-    problem = problem_of_refusal(
-        Refusal(reason=reason, **about),
-        there=EVERYWHERE | fields_of_body(AnyReport),  # type: ignore[arg-type]
-    )
+    refusal = Refusal(reason=reason, **about)  # type: ignore[arg-type]
+    problem = problem_of_refusal(refusal, there=EVERYWHERE | fields_of_body(AnyReport))
     assert problem.field in CONCERNED[reason]
     assert problem.remedy
     assert "{" not in problem.remedy

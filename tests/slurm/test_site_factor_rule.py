@@ -25,12 +25,12 @@ def of(
     return dict(
         table_of(
             CLUSTER,
-            found,
-            allocations,
+            found,  # type: ignore[arg-type]
+            allocations,  # type: ignore[arg-type]
             now=NOW,
             weight=weight,
             stale_seconds=60,
-            rule=rule,  # type: ignore[arg-type]
+            rule=rule,
         ).values
     )
 
