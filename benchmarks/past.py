@@ -19,9 +19,9 @@ from fairbank.bank.entry import Entry, Kind, link_of
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.cluster.job import Run
+from fairbank.core.time import DAY, Instant
+from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
-from fairbank.values.time import DAY, Instant
-from fairbank.values.units import SuMinutes
 
 CLUSTER, PARTITION, OUTCOME = "past", "standard", "COMPLETED"
 BEGIN, ELAPSED_SECONDS = Instant(1_700_000_000), 1_800

@@ -14,13 +14,13 @@ import psycopg
 from benchmarks.books import postgres_server, sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_most
 from benchmarks.past import BEGIN, CLUSTER, PARTITION, Past, fill
+from fairbank.core.time import DAY, iso
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.reconciler import Reconciled, Reconciler
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
-from fairbank.values.time import DAY, iso
+from fairbank.store.factory import open_store
+from fairbank.store.migration import migrate
 from tests.support.recorded import Recorded, line
 from tests.support.server import FairbankServer, made
 

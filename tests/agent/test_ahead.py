@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairbank.slurm.agent.letters import State
 from fairbank.slurm.agent.silence import FRESH_SECONDS, Silence
-from fairbank.slurm.answered import Came, Judgement
+from fairbank.slurm.report_results import Came, Judgement
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends
 from tests.agent.scenes import state_of, verdict, world_with

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.core.errors import Malformed
 from fairbank.slurm.agent.aside import BYTES_MAX, FRAMES_MAX, AsideFile
 from fairbank.slurm.frames import Unread, encode, salvaged
 from fairbank.slurm.records import Noted, Verdict
-from fairbank.values.trouble import Malformed
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at

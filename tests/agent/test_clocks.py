@@ -9,10 +9,10 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.run import RunState
+from fairbank.core.time import Instant
 from fairbank.slurm.agent.clocks import BEYOND_SECONDS, doubt_of
 from fairbank.slurm.agent.later import EARLY_SECONDS
 from fairbank.slurm.records import EpilogTold
-from fairbank.values.time import Instant
 from tests.agent.bank import InProcessBank
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, BEGAN, HOUR, Plugin, asks, ends

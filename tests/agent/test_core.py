@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.policy import Policy
+from fairbank.core.errors import Forbidden, Malformed, Trouble
+from fairbank.core.time import Instant
 from fairbank.slurm.agent.later import EARLY_SECONDS
 from fairbank.slurm.agent.looking import Looks
 from fairbank.slurm.agent.metrics import Metrics, status
-from fairbank.values.time import Instant
-from fairbank.values.trouble import Forbidden, Malformed, Trouble
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import BEGAN, HOUR, asks, ends, limits
 from tests.agent.scenes import CREDIT, verdict, world_with

@@ -7,8 +7,8 @@ import pytest
 
 from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
 from fairbank.slurm.agent.judging import words
-from fairbank.slurm.answered import Came, judged
 from fairbank.slurm.frames import TEXT_MAX
+from fairbank.slurm.report_results import Came, judged
 
 
 def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:

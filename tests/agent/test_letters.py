@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.core import ids
 from fairbank.slurm.agent.letters import Kind, Letter, decimal, facts, report, turned
 from fairbank.slurm.agent.queue import Queue, slimmed
-from fairbank.slurm.wording import words_of
-from fairbank.values import ids
+from fairbank.slurm.report_results import words_of
 from tests.agent.plugin import asks, ends
 
 

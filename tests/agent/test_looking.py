@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.core.errors import Forbidden, Trouble, Unreachable
 from fairbank.slurm.agent.look_rounds import read_me
 from fairbank.slurm.agent.looking import LOOK_SECONDS, Looks, barred, wants_a_look
 from fairbank.slurm.agent.pool import pause
-from fairbank.values.trouble import Forbidden, Trouble, Unreachable
 from tests.agent.plugin import CLUSTER, asks
 from tests.agent.world import World
 

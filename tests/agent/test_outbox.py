@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairbank.core.errors import Conflict, Corrupt, Forbidden
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, Words
 from fairbank.slurm.agent.memory import Changes, Memory
 from fairbank.slurm.agent.outbox import Outbox
-from fairbank.values.trouble import Conflict, Corrupt, Forbidden
 from tests.support.small_disk import fill, small_disk
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.core.errors import Busy, Forbidden, Malformed, Trouble, Unreachable
 from fairbank.slurm.agent.faring import SETTLED_SECONDS, Faring, Next, after_failure
 from fairbank.slurm.agent.pool import (
     GROW_SECONDS,
@@ -15,7 +16,6 @@ from fairbank.slurm.agent.pool import (
     pause,
     resized,
 )
-from fairbank.values.trouble import Busy, Forbidden, Malformed, Trouble, Unreachable
 
 
 def test_the_pool_grows_while_letters_wait_and_shrinks_when_idle() -> None:

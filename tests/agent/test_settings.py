@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.core.errors import Forbidden, Malformed, Unknown
 from fairbank.rest.client import MungeSigner, TokenSigner
 from fairbank.slurm.agent.settings import (
     AgentSettings,
@@ -14,7 +15,6 @@ from fairbank.slurm.agent.settings import (
     settings_file,
 )
 from fairbank.slurm.agent.silence import Silence
-from fairbank.values.trouble import Forbidden, Malformed, Unknown
 from tools.reference.pages.agent import AGENT_EXAMPLE
 
 

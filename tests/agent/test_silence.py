@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.slurm.agent.letters import Kind, report
 from fairbank.slurm.agent.silence import Credit, PartitionTerms, Silence, deadline, unanswered
-from fairbank.slurm.answered import Came, Judgement
+from fairbank.slurm.report_results import Came, Judgement
 from tests.agent.plugin import asks
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason
+from fairbank.core.time import DAY, Instant
 from fairbank.slurm.agent.later import EARLY_SECONDS
 from fairbank.slurm.agent.letters import State
-from fairbank.values.time import DAY, Instant
 from tests.agent.bank import NOW, InProcessBank
 from tests.agent.plugin import BEGAN, HOUR, asks, ends
 from tests.agent.scenes import CREDIT, state_of, verdict, world_with

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from fairbank.core.errors import Trouble, Unreachable
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.hearing import hear
@@ -17,9 +18,8 @@ from fairbank.slurm.agent.pool import Senders
 from fairbank.slurm.agent.queue import WINDOW, Queue
 from fairbank.slurm.agent.settling import answered, failed
 from fairbank.slurm.agent.silence import PartitionTerms
-from fairbank.slurm.answered import judged
 from fairbank.slurm.records import Noted, PrologAsked, Verdict
-from fairbank.values.trouble import Trouble, Unreachable
+from fairbank.slurm.report_results import judged
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import Said
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.compose import Works
-from fairbank.store import schema_version
+from fairbank.store import migration
 from fairbank.store.schema import REVISIONS
 from tests.cli.conftest import Run
 from tests.support.small_disk import small_disk
@@ -124,7 +124,7 @@ def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(
     folder = tmp_path / "the bank"
     assert fairbank("init", folder, works=Works()).code == 0
     monkeypatch.setattr(
-        schema_version, "REVISIONS", (*REVISIONS, "9999")
+        migration, "REVISIONS", (*REVISIONS, "9999")
     )  # as if this were a later Fairbank
     config = folder / "fairbank.toml"
     for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):

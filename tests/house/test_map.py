@@ -39,26 +39,26 @@ def arrows(graph: Graph) -> list[str]:
 @pytest.mark.parametrize(
     "said",
     [
-        "from fairbank.values.units import Units",
-        "from fairbank.values import units",
-        "import fairbank.values.units",
-        "import fairbank.values.units as u",
-        "from ..values.units import Units",
+        "from fairbank.core.units import Units",
+        "from fairbank.core import units",
+        "import fairbank.core.units",
+        "import fairbank.core.units as u",
+        "from ..core.units import Units",
         "from ..values import units",
-        "from .. import values; from ..values import units",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fairbank.values.units import Units",
-        "def late():\n    from fairbank.values.units import Units",
+        "from .. import core; from ..values import units",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fairbank.core.units import Units",
+        "def late():\n    from fairbank.core.units import Units",
     ],
 )
 def test_every_way_to_say_it_is_read(build: Build, said: str) -> None:
-    graph = build(values__units="class Units: ...", bank__ledger=said)
-    assert "bank.ledger > values.units" in arrows(graph)
+    graph = build(core__units="class Units: ...", bank__ledger=said)
+    assert "bank.ledger > core.units" in arrows(graph)
 
 
 def test_a_name_defined_in_a_package_stands_for_the_package(build: Build) -> None:
     folder = (
-        build(values__units="", bank__ledger="from fairbank.values import WORDS").package
-        / "values"
+        build(core__units="", bank__ledger="from fairbank.core import WORDS").package
+        / "core"
         / "__init__.py"
     )
     folder.write_text("WORDS = ()")
@@ -66,7 +66,7 @@ def test_a_name_defined_in_a_package_stands_for_the_package(build: Build) -> Non
 
 
 def test_the_version_may_be_read_anywhere(build: Build) -> None:
-    assert list(wrong_streets(build(values__units="from fairbank import __version__"))) == []
+    assert list(wrong_streets(build(core__units="from fairbank import __version__"))) == []
 
 
 def test_a_wrong_street_names_file_and_line(build: Build) -> None:
@@ -74,7 +74,7 @@ def test_a_wrong_street_names_file_and_line(build: Build) -> None:
         store__sqlite="", bank__ledger='"""Books."""\n\nfrom fairbank.store import sqlite\n'
     )
     assert list(wrong_streets(graph)) == [
-        "fairbank/bank/ledger.py:3: bank may not import store (here store.sqlite); it may import values, cluster"
+        "fairbank/bank/ledger.py:3: bank may not import store (here store.sqlite); it may import core, cluster"
     ]
 
 
@@ -82,9 +82,9 @@ def test_a_wrong_street_names_file_and_line(build: Build) -> None:
     ("here", "there", "allowed"),
     [
         ("bank.ledger", "bank.entry", True),
-        ("bank.ledger", "values.units", True),
-        ("values.units", "bank.ledger", False),
-        ("rest.bodies", "values.units", True),
+        ("bank.ledger", "core.units", True),
+        ("core.units", "bank.ledger", False),
+        ("rest.bodies", "core.units", True),
         ("rest.bodies", "bank.ledger", False),
         ("rest.client", "rest.bodies", True),
         ("rest.client", "service.bank", False),
@@ -173,13 +173,13 @@ def test_a_pure_room_does_not_reach_outside(build: Build, said: str) -> None:
         "from datetime import datetime, UTC\ndatetime.fromtimestamp(0, UTC)",
         "from random import Random\nRandom(7).random()",
         "import random\nrandom.Random(7)",
-        "from fairbank.values import time",
+        "from fairbank.core import time",
         "import math, bisect, dataclasses, csv, io",
         "from typing import TYPE_CHECKING",
     ],
 )
 def test_what_a_pure_room_may_do(build: Build, said: str) -> None:
-    assert list(impurities(build(values__time="", bank__ledger=said))) == []
+    assert list(impurities(build(core__time="", bank__ledger=said))) == []
 
 
 def test_a_shell_may_reach_outside(build: Build) -> None:
@@ -189,8 +189,8 @@ def test_a_shell_may_reach_outside(build: Build) -> None:
 def test_the_drawing_shows_rooms_and_files(build: Build) -> None:
     drawing = draw(
         build(
-            values__units="",
-            bank__entry="from fairbank.values.units import Units",
+            core__units="",
+            bank__entry="from fairbank.core.units import Units",
             bank__ledger="from fairbank.bank import entry",
             rest__bodies="",
             rest__client="import fairbank.rest.bodies",
@@ -220,7 +220,7 @@ def test_a_page_without_its_markers_is_not_touched(page: str) -> None:
 def test_a_stale_map_fails_until_it_is_drawn_again(
     build: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    build(values__units="")
+    build(core__units="")
     page = tmp_path / "ARCHITECTURE.md"
     options = ["--package", str(tmp_path / "fairbank"), "--page", str(page)]
     assert main([*options, "--check"]) == 1
@@ -228,7 +228,7 @@ def test_a_stale_map_fails_until_it_is_drawn_again(
     assert main(options) == 0
     assert main([*options, "--check"]) == 0
     assert page.read_text().startswith(NEW_PAGE.partition(BEGIN)[0])
-    build(bank__entry="from fairbank.values import units")
+    build(bank__entry="from fairbank.core import units")
     assert main([*options, "--check"]) == 1
     assert "the map is older than the code" in capsys.readouterr().err
     assert main(options) == 0
@@ -238,6 +238,6 @@ def test_a_stale_map_fails_until_it_is_drawn_again(
 def test_a_wrong_street_fails_even_when_freshly_drawn(
     build: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    build(values__units="from fairbank.bank import ledger", bank__ledger="")
+    build(core__units="from fairbank.bank import ledger", bank__ledger="")
     assert main(["--package", str(tmp_path / "fairbank"), "--page", str(tmp_path / "page.md")]) == 1
-    assert "values may not import bank" in capsys.readouterr().err
+    assert "core may not import bank" in capsys.readouterr().err

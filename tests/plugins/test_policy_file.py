@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fairbank.cluster.partition import Partition
+from fairbank.core.errors import Malformed
+from fairbank.core.tres import BY_CPU, Adding
 from fairbank.slurm.policy_file import (
     SIZE_MAX,
     Answer,
@@ -24,8 +26,6 @@ from fairbank.slurm.policy_file import (
     heading,
     render,
 )
-from fairbank.values.tres import BY_CPU, Adding
-from fairbank.values.trouble import Malformed
 from tests.plugins.interpreter import Lua
 from tests.plugins.policies import ASTRO, CENTRE, CPU, policies
 

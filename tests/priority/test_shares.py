@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.shares import (
+from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import SHARES_MAX
+from fairbank.core.tres import parse_weights
+from fairbank.priority.fairshare.site_shares import (
     Communal,
     Holdings,
     Node,
@@ -20,9 +23,6 @@ from fairbank.priority.shares import (
     requeue_weights,
     shares,
 )
-from fairbank.values.slurm_numbers import SHARES_MAX
-from fairbank.values.tres import parse_weights
-from fairbank.values.trouble import Malformed
 
 GIB = 1024
 ONE = Fraction(1)

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.priority.sitefactor import (
+from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.priority.site_factor import (
     LINEAR,
     Power,
     Rule,
@@ -22,8 +24,6 @@ from fairbank.priority.sitefactor import (
     scaled,
     sigmoid,
 )
-from fairbank.values.slurm_numbers import NICE_MAX
-from fairbank.values.trouble import Malformed
 
 LAST_BITS = 1e-13  # of what a formula in doubles may differ by
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbank.priority.decay import Decay
-from fairbank.priority.lineage import DEPTH_MAX
-from fairbank.priority.ticks import Rules, started, ticked, unused
-from fairbank.priority.usage import (
+from fairbank.core.errors import Malformed
+from fairbank.priority.fairshare.decay import Decay
+from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
+from fairbank.priority.fairshare.usage import (
     Usage,
     copied,
     decayed,
@@ -19,7 +19,7 @@ from fairbank.priority.usage import (
     reset,
     set_aside,
 )
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.usage_ticks import Rules, started, ticked, unused
 from tests.priority.accounts import (
     ALICE,
     BOB,

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.priorities import (
+from fairbank.core.errors import Malformed
+from fairbank.report.sprio import (
     FIELDS,
     PriorityRow,
     Weights,
@@ -17,7 +18,6 @@ from fairbank.report.priorities import (
     parse_format,
     usual_format,
 )
-from fairbank.values.trouble import Malformed
 from tests.support.standing import asked, printed, priorities_then, weights_then
 
 RULES = ("fair-tree", "classic")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairbank.report.priorities import PriorityRow, Weights
 from fairbank.report.priority_bars import as_data, best, explained, nameless, parts, queues, undated
+from fairbank.report.sprio import PriorityRow, Weights
 
 WEIGHTS = Weights(
     age=10_000,

@@ -7,7 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.shares import (
+from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.report.sshare import (
     FIELDS,
     Ending,
     ShareRow,
@@ -17,8 +19,6 @@ from fairbank.report.shares import (
     parse_fields,
     usual_fields,
 )
-from fairbank.values.slurm_numbers import ON_PARENT
-from fairbank.values.trouble import Malformed
 from tests.support.standing import asked, printed, standings
 
 RULES = ("fair-tree", "classic")

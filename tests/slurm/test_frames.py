@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.cluster.job import Run
+from fairbank.core.errors import Malformed
 from fairbank.slurm.frames import (
     ANSWER_MAX,
     HEAD,
@@ -36,7 +37,6 @@ from fairbank.slurm.records import (
     Verdict,
     Welcome,
 )
-from fairbank.values.trouble import Malformed
 
 counts = st.integers(0, 2**53 - 1)
 texts = st.text(st.characters(codec="utf-8"), max_size=40)

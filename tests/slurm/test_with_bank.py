@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.core.units import round_up
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.releasing import Releaser
-from fairbank.values.units import round_up
 from tests.slurm.conftest import Tell
 from tests.slurm.desk import build
 from tests.slurm.lab.answers import tres

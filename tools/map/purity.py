@@ -9,7 +9,8 @@ from tools.map.graph import Graph, shown
 from tools.map.streets import room_of
 
 PURE_ROOMS = frozenset(
-    "values cluster bank priority scheduling simulator report slurm.answers slurm.judging slurm.ranking wlm.core".split()
+    "core cluster bank priority scheduling simulator report slurm.parsers slurm.compare"
+    " slurm.fairshare_view slurm.queue_snapshot".split()
 )
 
 # What reaches outside: the system, files, the network, databases, threads, clocks, chance.

@@ -9,11 +9,11 @@ from fairbank.cli.command import Command
 from fairbank.cli.exits import TOO_LITTLE
 from fairbank.cli.options import add_accounts
 from fairbank.cli.output import Listing, caption, show, shown_columns, wants, watched
+from fairbank.core.time import DAY, iso
+from fairbank.core.units import MINUTES_IN_SU, parse_su, show_su
 from fairbank.report.cells import counted
 from fairbank.report.columns import Column, Look, Row, Summand, day, instant_of, percent, su, text
 from fairbank.report.pace import Course, Outlook, outlook, say
-from fairbank.values.time import DAY, iso
-from fairbank.values.units import MINUTES_IN_SU, parse_su, show_su
 
 if TYPE_CHECKING:
     from argparse import Namespace

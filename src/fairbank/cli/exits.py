@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.rest.statuses import kind_of
-from fairbank.values.refusal_kind import RefusalKind
-from fairbank.values.trouble import (
+from fairbank.core.errors import (
     Busy,
     Conflict,
     Corrupt,
@@ -17,6 +15,8 @@ from fairbank.values.trouble import (
     Unknown,
     Unreachable,
 )
+from fairbank.core.refusal_kind import RefusalKind
+from fairbank.rest.statuses import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from fairbank.core.errors import Unknown
 from fairbank.report.cells import plain
-from fairbank.values.trouble import Unknown
 
 
 def user_name(uid: object) -> str:

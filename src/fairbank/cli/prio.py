@@ -9,11 +9,14 @@ from fairbank.cli.command import Command
 from fairbank.cli.exits import FOUND, NOT_FOUND
 from fairbank.cli.like_slurm import add_folder, fit, note, told
 from fairbank.cli.options import listed
+from fairbank.core.errors import Malformed
+from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
 from fairbank.report.differences import differences, reasons
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.priorities import (
+from fairbank.report.priority_bars import as_data, best, explained, nameless, queues, undated
+from fairbank.report.sprio import (
     chosen,
     csv_lines,
     in_order,
@@ -22,9 +25,6 @@ from fairbank.report.priorities import (
     parse_format,
     usual_format,
 )
-from fairbank.report.priority_bars import as_data, best, explained, nameless, queues, undated
-from fairbank.values.time import iso
-from fairbank.values.trouble import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
     from fairbank.cli.slurm_says import Priorities
-    from fairbank.report.priorities import PriorityRow
+    from fairbank.report.sprio import PriorityRow
 
 
 def add(parser: Parser) -> None:

@@ -11,6 +11,7 @@ from fairbank.cli.desk import PAGE
 from fairbank.cli.options import add_account, add_limit, add_period, number
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import user_name
+from fairbank.core.units import WORTH
 from fairbank.report.cells import plain
 from fairbank.report.columns import (
     UNITS,
@@ -23,7 +24,6 @@ from fairbank.report.columns import (
     moment,
     text,
 )
-from fairbank.values.units import WORTH
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -11,9 +11,9 @@ from fairbank.cli.outcomes import left_anew, notes_of, refused_of, remarks_of, r
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms
+from fairbank.core.time import show_duration
 from fairbank.report.cells import counted, plain
-from fairbank.report.whatifs import COLUMNS, Two, figures, table
-from fairbank.values.time import show_duration
+from fairbank.report.what_if import COLUMNS, Two, figures, table
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from fairbank.cli.slurm_queue import SlurmQueue
     from fairbank.cli.slurm_says import SlurmSays
     from fairbank.cli.waiting import Explaining
+    from fairbank.core.check import Check
+    from fairbank.core.refusal_kind import RefusalKind
     from fairbank.rest.client import Client
-    from fairbank.values.check import Check
-    from fairbank.values.refusal_kind import RefusalKind
 
 
 class Explained(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fairbank.compose.figures import Drawn, check_folder, written
+from fairbank.core.errors import Malformed
 from fairbank.report.plots.axis import Axis, even, lengths, numbers, time
 from fairbank.report.plots.courses import Course as Panel
 from fairbank.report.plots.courses import figure as course_figure
@@ -12,10 +13,9 @@ from fairbank.report.plots.groups import Group, Range, Words
 from fairbank.report.plots.groups import figure as group_figure
 from fairbank.report.plots.hues import HUES
 from fairbank.report.plots.picture import Picture
-from fairbank.simulator.course import Course, Size
-from fairbank.simulator.shares import WINDOW
-from fairbank.simulator.simulation import Outcome
-from fairbank.values.trouble import Malformed
+from fairbank.simulator.engine.simulation import Outcome
+from fairbank.simulator.results.delivered_shares import WINDOW
+from fairbank.simulator.results.time_series import Course, Size
 
 ACCOUNTS = 10
 """So many accounts have room: those furthest off what their shares entitle them to."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from fairbank.core.time import DAY
 from fairbank.report.columns import Column, Row, text
-from fairbank.report.rule import Rule
-from fairbank.values.time import DAY
+from fairbank.report.ranking_rule import Rule
 
 NEVER = "never"
 

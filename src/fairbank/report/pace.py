@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from fairbank.core.time import DAY
+from fairbank.core.units import WORTH
 from fairbank.report.columns import Look
-from fairbank.values.time import DAY
-from fairbank.values.units import WORTH
 
 
 class Course(Enum):

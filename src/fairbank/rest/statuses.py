@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.values.refusal_kind import RefusalKind
-from fairbank.values.trouble import (
+from fairbank.core.errors import (
     Busy,
     Conflict,
     Corrupt,
@@ -16,6 +15,7 @@ from fairbank.values.trouble import (
     Unknown,
     Unreachable,
 )
+from fairbank.core.refusal_kind import RefusalKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

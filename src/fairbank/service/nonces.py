@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fairbank.core.time import Clock, Instant
 from fairbank.store.contract import Store
-from fairbank.values.time import Clock, Instant
 
 
 class Nonces:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.cluster.job import Run
+from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client
-from fairbank.slurm.judging.books import (
+from fairbank.slurm.compare.bank_records import (
     BookedAllocation,
     BookedCluster,
     BookedProject,
@@ -17,8 +19,6 @@ from fairbank.slurm.judging.books import (
     booked_project,
     booked_run,
 )
-from fairbank.values.time import iso, parse_instant
-from fairbank.values.trouble import Forbidden, Malformed, Unknown
 
 PAGE, BATCH = 1_000, 500
 """Rows that are asked for at once, and reports that are sent at once."""

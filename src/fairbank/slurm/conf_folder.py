@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairbank.slurm.conf_file import conf_path
-from fairbank.slurm.judging.loading import (
+from fairbank.core.errors import Malformed
+from fairbank.slurm.compare.plugin_files import (
     RULES,
     SCRIPTS,
     Script,
@@ -15,8 +15,8 @@ from fairbank.slurm.judging.loading import (
     is_loaded,
     is_ours,
 )
+from fairbank.slurm.conf_file import conf_path
 from fairbank.slurm.site_factor import SIZE_MAX, decode
-from fairbank.values.trouble import Malformed
 
 _TEXT_MAX = 4 * 1024 * 1024
 

@@ -8,12 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
+from fairbank.core.errors import Unknown
 from fairbank.rest.client import Refused
-from fairbank.slurm.answers.scontrol import slurm_uid
-from fairbank.slurm.answers.values import Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm, uid_of
-from fairbank.slurm.judging.entering import (
+from fairbank.slurm.compare.import_plan import (
     Centre,
     Machine,
     NewMember,
@@ -24,7 +23,8 @@ from fairbank.slurm.judging.entering import (
     price_differences,
     settings,
 )
-from fairbank.values.trouble import Unknown
+from fairbank.slurm.parsers.scontrol import slurm_uid
+from fairbank.slurm.parsers.values import Unreadable
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):

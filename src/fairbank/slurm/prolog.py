@@ -10,16 +10,15 @@ from typing import Any
 
 import msgspec
 
+from fairbank.core import ids
+from fairbank.core.errors import Malformed, Trouble, Unreachable
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
-from fairbank.slurm.answered import Came, judged
-from fairbank.slurm.answers.held import MARK
-from fairbank.slurm.answers.starting import Starting
-from fairbank.slurm.away import no_bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.frames import shortened
-from fairbank.values import ids
-from fairbank.values.trouble import Malformed, Trouble, Unreachable
+from fairbank.slurm.parsers.held_jobs import MARK
+from fairbank.slurm.parsers.starting_job import Starting
+from fairbank.slurm.report_results import Came, judged, no_bank
 
 _RUNS = frozenset({Came.GRANTED, Came.TAKEN, Came.RESOLVED, Came.OVER})
 """Its price is held, or it is settled already: Slurm was restarted, and asks once more."""

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.core.errors import Unauthenticated
+from fairbank.core.time import Clock, Instant, StoppedClock
 from fairbank.rest.sign_in.authorization import read_munge
 from fairbank.rest.sign_in.credentials import (
     BoundRequest,
@@ -21,8 +23,6 @@ from fairbank.rest.sign_in.credentials import (
     statement,
 )
 from fairbank.rest.sign_in.munge import Decoded
-from fairbank.values.time import Clock, Instant, StoppedClock
-from fairbank.values.trouble import Unauthenticated
 from tests.rest.branches import ASKED, BANK, NONCE, SqliteNonces, SystemClock, speak
 from tests.support.munge import Munged
 from tests.support.nonces import MemoryNonces

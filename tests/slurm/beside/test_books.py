@@ -7,9 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.core.errors import Malformed
 from fairbank.rest.bodies import answers
-from fairbank.slurm.judging.books import BookedRun, booked_allocation, booked_project, booked_run
-from fairbank.values.trouble import Malformed
+from fairbank.slurm.compare.bank_records import (
+    BookedRun,
+    booked_allocation,
+    booked_project,
+    booked_run,
+)
 
 RUN = msgspec.to_builtins(
     answers.JobRow(

@@ -8,11 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.slurm.answers import (
+from fairbank.core.tres import parse_counts
+from fairbank.slurm.parsers import (
     jobs,
     json_2311,
     machine,
-    pending,
+    pending_jobs,
     priority,
     sacct,
     sacctmgr,
@@ -20,9 +21,8 @@ from fairbank.slurm.answers import (
     shares,
     squeue,
 )
-from fairbank.slurm.answers.values import Job
-from fairbank.slurm.answers.version import COMPLETE_JSON, RECORDED, acquaintance, read_version
-from fairbank.values.tres import parse_counts
+from fairbank.slurm.parsers.values import Job
+from fairbank.slurm.parsers.version import COMPLETE_JSON, RECORDED, acquaintance, read_version
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NEWER = sorted(
@@ -143,7 +143,7 @@ def test_the_machine_and_its_settings(folder: Path) -> None:
 def test_jobs_that_wait_and_run(folder: Path) -> None:
     """But for two with line ends in their names, which 26.05 tells twice: in SubmitLine too."""
     text = (folder / "jobs-oneliner.txt").read_text()
-    found, waiting = jobs.read_jobs(text), pending.read_pending(text)
+    found, waiting = jobs.read_jobs(text), pending_jobs.read_pending(text)
     assert {
         re.sub(r"\W.*", "", each.field) for each in (*found.unreadable, *waiting.unreadable)
     } == {"UserId", "JobId"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.priority.bending import Bend
+from fairbank.priority.site_factor import Bend
 from fairbank.slurm.agent import settings as agent
 from fairbank.slurm.agent.clocks import BEYOND_SECONDS
 from fairbank.slurm.agent.core import Core

@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fairbank.rest.client.address import Address
-from fairbank.rest.client.response import CHECK
-from fairbank.values.trouble import (
+from fairbank.core.errors import (
     Conflict,
     Corrupt,
     Forbidden,
@@ -18,6 +16,8 @@ from fairbank.values.trouble import (
     Unknown,
     Unreachable,
 )
+from fairbank.rest.client.address import Address
+from fairbank.rest.client.response import CHECK
 
 Json = Any
 """What a JSON document is made of."""

@@ -13,6 +13,10 @@ from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.cluster.partition import unbilled
+from fairbank.core import ids
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.time import Instant, parse_instant
+from fairbank.core.units import SuMinutes
 from fairbank.rest.answering import answer, done_of, new
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import Key, Number, UidNumber, checked_key
@@ -22,10 +26,6 @@ from fairbank.rest.routes.alloc import shown
 from fairbank.rest.verbs import AGAIN, again, writes
 from fairbank.service.allocations import Terms
 from fairbank.service.rights import Do, demand
-from fairbank.values import ids
-from fairbank.values.time import Instant, parse_instant
-from fairbank.values.trouble import Malformed, Unknown
-from fairbank.values.units import SuMinutes
 
 
 @writes(post, "/alloc", responses=again(Single[ChangedAllocation]))

@@ -20,6 +20,7 @@ import msgspec
 
 from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Asked
+from fairbank.core.errors import Busy
 from fairbank.rest.answering import ALWAYS, UNLESS_SAID, reply
 from fairbank.rest.asking import JUDGED, Judged, is_json
 from fairbank.rest.asking.reading import read_json
@@ -29,9 +30,8 @@ from fairbank.rest.house import House
 from fairbank.rest.short_way.lane import plain
 from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.teller import Teller, Waiting, settle
-from fairbank.service.askers import Asker
-from fairbank.service.counter import Came
-from fairbank.values.trouble import Busy
+from fairbank.service.identity import Asker
+from fairbank.service.write_queue.queue import Came
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle

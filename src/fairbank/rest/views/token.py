@@ -6,8 +6,8 @@ import msgspec
 from msgspec import UNSET
 
 from fairbank.bank.token import Token
+from fairbank.core.time import iso
 from fairbank.rest.bodies import answers
-from fairbank.values.time import iso
 
 
 def token_row(token: Token) -> answers.TokenRow:

@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 
+from fairbank.core.time import iso
 from fairbank.slurm.agent.core import Core, verdict
 from fairbank.slurm.agent.judging import not_understood
 from fairbank.slurm.agent.letters import Receipt
 from fairbank.slurm.agent.silence import Silence
 from fairbank.slurm.frames import Unread
 from fairbank.slurm.records import Noted
-from fairbank.values.time import iso
 
 _log = logging.getLogger(__name__)
 

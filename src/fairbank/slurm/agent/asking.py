@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairbank.core.errors import Unreachable
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.agent.settings import read_agent_settings, settings_file
-from fairbank.values.trouble import Unreachable
 
 
 def status_of(config: str | None) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from fairbank.core.errors import Malformed, Trouble
 from fairbank.slurm.agent.pool import pause
-from fairbank.values.trouble import Malformed, Trouble
 
 SETTLED_SECONDS = 2.0
 """A bank that has answered for so long is back."""

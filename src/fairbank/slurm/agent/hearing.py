@@ -13,8 +13,8 @@ from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.judging import SILENCE, no_limit, put_off
 from fairbank.slurm.agent.letters import Kind, Receipt, State
 from fairbank.slurm.agent.mishaps import Mishap
-from fairbank.slurm.answered import Came
 from fairbank.slurm.records import EpilogTold, LimitChanged, Noted, PrologAsked, Told
+from fairbank.slurm.report_results import Came
 
 _log = logging.getLogger(__name__)
 _RUNNING = (State.HELD, State.LET, State.UNHELD)

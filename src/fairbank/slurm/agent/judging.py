@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fairbank.slurm.agent.letters import Words
-from fairbank.slurm.answered import Judgement
 from fairbank.slurm.frames import shortened
 from fairbank.slurm.records import Say
+from fairbank.slurm.report_results import Judgement
 
 SILENCE = "Fairbank_does_not_answer"
 """The reason that plugins/prep (courier.h) releases by itself when an agent connects."""

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.slurm.records import EpilogTold, Say, Told
-from fairbank.slurm.wording import words_of
-from fairbank.values.final_state import REQUEUED, final_state
+from fairbank.slurm.report_results import words_of
 
 
 class Kind(Enum):

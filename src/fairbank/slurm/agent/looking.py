@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
+from fairbank.core.errors import Forbidden, Trouble
 from fairbank.rest.bodies.answers import Myself
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Faring
 from fairbank.slurm.agent.pool import pause
-from fairbank.values.trouble import Forbidden, Trouble
 
 LOOK_SECONDS = 60.0
 """After so long without a word of a bank that answered it is looked at again."""

@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from fairbank.core.errors import Conflict, Corrupt, Forbidden, Trouble
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, Words
 from fairbank.slurm.agent.memory import Changes
 from fairbank.slurm.agent.reserve import Reserve
-from fairbank.values.trouble import Conflict, Corrupt, Forbidden, Trouble
 
 T = TypeVar("T")
 

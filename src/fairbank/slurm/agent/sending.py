@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fairbank.core.errors import Trouble, Unreachable
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
 from fairbank.slurm.agent.letters import Letter, bulk
-from fairbank.slurm.answered import Judgement, judged
-from fairbank.slurm.away import cannot_ask, no_bank
-from fairbank.values.trouble import Trouble, Unreachable
+from fairbank.slurm.report_results import Judgement, cannot_ask, judged, no_bank
 
 
 def send(client: Client, letters: Sequence[Letter]) -> list[Judgement] | Trouble:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fairbank.core.errors import Trouble
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.slurm.agent.aside import Aside
@@ -32,7 +33,6 @@ from fairbank.slurm.agent.settling import answered, failed
 from fairbank.slurm.agent.site_factor import TableWriter
 from fairbank.slurm.frames import Unread
 from fairbank.slurm.records import Answer, Greeting, Told
-from fairbank.values.trouble import Trouble
 
 _log = logging.getLogger(__name__)
 

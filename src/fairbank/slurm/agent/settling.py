@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from fairbank.core.errors import Forbidden, Trouble
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Next, after_failure
 from fairbank.slurm.agent.judging import given_up, words
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, facts, turned
 from fairbank.slurm.agent.mishaps import Mishap
-from fairbank.slurm.answered import Came, Judgement
-from fairbank.values.trouble import Forbidden, Trouble
+from fairbank.slurm.report_results import Came, Judgement
 
 _log = logging.getLogger(__name__)
 _HELD = (Came.GRANTED, Came.TAKEN, Came.RESOLVED, Came.OVER)

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from fairbank.core.units import round_up
 from fairbank.slurm.agent.judging import beyond_cache, put_off
 from fairbank.slurm.agent.letters import Words, billing_of
-from fairbank.slurm.answered import Came, Judgement
-from fairbank.values.units import round_up
+from fairbank.slurm.report_results import Came, Judgement
 
 
 class Silence(Enum):

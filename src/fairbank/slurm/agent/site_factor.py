@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fairbank.priority.sitefactor import rule_of
+from fairbank.core.errors import Malformed, Trouble
+from fairbank.priority.site_factor import rule_of
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.agent.settings import AgentSettings
-from fairbank.slurm.away import cannot_ask
 from fairbank.slurm.bank import Bank
+from fairbank.slurm.report_results import cannot_ask
 from fairbank.slurm.site_factor import Table, encode, table_of
 from fairbank.slurm.sync import replace_file
-from fairbank.values.trouble import Malformed, Trouble
 
 _log = logging.getLogger(__name__)
 

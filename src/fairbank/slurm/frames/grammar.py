@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from fairbank.core.errors import Malformed
 from fairbank.slurm.records import EpilogTold, LimitChanged, PrologAsked
-from fairbank.values.trouble import Malformed
 
 KINDS: Mapping[str, type[PrologAsked | LimitChanged | EpilogTold]] = {
     "prolog": PrologAsked,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote_to_bytes
 
+from fairbank.core.errors import Malformed
+from fairbank.core.ids import ID_MAX
 from fairbank.slurm.records import VERSION
-from fairbank.values.ids import ID_MAX
-from fairbank.values.trouble import Malformed
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 _HALF_ESCAPE = re.compile(r"%(?![0-9A-F]{2})")

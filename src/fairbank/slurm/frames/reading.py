@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from fairbank.cluster.job import Run, checked_run
+from fairbank.core.errors import Malformed
+from fairbank.core.ids import UID_MAX
 from fairbank.slurm.frames.grammar import KINDS, REASON_MAX, TEXT_MAX, WORD, fitting
 from fairbank.slurm.frames.lines import Lines, read_lines
 from fairbank.slurm.records import (
@@ -20,8 +22,6 @@ from fairbank.slurm.records import (
     Verdict,
     Welcome,
 )
-from fairbank.values.ids import UID_MAX
-from fairbank.values.trouble import Malformed
 
 _SAYS: tuple[Say, ...] = get_args(Say)
 _DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e[+-][0-9]{1,3})?", re.ASCII)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from fairbank.core.errors import Malformed
 from fairbank.slurm.frames.grammar import KINDS
 from fairbank.slurm.frames.lines import whole_number
-from fairbank.values.trouble import Malformed
 
 OTHER = "other"
 

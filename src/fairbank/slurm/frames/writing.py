@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from fairbank.core.errors import Malformed
 from fairbank.slurm.frames.grammar import (
     ANSWER_MAX,
     BODY_MAX,
@@ -26,7 +27,6 @@ from fairbank.slurm.records import (
     Verdict,
     Welcome,
 )
-from fairbank.values.trouble import Malformed
 
 _WORDS = {kind: word for word, kind in KINDS.items()}
 

@@ -1,0 +1,293 @@
+"""Amounts of service units as people write them, and which of them the bank can count."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fairbank.core.errors import Malformed
+from fairbank.core.units import (
+    AMOUNT_MAX,
+    WORTH,
+    amount,
+    parse_su,
+    show_moved,
+    show_running,
+    show_su,
+    show_sums,
+)
+
+amounts = st.integers(1, AMOUNT_MAX)
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        ("1", 60),
+        ("100", 6_000),
+        ("12.5", 750),
+        ("0.25", 15),
+        ("0.05", 3),
+        ("1h", 60),
+        ("90m", 90),
+        ("1m", 1),
+        ("15.0m", 15),
+        ("20k", 1_200_000),
+        ("1.5M", 90_000_000),
+        ("0.001k", 60),
+        ("+3", 180),
+        ("007", 420),
+        ("20,000", 1_200_000),
+        ("1,234,567.5", 74_074_050),
+        ("0.3500000", 21),
+    ],
+)
+def test_amounts_as_people_write_them(text: str, minutes: int) -> None:
+    assert parse_su(text) == minutes
+
+
+def test_a_door_may_choose_what_a_bare_number_means() -> None:
+    assert (
+        parse_su("90", default="m"),
+        parse_su("90h", default="m"),
+        parse_su("1", default="k"),
+    ) == (90, 5_400, 60_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            " ",
+            ".",
+            "-",
+            "+",
+            "h",
+            ".5",
+            "5.",
+            "1.2.3",
+            "1e3",
+            "0x10",
+            "1_000",
+            "--1",
+            "+-1",
+            "1 000",
+            " 1",
+            "1 ",
+            "1h ",
+            "1 h",
+        ),
+        *(
+            "1H",
+            "1K",
+            "1s",
+            "1mh",
+            "1%",
+            "nan",
+            "inf",
+            "-inf",
+            "NaN",
+            "None",
+            "1\n",
+            "\n1",
+            "1\x00",
+            "1\r\n2",
+            "=1+1",
+            "'1'",
+        ),
+        *(
+            "\u0661\u0662",
+            "\u096a",
+            "\uff11",
+            "\u00bd",
+            "\u00b2",
+            "\u2212" + "1",
+            "1\u00a0000",
+            "1\u2009000",
+        ),
+        "9" * 41,
+        "1." + "0" * 21,
+    ],
+)
+def test_anything_else_is_no_amount(text: str) -> None:
+    with pytest.raises(Malformed, match="is not an amount of SU") as no:
+        parse_su(text, field="deposit")
+    assert no.value.field == "deposit"
+    assert "12.5" in str(no.value.remedy)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12,5",
+        "1,00",
+        ",1",
+        "1,",
+        "1,,,5",
+        "1.2,5",
+        "1,0000",
+        "1234,567",
+        "0,5",
+        "1,234,56",
+        ",",
+        "1.234,567",
+    ],
+)
+def test_a_comma_only_separates_thousands(text: str) -> None:
+    with pytest.raises(Malformed):
+        parse_su(text)
+
+
+def test_a_long_text_is_not_repeated_in_full() -> None:
+    for text in ("x" * 10_000, "0.001" + "," * 10_000, "9" * 10_000):
+        with pytest.raises(Malformed) as no:
+            parse_su(text)
+        assert len(no.value.message) < 200
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "0m", "-1", "-0", "-0.5", "-20k", "-90m"])
+def test_nothing_and_less_than_nothing_cannot_be_moved(text: str) -> None:
+    with pytest.raises(Malformed, match="too small an amount") as no:
+        parse_su(text)
+    assert "at least one SU-minute" in str(no.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"), [("0", 0), ("0.0", 0), ("0m", 0), ("-0", 0), ("0k", 0), ("1m", 1)]
+)
+def test_a_limit_may_be_nothing(text: str, minutes: int) -> None:
+    assert parse_su(text, least=0) == minutes
+
+
+@pytest.mark.parametrize("text", ["-1", "-1m"])
+def test_a_limit_is_not_less_than_nothing(text: str) -> None:
+    with pytest.raises(Malformed, match="too small an amount") as no:
+        parse_su(text, field="--credit-limit", least=0)
+    assert (no.value.field, no.value.remedy) == ("--credit-limit", "an amount is 0 or more")
+
+
+@pytest.mark.parametrize("text", ["0.001", "1.99", "0.5m", "0.00001k", "33.333"])
+def test_finer_than_a_minute_is_told_so(text: str) -> None:
+    with pytest.raises(Malformed, match="finer than one SU-minute"):
+        parse_su(text)
+
+
+@given(st.integers(1, AMOUNT_MAX), st.booleans())
+@example(25, True)
+def test_what_is_printed_is_read_back(minutes: int, down: bool) -> None:
+    assert parse_su(show_su(minutes, down=down), least=0) == minutes
+    assert parse_su(f"{show_su(minutes, down=down, decimals=2)}h", least=0) == minutes
+
+
+def test_two_decimals_to_the_nearest_are_read_as_well() -> None:
+    assert (parse_su("0.41"), parse_su("0.42")) == (25, 25)
+
+
+@given(
+    st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX),
+    st.sampled_from(sorted(WORTH)), st.sampled_from([None, 2]),
+)  # fmt: skip
+@example(25, 5, 10, 0, "h", None)
+def test_amounts_of_an_allocation_add_up_as_they_are_shown(
+    granted: int, limit: int, used: int, held: int, units: str, decimals: int | None
+) -> None:
+    """Each is off by less than one of its last decimals, and what is available is never more than it is."""
+    available, step = (
+        granted + limit - used - held,
+        Fraction(1, 10 ** (2 if decimals is None else decimals)),
+    )
+    sums = show_sums(granted, used, held, available, units=units, decimals=decimals)
+    shown = [Fraction(each) for each in sums]
+    assert shown[0] + shown[1] == sum(shown[2:])
+    exact = [Fraction(each, WORTH[units]) for each in (granted, limit, used, held, available)]
+    assert all(abs(one - other) < step for one, other in zip(shown, exact, strict=True))
+    assert shown[4] <= exact[4]
+    assert sums.granted == show_su(granted, units=units, decimals=decimals)
+    assert sums.available == show_su(available, units=units, decimals=decimals, down=True)
+
+
+@given(
+    st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX), st.integers(0, AMOUNT_MAX),
+    st.sampled_from(sorted(WORTH)),
+)  # fmt: skip
+@example(59_400, 3_000, 72, 14_400, "h")
+def test_without_decimals_each_amount_is_the_nearest_and_what_is_left_is_cut_off(
+    granted: int, limit: int, used: int, held: int, units: str
+) -> None:
+    exact = [
+        Fraction(each, WORTH[units])
+        for each in (granted, limit, used, held, granted + limit - used - held)
+    ]
+    shown = [
+        Fraction(each)
+        for each in show_sums(
+            granted, used, held, granted + limit - used - held, units=units, decimals=0
+        )
+    ]
+    assert all(
+        abs(one - other) <= Fraction(1, 2) for one, other in zip(shown[:4], exact[:4], strict=True)
+    )
+    assert exact[4] - 1 < shown[4] <= exact[4]
+
+
+def test_between_two_minutes_there_are_no_amounts_and_both_are_named() -> None:
+    with pytest.raises(Malformed) as no:
+        parse_su("25.59")
+    assert no.value.remedy == "the bank counts whole minutes: 1535m is 25.58 SU, 1536m is 25.60 SU"
+
+
+@pytest.mark.parametrize("text", [f"{AMOUNT_MAX + 1}m", "16666666666667", "99999999999999999999M"])
+def test_enormous_amounts_are_refused_with_the_most_there_is(text: str) -> None:
+    with pytest.raises(Malformed, match="more than the bank counts") as no:
+        parse_su(text)
+    assert str(AMOUNT_MAX) in str(no.value.remedy)
+
+
+def test_the_largest_amount_can_be_moved() -> None:
+    assert parse_su(f"{AMOUNT_MAX}m") == AMOUNT_MAX == amount(AMOUNT_MAX)
+
+
+@given(st.text(max_size=12) | st.text("0123456789.,+-mhkM \n\u0663", max_size=12))
+def test_any_text_is_an_amount_or_malformed(text: str) -> None:
+    try:
+        minutes = parse_su(text)
+    except Malformed as no:
+        assert no.field == "amount"
+        assert no.remedy
+    else:
+        assert 1 <= minutes <= AMOUNT_MAX
+
+
+@given(amounts, st.sampled_from(sorted(WORTH)))
+def test_what_is_written_in_whole_units_is_read(minutes: int, suffix: str) -> None:
+    whole = minutes // WORTH[suffix]
+    if whole:
+        assert (
+            parse_su(f"{whole}{suffix}") == parse_su(f"{whole:,}{suffix}") == whole * WORTH[suffix]
+        )
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), max_size=8),
+    st.sampled_from([None, 0, 2]),
+)
+def test_sums_below_each_other_differ_by_what_moved_them(
+    jobs: list[tuple[int, int]], decimals: int | None
+) -> None:
+    """Holds, and charges that free them: each row adds up, and no sum changes but by the amount shown, nor is more left than there is."""
+    granted, used, shown = 10**6, 0, Fraction(0)
+    for held, cost in jobs:
+        assert show_moved((used, used), owed=True, decimals=decimals) in ("0", "0.00")
+        freed = Fraction(show_moved((held, 0), (used, used + cost), owed=True, decimals=decimals))
+        before = show_running(granted, used, held, granted - used - held, decimals=decimals)
+        shown += Fraction(show_moved((used, used + cost), owed=True, decimals=decimals))
+        used += cost
+        after = show_running(granted, used, 0, granted - used, decimals=decimals)
+        assert (Fraction(after.used), Fraction(after.granted)) == (shown, Fraction(before.granted))
+        assert abs(Fraction(after.available) - Fraction(before.available)) == freed
+        assert Fraction(after.granted) == sum(map(Fraction, after[2:]))
+        assert Fraction(after.available) <= Fraction(granted - used, 60)

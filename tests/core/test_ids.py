@@ -1,0 +1,150 @@
+"""Names, kinds, keys, comments and Unix numbers: what may enter, and the sentence for what may not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.core import ids
+from fairbank.core.errors import Malformed
+
+NOBODYS_NAME = [
+    *(
+        "",
+        " ",
+        "a b",
+        "a\n",
+        "\na",
+        "a\nb",
+        "a\x00",
+        "a\tb",
+        "a'b",
+        'a"b',
+        "a;b",
+        "a,b",
+        "a/b",
+        "a\\b",
+        "a$b",
+        "a\u202eb",
+    ),
+    *(
+        "=1+1",
+        "+a",
+        "-a",
+        "@a",
+        ".a",
+        "1a",
+        "..",
+        "caf\u00e9",
+        "\u0430bc",
+        "\uff41bc",
+        "\ud800",
+        "a" * 65,
+    ),
+]
+
+
+@pytest.mark.parametrize("text", ["a", "_", "physics", "it_css", "Bio.2-x", "a" * 64, "_2026"])
+def test_names_of_groups_and_accounts(text: str) -> None:
+    assert ids.name(text) == text
+
+
+@pytest.mark.parametrize("text", NOBODYS_NAME)
+def test_no_name_breaks_a_line_a_table_or_a_formula(text: str) -> None:
+    with pytest.raises(Malformed, match="is not a name") as no:
+        ids.name(text, field="gname")
+    assert no.value.field == "gname"
+    assert "at most 64" in str(no.value.remedy)
+
+
+@pytest.mark.parametrize("text", ["cpu", "gpu", "a100-80g", "x", "s" * 32])
+def test_resources_and_categories_are_lower_case_words(text: str) -> None:
+    assert ids.kind(text) == text
+
+
+@pytest.mark.parametrize("text", [*NOBODYS_NAME, "CPU", "Cpu", "_cpu", "c.pu", "c" * 33])
+def test_other_words_are_no_resource(text: str) -> None:
+    with pytest.raises(Malformed, match="is not a category") as no:
+        ids.kind(text, field="category")
+    assert no.value.field == "category"
+
+
+@pytest.mark.parametrize("text", ["1", "darwin/12@1795000000.0:hold", "=1", "~" * 128])
+def test_keys_are_printable_and_have_no_blanks(text: str) -> None:
+    assert ids.key(text) == text
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a\n", "\x7f", "caf\u00e9", "~" * 129, "\x00"])
+def test_other_texts_are_no_keys(text: str) -> None:
+    with pytest.raises(Malformed) as no:
+        ids.key(text)
+    assert no.value.field == "key"
+
+
+@pytest.mark.parametrize("text", ["", "annual grant", "Bewilligt für Zoë, 50 % \u2713", "x" * 500])
+def test_comments_are_one_line_for_people(text: str) -> None:
+    assert ids.comment(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "two\nlines",
+        "a\tb",
+        "a\rb",
+        "\x1b[31mred",
+        "a\x00",
+        "\u2028",
+        "\u202eabc",
+        "\ud800",
+        "x" * 501,
+    ],
+)
+def test_comments_cannot_move_a_terminal(text: str) -> None:
+    with pytest.raises(Malformed) as no:
+        ids.comment(text, field="reason")
+    assert no.value.field == "reason"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("two\nlines", "it has more than one line"),
+        ("x" * 501, "it has 501 characters"),
+        ("\udcff", "it is no UTF-8"),
+        ("a\x1b", r"it has the character '\x1b'"),
+    ],
+)
+def test_a_comment_that_cannot_be_kept_is_told_why(text: str, fault: str) -> None:
+    with pytest.raises(Malformed) as no:
+        ids.comment(text, field="reason")
+    assert no.value.message == f"this reason cannot be kept: {fault}"
+
+
+def test_unix_numbers() -> None:
+    assert (ids.uid(0), ids.uid(ids.UID_MAX)) == (0, 4_294_967_294)
+
+
+@pytest.mark.parametrize("number", [-1, -(2**31), 2**32 - 1, 2**32, 2**64])
+def test_the_number_of_nobody_is_no_unix_id(number: int) -> None:
+    with pytest.raises(Malformed) as no:
+        ids.uid(number, field="gid")
+    assert no.value.field == "gid"
+
+
+@pytest.mark.parametrize("door", [ids.name, ids.kind, ids.key, ids.comment])
+@given(text=st.text() | st.text("aA0_.-=/ \n\u00e9", max_size=40))
+def test_any_text_passes_unchanged_or_is_malformed(door: Callable[[str], str], text: str) -> None:
+    try:
+        passed = door(text)
+    except Malformed as no:
+        assert no.field
+        assert no.remedy
+        assert len(no.message) < 500  # whoever sends a megabyte does not get it back
+        assert "\n" not in no.message
+    else:
+        assert passed == text
+        assert "\n" not in text

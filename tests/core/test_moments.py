@@ -1,0 +1,113 @@
+"""Times as people write them: Slurm's words, ISO forms, seconds; in a zone of their own or in the reader's."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbank.core.errors import Malformed
+from fairbank.core.time import LAST_INSTANT, iso, parse_instant, parse_moment
+
+NOW = 1_795_264_212  # 2026-11-21T12:30:12Z, a Saturday
+EAST = timezone(timedelta(hours=-5))
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("now", "2026-11-21T12:30:12Z"),
+        ("now-7days", "2026-11-14T12:30:12Z"),
+        ("NOW-1day", "2026-11-20T12:30:12Z"),
+        ("now-90", "2026-11-21T12:28:42Z"),
+        ("now+2h", "2026-11-21T14:30:12Z"),
+        ("now-30min", "2026-11-21T12:00:12Z"),
+        ("now-1week", "2026-11-14T12:30:12Z"),
+        ("today", "2026-11-21T00:00:00Z"),
+        ("midnight", "2026-11-21T00:00:00Z"),
+        ("noon", "2026-11-21T12:00:00Z"),
+        ("tomorrow", "2026-11-22T00:00:00Z"),
+        ("7:05", "2026-11-21T07:05:00Z"),
+        ("23:59:59", "2026-11-21T23:59:59Z"),
+        ("2026-11-01", "2026-11-01T00:00:00Z"),
+        ("2026-11-01T00:00", "2026-11-01T00:00:00Z"),
+        (" 2026-11-01T00:00+01:00 ", "2026-10-31T23:00:00Z"),
+        ("1795264212", "2026-11-21T12:30:12Z"),
+    ],
+)
+def test_what_people_write(said: str, meant: str) -> None:
+    assert iso(parse_moment(said, NOW)) == meant
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("midnight", "2026-11-21T05:00:00Z"),
+        ("tomorrow", "2026-11-22T05:00:00Z"),
+        ("07:00", "2026-11-21T12:00:00Z"),
+        ("2026-11-01", "2026-11-01T05:00:00Z"),
+        ("2026-11-01T00:00Z", "2026-11-01T00:00:00Z"),
+        ("now-1day", "2026-11-20T12:30:12Z"),
+    ],
+)
+def test_without_a_zone_it_is_meant_in_the_readers(said: str, meant: str) -> None:
+    assert iso(parse_moment(said, NOW, EAST)) == meant
+
+
+def test_today_is_the_day_of_the_readers_zone() -> None:
+    past_midnight_in_utc = parse_instant("2026-11-21T03:00Z")
+    assert iso(parse_moment("today", past_midnight_in_utc, EAST)) == "2026-11-20T05:00:00Z"
+
+
+def test_midnight_is_the_wall_clocks_where_clocks_are_put_back() -> None:
+    new_york = ZoneInfo("America/New_York")
+    noon_of_that_day = int(datetime(2026, 11, 1, 12, tzinfo=new_york).timestamp())
+    assert iso(parse_moment("midnight", noon_of_that_day, new_york)) == "2026-11-01T04:00:00Z"
+    assert iso(parse_moment("tomorrow", noon_of_that_day, new_york)) == "2026-11-02T05:00:00Z"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "soon",
+        "now-",
+        "now-7 days",
+        "now-7fortnights",
+        "now-99999999999",
+        "25:00",
+        "7:5",
+        "99:99:99",
+        "2026-13-01",
+        "-5",
+        "now-100000weeks",
+    ],
+)
+def test_what_is_no_time_is_told(said: str) -> None:
+    with pytest.raises(Malformed) as told:
+        parse_moment(said, NOW, field="--starttime")
+    assert told.value.field == "--starttime"
+    assert told.value.remedy
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_time_or_told(said: str) -> None:
+    try:
+        assert 0 <= parse_moment(said, NOW, EAST) <= LAST_INSTANT
+    except Malformed:
+        pass
+
+
+@given(st.integers(0, LAST_INSTANT))
+def test_what_iso_writes_reads_back_in_any_zone(at: int) -> None:
+    assert parse_moment(iso(at), NOW, EAST) == parse_instant(iso(at)) == at
+
+
+def test_an_instant_without_a_zone_is_utc_unless_said_otherwise() -> None:
+    assert parse_instant("2026-11-01T00:00") == int(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
+    assert parse_instant("2026-11-01T00:00", zone=EAST) == int(
+        datetime(2026, 11, 1, 5, tzinfo=UTC).timestamp()
+    )

@@ -1,0 +1,59 @@
+"""Settings files are read strictly: what is wrong is told with the name of the file, the key, and what to do."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.validation import fitting, table_in
+
+FILE, PAGE = "/etc/lab.toml", "docs/lab.md"
+
+
+class Lab(msgspec.Struct, forbid_unknown_fields=True):
+    rooms: int
+    floor: int = 0
+
+
+def read(text: bytes) -> Lab:
+    said = table_in(text, FILE, field="--lab")
+    with fitting(FILE, Lab, PAGE):
+        lab = msgspec.convert(said, Lab)
+        if lab.floor > lab.rooms:
+            raise Malformed(
+                "there are not so many floors", field="floor", remedy="at most as many as rooms"
+            )
+    return lab
+
+
+def test_what_fits_is_read() -> None:
+    assert read(b"rooms = 3\nfloor = 1") == Lab(3, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "field", "remedy"),
+    [
+        (b"rooms = [", f"{FILE} is not TOML: ", "--lab", "mend the line named"),
+        (b"rooms = 3 # \xff", f"{FILE} is not TOML: ", "--lab", "mend the line named"),
+        (
+            b"rooms = 'many'",
+            f"{FILE}: rooms: expected a whole number",
+            "rooms",
+            f"{PAGE} lists all settings",
+        ),
+        (b"rooms = 3\ndoor = 1", f"{FILE}: door is no setting", "door", "there are: rooms, floor"),
+        (b"floor = 1", f"{FILE}: rooms is missing", "rooms", f"add it; {PAGE} lists all settings"),
+        (
+            b"rooms = 3\nfloor = 4",
+            f"{FILE}: there are not so many floors",
+            "floor",
+            "at most as many as rooms",
+        ),
+    ],
+)
+def test_what_does_not_is_told(text: bytes, message: str, field: str, remedy: str) -> None:
+    with pytest.raises(Trouble) as told:
+        read(text)
+    assert told.value.message.startswith(message)
+    assert (told.value.field, told.value.remedy) == (field, remedy)

@@ -1,0 +1,38 @@
+"""The page of troubles: each in its table."""
+
+from __future__ import annotations
+
+import re
+
+from fairbank.core import errors
+from fairbank.core.errors import Busy, Conflict, Trouble, Unauthenticated
+
+TABLE = re.findall(r"\+ (\w+) ", Trouble.__doc__ or "")
+
+
+def test_the_table_lists_every_trouble() -> None:
+    defined = [
+        name
+        for name, each in vars(errors).items()
+        if isinstance(each, type) and issubclass(each, Trouble) and each is not Trouble
+    ]
+    assert defined == TABLE
+
+
+def test_a_trouble_is_a_sentence_a_field_and_a_remedy() -> None:
+    no = Conflict("the group is taken", field="gname", remedy="choose another")
+    assert (str(no), no.message, no.field, no.remedy, no.title) == (
+        "the group is taken",
+        "the group is taken",
+        "gname",
+        "choose another",
+        "conflict",
+    )
+    assert (Trouble("x").field, Trouble("x").remedy) == (None, None)
+    assert Unauthenticated("who are you?").title == "unauthenticated"
+
+
+def test_busy_says_when_to_come_again() -> None:
+    no = Busy("too much is waiting", retry_after_seconds=3)
+    assert no.retry_after_seconds == 3
+    assert no.remedy == "try again in 3 s; the request was not carried out"
