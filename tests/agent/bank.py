@@ -11,7 +11,7 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, CreateProject, Open
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.cluster.run_report import Report
+from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import Trouble
 from fairbank.core.time import DAY, Instant, StoppedClock
 from fairbank.core.units import SuMinutes
@@ -80,7 +80,7 @@ class InProcessBank:
         )
         return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]
 
-    def _read(self, raw: msgspec.Raw) -> Report | Trouble:
+    def _read(self, raw: msgspec.Raw) -> RunReport | Trouble:
         try:
             return report_of(read_json(raw, AnyReport))
         except Trouble as trouble:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.ranking_rule import Rule
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sprio import PriorityRow, in_order, lines, parse_format, usual_format
 from fairbank.slurm.fairshare_view import recomputed_shares
 from fairbank.slurm.fairshare_view.recomputed_priorities import computed, factors_of
@@ -22,7 +22,7 @@ def rows(rule: str) -> list[PriorityRow]:
     """Those whose priority somebody gave as Slurm says them, all others computed from what it says of the jobs."""
     said = standings(rule)
     factors = factors_of(
-        said, recomputed_shares.computed(said, Rule(fair_tree=rule == "fair-tree"))
+        said, recomputed_shares.computed(said, RankingRule(fair_tree=rule == "fair-tree"))
     )
     given = [row for row in priorities_then(rule) if row.direct is not None]
     return in_order(

@@ -10,7 +10,7 @@ from fairbank.core.errors import Malformed
 from fairbank.report.sprio import (
     FIELDS,
     PriorityRow,
-    Weights,
+    WeightRow,
     chosen,
     in_order,
     lines,
@@ -64,7 +64,7 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
 
 
 # vector V12: a job of 8 CPUs and 32 GiB that has waited for half of PriorityMaxAge
-WEIGHTS = Weights(
+WEIGHTS = WeightRow(
     1000, 0, 10000, 500, 1000, 2000, {"cpu": 1000.0, "mem": 2000.0}, "cpu=1000,mem=2000"
 )
 JOB = PriorityRow(
@@ -139,7 +139,7 @@ def test_the_long_form_of_newer_slurms_has_account_and_qos() -> None:
 
 
 def test_only_factors_that_count_are_shown_unless_all_are_asked_for() -> None:
-    head, _ = lines([JOB], Weights(age=1), usual_format(Weights(age=1)))
+    head, _ = lines([JOB], WeightRow(age=1), usual_format(WeightRow(age=1)))
     assert head == "          JOBID PARTITION   PRIORITY       SITE        AGE"
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fairbank.report.priority_bars import as_data, best, explained, nameless, parts, queues, undated
-from fairbank.report.sprio import PriorityRow, Weights
+from fairbank.report.sprio import PriorityRow, WeightRow
 
-WEIGHTS = Weights(
+WEIGHTS = WeightRow(
     age=10_000,
     fair_share=100_000,
     job_size=1000,

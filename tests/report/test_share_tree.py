@@ -9,15 +9,15 @@ import pytest
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.columns import Look
 from fairbank.report.forecasts import Back
-from fairbank.report.ranking_rule import Rule
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import COLUMNS, as_data, level_of, tree_rows, what_moves_it
 from fairbank.report.sshare import ShareRow
 from fairbank.report.tables import table
 
 DAY = 86_400
 FAIR_TREE, CLASSIC = (
-    Rule(fair_tree=True, half_life=14 * DAY),
-    Rule(fair_tree=False, half_life=14 * DAY),
+    RankingRule(fair_tree=True, half_life=14 * DAY),
+    RankingRule(fair_tree=False, half_life=14 * DAY),
 )
 
 ROWS = [
@@ -89,13 +89,13 @@ def test_what_moves_it() -> None:
     assert "At level 1 the factor is 0.871, without usage 1." in what_moves_it(
         ROWS, CLASSIC._replace(dampening=5)
     )
-    assert what_moves_it(ROWS, Rule(fair_tree=True, half_life=0))[-1].startswith(
+    assert what_moves_it(ROWS, RankingRule(fair_tree=True, half_life=0))[-1].startswith(
         "Usage does not fade here"
     )
 
 
 def test_a_reset_moves_it_too() -> None:
-    said = what_moves_it(ROWS, Rule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
+    said = what_moves_it(ROWS, RankingRule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
     assert (
         "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest."
         in said

@@ -11,7 +11,7 @@ from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.sshare import (
     FIELDS,
-    Ending,
+    LineFormat,
     ShareRow,
     chosen,
     in_order,
@@ -52,7 +52,13 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
         accounts=given["-A"].split(",") if "-A" in words else None,
         users_only="-U" in words,
     )
-    ending = Ending.BAR if "-p" in words else Ending.BETWEEN if "-P" in words else Ending.PADDED
+    ending = (
+        LineFormat.BAR
+        if "-p" in words
+        else LineFormat.BETWEEN
+        if "-P" in words
+        else LineFormat.PADDED
+    )
     made = "".join(
         f"{line}\n" for line in lines(rows, fields, ending, header=not {"-n", "-h"} & set(words))
     )

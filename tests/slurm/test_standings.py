@@ -19,8 +19,8 @@ import pytest
 from fairbank.priority.fairshare.columns import Longs
 from fairbank.priority.fairshare.settings import Algorithm
 from fairbank.report import sprio, sshare
-from fairbank.report.sprio import PriorityRow, Weights, parse_format, usual_format
-from fairbank.report.sshare import Ending, ShareRow, usual_fields
+from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, usual_format
+from fairbank.report.sshare import LineFormat, ShareRow, usual_fields
 from fairbank.slurm.parsers.priority import read_algorithm
 from tests.slurm import forest
 from tests.slurm.compared import compared
@@ -237,13 +237,13 @@ def _answers(slurm: Cluster) -> dict[str, list[str]]:
 
 
 def _ours(
-    rows: list[ShareRow], jobs: list[PriorityRow], by: Weights, *, fair_tree: bool, named: bool
+    rows: list[ShareRow], jobs: list[PriorityRow], by: WeightRow, *, fair_tree: bool, named: bool
 ) -> dict[str, list[str]]:
     waiting = sprio.in_order(jobs, by)
     every = usual_fields(long=True, partitions=True, fair_tree=fair_tree)
     return {
         "sshare -l -a": list(sshare.lines(rows, usual_fields(long=True, fair_tree=fair_tree))),
-        "sshare -l -a -m -P": list(sshare.lines(rows, every, Ending.BETWEEN)),
+        "sshare -l -a -m -P": list(sshare.lines(rows, every, LineFormat.BETWEEN)),
         "sprio -l": sprio.lines(waiting, by, usual_format(by, long=True, named=named)),
         "sprio -n": sprio.lines(waiting, by, usual_format(by, norm=True, named=named)),
         "sprio with all": sprio.lines(waiting, by, parse_format(ALL_OF_PRIORITIES)),

@@ -17,7 +17,7 @@ from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
-from fairbank.report.sshare import FIELDS, Ending, chosen, lines, parse_fields, usual_fields
+from fairbank.report.sshare import FIELDS, LineFormat, chosen, lines, parse_fields, usual_fields
 from fairbank.report.tables import table
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ WORDS = {
     "bar": "--bars",
     "between": "--parsable",
 }
-ENDINGS = {"csv": Ending.COMMAS, "bar": Ending.BAR, "between": Ending.BETWEEN}
+ENDINGS = {"csv": LineFormat.COMMAS, "bar": LineFormat.BAR, "between": LineFormat.BETWEEN}
 
 
 def _fit(options: Namespace) -> None:
@@ -197,7 +197,7 @@ def run(desk: Desk, options: Namespace) -> int:
             long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree
         )
         for line in lines(
-            rows, fields, ENDINGS.get(options.form, Ending.PADDED), header=not options.noheader
+            rows, fields, ENDINGS.get(options.form, LineFormat.PADDED), header=not options.noheader
         ):
             desk.say(line)
     return code

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fairbank.report.forecasts import Back
-    from fairbank.report.ranking_rule import Rule
-    from fairbank.report.sprio import PriorityRow, Weights
+    from fairbank.report.ranking_rule import RankingRule
+    from fairbank.report.sprio import PriorityRow, WeightRow
     from fairbank.report.sshare import ShareRow
 
 
@@ -21,7 +21,7 @@ class Shares(Protocol):
     @property
     def as_of(self) -> int: ...
     @property
-    def rule(self) -> Rule: ...
+    def rule(self) -> RankingRule: ...
     @property
     def rows(self) -> Sequence[ShareRow]: ...
     @property
@@ -41,7 +41,7 @@ class Priorities(Protocol):
     @property
     def as_of(self) -> int: ...
     @property
-    def weights(self) -> Weights: ...
+    def weights(self) -> WeightRow: ...
     @property
     def rows(self) -> Sequence[PriorityRow]: ...
     @property

@@ -7,7 +7,7 @@ from enum import Enum
 import msgspec
 
 
-class Met(Enum):
+class DependencyState(Enum):
     """How far a dependency has come, in the word that Slurm has for it."""
 
     YES = "fulfilled"
@@ -30,7 +30,7 @@ class Dependency(msgspec.Struct, frozen=True, kw_only=True):
     task: int | None = None
     whole: bool = False
     minutes: int = 0
-    met: Met = Met.NOT_YET
+    met: DependencyState = DependencyState.NOT_YET
 
 
 class Dependencies(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Dependencies(msgspec.Struct, frozen=True):
     @property
     def open(self) -> tuple[Dependency, ...]:
         """Those that are not met."""
-        return tuple(one for one in self.each if one.met is not Met.YES)
+        return tuple(one for one in self.each if one.met is not DependencyState.YES)
 
     @property
     def met(self) -> bool:
@@ -57,5 +57,5 @@ class Dependencies(msgspec.Struct, frozen=True):
     @property
     def never(self) -> bool:
         """Whether they cannot be met any more, whatever happens."""
-        lost = [one.met is Met.NEVER for one in self.each]
+        lost = [one.met is DependencyState.NEVER for one in self.each]
         return all(lost) and bool(lost) if self.any_of else any(lost)

@@ -17,7 +17,7 @@ _SIGNS = frozenset("&|,()[]*")
 """What a name of a feature may not hold: it is said in constraints."""
 
 
-class State(Enum):
+class NodeState(Enum):
     """How a node is, as far as the jobs on it do not say. The value is Slurm's word."""
 
     UP = "up"
@@ -40,7 +40,7 @@ class State(Enum):
         return _PENALTIES.get(self, 0)
 
 
-_PENALTIES = {State.UP: 0, State.POWERING_UP: 1, State.POWERED_DOWN: 2}
+_PENALTIES = {NodeState.UP: 0, NodeState.POWERING_UP: 1, NodeState.POWERED_DOWN: 2}
 
 
 class Gpus(NamedTuple):
@@ -64,7 +64,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpus, ...] = ()
     features: frozenset[str] = frozenset()
     weight: int = 1
-    state: State = State.UP
+    state: NodeState = NodeState.UP
 
     def __post_init__(self) -> None:
         if not self.name or any(sign in self.name for sign in " ,\t\n[]"):

@@ -11,7 +11,7 @@ ALL_MEMORY = 0
 """All the memory of a node, whatever it has: what `--mem=0` says."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request, as sbatch's options have it. Memory and `tmp` are MiB.
 
     nodes, max_nodes      at least and at most; None: as many as its tasks need
@@ -99,7 +99,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             )
         return found
 
-    def preferring(self) -> Wanted:
+    def preferring(self) -> ResourceRequest:
         """The request with what it would prefer in place of what it must have."""
         return msgspec.structs.replace(self, constraint=self.prefer, prefer="")
 

@@ -12,7 +12,7 @@ from fairbank.compose.recorded import skim_any
 from fairbank.report.explanation import WhyRow
 from fairbank.service.simulation.comparison import in_file, policies_of
 from fairbank.simulator.results.explanation import Drawing
-from fairbank.simulator.results.job_query import Asked, ask
+from fairbank.simulator.results.job_query import JobQuery, ask
 
 
 class Explained(NamedTuple):
@@ -28,7 +28,7 @@ class Explaining:
     ) -> Explained:
         """Simulate up to then, and from there on in many ways."""
         (rule,) = policies_of([asked.policy])
-        question = Asked(
+        question = JobQuery(
             asked.job, asked.at, asked.absolute, asked.processors, Drawing(asked.runs, asked.seed)
         )
         with in_file(Path(asked.trace), skim_any) as (opened, extent):

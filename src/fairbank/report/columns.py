@@ -141,7 +141,7 @@ class Summand(Amount):
         return look.sums(granted, used, held, available)
 
 
-class Running(Summand):
+class RunningColumn(Summand):
     """The same where each row follows from the one before it."""
 
     def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> Sums:

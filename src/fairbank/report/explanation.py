@@ -16,7 +16,7 @@ HEAD = 10
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
-class Check(Protocol):
+class CheckRow(Protocol):
     """Something that must be so before the job starts, and what was found."""
 
     @property
@@ -27,7 +27,7 @@ class Check(Protocol):
     def evidence(self) -> str: ...
 
 
-class Likely(Protocol):
+class StartRangeRow(Protocol):
     """From when to when it started in eight of ten of so many rehearsals."""
 
     @property
@@ -40,7 +40,7 @@ class Likely(Protocol):
     def started(self) -> int: ...
 
 
-class Suggestion(Protocol):
+class SuggestionRow(Protocol):
     """What sbatch is told, and when the job would start then."""
 
     @property
@@ -49,16 +49,16 @@ class Suggestion(Protocol):
     def at(self) -> int: ...
 
 
-class Advice(Protocol):
+class AdviceRow(Protocol):
     """The one change that starts it soonest, and what was tried."""
 
     @property
-    def suggestion(self) -> Suggestion | None: ...
+    def suggestion(self) -> SuggestionRow | None: ...
     @property
     def tried(self) -> Sequence[str]: ...
 
 
-class Why(Protocol):
+class ExplanationRow(Protocol):
     """The answer; instants are seconds since 1970."""
 
     @property
@@ -66,7 +66,7 @@ class Why(Protocol):
     @property
     def headline(self) -> str: ...
     @property
-    def checks(self) -> Sequence[Check]: ...
+    def checks(self) -> Sequence[CheckRow]: ...
     @property
     def position(self) -> int | None: ...
     @property
@@ -74,9 +74,9 @@ class Why(Protocol):
     @property
     def expected(self) -> int | None: ...
     @property
-    def likely(self) -> Likely | None: ...
+    def likely(self) -> StartRangeRow | None: ...
     @property
-    def advice(self) -> Advice | None: ...
+    def advice(self) -> AdviceRow | None: ...
 
 
 class WhyRow(NamedTuple):
@@ -93,7 +93,7 @@ class WhyRow(NamedTuple):
     facts: Mapping[str, object]
     submitted: int
     as_of: int
-    why: Why
+    why: ExplanationRow
     ahead: Sequence[str]
     reason: str | None = None
     told: int | None = None
@@ -179,7 +179,7 @@ def _start(row: WhyRow, look: Look) -> str:
     return f"{_found(row.why, look)}{there}{other}"
 
 
-def _found(why: Why, look: Look) -> str:
+def _found(why: ExplanationRow, look: Look) -> str:
     found, expected = why.likely, why.expected
     if found is not None:
         until = "a time that nobody can tell" if found.latest is None else look.moment(found.latest)
@@ -196,7 +196,7 @@ def _found(why: Why, look: Look) -> str:
     )
 
 
-def _sooner(advice: Advice, now: int, look: Look) -> str:
+def _sooner(advice: AdviceRow, now: int, look: Look) -> str:
     found = advice.suggestion
     if found is None:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fairbank.core.time import DAY
 from fairbank.report.columns import Column, Row, text
-from fairbank.report.ranking_rule import Rule
+from fairbank.report.ranking_rule import RankingRule
 
 NEVER = "never"
 
@@ -52,7 +52,7 @@ def table_rows(backs: Sequence[Back]) -> list[Row]:
     ]
 
 
-def assumed(rule: Rule) -> list[str]:
+def assumed(rule: RankingRule) -> list[str]:
     """How to read a forecast, and what it takes for granted."""
     reset = "nothing is reset" if rule.reset_in is None else "all usage is reset when it is due"
     return [
@@ -67,7 +67,7 @@ def reset_said(seconds: int) -> str:
     return f"All usage is reset in {span(seconds)}: whoever has a share and pauses is back then at the latest."
 
 
-def as_data(backs: Sequence[Back], rule: Rule) -> list[Mapping[str, object]]:
+def as_data(backs: Sequence[Back], rule: RankingRule) -> list[Mapping[str, object]]:
     """For programs: whole seconds, null for never, and an infinite level as `inf`; `goal` is where it is back."""
     return [
         {

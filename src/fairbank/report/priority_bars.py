@@ -8,7 +8,7 @@ from math import inf
 from typing import NamedTuple
 
 from fairbank.report.cells import counted
-from fairbank.report.sprio import PriorityRow, Weights
+from fairbank.report.sprio import PriorityRow, WeightRow
 
 BAR = 24
 """The longest bar, in characters."""
@@ -39,7 +39,7 @@ class Part(NamedTuple):
     weight: float | None
 
 
-def parts(row: PriorityRow, weights: Weights) -> list[Part]:
+def parts(row: PriorityRow, weights: WeightRow) -> list[Part]:
     """The factors that count here, then TRES one by one, site factor and nice where there are any; none where the priority is given."""
     if row.direct is not None:
         return []
@@ -78,7 +78,7 @@ def _order(row: PriorityRow) -> tuple[int, float, int]:
     return -int(row.priority), inf if row.submitted is None else row.submitted, row.job
 
 
-def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: Weights) -> list[str]:
+def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: WeightRow) -> list[str]:
     """The lines about one job, by its best row, among all that wait in the same partition, in their order."""
     who = ", ".join(
         each for each in (row.user, row.account, f"partition {row.partition_name}") if each
@@ -98,7 +98,7 @@ def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: Weights) 
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
 
 
-def _bars(row: PriorityRow, weights: Weights) -> list[str]:
+def _bars(row: PriorityRow, weights: WeightRow) -> list[str]:
     if row.direct is not None:
         return ["  An administrator gave it this priority; no factor counts."]
     found = parts(row, weights)
@@ -117,7 +117,7 @@ def _line(part: Part, length: int) -> str:
     return f"  {part.name:<12} {part.value:>12,.0f}   {scaled:<20} {mark * length}".rstrip()
 
 
-def _ahead(row: PriorityRow, other: PriorityRow, weights: Weights) -> str:
+def _ahead(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> str:
     whose = f" of {other.user}" if other.user else ""
     said = f"Just ahead: job {other.job}{whose} with {int(other.priority):,}"
     if other.direct is not None:
@@ -134,7 +134,7 @@ def _ahead(row: PriorityRow, other: PriorityRow, weights: Weights) -> str:
     )
 
 
-def _differences(row: PriorityRow, other: PriorityRow, weights: Weights) -> list[str]:
+def _differences(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> list[str]:
     """Where it is better, the greatest first, then where it is worse."""
     mine: Mapping[str, float] = {part.name: part.value for part in parts(row, weights)}
     theirs = {part.name: part.value for part in parts(other, weights)}

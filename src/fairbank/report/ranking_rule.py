@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Rule(NamedTuple):
+class RankingRule(NamedTuple):
     """Fair Tree or the classic one. `half_life` of usage in seconds, 0 when it never fades; `dampening` is FairShareDampeningFactor;
     `reset_in`: seconds until all usage is reset next, None when it never is."""
 

@@ -8,7 +8,7 @@ from math import inf
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import TWO_ANSWERS, Back, reset_said, sentences, shown_level, span
-from fairbank.report.ranking_rule import Rule
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 
 EVEN = 0.05
@@ -26,7 +26,7 @@ COLUMNS = (
 )
 
 
-def level_of(row: ShareRow, rule: Rule) -> float | None:
+def level_of(row: ShareRow, rule: RankingRule) -> float | None:
     """What it may use, divided by what it used: above 1 it used less than its share. None where Slurm has no such figure."""
     if rule.fair_tree:
         return row.level
@@ -35,7 +35,7 @@ def level_of(row: ShareRow, rule: Rule) -> float | None:
     return row.norm_shares / row.effective if row.effective else inf
 
 
-def tree_rows(rows: Sequence[ShareRow], rule: Rule) -> list[Row]:
+def tree_rows(rows: Sequence[ShareRow], rule: RankingRule) -> list[Row]:
     """The rows of the table, the root left out: below each account its users, then its accounts."""
     depths: dict[str, int] = {}
     found: list[Row] = []
@@ -74,7 +74,10 @@ def _in_words(row: ShareRow, level: float | None) -> str:
 
 
 def what_moves_it(
-    rows: Sequence[ShareRow], rule: Rule, backs: Sequence[Back] = (), named: Sequence[str] = ()
+    rows: Sequence[ShareRow],
+    rule: RankingRule,
+    backs: Sequence[Back] = (),
+    named: Sequence[str] = (),
 ) -> list[str]:
     """Sentences: how to read the table, how usage fades, and when each account that used too much is back, if it pauses. Of
     the accounts in `named`, else of all, those that are furthest over come first."""
@@ -115,7 +118,7 @@ def _furthest(back: Back) -> tuple[float, str]:
     return back.level, back.account
 
 
-def as_data(rows: Sequence[ShareRow], rule: Rule) -> list[Mapping[str, object]]:
+def as_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, object]]:
     """The rows for programs: figures as they are, null for what Slurm leaves blank, and a level that nothing was used for as `inf`."""
     return [
         {

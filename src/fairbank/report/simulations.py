@@ -137,7 +137,7 @@ def _column(field: str, name: str) -> Column:
 LINES = 4_096
 
 
-class JobRow(NamedTuple):
+class SimulatedJobRow(NamedTuple):
     """A job that ran. Times are seconds of the trace. A user or group that nobody knows is empty."""
 
     job: int
@@ -149,10 +149,10 @@ class JobRow(NamedTuple):
     processors: int
 
 
-HEADS = ("policy", *JobRow._fields, "wait_seconds")
+HEADS = ("policy", *SimulatedJobRow._fields, "wait_seconds")
 
 
-def schedules_csv(schedules: Iterable[tuple[str, Iterable[JobRow]]]) -> Iterator[str]:
+def schedules_csv(schedules: Iterable[tuple[str, Iterable[SimulatedJobRow]]]) -> Iterator[str]:
     """The heads, then the jobs of each policy in the order in which they are given. Many lines at a time."""
     yield csv_line(HEADS) + "\n"
     for policy, rows in schedules:

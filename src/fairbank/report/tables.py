@@ -15,7 +15,7 @@ WIDE = 120
 NARROWEST = 4
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """The lines of a table, and the heads of the columns that had no room."""
 
     lines: list[str]
@@ -51,7 +51,7 @@ def table(
     room: int = 80,
     *,
     heads: bool = True,
-) -> Table:
+) -> TextTable:
     """Rows under heads in at most `room` columns of a terminal, as far as figures, which are never cut, allow it."""
     grid, dropped = _fitting(columns, rows, look, room, heads)
     widths = _shrunk(grid, room)
@@ -63,7 +63,7 @@ def table(
             for column, cell, wide in zip(grid.columns, line, widths, strict=True)
         ]
         lines.append(gap.join(cells).rstrip())
-    return Table(lines, dropped)
+    return TextTable(lines, dropped)
 
 
 def _fitting(

@@ -96,7 +96,7 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fair_share_days: Annotated[int, msgspec.Meta(ge=0, le=36_600)] = 731
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of it. `secret_file` holds the key under which tokens are digested."""
 
     store: StoreSettings
@@ -160,7 +160,7 @@ def _factor(value: str | float, field: str) -> Fraction:
     return factor
 
 
-def read_settings(path: Path) -> Settings:
+def read_settings(path: Path) -> BankSettings:
     """Read the file at `path`. Raises Unknown when it is missing, Forbidden when it may not be read, Malformed with the place in it."""
     try:
         text = path.read_bytes()
@@ -175,9 +175,9 @@ def read_settings(path: Path) -> Settings:
             remedy="make them with: fairbank init",
         ) from error
     said = table_in(text, str(path), field="config")
-    with fitting(str(path), Settings, "docs/reference/settings.md"):
+    with fitting(str(path), BankSettings, "docs/reference/settings.md"):
         _check_clusters(said)
-        settings = msgspec.convert(said, Settings)
+        settings = msgspec.convert(said, BankSettings)
         settings.the_clusters()
     return settings
 

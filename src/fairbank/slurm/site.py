@@ -10,7 +10,7 @@ import msgspec
 from fairbank.core import ids
 from fairbank.core.errors import Unknown
 from fairbank.core.validation import fitting, table_in
-from fairbank.slurm.policy_file import Answer
+from fairbank.slurm.policy_file import PolicyAction
 
 SITE_FILE = "/etc/fairbank/slurm.toml"
 POLICY_FILE = "/etc/slurm/fairbank/policy"
@@ -32,9 +32,9 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     policy: str = POLICY_FILE
     public_policy: str | None = None
-    price: Answer = Answer.WARN
-    gres: Answer = Answer.WARN
-    unlisted: Answer = Answer.REFUSE
+    price: PolicyAction = PolicyAction.WARN
+    gres: PolicyAction = PolicyAction.WARN
+    unlisted: PolicyAction = PolicyAction.REFUSE
     qos: str | None = None
     stale_seconds: Annotated[int, msgspec.Meta(ge=1)] = 3600
     exempt: frozenset[Uid] = frozenset()

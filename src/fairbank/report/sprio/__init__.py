@@ -3,7 +3,7 @@
 Pure formatting: who computed the factors makes no difference. A row is a job in one of its partitions.
 """
 
-from fairbank.report.sprio.fields import FIELDS, Field, in_order
+from fairbank.report.sprio.fields import FIELDS, PriorityField, in_order
 from fairbank.report.sprio.layout import (
     Cell,
     Format,
@@ -13,15 +13,15 @@ from fairbank.report.sprio.layout import (
     parse_format,
     usual_format,
 )
-from fairbank.report.sprio.row import PriorityRow, Weights, chosen
+from fairbank.report.sprio.row import PriorityRow, WeightRow, chosen
 
 __all__ = [
     "FIELDS",
     "Cell",
-    "Field",
     "Format",
+    "PriorityField",
     "PriorityRow",
-    "Weights",
+    "WeightRow",
     "chosen",
     "csv_lines",
     "in_order",

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 
-class Weights(NamedTuple):
+class WeightRow(NamedTuple):
     """Slurm's PriorityWeight*. `tres_text` is PriorityWeightTRES as the settings have it, `tres` that by name."""
 
     age: int = 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import Particulars
-from fairbank.cluster.run_report import Changed, Ended, Report, Started
+from fairbank.cluster.run_report import Changed, RunEnded, RunReport, RunStarted
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
 from fairbank.core.final_state import FINAL_STATES, final_state
@@ -24,17 +24,17 @@ measure how long it lasts, and clocks are set right."""
 _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
 
-def report_of(body: requests.AnyReport) -> Report:
+def report_of(body: requests.AnyReport) -> RunReport:
     """What a cluster tells, with every name checked. Raises Malformed, naming the field."""
     facts = _facts(body)
     _check_times(body)
     match body:
         case requests.HoldReport():
-            return Started(**facts)
+            return RunStarted(**facts)
         case requests.AdjustReport():
             return Changed(**facts)
         case requests.CompleteReport():
-            return Ended(
+            return RunEnded(
                 **facts,
                 ended=Instant(body.end),
                 outcome=_outcome(body.state),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.core.units import show_short, show_su
-from fairbank.scheduling.explain.answer import Check
+from fairbank.scheduling.explain.answer import JobCheck
 
 
-class Funds(msgspec.Struct, frozen=True, kw_only=True):
+class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
     """Credit in SU-minutes, as the bank tells it: what is held when the job starts, and what is available.
 
     `observed`: the bank only looks on, and lets jobs start without credit.
@@ -34,6 +34,6 @@ class Funds(msgspec.Struct, frozen=True, kw_only=True):
         return f"{short}, and let through" if self.observed else short
 
 
-def credit(funds: Funds) -> Check:
+def credit_check(funds: CreditCheckInput) -> JobCheck:
     """Whether the bank can pay for the job now."""
-    return Check("funds", funds.enough, f"needs {funds.said}")
+    return JobCheck("funds", funds.enough, f"needs {funds.said}")

@@ -8,12 +8,12 @@ from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.forecast import Standpoint, back_after
 from fairbank.report.forecasts import Back
-from fairbank.report.ranking_rule import Rule
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
 
 
-def backs_of(rows: Sequence[ShareRow], rule: Rule) -> list[Back]:
+def backs_of(rows: Sequence[ShareRow], rule: RankingRule) -> list[Back]:
     """In the order of the rows. Left out are who has no level (the root, and under Fair Tree who stands on its parent's shares), and with
     DEPTH_OBLIVIOUS who is not right below the root, for those figures are no simple part of what was used."""
     root = next((row for row in rows if not row.user and not row.parent), None)

@@ -15,7 +15,13 @@ from fairbank.priority.fairshare.settings import (
     FairShare,
     PrioritySettings,
 )
-from fairbank.priority.multifactor.settings import RAW, WORDS, Flag, Settings, Weights
+from fairbank.priority.multifactor.settings import (
+    RAW,
+    WORDS,
+    Flag,
+    MultifactorSettings,
+    PriorityWeights,
+)
 from fairbank.slurm.parsers import words
 
 FLAGS = "PriorityFlags"
@@ -37,8 +43,8 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
         return PrioritySettings(by_factors=False)  # of another plug-in nothing more is told
     flags = said.get(FLAGS.lower(), "") if flags is None else flags
     return PrioritySettings(
-        factors=Settings(
-            weights=Weights(
+        factors=MultifactorSettings(
+            weights=PriorityWeights(
                 **{name: _weight(said, word) for name, word in WORDS.items()},
                 tres=_weights_of_tres(said),
             ),
