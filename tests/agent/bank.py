@@ -13,7 +13,7 @@ from fairbank.bank.wish import Asked, CreateProject, Open
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import Trouble
-from fairbank.core.time import DAY, Instant, StoppedClock
+from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.rest.asking.reading import read_json
 from fairbank.rest.asking.reports import report_of
@@ -36,7 +36,7 @@ class InProcessBank:
 
     def __init__(self, credit: int, policy: Policy | None = None) -> None:
         clusters = {CLUSTER: Cluster(CLUSTER, {PARTITION: Partition(PARTITION, "cpu")})}
-        self.clock = StoppedClock(NOW)
+        self.clock = ManualClock(NOW)
         rules = policy or Policy(
             clock_tolerance_seconds=DAY
         )  # the clock stands still, and runs end

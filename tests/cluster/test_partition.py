@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.cluster.partition import Cluster, Partition, named
 from fairbank.core.errors import Unknown
-from fairbank.core.tres import Adding
+from fairbank.core.tres import BillingRule
 
 DARWIN = Cluster(
     "darwin",
@@ -19,7 +19,7 @@ DARWIN = Cluster(
 
 def test_a_partition_bills_one_resource_by_the_dearest_tres() -> None:
     assert DARWIN.partition("gpu-v100").resource == "gpu"
-    assert DARWIN.partition("standard").adding is Adding.MAX_TRES
+    assert DARWIN.partition("standard").adding is BillingRule.MAX_TRES
 
 
 def test_an_unknown_partition_is_answered_with_those_there_are() -> None:

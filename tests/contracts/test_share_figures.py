@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.cluster.share_record import ShareFigure, ShareQuery, key_of
 from fairbank.core.errors import Conflict, Corrupt
-from fairbank.core.time import DAY, Instant, StoppedClock
+from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
@@ -137,7 +137,7 @@ def test_a_snapshot_does_not_change(store: Store) -> None:
 
 
 def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
-    file, clock, source = tmp_path / "x.fbk", StoppedClock(Instant(0)), MemoryStore()
+    file, clock, source = tmp_path / "x.fbk", ManualClock(Instant(0)), MemoryStore()
     source.keep_shares(figures(20_000))
     Backups(source, clock).create(file)
     store.keep_shares(figures(19_999))

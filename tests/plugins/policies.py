@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from fairbank.cluster.partition import Partition
-from fairbank.core.tres import Adding, parse_weights
+from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.policy_file import (
     PolicyAction,
     PolicyBalance,
@@ -37,7 +37,7 @@ GPU_T4 = PolicyPartition(
     64,
     131_072,
 )
-LONG = PolicyPartition(Partition("long", "cpu", parse_weights("CPU=1.0"), Adding.SUM))
+LONG = PolicyPartition(Partition("long", "cpu", parse_weights("CPU=1.0"), BillingRule.SUM))
 
 ASTRO = PolicyProject("wg_astro", 60_651, "wg_astro", members=(60_601, 60_602))
 BIO = PolicyProject("wg_bio", 60_652, "wg_bio", members=(60_602, 60_603))
@@ -78,7 +78,7 @@ places = st.builds(
         _names,
         _kinds,
         st.none() | st.dictionaries(_tres, _weights, min_size=1),
-        st.sampled_from(Adding),
+        st.sampled_from(BillingRule),
     ),
     st.lists(_names, max_size=2, unique=True).map(tuple),
     _sizes,

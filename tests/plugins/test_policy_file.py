@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from fairbank.cluster.partition import Partition
 from fairbank.core.errors import Malformed
-from fairbank.core.tres import BY_CPU, Adding
+from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.slurm.policy_file import (
     SIZE_MAX,
     Heading,
@@ -48,7 +48,7 @@ def place_of(table: Any) -> PolicyPartition:
         each.name: Fraction(int(each.number), int(table.denominator))
         for each in table.weights.values()
     }
-    partition = Partition(table.name, table.resource, weights, Adding(table.adding))
+    partition = Partition(table.name, table.resource, weights, BillingRule(table.adding))
     sizes = (table.memory_per_cpu, table.default_minutes, table.node_cpus, table.node_memory)
     return PolicyPartition(partition, tuple(table.gpus.values()), *map(int, sizes))
 

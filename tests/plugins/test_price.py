@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from fairbank.bank.charge import bill, longest_paid
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
-from fairbank.core.tres import Adding, parse_counts
-from fairbank.core.units import show_short, show_su
+from fairbank.core.tres import BillingRule, parse_counts
+from fairbank.core.units import show_shortfall, show_su
 from fairbank.slurm.policy_file import PolicyPartition, SubmissionPolicy, render
 from tests.plugins.interpreter import Lua
 from tests.plugins.policies import CENTRE, CPU, GPU, GPU_T4, LONG, places
@@ -77,7 +77,7 @@ _counts = st.dictionaries(
     place=places,
     counts=_counts,
     minutes=st.integers(1, 20_000),
-    adding=st.sampled_from(Adding),
+    adding=st.sampled_from(BillingRule),
     qos=st.sampled_from(["high", "low", "x"]),
 )
 @settings(
@@ -88,7 +88,7 @@ def test_any_price_is_the_banks(
     place: PolicyPartition,
     counts: dict[str, Fraction],
     minutes: int,
-    adding: Adding,
+    adding: BillingRule,
     qos: str,
 ) -> None:
     place = msgspec.structs.replace(
@@ -154,7 +154,7 @@ def test_amounts_look_as_they_do_elsewhere(lua: Lua, minutes: int, down: bool) -
 def test_what_is_lacking_looks_as_in_the_banks_own_refusals(
     lua: Lua, price: int, left: int
 ) -> None:
-    assert lua.module("price").show_short(price, left) == show_short(price, left)
+    assert lua.module("price").show_short(price, left) == show_shortfall(price, left)
 
 
 @given(price=st.integers(0, 10**12), left=st.integers(-(10**12), 10**12))
@@ -164,4 +164,4 @@ def test_what_is_lacking_looks_as_in_the_banks_own_refusals(
 def test_whatever_is_lacking_looks_as_in_the_banks_own_refusals(
     lua: Lua, price: int, left: int
 ) -> None:
-    assert lua.module("price").show_short(price, left) == show_short(price, left)
+    assert lua.module("price").show_short(price, left) == show_shortfall(price, left)

@@ -14,7 +14,7 @@ from fairbank.bank.wish import Asked, CreateProject, Open, Request
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import Changed, RunEnded, RunReport, RunStarted
-from fairbank.core.time import Instant, StoppedClock
+from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.service.identity import Staff, asker_of
 from fairbank.service.services import services
@@ -36,7 +36,7 @@ class Centre:
         self.clusters: dict[str, Cluster] = {}
         self.house = services(
             MemoryStore(),
-            clock=StoppedClock(NOW),
+            clock=ManualClock(NOW),
             staff=STAFF,
             clusters=self.clusters,
             policy=msgspec.structs.replace(

@@ -14,7 +14,7 @@ from fairbank.bank.query import Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, CreateProject, SetMember
 from fairbank.core.errors import Forbidden
-from fairbank.core.time import Instant, StoppedClock
+from fairbank.core.time import Instant, ManualClock
 from fairbank.service.identity import Asker, Staff, asker_of
 from fairbank.service.ledger import Ledger
 from fairbank.service.project_cache import Directory
@@ -31,7 +31,7 @@ class Centre:
     """One project with a PI, a coordinator and a member."""
 
     def __init__(self) -> None:
-        self.store, clock = MemoryStore(), StoppedClock(1_795_000_000)
+        self.store, clock = MemoryStore(), ManualClock(1_795_000_000)
         self.counter = Windows(Ledger(self.store, Policy()))
         self.projects = Projects(self.store, self.counter, Directory(self.store), clock)
         roles = {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}

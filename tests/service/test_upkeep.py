@@ -12,7 +12,7 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Hold, Open, Request
 from fairbank.cluster.job import Run
-from fairbank.core.time import Instant, StoppedClock
+from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import BATCH_MAX, Ledger
 from fairbank.service.ops.upkeep import Swept, Upkeep
@@ -32,7 +32,7 @@ class Books:
         migrate(f"sqlite:///{path}")
         self.store = SqliteStore(path)
         self.counter = Windows(Ledger(self.store, Policy()))
-        self.upkeep = Upkeep(self.store, self.counter, StoppedClock(LATER), 0)
+        self.upkeep = Upkeep(self.store, self.counter, ManualClock(LATER), 0)
 
     def ask(self, *wishes: Request) -> None:
         outcomes = self.counter.ask([Asked(each, BEGIN, 0) for each in wishes])

@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.tres import BY_CPU, Counts, billing, setters, weigh
+from fairbank.core.tres import BY_CPU, Counts, billing, price_setting_tres, weigh
 from fairbank.core.units import SuMinutes, round_up
 
 
@@ -60,7 +60,7 @@ def bill(request: JobRequest, cluster: Cluster) -> Bill:
 
 def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
     weights, weighted = partition.weights or BY_CPU, weigh(counts, partition.weights)
-    chosen = setters(weighted, partition.adding)
+    chosen = price_setting_tres(weighted, partition.adding)
     return tuple(
         Line(name, counts[name], weights[name], value, name in chosen)
         for name, value in weighted.items()

@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.core.errors import Unknown
-from fairbank.core.tres import Adding
+from fairbank.core.tres import BillingRule
 
 
 class Partition(msgspec.Struct, frozen=True):
@@ -17,7 +17,7 @@ class Partition(msgspec.Struct, frozen=True):
     name: str
     resource: str
     weights: Mapping[str, Fraction] | None = None
-    adding: Adding = Adding.MAX_TRES
+    adding: BillingRule = BillingRule.MAX_TRES
 
 
 class Cluster(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from fairbank.compose.settings import settings_of
-from fairbank.core.check import HealthCheck, attempt
+from fairbank.core.check import HealthCheck, run_check
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.server.open_files import demand_enough
 from fairbank.rest.sign_in.keyfile import read_secret
@@ -30,16 +30,16 @@ class Doctors:
         settings = settings_of(config)
         socket = f"unix:{settings.server.socket}"
         return [
-            attempt(
+            run_check(
                 "the secret is there, and nobody else's to read",
                 lambda: read_secret(Path(settings.secret_file)),
             ),
             *examine(settings, SystemClock(), at_work),
-            attempt(
+            run_check(
                 f"the server answers on {socket}",
                 lambda: Client(parse_address(socket)).get("/health", {}),
             ),
-            attempt(
+            run_check(
                 "the open files that the server may have",
                 lambda: demand_enough(Path(settings.server.socket)),
             ),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.core.errors import Malformed, Trouble
-from fairbank.core.os_errors import of_system
+from fairbank.core.os_errors import translate_os_error
 from fairbank.priority.site_factor import CurveRule, Power, Sigmoid, rule_of
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.png import png
@@ -57,7 +57,7 @@ def written(
         with whole_file(file) as out:
             out.write(png(picture) if as_png else svg(picture).encode())
     except OSError as error:
-        raise of_system(error, f"cannot write {file}", field=option) from error
+        raise translate_os_error(error, f"cannot write {file}", field=option) from error
     return str(file)
 
 
@@ -76,7 +76,7 @@ def check_folder(folder: str, option: str) -> None:
             place / "picture"
         )  # and not as access(2) has it: root may write in /proc, where nobody can make a file
     except OSError as error:
-        raise of_system(error, f"cannot write in {place}", field=option) from error
+        raise translate_os_error(error, f"cannot write in {place}", field=option) from error
 
 
 def _settings(path: Path) -> SiteFactorSettings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from fairbank.core.types import made
+from fairbank.core.types import new_tuple
 from fairbank.scheduling.machines.machine import RemainingHoles
 
 J = TypeVar("J")
@@ -63,4 +63,4 @@ def make_plan(
     left: RemainingHoles | None = None,
 ) -> SchedulePlan[J, P]:
     """A plan with these, in half of the time: a simulation makes one at nearly each event."""
-    return made(SchedulePlan, (starts, planned, reasons, PRIORITY, left))
+    return new_tuple(SchedulePlan, (starts, planned, reasons, PRIORITY, left))

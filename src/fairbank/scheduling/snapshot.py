@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairbank.core.types import made
+from fairbank.core.types import new_tuple
 from fairbank.scheduling.machines.machine import (
     J,
     Machine,
@@ -90,7 +90,7 @@ class Snapshot(Generic[J, P, M]):
 
     def begin(self, job: J, placement: P, now: int) -> RunningJob[J, P]:
         """Somebody runs who never waited."""
-        running = made(
+        running = new_tuple(
             RunningJob,
             (now + self.machine.seconds(job, placement), job.number, placement, job, now),
         )

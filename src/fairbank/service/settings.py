@@ -15,8 +15,8 @@ from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, Malformed, Unknown
-from fairbank.core.tres import Adding, parse_weights
-from fairbank.core.validation import fitting, table_in
+from fairbank.core.tres import BillingRule, parse_weights
+from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.service.identity import Staff
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
@@ -86,7 +86,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     partitions: dict[str, PartitionSettings] = {}
     qos_factors: dict[str, str | int | float] = {}
-    adding: Adding = Adding.MAX_TRES
+    adding: BillingRule = BillingRule.MAX_TRES
     agents: frozenset[Uid] = frozenset()
 
 
@@ -174,8 +174,8 @@ def read_settings(path: Path) -> BankSettings:
             field="config",
             remedy="make them with: fairbank init",
         ) from error
-    said = table_in(text, str(path), field="config")
-    with fitting(str(path), BankSettings, "docs/reference/settings.md"):
+    said = parse_toml(text, str(path), field="config")
+    with validated_settings(str(path), BankSettings, "docs/reference/settings.md"):
         _check_clusters(said)
         settings = msgspec.convert(said, BankSettings)
         settings.the_clusters()

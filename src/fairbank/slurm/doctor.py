@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.check import HealthCheck, attempt
+from fairbank.core.check import HealthCheck, run_check
 from fairbank.core.errors import Forbidden, Trouble, Unknown, Unreachable
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
@@ -102,7 +102,7 @@ class Doctor:
             checks.append(health.signing(config))
         if config.get("AuthType", "auth/munge") == "auth/munge":
             checks.append(
-                attempt(
+                run_check(
                     "munged makes and reads credentials on this host",
                     lambda: self._munge(munge_socket(config)),
                 )
@@ -126,7 +126,7 @@ class Doctor:
             checks += [] if known is None else health.prices(machine, known)
         elif config and not alive:
             checks += health.accounting(config, SlurmMachine(cluster=name or "", places=()))
-            checks.append(attempt("slurmdbd answers", self._slurm.qualities))
+            checks.append(run_check("slurmdbd answers", self._slurm.qualities))
         yield from checks
 
     def _known(self, checks: list[HealthCheck], name: str | None) -> Cluster | None:

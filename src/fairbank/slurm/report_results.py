@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from fairbank.core.errors import Malformed, Unreachable
-from fairbank.core.ids import as_job_name
+from fairbank.core.ids import clean_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
-from fairbank.core.tres import parse_held
+from fairbank.core.tres import parse_job_tres
 from fairbank.rest.bodies.answers import ReportAnswer, Resolution
 
 
@@ -116,7 +116,7 @@ def words_of(name: str, tres: str) -> dict[str, Any]:
     """`name` and `tres` by the names of the REST language, each only where there is something to tell, and as a report takes it: what it
     would be refused for is left out, for nothing of it is worth a job's start."""
     said: dict[str, Any] = {}
-    if (told := as_job_name(name)) is not None:
+    if (told := clean_job_name(name)) is not None:
         said["name"] = told
     if tres and len(tres) <= TRES_MAX and _is_known(tres):
         said["tres"] = tres
@@ -125,7 +125,7 @@ def words_of(name: str, tres: str) -> dict[str, Any]:
 
 def _is_known(tres: str) -> bool:
     try:
-        parse_held(tres, prices=False)
+        parse_job_tres(tres, prices=False)
     except Malformed:
         return False
     return True

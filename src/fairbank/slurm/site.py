@@ -9,7 +9,7 @@ import msgspec
 
 from fairbank.core import ids
 from fairbank.core.errors import Unknown
-from fairbank.core.validation import fitting, table_in
+from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.slurm.policy_file import PolicyAction
 
 SITE_FILE = "/etc/fairbank/slurm.toml"
@@ -60,6 +60,6 @@ def read_site(path: str | None) -> Site:
             field="--site",
             remedy="ask as the user who keeps it",
         ) from bad
-    said = table_in(text, str(where), field="--site")
-    with fitting(str(where), Site, "docs/reference/slurm.md"):
+    said = parse_toml(text, str(where), field="--site")
+    with validated_settings(str(where), Site, "docs/reference/slurm.md"):
         return msgspec.convert(said, Site)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.tres import Adding
+from fairbank.core.tres import BillingRule
 from fairbank.slurm.compare.accounts import AccountUsage, TargetAccounts, changes, fence_of
 from fairbank.slurm.compare.history_allocations import covers
 from fairbank.slurm.compare.import_plan import (
@@ -164,7 +164,7 @@ def test_prices_that_differ_are_told() -> None:
     known = Cluster(
         "lab",
         {
-            "std": Partition("std", "cpu", {"cpu": Fraction(2)}, Adding.SUM),
+            "std": Partition("std", "cpu", {"cpu": Fraction(2)}, BillingRule.SUM),
             "vis": Partition("vis", "gpu"),
         },
     )

@@ -11,7 +11,7 @@ import pytest
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import Malformed
 from fairbank.core.time import iso, parse_instant
-from fairbank.core.tres import Adding, parse_weights
+from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.compare import health
 from fairbank.slurm.compare.health import AgentHealth, PolicyFileHealth
 from fairbank.slurm.compare.import_plan import SlurmMachine
@@ -51,7 +51,7 @@ POLICY = PolicyFileHealth(
 )
 
 
-def known(adding: Adding = Adding.MAX_TRES) -> Cluster:
+def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
     """The bank's prices, as Slurm has them."""
     return Cluster(
         "lab",
@@ -141,7 +141,7 @@ def test_tres_that_are_added_up() -> None:
         "PriorityFlags: no MAX_TRES, a GPU and its cores cost both"
     ]
     assert (
-        wrong(health.weighing(summing, known(Adding.SUM))) == []
+        wrong(health.weighing(summing, known(BillingRule.SUM))) == []
     )  # where the bank says so too, it is meant
     assert len(wrong(health.prices(summing, known()))) == 3
 

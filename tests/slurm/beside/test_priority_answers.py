@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.core.errors import Malformed
 from fairbank.core.time import DAY
-from fairbank.core.tres import Adding
+from fairbank.core.tres import BillingRule
 from fairbank.priority.fairshare.decay import Reset
 from fairbank.priority.fairshare.settings import Algorithm, FairShare, PrioritySettings
 from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
@@ -145,14 +145,14 @@ def test_fair_tree_is_on_unless_told_otherwise(flags: str, algorithm: Algorithm)
 @pytest.mark.parametrize(
     ("flags", "adding"),
     [
-        ("", Adding.SUM),
-        ("ACCRUE_ALWAYS", Adding.SUM),
-        ("NO_FAIR_TREE,max_tres", Adding.MAX_TRES),
-        ("fair_tree,MAX_TRES_GRES", Adding.MAX_TRES_GRES),
-        ("MAX_TRES_GRES,MAX_TRES", Adding.MAX_TRES_GRES),
+        ("", BillingRule.SUM),
+        ("ACCRUE_ALWAYS", BillingRule.SUM),
+        ("NO_FAIR_TREE,max_tres", BillingRule.MAX_TRES),
+        ("fair_tree,MAX_TRES_GRES", BillingRule.MAX_TRES_GRES),
+        ("MAX_TRES_GRES,MAX_TRES", BillingRule.MAX_TRES_GRES),
     ],
 )
-def test_the_flags_say_how_tres_are_added_up(flags: str, adding: Adding) -> None:
+def test_the_flags_say_how_tres_are_added_up(flags: str, adding: BillingRule) -> None:
     assert read_adding(flags) is adding
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbank.core.errors import Malformed
-from fairbank.core.tres import BY_CPU, Adding, Weights, competes
+from fairbank.core.tres import BY_CPU, BillingRule, Weights, is_max_candidate
 from fairbank.priority.fairshare.columns import Doubles, Ints
 
 Wholes = npt.NDArray[np.uint64]
@@ -31,11 +31,11 @@ class BillingPrices(NamedTuple):
 
     names: tuple[str, ...]
     weights: Doubles
-    adding: Adding
+    adding: BillingRule
 
 
 def prices(
-    names: Sequence[str], partitions: Sequence[Weights | None], adding: Adding
+    names: Sequence[str], partitions: Sequence[Weights | None], adding: BillingRule
 ) -> BillingPrices:
     """The weights of each partition as Slurm's doubles; a partition without any bills CPUs.
 
@@ -82,7 +82,7 @@ def billable(counts: Wholes, partition: Ints, table: BillingPrices) -> Doubles:
             0.0,
             held.astype(np.float64) * table.weights[partition, place],
         )
-        if competes(name, table.adding):
+        if is_max_candidate(name, table.adding):
             np.maximum(competing, weighted, out=competing)
         else:
             others += weighted

@@ -13,7 +13,7 @@ import msgspec
 from fairbank.core.errors import Malformed
 from fairbank.core.hostlist import expand
 from fairbank.core.tres import Weights
-from fairbank.core.validation import misfit
+from fairbank.core.validation import describe_invalid_setting
 from fairbank.priority.fairshare.site_shares import (
     Communal,
     Holdings,
@@ -77,7 +77,7 @@ def read_holdings(text: str) -> NodeHoldings:
             f"this is not TOML: {bad}", field="file", remedy="mend the line named"
         ) from bad
     except msgspec.ValidationError as bad:
-        raise misfit(bad, HoldingsFile, PAGE) from bad
+        raise describe_invalid_setting(bad, HoldingsFile, PAGE) from bad
     nodes = _nodes(told)
     return NodeHoldings(told.reference, _held(told, nodes), dict(_charges(told, nodes)))
 

@@ -14,7 +14,7 @@ from fairbank.core.errors import Malformed
 from fairbank.core.final_state import FINAL_STATES, final_state
 from fairbank.core.slurm_numbers import CPUS_MAX, NODES_MAX
 from fairbank.core.time import Instant
-from fairbank.core.tres import Counts, parse_counts, parse_held
+from fairbank.core.tres import Counts, parse_counts, parse_job_tres
 from fairbank.rest.bodies import requests
 
 _CLOCK_STEP_SECONDS = 3_600
@@ -97,7 +97,7 @@ def _counts(body: requests.AnyReport, tres: str) -> Counts:
     """What ended is never turned away for what it held. Raises Malformed."""
     if isinstance(body, requests.CompleteReport):
         return parse_counts(tres)
-    return parse_held(tres, prices=body.amount is None and body.billing is None)
+    return parse_job_tres(tres, prices=body.amount is None and body.billing is None)
 
 
 def _particulars(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.core.units import show_short, show_su
+from fairbank.core.units import show_shortfall, show_su
 from fairbank.scheduling.explain.answer import JobCheck
 
 
@@ -30,7 +30,7 @@ class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
         figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {left}"
         if self.wanted <= self.available:
             return figures
-        short = f"{figures}: short by {show_short(self.wanted, self.available)}"
+        short = f"{figures}: short by {show_shortfall(self.wanted, self.available)}"
         return f"{short}, and let through" if self.observed else short
 
 

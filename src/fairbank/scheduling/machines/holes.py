@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic
 
-from fairbank.core.types import made
+from fairbank.core.types import new_tuple
 from fairbank.scheduling.machines.machine import FOR_EVER, Gap, RemainingHoles, TimeSlot
 from fairbank.scheduling.machines.processors import W
 
@@ -27,7 +27,7 @@ class Holes(Generic[W]):
         for room, lasts in self._gaps:
             if wanted <= room:
                 return (
-                    made(TimeSlot, (self._now, self._now + seconds, wanted))
+                    new_tuple(TimeSlot, (self._now, self._now + seconds, wanted))
                     if seconds <= lasts
                     else None
                 )
@@ -40,7 +40,7 @@ class Holes(Generic[W]):
         return self._gaps
 
     def left(self) -> RemainingHoles:
-        return made(RemainingHoles, (self._now, self._gaps))
+        return new_tuple(RemainingHoles, (self._now, self._gaps))
 
 
 def reduce_holes(gaps: Sequence[Gap], processors: int, seconds: int) -> list[Gap]:

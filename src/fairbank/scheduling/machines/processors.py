@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Generic, Protocol, TypeVar
 
-from fairbank.core.types import made
+from fairbank.core.types import new_tuple
 from fairbank.scheduling.machines.machine import FOR_EVER, Gap, RunningJob, TimeSlot
 
 
@@ -102,7 +102,7 @@ class ProcessorProfile(Generic[W]):
             for at, free in less:
                 if free < wanted and at < clear:
                     return None
-        return made(TimeSlot, (self._now, end, wanted))
+        return new_tuple(TimeSlot, (self._now, end, wanted))
 
     def earliest(self, job: W) -> TimeSlot[int] | None:
         wanted, seconds = job.processors, job.limit
@@ -110,7 +110,7 @@ class ProcessorProfile(Generic[W]):
             return None
         if not self._begins:
             begin, self._then = self._grown_to(wanted)
-            return made(TimeSlot, (begin, begin + seconds, wanted))
+            return new_tuple(TimeSlot, (begin, begin + seconds, wanted))
         self._lay()
         times, free, reach = self.times, self.free, self.reach
         # What is taken is never given back, so for alike jobs the search goes on where it ended.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from fairbank.core.types import made
+from fairbank.core.types import new_tuple
 from fairbank.scheduling.machines.machine import J, Machine, P, Profile, RemainingHoles, StartsNow
 from fairbank.scheduling.plan import (
     BAD_CONSTRAINTS,
@@ -43,7 +43,7 @@ def plan_with_reservations(
         turn, job = head
         if (slot := ahead.now(job)) is not None:
             ahead.take(job, slot)
-            starts.append(made(PlannedStart, (job, slot.placement)))
+            starts.append(new_tuple(PlannedStart, (job, slot.placement)))
         elif machine.ever(job):
             break
         else:
@@ -60,9 +60,9 @@ def plan_with_reservations(
             continue
         ahead.take(job, slot)
         if slot.begin == now:
-            starts.append(made(PlannedStart, (job, slot.placement)))
+            starts.append(new_tuple(PlannedStart, (job, slot.placement)))
         else:
-            planned.append(made(Reservation, (job, slot.begin, slot.placement)))
+            planned.append(new_tuple(Reservation, (job, slot.begin, slot.placement)))
             if len(planned) == most:
                 break
         # What is kept only grows, so nobody before the hope can start, nor the hope itself once it cannot.
@@ -75,7 +75,7 @@ def plan_with_reservations(
     )  # it was found when less was kept: nobody before it can start
     gaps = ahead.gaps() if len(planned) == most else None
     return make_plan(
-        starts, planned, reasons, None if gaps is None else made(RemainingHoles, (now, gaps))
+        starts, planned, reasons, None if gaps is None else new_tuple(RemainingHoles, (now, gaps))
     )
 
 
@@ -88,6 +88,6 @@ def start_in_holes(
         turn, job = hope
         if (slot := ahead.now(job)) is not None:
             ahead.take(job, slot)
-            starts.append(made(PlannedStart, (job, slot.placement)))
+            starts.append(new_tuple(PlannedStart, (job, slot.placement)))
         hope = line.first(turn, ahead)
     return starts

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import Malformed, Unknown
-from fairbank.core.os_errors import of_system
+from fairbank.core.os_errors import translate_os_error
 from fairbank.service.ops.atomic_file import check_place, whole_file
 from fairbank.service.simulation.trace_files import Reader, open_skimmed
 from fairbank.simulator.engine.policies import SimulationPolicy, policy_named
@@ -235,7 +235,7 @@ def check_starts(path: Path, trace: Path | None) -> None:
     try:
         check_place(path)
     except OSError as error:
-        raise of_system(error, f"cannot write {path}", field="starts") from error
+        raise translate_os_error(error, f"cannot write {path}", field="starts") from error
 
 
 def write_starts(lines: Iterable[str], path: Path) -> None:
@@ -246,7 +246,7 @@ def write_starts(lines: Iterable[str], path: Path) -> None:
     except BrokenPipeError:
         pass  # whoever reads them has seen enough
     except OSError as error:
-        raise of_system(error, f"cannot write {path}", field="starts") from error
+        raise translate_os_error(error, f"cannot write {path}", field="starts") from error
 
 
 def read_shares(path: Path) -> Mapping[str, int]:

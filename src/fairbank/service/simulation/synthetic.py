@@ -10,9 +10,9 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.core.errors import Malformed, Unknown
-from fairbank.core.os_errors import of_system
+from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import parse_instant
-from fairbank.core.validation import fitting, table_in
+from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.service.ops.atomic_file import whole_file
 from fairbank.service.simulation.comparison import Extent
 from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, needed
@@ -67,7 +67,7 @@ class Modelled(NamedTuple):
             with whole_file(path) as file:
                 file.writelines(map(str.encode, write(*month(self.centre, self.seed))))
         except OSError as error:
-            raise of_system(error, f"cannot write {path}", field="save") from error
+            raise translate_os_error(error, f"cannot write {path}", field="save") from error
 
 
 def centre_of(settings: CentreSettings) -> SyntheticSite:
@@ -109,6 +109,6 @@ def read_centre(path: Path) -> CentreSettings:
             field="model",
             remedy="name a file that describes a centre",
         ) from error
-    said = table_in(text, str(path), field="model")
-    with fitting(str(path), CentreSettings, "docs/howto/simulate.md"):
+    said = parse_toml(text, str(path), field="model")
+    with validated_settings(str(path), CentreSettings, "docs/howto/simulate.md"):
         return msgspec.convert(said, CentreSettings)

@@ -11,7 +11,7 @@ import msgspec
 from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import parse_duration
-from fairbank.core.validation import misfit
+from fairbank.core.validation import describe_invalid_setting
 from fairbank.priority.fairshare.decay import Decay, parse_half_life
 from fairbank.priority.fairshare.settings import DAMPENING_MAX, Algorithm
 from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
@@ -94,7 +94,7 @@ def policy_of(name: str, text: bytes) -> SimulationPolicy:
             f"this is not TOML: {bad}", field="policy", remedy="mend the line named"
         ) from bad
     except msgspec.ValidationError as bad:
-        raise misfit(bad, PolicySettings, PAGE) from bad
+        raise describe_invalid_setting(bad, PolicySettings, PAGE) from bad
     base = policy_named(settings.base)
     if settings.base != "slurm":
         for table in ("scheduler", "priority", "site_factor"):

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from fairbank.core.errors import Malformed
-from fairbank.core.types import made
+from fairbank.core.types import new_tuple
 from fairbank.simulator.traces.fast_reader import FastTrace, Skimmed
 from fairbank.simulator.traces.user_numbers import SeenNumbers
 
@@ -88,7 +88,7 @@ class Workload:
             elif run > limit:
                 limit = run
                 read[Read.OVER_LIMIT] += 1
-            yield made(
+            yield new_tuple(
                 TraceJob, (number, submitted, processors, limit, run, partition, name, user, group)
             )
             number += 1

@@ -15,7 +15,7 @@ from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import Malformed
 from fairbank.core.time import parse_instant
-from fairbank.core.tres import Adding
+from fairbank.core.tres import BillingRule
 
 Row = Mapping[str, Any]
 
@@ -137,7 +137,7 @@ def booked_cluster(row: Row) -> BookedCluster:
             None
             if each["weights"] is None
             else {name: Fraction(weight) for name, weight in each["weights"].items()},
-            Adding(each["adding"]),
+            BillingRule(each["adding"]),
         )
         for each in row["partitions"]
     }

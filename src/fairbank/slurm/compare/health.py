@@ -10,7 +10,7 @@ import msgspec
 from fairbank.cluster.partition import Cluster
 from fairbank.core.check import HealthCheck
 from fairbank.core.time import iso
-from fairbank.core.tres import Adding, parse_weights
+from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.compare.import_plan import SlurmMachine, price_differences
 from fairbank.slurm.parsers.scontrol import listed, parameters, slurm_uid
 from fairbank.slurm.parsers.values import SlurmPartition
@@ -105,7 +105,7 @@ def weighing(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthChe
     meant = known is not None and all(
         each.adding is machine.adding for each in known.partitions.values()
     )
-    maximum = machine.adding is not Adding.SUM
+    maximum = machine.adding is not BillingRule.SUM
     said = (
         "MAX_TRES, the dearest of a job's TRES counts"
         if maximum

@@ -10,7 +10,7 @@ import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.core.ids import UID_MAX
-from fairbank.core.tres import Adding, parse_weights
+from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.compare.bank_records import BookedProject
 from fairbank.slurm.parsers.priority import read_adding
 from fairbank.slurm.parsers.values import (
@@ -206,7 +206,7 @@ class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
     """Who reports its runs: the agent runs as SlurmUser. None where Slurm does not tell."""
 
     @property
-    def adding(self) -> Adding:
+    def adding(self) -> BillingRule:
         """How PriorityFlags has weighted TRES add up."""
         return read_adding(self.flags)
 
