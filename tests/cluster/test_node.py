@@ -99,8 +99,13 @@ def test_a_reservation_is_for_those_it_names_from_its_beginning_to_its_end() -> 
     assert theirs.is_for("bob", "physics")
     assert not theirs.is_for("bob", "chemistry")
     assert reservation().is_for("bob", "chemistry")
-    assert [theirs.running(Instant(at)) for at in (99, 100, 199, 200)] == [False, True, True, False]
-    assert [theirs.over(Instant(at)) for at in (199, 200)] == [False, True]
+    assert [theirs.is_active(Instant(at)) for at in (99, 100, 199, 200)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [theirs.is_over(Instant(at)) for at in (199, 200)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -276,10 +276,10 @@ def depending(
 
 
 DONE, NOT_YET = (
-    Dependency(kind="afterok", job=7, met=DependencyState.YES),
+    Dependency(kind="afterok", job=7, state=DependencyState.YES),
     Dependency(kind="afterany", job=8),
 )
-NEVER = Dependency(kind="afternotok", job=9, met=DependencyState.NEVER)
+NEVER = Dependency(kind="afternotok", job=9, state=DependencyState.NEVER)
 RUNS = JobStates(running=("8",), began=NOW - 600, ends=NOW + 1_200)
 
 
@@ -319,7 +319,7 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
             "job 5 and 1 more wait (Priority)",
         ),
         (
-            Dependency(kind="afterok", job=7, whole=True),
+            Dependency(kind="afterok", job=7, all_tasks=True),
             JobStates(
                 running=("7_1", "7_2"),
                 ends=NOW,
@@ -331,7 +331,7 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
             "job 7_3 waits (Resources), 2 ended as COMPLETED, 1 ended as FAILED",
         ),
         (
-            Dependency(kind="afternotok", job=7, whole=True),
+            Dependency(kind="afternotok", job=7, all_tasks=True),
             JobStates(),
             "every task of array 7 has ended, and not all of them well: not yet, none of its tasks is in the queue any more",
         ),

@@ -13,7 +13,7 @@ from fairbank.bank.refusal import Alternative, Reason, Refusal
 from fairbank.bank.wish import Asked, CreateProject, Open, Request
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster
-from fairbank.cluster.run_report import Changed, RunEnded, RunReport, RunStarted
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.service.identity import Staff, asker_of
@@ -131,8 +131,8 @@ def started(account: str) -> RunStarted:
     )
 
 
-def changed(account: str, limit_seconds: int) -> Changed:
-    return Changed(
+def changed(account: str, limit_seconds: int) -> LimitChanged:
+    return LimitChanged(
         run=Run("darwin", 1, 900),
         owner=ALICE,
         account=account,

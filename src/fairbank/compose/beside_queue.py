@@ -56,7 +56,7 @@ def past_of(
 
 def awaited(job: PendingJob, there: Live, answer: str) -> OpenDependencies:
     """The jobs that it depends on. `answer` is that about jobs, where those are found that are over and not forgotten yet."""
-    numbers = {each.job for each in there.told[job.number].depends.each if each.job is not None}
+    numbers = {each.job for each in there.told[job.number].depends.items if each.job is not None}
     return awaiting(job, there.told, read_ended(answer, numbers))
 
 

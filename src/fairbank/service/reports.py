@@ -9,8 +9,8 @@ from fairbank.bank.charge import cost
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Adjust, Asked, Charge, EndFacts, Hold, Release, Unpriced
 from fairbank.cluster.job import checked_run
-from fairbank.cluster.partition import Cluster, named
-from fairbank.cluster.run_report import Changed, RunEnded, RunReport, RunStarted, fingerprint
+from fairbank.cluster.partition import Cluster, find_cluster
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
 from fairbank.core import ids
 from fairbank.core.errors import Malformed, Trouble, Unknown
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
@@ -77,7 +77,7 @@ class RunReports:
         match report:
             case RunStarted():
                 return self._hold(report, until)
-            case Changed():
+            case LimitChanged():
                 _demand_limit(report)
                 return self._adjust(report, until)
             case RunEnded():
@@ -116,7 +116,7 @@ class RunReports:
             particulars=report.particulars,
         )
 
-    def _adjust(self, report: Changed, until: Instant) -> Adjust:
+    def _adjust(self, report: LimitChanged, until: Instant) -> Adjust:
         project = self._directory.known(report.account)
         return Adjust(
             run=report.run,
@@ -193,7 +193,7 @@ class RunReports:
         if report.counts is None:
             return None
         partition = self._cluster(report).partition(report.partition)
-        return billing(report.counts, partition.weights, partition.adding)
+        return billing(report.counts, partition.weights, partition.billing_rule)
 
     def _factor(self, report: RunReport) -> Fraction:
         cluster = self._clusters.get(report.run.cluster)
@@ -212,10 +212,12 @@ class RunReports:
             return None
 
     def _cluster(self, report: RunReport) -> Cluster:
-        return named(self._clusters, report.run.cluster, otherwise="; or send resource and billing")
+        return find_cluster(
+            self._clusters, report.run.cluster, otherwise="; or send resource and billing"
+        )
 
 
-def _priced_in(report: Changed | RunEnded) -> str | None:
+def _priced_in(report: LimitChanged | RunEnded) -> str | None:
     """The partition by whose weights it is priced; None where it says its price itself."""
     return report.partition if report.amount is None and report.billing is None else None
 

@@ -195,7 +195,7 @@ def _place(place: PolicyPartition, scale: int) -> Iterator[Row]:
         "partition",
         name,
         ids.kind(place.partition.resource),
-        place.partition.adding.value,
+        place.partition.billing_rule.value,
         denominator,
         *sizes,
     )

@@ -62,7 +62,7 @@ def test_one_of_several_is_enough() -> None:
     assert found == Dependencies(
         found.text, (on("afterok", 1, met=DependencyState.NEVER), on("singleton")), any_of=True
     )
-    assert (found.met, found.never) == (False, False)
+    assert (found.is_met, found.is_unmeetable) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_one_of_several_is_enough() -> None:
 def test_what_cannot_be_read_stands_as_it_is(text: str) -> None:
     found = read_dependencies(text)
     assert found == Dependencies(text)
-    assert (found.met, found.never, found.open) == (False, False, ())
+    assert (found.is_met, found.is_unmeetable, found.open) == (False, False, ())
 
 
 YES, NOT_YET, NEVER = (on("afterok", 1, met=met) for met in DependencyState)
@@ -98,7 +98,7 @@ def test_whether_they_are_met_or_never_can_be(
     each: tuple[Dependency, ...], any_of: bool, met: bool, never: bool
 ) -> None:
     found = Dependencies("some" if each else "", each, any_of)
-    assert (found.met, found.never) == (met, never)
+    assert (found.is_met, found.is_unmeetable) == (met, never)
 
 
 def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
@@ -135,7 +135,7 @@ def seen(
     found = awaiting(
         PendingJob(number=50, task=task), {each.job_id: each for each in (me, *others)}, ended
     )
-    return found.on.each[0], found.seen[0]
+    return found.on.items[0], found.seen[0]
 
 
 R7, W8 = running(7, "n1"), job(8, reason="Priority")

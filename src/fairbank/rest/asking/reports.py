@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import Particulars
-from fairbank.cluster.run_report import Changed, RunEnded, RunReport, RunStarted
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
 from fairbank.core.final_state import FINAL_STATES, final_state
@@ -32,7 +32,7 @@ def report_of(body: requests.AnyReport) -> RunReport:
         case requests.HoldReport():
             return RunStarted(**facts)
         case requests.AdjustReport():
-            return Changed(**facts)
+            return LimitChanged(**facts)
         case requests.CompleteReport():
             return RunEnded(
                 **facts,

@@ -12,7 +12,7 @@ from msgspec import UNSET, structs
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
-from fairbank.cluster.partition import unbilled
+from fairbank.cluster.partition import unbilled_warnings
 from fairbank.core import ids
 from fairbank.core.errors import Malformed, Unknown
 from fairbank.core.time import Instant, parse_instant
@@ -51,7 +51,7 @@ def open_allocation(
     _check_period(wish.start, wish.end)
     done = done_of(request.services.allocations.open(request.asker, wish))
     return Response(
-        _changed(request, done, unbilled(wish.resource, request.services.clusters)),
+        _changed(request, done, unbilled_warnings(wish.resource, request.services.clusters)),
         status_code=200 if done.again else 201,
     )
 

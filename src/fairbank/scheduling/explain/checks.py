@@ -69,7 +69,7 @@ def _may_start(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
         return JobCheck("nothing holds it back", False, f"{when}, for others")
     return JobCheck(
         "nothing holds it back",
-        reserved.running(now) or (reserved.flexible and not reserved.over(now)),
+        reserved.is_active(now) or (reserved.flexible and not reserved.is_over(now)),
         when,
     )
 

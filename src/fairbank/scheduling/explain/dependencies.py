@@ -38,23 +38,23 @@ class OpenDependencies(msgspec.Struct, frozen=True):
 def dependency_check(awaiting: OpenDependencies) -> JobCheck:
     """Whether other jobs have come as far as they must."""
     on = awaiting.on
-    if on.text and not on.each:
+    if on.text and not on.items:
         return JobCheck(
             "dependencies",
-            on.met,
+            on.is_met,
             f"they cannot be read here, and are told as they stand: {on.text}",
         )
     said = [
         f"{describe_condition(one)}: {_how_far(one, seen)}"
-        for one, seen in zip(on.each, awaiting.seen, strict=True)
+        for one, seen in zip(on.items, awaiting.seen, strict=True)
     ]
     if on.any_of and len(said) > 1:
         said[0] = f"one of these is enough: {said[0]}"
-    if on.never:
+    if on.is_unmeetable:
         said.append(
             "so it will never start as it is: cancel it, or let it depend on something else (scontrol update)"
         )
-    return JobCheck("dependencies", on.met, "; ".join(said) or "none is open")
+    return JobCheck("dependencies", on.is_met, "; ".join(said) or "none is open")
 
 
 def describe_condition(on: Dependency) -> str:
@@ -66,22 +66,22 @@ def describe_condition(on: Dependency) -> str:
         )
     return (
         whole.format(f"array {on.job}")
-        if on.whole
+        if on.all_tasks
         else one.format(f"job {on.job}" if on.task is None else f"job {on.job}_{on.task}")
     )
 
 
 def _how_far(on: Dependency, seen: JobStates) -> str:
     return (
-        _MET[on.met]
-        if on.met is DependencyState.YES
-        else ", ".join((_MET[on.met], *_now(on, seen)))
+        _MET[on.state]
+        if on.state is DependencyState.YES
+        else ", ".join((_MET[on.state], *_now(on, seen)))
     )
 
 
 def _now(on: Dependency, seen: JobStates) -> Iterator[str]:
     """What those do that it is about."""
-    one = "it" if on.job is not None and not on.whole else None
+    one = "it" if on.job is not None and not on.all_tasks else None
     if on.minutes and seen.began is not None and not seen.waiting:
         yield f"that is at {iso(seen.began + on.minutes * MINUTE)}"
     elif seen.running:

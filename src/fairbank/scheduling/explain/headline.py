@@ -49,7 +49,7 @@ def _for_nodes(view: JobView) -> str:
 def _for_others(on: Dependencies, *, never: bool) -> str:
     """By the first that is open, or lost."""
     if never:
-        lost = next((each for each in on.open if each.met is DependencyState.NEVER), on.open[0])
+        lost = next((each for each in on.open if each.state is DependencyState.NEVER), on.open[0])
         return f"waits for what can never be any more, that {describe_condition(lost)}"
     first = describe_condition(on.open[0])
     if len(on.open) == 1:

@@ -62,7 +62,9 @@ class Nodes:
         within = (
             nodes & self.cluster.usable & self.reserved.left(job, begin, begin + job.seconds(rules))
         )
-        for wanted in (job.wanted.preferring(), job.wanted) if job.wanted.prefer else (job.wanted,):
+        for wanted in (
+            (job.wanted.with_preference(), job.wanted) if job.wanted.prefer else (job.wanted,)
+        ):
             if (
                 found := find_placement(
                     self.cluster, room, self.places.request(wanted, partition), within

@@ -34,7 +34,7 @@ class NodeDemand(NamedTuple):
 
 def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
     """What the request means in a partition."""
-    asked = rules.filled(wanted)
+    asked = rules.with_default_memory(wanted)
     memory = 0 if asked.memory_per_cpu else asked.memory_per_node
     return NodeDemand(
         cpus=asked.cpus_per_task,
@@ -44,6 +44,6 @@ def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
         memory_per_cpu=asked.memory_per_cpu or 0,
         gpus=asked.gpus,
         tmp=asked.tmp,
-        alone=rules.alone(asked),
+        alone=rules.is_exclusive(asked),
         rows=rules.rows_for(asked),
     )

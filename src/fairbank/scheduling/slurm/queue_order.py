@@ -149,7 +149,7 @@ def _not_yet(job: PendingJob, nodes: Nodes, now: int) -> str | None:
         return "ReservationInvalid"
     return (
         None
-        if reserved.running(now) or (reserved.flexible and not reserved.over(now))
+        if reserved.is_active(now) or (reserved.flexible and not reserved.is_over(now))
         else "Reservation"
     )
 
@@ -225,5 +225,5 @@ def _merged(kinds: Mapping[Kind, list[QueueEntry]], nodes: Nodes) -> Iterator[Qu
 
 def placement_request(nodes: Nodes, entry: QueueEntry) -> PlacementRequest:
     """What the entry asks for: what it would prefer in place of its constraint, where it is soft."""
-    wanted = entry.job.wanted.preferring() if entry.soft else entry.job.wanted
+    wanted = entry.job.wanted.with_preference() if entry.soft else entry.job.wanted
     return nodes.places.request(wanted, entry.rules.name)

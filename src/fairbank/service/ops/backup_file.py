@@ -25,7 +25,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
-from fairbank.cluster.share_record import ShareFigure
+from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Corrupt, Malformed, Unknown
 from fairbank.core.time import Instant, iso
 from fairbank.service.ops.restored_tokens import RestoredTokens
@@ -89,7 +89,7 @@ _TABLES = (
     ),
     BackupTable(
         "share",
-        ShareFigure,
+        ShareRecord,
         lambda reader: reader.scan_share_figures(),
         lambda filling, _: filling.share_figures,
     ),

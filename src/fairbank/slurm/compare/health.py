@@ -103,7 +103,7 @@ def prices(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
 def weighing(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthCheck]:
     """How TRES add up, which is not by MAX_TRES only where the bank says so too; and what costs nothing because it has no weight."""
     meant = known is not None and all(
-        each.adding is machine.adding for each in known.partitions.values()
+        each.billing_rule is machine.adding for each in known.partitions.values()
     )
     maximum = machine.adding is not BillingRule.SUM
     said = (

@@ -278,9 +278,9 @@ def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
             said.append(
                 f"partition {place.name}: Slurm's weights are {place.weights or 'not set'}; the bank's settings have others"
             )
-        if partition.adding is not machine.adding:
+        if partition.billing_rule is not machine.adding:
             said.append(
-                f"partition {place.name}: Slurm adds TRES by {machine.adding.value}, the bank by {partition.adding.value}"
+                f"partition {place.name}: Slurm adds TRES by {machine.adding.value}, the bank by {partition.billing_rule.value}"
             )
     dearer = [
         each for each in machine.qualities if known.qos_factor(each.name) != Fraction(each.factor)

@@ -54,6 +54,6 @@ class ClusterPrices:
         except Unknown:
             return None
         counts = parse_counts(job.tres) if job.tres else {}
-        return billing(counts, partition.weights, partition.adding) * self._cluster.qos_factor(
-            job.qos
-        )
+        return billing(
+            counts, partition.weights, partition.billing_rule
+        ) * self._cluster.qos_factor(job.qos)

@@ -38,7 +38,7 @@ def read_dependencies(text: str) -> Dependencies:
 def _of_kind(text: str) -> Iterator[Dependency]:
     """`afterok:31(failed)`, as it is told; `afterok:31:32` and `31`, as people may write it."""
     if alone := _SINGLETON.fullmatch(text):
-        yield Dependency(kind="singleton", met=_met(alone[1]))
+        yield Dependency(kind="singleton", state=_met(alone[1]))
         return
     kind, colon, jobs = text.partition(":")
     if not colon:
@@ -54,9 +54,9 @@ def _of_kind(text: str) -> Iterator[Dependency]:
             kind=kind,
             job=int(number),
             task=None if task is None else int(task),
-            whole="_*" in each,
+            all_tasks="_*" in each,
             minutes=int(minutes or 0),
-            met=_met(state),
+            state=_met(state),
         )
 
 

@@ -29,9 +29,9 @@ def _rank(found: Reservation | None, told: SlurmJob, now: int) -> tuple[int, int
         return 4, 0
     if not found.is_for(told.user, told.account):
         return 3, found.begin
-    if found.over(now):
+    if found.is_over(now):
         return 2, found.begin
-    return 0 if found.running(now) or found.flexible else 1, found.begin
+    return 0 if found.is_active(now) or found.flexible else 1, found.begin
 
 
 def simplified(jobs: Iterable[SlurmJob]) -> Iterator[str]:

@@ -20,16 +20,16 @@ def awaiting(
     own, over = told[job.number], tuple(ended)
     jobs = tuple({each.job_id: each for each in told.values()}.values())
     depends = msgspec.structs.replace(
-        own.depends, each=tuple(_of_task(each, job, jobs, over) for each in own.depends.each)
+        own.depends, each=tuple(_of_task(each, job, jobs, over) for each in own.depends.items)
     )
-    return OpenDependencies(depends, tuple(_seen(each, own, jobs, over) for each in depends.each))
+    return OpenDependencies(depends, tuple(_seen(each, own, jobs, over) for each in depends.items))
 
 
 def _of_task(
     on: Dependency, job: PendingJob, jobs: Iterable[SlurmJob], over: Iterable[EndedJob]
 ) -> Dependency:
     """`aftercorr` is about the task of the same number, where the array has one."""
-    if on.kind != "aftercorr" or not on.whole or job.task < 0:
+    if on.kind != "aftercorr" or not on.all_tasks or job.task < 0:
         return on
     one = msgspec.structs.replace(on, task=job.task, whole=False)
     there = any(_named(one, each) for each in jobs) or any(_is_over(one, each) for each in over)

@@ -73,7 +73,7 @@ def held(told: SlurmJob) -> str | None:
         return told.reason
     if told.priority == 0:
         return "JobHeldAdmin"
-    return None if told.depends.met else "Dependency"
+    return None if told.depends.is_met else "Dependency"
 
 
 def running(told: SlurmJob, cluster: NodeTable, ways: Ways) -> Active:
