@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.cluster.share_record import ShareRecord, ShareQuery, share_key
+from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.errors import Conflict, Corrupt
 from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.service.ops.backup import Backups

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.project import Role
-from fairbank.cluster.share_record import ShareKey, ShareRecord, ShareQuery, share_key
+from fairbank.cluster.share_record import ShareKey, ShareQuery, ShareRecord, share_key
 from fairbank.service.identity import Asker
 from fairbank.service.project_cache import Directory
 from fairbank.service.rights import demand_cluster

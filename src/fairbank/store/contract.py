@@ -33,7 +33,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_record import ShareRecord, ShareQuery
+from fairbank.cluster.share_record import ShareQuery, ShareRecord
 from fairbank.core.time import Instant
 
 AtWork = Callable[[], None]

@@ -35,7 +35,7 @@ from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.run_details import Adjustment, opening_of, resolution_of, written
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release, Unpriced
 from fairbank.bank.working_set import WorkingSet
-from fairbank.cluster.job_details import new_details, merge_details
+from fairbank.cluster.job_details import merge_details, new_details
 from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace

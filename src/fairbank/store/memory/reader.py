@@ -35,7 +35,7 @@ from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
 from fairbank.cluster.job import COMPLETED, Run
-from fairbank.cluster.share_record import ShareRecord, ShareQuery, share_key
+from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import DAY, Instant
 from fairbank.store.memory.filters import among, asked, during, equal, is_of, paged
 from fairbank.store.memory.tables import Tables

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Select, delete, func, select, tuple_
 
-from fairbank.cluster.share_record import ShareRecord, ShareQuery, share_key
+from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.errors import Corrupt
 from fairbank.store.schema import share_figure
 from fairbank.store.sql.rows import Row
