@@ -9,7 +9,7 @@ import pytest
 
 from fairbank.core.errors import Unknown
 from fairbank.report.columns import Look
-from fairbank.report.explanation import WhyRow, lines
+from fairbank.report.explanation import JobExplanation, lines
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice, StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
@@ -57,7 +57,7 @@ def test_those_who_wait_are_told_why_and_when(number: int) -> None:
     found = explain_on_nodes(example().snapshot, SchedulerParameters(), number, NOW, history=seen())
     job = next(each for each in example().pending if each.number == number)
     ahead = [str(each) for each in found.ahead]
-    row = WhyRow(
+    row = JobExplanation(
         job.name, {"user": job.user, "nodes": job.wanted.nodes}, job.submitted, NOW, found, ahead
     )
     told = "".join(f"{line}\n" for line in lines(row, Look(), 80))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fairbank.report.forecasts import Back
+    from fairbank.report.forecasts import Recovery
     from fairbank.report.ranking_rule import RankingRule
     from fairbank.report.sprio import PriorityRow, WeightRow
     from fairbank.report.sshare import ShareRow
@@ -25,7 +25,7 @@ class Shares(Protocol):
     @property
     def rows(self) -> Sequence[ShareRow]: ...
     @property
-    def backs(self) -> Sequence[Back]:
+    def backs(self) -> Sequence[Recovery]:
         """When each is back at its share, in the order of the rows; who has no level is left out."""
         ...
 

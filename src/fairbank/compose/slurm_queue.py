@@ -11,7 +11,7 @@ from fairbank.compose.beside_queue import awaited, funds_of, past_of
 from fairbank.compose.ranges import without_range
 from fairbank.core.errors import Conflict, Unknown
 from fairbank.core.time import iso
-from fairbank.report.explanation import WhyRow
+from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.pending_job import PendingJob
@@ -27,7 +27,7 @@ OF_QUEUE = f"the folder has {', '.join(f'{name}.txt' for name in QUESTIONS)}; do
 
 class Explained(NamedTuple):
     cluster: str | None
-    row: WhyRow
+    row: JobExplanation
     unreadable: Sequence[str]
     warnings: Sequence[str]
 
@@ -108,7 +108,7 @@ def _wanted(job: str, there: Live) -> PendingJob:
     raise Unknown(f"slurmctld has no job {job} that waits", field="JOBID", remedy=remedy)
 
 
-def _row(job: PendingJob, told: SlurmJob, found: Explanation, there: Live) -> WhyRow:
+def _row(job: PendingJob, told: SlurmJob, found: Explanation, there: Live) -> JobExplanation:
     names = {each.number: each.name for each in there.snapshot.queue.jobs()}
     facts = {
         "name": told.name,
@@ -120,7 +120,7 @@ def _row(job: PendingJob, told: SlurmJob, found: Explanation, there: Live) -> Wh
         "cpus": told.tres.get("cpu", job.wanted.cpus),
         "limit_seconds": job.limit,
     }
-    return WhyRow(
+    return JobExplanation(
         job=job.name,
         facts=facts,
         submitted=job.submitted,

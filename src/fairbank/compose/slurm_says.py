@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from fairbank.cli.slurm_says import Shares as Found
 from fairbank.cli.zone import Local
 from fairbank.priority.multifactor.settings import Flag
-from fairbank.report.forecasts import Back
+from fairbank.report.forecasts import Recovery
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
@@ -37,7 +37,7 @@ class Shares(NamedTuple):
     unreadable: Sequence[str]
 
     @property
-    def backs(self) -> Sequence[Back]:
+    def backs(self) -> Sequence[Recovery]:
         """Computed when it is asked for: most forms show nothing of it."""
         return backs_of(self.rows, self.rule)
 

@@ -1,4 +1,4 @@
-"""Where sprio says otherwise than what is computed from Slurm's other answers: factor by factor, as both are printed, and why."""
+"""Differences between sprio and the priorities computed from other output of Slurm."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from fairbank.report.sprio import FIELDS, PriorityRow, WeightRow
 
 FACTORS = ("Aa", "Bb", "Ff", "Jj", "Pp", "Qq", "Tt")
-"""What is computed of a job, by the letters of sprio: weighted and normalised."""
+"""Computed factors by sprio's letters: weighted and normalised."""
 
 
 class PriorityDifference(NamedTuple):
-    """A figure, of what job and where, what Slurm says and what was found."""
+    """Difference in one figure of a job: Slurm's value and the computed one."""
 
     figure: str
     of: str
@@ -23,10 +23,12 @@ class PriorityDifference(NamedTuple):
         return f"{self.figure} of {self.of}: Slurm says {self.said or 'nothing'}, computed {self.found or 'nothing'}"
 
 
-def differences(
+def priority_differences(
     said: Sequence[PriorityRow], found: Sequence[PriorityRow], weights: WeightRow
 ) -> Iterator[PriorityDifference]:
-    """Of the rows that were computed. The priority itself is told only where no factor explains it."""
+    """Yield the differences of the computed rows. The priority itself is listed only if no factor
+    explains the difference.
+    """
     by_name = {_name(row): row for row in said}
     for ours in found:
         theirs = by_name[_name(ours)]
@@ -63,8 +65,8 @@ _WHY = {
 _ELSE = "What was changed since slurmctld's last tick counts from the next one on."
 
 
-def reasons(found: Collection[PriorityDifference]) -> list[str]:
-    """What may be behind such differences, each reason once."""
+def possible_reasons(found: Collection[PriorityDifference]) -> list[str]:
+    """Return possible reasons for the differences, each once."""
     figures = {each.figure for each in found}
     return [why for figure, why in _WHY.items() if figure in figures] + (
         [_ELSE] if figures - _WHY.keys() else []

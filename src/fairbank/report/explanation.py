@@ -1,4 +1,4 @@
-"""Why a job waits and when it is likely to start: for people in lines, for programs in an object."""
+"""Explanation of a pending job: for people as lines, for programs as an object."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fairbank.core.time import iso, parse_instant, show_duration
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
 
-AHEAD = 10
-"""So many of those ahead are told one by one; --json tells all."""
+AHEAD_MAX = 10
+"""Number of jobs before it that are listed; --json lists all."""
 HEAD = 10
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 class CheckRow(Protocol):
-    """Something that must be so before the job starts, and what was found."""
+    """Condition for the start of the job, and the evidence."""
 
     @property
     def what(self) -> str: ...
@@ -28,7 +28,7 @@ class CheckRow(Protocol):
 
 
 class StartRangeRow(Protocol):
-    """From when to when it started in eight of ten of so many rehearsals."""
+    """Range of starts in 80 % of the simulated runs."""
 
     @property
     def earliest(self) -> int: ...
@@ -41,7 +41,7 @@ class StartRangeRow(Protocol):
 
 
 class SuggestionRow(Protocol):
-    """What sbatch is told, and when the job would start then."""
+    """Option of sbatch, and the start of the job with it."""
 
     @property
     def option(self) -> str: ...
@@ -50,7 +50,7 @@ class SuggestionRow(Protocol):
 
 
 class AdviceRow(Protocol):
-    """The one change that starts it soonest, and what was tried."""
+    """Change that starts the job soonest, and the changes that were tried."""
 
     @property
     def suggestion(self) -> SuggestionRow | None: ...
@@ -59,7 +59,7 @@ class AdviceRow(Protocol):
 
 
 class ExplanationRow(Protocol):
-    """The answer; instants are seconds since 1970."""
+    """Explanation; times are seconds since 1970."""
 
     @property
     def code(self) -> str: ...
@@ -79,14 +79,14 @@ class ExplanationRow(Protocol):
     def advice(self) -> AdviceRow | None: ...
 
 
-class WhyRow(NamedTuple):
-    """A job that waits, as of some instant.
+class JobExplanation(NamedTuple):
+    """Pending job at a time, with its explanation.
 
-    facts       what there is to say of it, by their names; `..._seconds` are lengths of time
-    ahead       the names of those ahead of it that want what it wants, in order
-    reason      why it waits and
-    told        when it would start as slurmctld says, where there is one
-    started     when it started in the end, under the policy that is asked about, where that is known
+    facts       named facts about the job; `..._seconds` are durations
+    ahead       jobs before it that need the same resources, in order
+    reason      reason of Slurm, if known
+    told        start that slurmctld expects, if any
+    started     actual start under the policy, if known
     """
 
     job: str
@@ -100,8 +100,14 @@ class WhyRow(NamedTuple):
     started: int | None = None
 
 
-def lines(row: WhyRow, look: Look, room: int) -> Iterator[str]:
-    """For people, in lines of at most `room` characters where words allow it: what it is, why it waits, each check, when it starts."""
+def lines(row: JobExplanation, look: Look, room: int) -> Iterator[str]:
+    """Yield lines for people: the job, why it waits, each check, its expected start.
+
+    Args:
+        row: the explanation.
+        look: the format of times.
+        room: the width of the terminal.
+    """
     why = row.why
     facts = ", ".join(
         f"{_word(name)} {_fact(name, value)}"
@@ -137,7 +143,7 @@ def _fact(name: str, value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _lasted(row: WhyRow, until: int) -> str:
+def _lasted(row: JobExplanation, until: int) -> str:
     return show_duration(max(until - row.submitted, 0))
 
 
@@ -152,7 +158,7 @@ def _behind(head: str, text: str, room: int) -> Iterator[str]:
         head = ""
 
 
-def _queue(row: WhyRow) -> str:
+def _queue(row: JobExplanation) -> str:
     if row.why.position is None:
         return "it has no place in it: something else than room holds it back"
     return f"{_th(row.why.position)} of {row.why.waiting:,}; {_ahead(row.ahead)}"
@@ -168,11 +174,11 @@ def _th(number: int) -> str:
 def _ahead(names: Sequence[str]) -> str:
     if not names:
         return "nobody is ahead"
-    more = f" and {len(names) - AHEAD:,} more" if len(names) > AHEAD else ""
-    return f"ahead: {', '.join(names[:AHEAD])}{more}"
+    more = f" and {len(names) - AHEAD_MAX:,} more" if len(names) > AHEAD_MAX else ""
+    return f"ahead: {', '.join(names[:AHEAD_MAX])}{more}"
 
 
-def _start(row: WhyRow, look: Look) -> str:
+def _start(row: JobExplanation, look: Look) -> str:
     """As it is found here, and where slurmctld says otherwise, that too."""
     there = "" if row.told is None else f"; slurmctld expects {look.moment(row.told)}"
     other = "" if row.reason in (None, row.why.code) else f"; slurmctld's reason is {row.reason}"
@@ -205,8 +211,8 @@ def _sooner(advice: AdviceRow, now: int, look: Look) -> str:
     return f"{option} it would start {'at once' if found.at <= now else f'by {look.moment(found.at)}, as things stand'}"
 
 
-def as_data(row: WhyRow) -> dict[str, Any]:
-    """For programs: instants in UTC."""
+def as_data(row: JobExplanation) -> dict[str, Any]:
+    """Return the explanation for programs: times in UTC."""
     why = row.why
     likely, advice = why.likely, why.advice
     suggestion = advice and advice.suggestion

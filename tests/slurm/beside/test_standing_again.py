@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from fairbank.core.slurm_numbers import ON_PARENT, PRIORITY_MAX
 from fairbank.priority.multifactor.settings import MultifactorSettings
 from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
-from fairbank.report.sprio import PriorityRow, WeightRow, in_order, parse_format
+from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_rows
 from fairbank.report.sprio import lines as lines_of_ranks
-from fairbank.report.sshare import LineFormat, ShareRow, lines, parse_fields, usual_fields
-from fairbank.report.sshare import in_order as in_slurms_order
+from fairbank.report.sshare import LineFormat, ShareRow, default_fields, lines, parse_fields
+from fairbank.report.sshare import sort_as_slurm as in_slurms_order
 from fairbank.slurm.fairshare_view.consistency import agreeing
 from fairbank.slurm.fairshare_view.jobs import priority_row
 from fairbank.slurm.fairshare_view.shares import share_row, share_rows
@@ -90,7 +90,7 @@ def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None
 
 @given(trees())
 def test_every_line_of_the_usual_form_is_as_wide_as_its_head(rows: list[ShareRow]) -> None:
-    head, dashes, *made = lines(in_slurms_order(rows), usual_fields(long=True, partitions=True))
+    head, dashes, *made = lines(in_slurms_order(rows), default_fields(long=True, partitions=True))
     assert len(dashes) == len(head)
     for line in made:
         assert len(line) - len(head) in range(-1, 6), (
@@ -176,7 +176,7 @@ def test_priorities_printed_and_read_again(
 @given(queues(), st.sampled_from("iruYSABFJPQNT"))
 def test_sorting_loses_nobody(queue: tuple[list[PriorityRow], WeightRow], letter: str) -> None:
     rows, weights = queue
-    assert sorted(row.job for row in in_order(rows, weights, f"-{letter},i")) == sorted(
+    assert sorted(row.job for row in sort_rows(rows, weights, f"-{letter},i")) == sorted(
         row.job for row in rows
     )
 
