@@ -70,7 +70,10 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
             and self.tasks_per_node is not None
             and most * self.tasks_per_node < self.least_tasks
         ):
-            what = f"{self.least_tasks} tasks do not fit on {most} nodes with {self.tasks_per_node} each"
+            what = (
+                f"{self.least_tasks} tasks do not fit on {most} nodes with {self.tasks_per_node}"
+                " each"
+            )
             found.append(
                 ("tasks_per_node", what, "ask for more nodes, more tasks a node, or fewer tasks")
             )

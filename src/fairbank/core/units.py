@@ -84,8 +84,10 @@ def _shown_as(hundredths: int, below: int, *, hours: bool, text: str, field: str
     raise Malformed(
         f"{text[:40]!r} is finer than one SU-minute",
         field=field,
-        remedy=f"the bank counts whole minutes: {below}m is {show_su(below)} SU, "
-        f"{below + 1}m is {show_su(below + 1)} SU",
+        remedy=(
+            f"the bank counts whole minutes: {below}m is {show_su(below)} SU, "
+            f"{below + 1}m is {show_su(below + 1)} SU"
+        ),
     )
 
 

@@ -20,7 +20,10 @@ class PriorityDifference(NamedTuple):
     found: str
 
     def __str__(self) -> str:
-        return f"{self.figure} of {self.of}: Slurm says {self.said or 'nothing'}, computed {self.found or 'nothing'}"
+        return (
+            f"{self.figure} of {self.of}: Slurm says {self.said or 'nothing'}, computed"
+            f" {self.found or 'nothing'}"
+        )
 
 
 def priority_differences(
@@ -58,9 +61,15 @@ def _cells(row: PriorityRow, letters: str, weights: WeightRow) -> list[str]:
 
 
 _WHY = {
-    "AGE": "Age counts to slurmctld's last tick, and of a job that came or was changed since then to that moment.",
+    "AGE": (
+        "Age counts to slurmctld's last tick, and of a job that came or was changed since then to"
+        " that moment."
+    ),
     "FAIRSHARE": "A job has the factor that its association had at slurmctld's last tick.",
-    "JOBSIZE": "Of a job that takes whole nodes slurmctld counts all their CPUs once it has tried to place it; it tells those asked for.",
+    "JOBSIZE": (
+        "Of a job that takes whole nodes slurmctld counts all their CPUs once it has tried to place"
+        " it; it tells those asked for."
+    ),
 }
 _ELSE = "What was changed since slurmctld's last tick counts from the next one on."
 

@@ -9,8 +9,8 @@ from typing import Any
 from fairbank.report.columns import Look, Row
 
 AMOUNTS = frozenset(
-    "amount asked available cap charged cost credit_limit deposited held left left_over pace refunded returned shortfall "
-    "written_off".split()
+    "amount asked available cap charged cost credit_limit deposited held left left_over pace"
+    " refunded returned shortfall written_off".split()
 )
 """Names of fields that are amounts."""
 LEFT = frozenset({"available", "left"})
@@ -125,5 +125,6 @@ def _key(key: str) -> str:
 
 
 _WORDS = frozenset(
-    "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split()
+    "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null"
+    " NULL".split()
 )

@@ -116,7 +116,8 @@ def lines(row: JobExplanation, look: Look, room: int) -> Iterator[str]:
     )
     yield from folded(plain(f"Job {row.job} ({facts})"), room)
     yield from folded(
-        f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of {look.as_of(row.as_of)}",
+        f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of"
+        f" {look.as_of(row.as_of)}",
         room,
     )
     yield from folded(plain(_in_time(why.headline, look)), room)
@@ -129,7 +130,10 @@ def lines(row: JobExplanation, look: Look, room: int) -> Iterator[str]:
     if why.advice is not None:
         yield from _behind("Sooner", _sooner(why.advice, row.as_of, look), room)
     if row.started is not None:
-        then = f"under this policy it started at {look.moment(row.started)}, after {_lasted(row, row.started)}"
+        then = (
+            f"under this policy it started at {look.moment(row.started)}, after"
+            f" {_lasted(row, row.started)}"
+        )
         yield from _behind("In fact", then, room)
 
 
@@ -208,7 +212,10 @@ def _sooner(advice: AdviceRow, now: int, look: Look) -> str:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"
         return tried if advice.tried else "there is nothing to try that might start it sooner"
     option = found.option if found.option.startswith("without ") else f"with {found.option}"
-    return f"{option} it would start {'at once' if found.at <= now else f'by {look.moment(found.at)}, as things stand'}"
+    return (
+        f"{option} it would start"
+        f" {'at once' if found.at <= now else f'by {look.moment(found.at)}, as things stand'}"
+    )
 
 
 def as_data(row: JobExplanation) -> dict[str, Any]:
@@ -231,13 +238,15 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
         "ahead": list(row.ahead),
         "expected": _iso(why.expected),
         "slurm_expects": _iso(row.told),
-        "likely": likely
-        and {
-            "earliest": iso(likely.earliest),
-            "latest": _iso(likely.latest),
-            "rehearsals": likely.runs,
-            "started": likely.started,
-        },
+        "likely": (
+            likely
+            and {
+                "earliest": iso(likely.earliest),
+                "latest": _iso(likely.latest),
+                "rehearsals": likely.runs,
+                "started": likely.started,
+            }
+        ),
         "suggestion": suggestion and {"option": suggestion.option, "start": iso(suggestion.at)},
         "tried": advice and list(advice.tried),
         "started": _iso(row.started),

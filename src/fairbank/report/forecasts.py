@@ -60,13 +60,19 @@ def assumptions(rule: RankingRule) -> list[str]:
     return [
         f"When each is back at {rule.target_name}, if it pauses.",
         TWO_ANSWERS,
-        f"Shares stay, usage fades as Slurm has it, and {reset}. Jobs that run count until they end.",
+        (
+            f"Shares stay, usage fades as Slurm has it, and {reset}. Jobs that run count until they"
+            " end."
+        ),
         *([] if rule.reset_in is None else [reset_sentence(rule.reset_in)]),
     ]
 
 
 def reset_sentence(seconds: int) -> str:
-    return f"All usage is reset in {span(seconds)}: whoever has a share and pauses is back then at the latest."
+    return (
+        f"All usage is reset in {span(seconds)}: whoever has a share and pauses is back then at the"
+        " latest."
+    )
 
 
 def as_data(backs: Sequence[Recovery], rule: RankingRule) -> list[Mapping[str, object]]:

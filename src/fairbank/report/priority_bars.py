@@ -107,7 +107,10 @@ def explain_priority(
     at = bisect_left(queue, _order(row), key=_order)
     lines = [
         f"Job {row.job} ({who})",
-        f"priority {int(row.priority):,}, {_ordinal(at + 1)} of {len(queue)} that wait in {row.partition_name}",
+        (
+            f"priority {int(row.priority):,}, {_ordinal(at + 1)} of {len(queue)} that wait in"
+            f" {row.partition_name}"
+        ),
     ]
     lines += _bars(row, weights)
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
@@ -175,7 +178,8 @@ def unnamed_note(rows: Sequence[PriorityRow]) -> list[str]:
     """Return a note if accounts and QOS of some jobs are unknown."""
     if jobs := {row.job for row in rows if not (row.account or row.runs)}:
         return [
-            f"Account and QOS of {counted(len(jobs), 'job')} are not known: squeue tells them, or with --from its file squeue.txt."
+            f"Account and QOS of {counted(len(jobs), 'job')} are not known: squeue tells them, or"
+            " with --from its file squeue.txt."
         ]
     return []
 
@@ -186,7 +190,8 @@ def undated_note(rows: Sequence[PriorityRow]) -> list[str]:
     """
     if any(row.submitted is None and not row.runs for row in rows):
         return [
-            "Of equal priorities the lower number stands first here: squeue, or squeue.txt, would tell which job was submitted first."
+            "Of equal priorities the lower number stands first here: squeue, or squeue.txt, would"
+            " tell which job was submitted first."
         ]
     return []
 

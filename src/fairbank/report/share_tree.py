@@ -102,7 +102,8 @@ def reading_guide(
     said = ["Level: above 1 it used less than its share, below 1 more."]
     if rule.fair_tree:
         said += [
-            "Accounts are ranked among their siblings, and users within their account; the factor is the rank."
+            "Accounts are ranked among their siblings, and users within their account; the factor"
+            " is the rank."
         ]
     else:
         said += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
@@ -110,7 +111,8 @@ def reading_guide(
         said += [f"Usage halves every {span(rule.half_life)}."]
     else:
         said += [
-            "Usage does not fade here: a level rises only by what others use, or when usage is reset."
+            "Usage does not fade here: a level rises only by what others use, or when usage is"
+            " reset."
         ]
     if rule.reset_in is not None:
         said += [reset_sentence(rule.reset_in)]
