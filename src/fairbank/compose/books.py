@@ -13,7 +13,7 @@ from fairbank.service.ops.audit import Audit, AuditResult, Progress
 from fairbank.service.ops.audit_processes import verify
 from fairbank.service.ops.backup import Backups
 from fairbank.service.ops.backup_file import check
-from fairbank.store.contract import AtWork
+from fairbank.store.contract import ProgressCallback
 from fairbank.store.factory import open_store
 
 
@@ -43,7 +43,7 @@ class Books:
         *,
         replace: bool,
         progress: Progress | None,
-        at_work: AtWork | None,
+        at_work: ProgressCallback | None,
     ) -> int:
         """Write a backup while the bank works. Returns the number of rows."""
         with books_of(config) as store:

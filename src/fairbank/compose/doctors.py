@@ -19,13 +19,15 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.compare.health import AgentHealth
 from fairbank.slurm.doctor import Doctor
 from fairbank.slurm.site import read_site
-from fairbank.store.contract import AtWork
+from fairbank.store.contract import ProgressCallback
 
 
 class Doctors:
     """One for a bank on this host, one for what stands between a bank and Slurm."""
 
-    def of_bank(self, config: str | None, at_work: AtWork | None = None) -> list[HealthCheck]:
+    def of_bank(
+        self, config: str | None, at_work: ProgressCallback | None = None
+    ) -> list[HealthCheck]:
         """Look at everything that may be wrong with this bank."""
         settings = settings_of(config)
         socket = f"unix:{settings.server.socket}"

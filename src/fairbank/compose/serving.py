@@ -20,7 +20,7 @@ from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
 from fairbank.service.settings import BankSettings, CounterPlace
 from fairbank.service.write_queue.writers import Windows
-from fairbank.store.urls import POSTGRESQL, read_url
+from fairbank.store.urls import POSTGRESQL, parse_url
 
 
 def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
@@ -69,5 +69,5 @@ def _has_process(settings: BankSettings) -> bool:
     """Whether the counter is a process. What is in memory is in one only, and SQLite has one writer and nothing to wait for."""
     return (
         settings.server.counter is CounterPlace.PROCESS
-        and read_url(settings.store.url).drivername == POSTGRESQL
+        and parse_url(settings.store.url).drivername == POSTGRESQL
     )

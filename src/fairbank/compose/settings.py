@@ -12,7 +12,7 @@ from fairbank.core.errors import Conflict
 from fairbank.service.settings import BankSettings, read_settings
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
-from fairbank.store.migration import SETTINGS_FOLDER
+from fairbank.store.migration import SETTINGS_DIRECTORY
 
 SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
 
@@ -41,7 +41,7 @@ def open_books(config: str | None) -> Store:
         return open_store(where.url, journal=where.journal)
     except Conflict as other:
         folder = quote(str((Path(config) if config else usual_settings()).absolute().parent))
-        other.remedy = other.remedy and other.remedy.replace(SETTINGS_FOLDER, folder)
+        other.remedy = other.remedy and other.remedy.replace(SETTINGS_DIRECTORY, folder)
         raise
 
 
