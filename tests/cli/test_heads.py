@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.cli.audit import read_heads
+from fairbank.cli.commands.admin.audit import read_heads
 from fairbank.core.errors import Malformed
 
 

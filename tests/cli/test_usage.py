@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fairbank.cli.idle import remarks, same_exit
+from fairbank.cli.commands.bank.efficiency import remarks, same_exit
 from tests.cli.centre import AYLA, DANA, MINH
 from tests.cli.conftest import Run
 

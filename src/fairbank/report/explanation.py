@@ -4,79 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import iso, parse_instant, show_duration
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
 
+if TYPE_CHECKING:
+    from fairbank.scheduling.explain.answer import Advice, Why
+
 AHEAD = 10
 """So many of those ahead are told one by one; --json tells all."""
 HEAD = 10
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-
-
-class Check(Protocol):
-    """Something that must be so before the job starts, and what was found."""
-
-    @property
-    def what(self) -> str: ...
-    @property
-    def ok(self) -> bool: ...
-    @property
-    def evidence(self) -> str: ...
-
-
-class Likely(Protocol):
-    """From when to when it started in eight of ten of so many rehearsals."""
-
-    @property
-    def earliest(self) -> int: ...
-    @property
-    def latest(self) -> int | None: ...
-    @property
-    def runs(self) -> int: ...
-    @property
-    def started(self) -> int: ...
-
-
-class Suggestion(Protocol):
-    """What sbatch is told, and when the job would start then."""
-
-    @property
-    def option(self) -> str: ...
-    @property
-    def at(self) -> int: ...
-
-
-class Advice(Protocol):
-    """The one change that starts it soonest, and what was tried."""
-
-    @property
-    def suggestion(self) -> Suggestion | None: ...
-    @property
-    def tried(self) -> Sequence[str]: ...
-
-
-class Why(Protocol):
-    """The answer; instants are seconds since 1970."""
-
-    @property
-    def code(self) -> str: ...
-    @property
-    def headline(self) -> str: ...
-    @property
-    def checks(self) -> Sequence[Check]: ...
-    @property
-    def position(self) -> int | None: ...
-    @property
-    def waiting(self) -> int: ...
-    @property
-    def expected(self) -> int | None: ...
-    @property
-    def likely(self) -> Likely | None: ...
-    @property
-    def advice(self) -> Advice | None: ...
 
 
 class WhyRow(NamedTuple):
