@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,12 +37,12 @@ class FakeServices:
     def installed(self) -> Iterator[None]:
         """Put them in the place of the real ones."""
         with pytest.MonkeyPatch.context() as patch:
-            for name, fake in {
+            fakes = {
                 "setup.init.init": self._init,
                 "setup.server.run": self._serve,
                 "setup.bank_settings.opened_store": self._opened_store,
                 "setup.bank_settings.settings_of": _settings_of,
-                "service.ops.audit.Audit": lambda store: SimpleNamespace(heads=self._heads),
+                "service.ops.audit.Audit.heads": lambda audit: self._heads(),
                 "service.ops.audit_processes.verify": self._verify,
                 "service.ops.backup.Backups": self._backups,
                 "service.ops.backup_file.check": self._check_backup,
@@ -51,7 +52,11 @@ class FakeServices:
                 "rest.server.log.log_to": lambda stream, log: None,
                 "cli.commands.admin.doctor.check_bank": self._check_bank,
                 "cli.commands.admin.doctor.check_slurm": self._check_slurm,
-            }.items():
+            }
+            # Import all of them first: a module imported later would keep a fake for ever.
+            for name in fakes:
+                pkgutil.resolve_name(f"fairbank.{name}")
+            for name, fake in fakes.items():
                 patch.setattr(f"fairbank.{name}", fake)
             yield
 
@@ -71,7 +76,7 @@ class FakeServices:
 
     def _agent_settings(self, path: Path) -> SimpleNamespace:
         self._note("agent", str(path))
-        return SimpleNamespace(log="text")
+        return SimpleNamespace(log="json")
 
     def _agent_status(self, config: str | None) -> dict[str, Any]:
         self._note("agent_status", config)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.bank.audit import Finding
+from fairbank.bank.audit import Finding, Head
 from fairbank.cli.completion_words import all_places
 from fairbank.cli.framework.progress import bar
 from fairbank.core.check import Check
@@ -68,7 +68,8 @@ def test_heads_written_down_are_read_again(
     assert fairbank("audit", "verify", "--heads", kept, services=services).code == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO(written))
     assert fairbank("audit", "verify", "--heads", "-", services=services).code == 0
-    assert services.calls == [("verify", None, {0: (3, b"\x01" * 32), 7: (12, b"\xff" * 32)})] * 2
+    heads = {0: Head(0, 3, b"\x01" * 32), 7: Head(7, 12, b"\xff" * 32)}
+    assert services.calls == [("verify", None, heads)] * 2
 
 
 @pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from fairbank.setup.init import init
 from tests.support.account import Account
 from tests.support.daemon import Daemon
 
