@@ -11,9 +11,9 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, CreateProject, Open
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.cluster.run_report import Report
+from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import Trouble
-from fairbank.core.time import DAY, Instant, StoppedClock
+from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.rest.asking.reading import read_json
 from fairbank.rest.asking.reports import report_of
@@ -36,7 +36,7 @@ class InProcessBank:
 
     def __init__(self, credit: int, policy: Policy | None = None) -> None:
         clusters = {CLUSTER: Cluster(CLUSTER, {PARTITION: Partition(PARTITION, "cpu")})}
-        self.clock = StoppedClock(NOW)
+        self.clock = ManualClock(NOW)
         rules = policy or Policy(
             clock_tolerance_seconds=DAY
         )  # the clock stands still, and runs end
@@ -80,7 +80,7 @@ class InProcessBank:
         )
         return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]
 
-    def _read(self, raw: msgspec.Raw) -> Report | Trouble:
+    def _read(self, raw: msgspec.Raw) -> RunReport | Trouble:
         try:
             return report_of(read_json(raw, AnyReport))
         except Trouble as trouble:

@@ -14,9 +14,9 @@ import pytest
 
 from fairbank.bank.audit import Finding, Head
 from fairbank.cli.framework.context import Context
-from fairbank.core.check import Check
+from fairbank.core.check import HealthCheck
 from fairbank.core.errors import Trouble
-from fairbank.service.ops.audit import Verdict
+from fairbank.service.ops.audit import AuditResult
 
 Progress = Callable[[int, int], None]
 Ready = Callable[[Sequence[str]], None]
@@ -27,7 +27,7 @@ class FakeServices:
     """Services that the commands call. `calls` are what was called, in order."""
 
     findings: tuple[Finding, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[HealthCheck, ...] = ()
     status: dict[str, Any] = field(default_factory=dict)
     trouble: Trouble | None = None
     calls: list[tuple[object, ...]] = field(default_factory=list)
@@ -97,12 +97,12 @@ class FakeServices:
         open_again: object,
         heads: Mapping[int, Head],
         progress: Progress | None,
-    ) -> Verdict:
+    ) -> AuditResult:
         self._note("verify", self._config, dict(heads))
         if progress:
             for done in range(0, 1_001, 100):
                 progress(done, 1_000)
-        return Verdict(1_000, 4, 300, self.findings)
+        return AuditResult(1_000, 4, 300, self.findings)
 
     def _backups(self, store: object, clock: object) -> SimpleNamespace:
         return SimpleNamespace(create=self._backup, restore=self._restore)
@@ -122,14 +122,14 @@ class FakeServices:
         self._note("restore", self._config, str(path), replace)
         return 42
 
-    def _check_bank(self, config: str | None, at_work: Callable[[], None]) -> Sequence[Check]:
+    def _check_bank(self, config: str | None, at_work: Callable[[], None]) -> Sequence[HealthCheck]:
         at_work()
         self._note("check_bank", config)
         return self.checks
 
     def _check_slurm(
         self, context: Context, *, agent: str | None, site: str | None
-    ) -> Sequence[Check]:
+    ) -> Sequence[HealthCheck]:
         self._note("check_slurm", context.cluster, agent, site)
         return self.checks
 

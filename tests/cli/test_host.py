@@ -13,7 +13,7 @@ import pytest
 from fairbank.bank.audit import Finding, Head
 from fairbank.cli.completion_words import all_places
 from fairbank.cli.framework.progress import bar
-from fairbank.core.check import Check
+from fairbank.core.check import HealthCheck
 from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 
@@ -117,7 +117,7 @@ def test_backups_and_their_way_back(fairbank: Run) -> None:
 
 
 def test_the_doctor(fairbank: Run) -> None:
-    checks = (Check("the store opens", True), Check("no agent", False, "add one"))
+    checks = (HealthCheck("the store opens", True), HealthCheck("no agent", False, "add one"))
     said = fairbank("doctor", services=FakeServices(checks=checks))
     assert (said.code, said.out) == (8, "ok  the store opens\nx   no agent\n      try: add one\n")
     assert fairbank("doctor", services=FakeServices(checks=checks[:1])).code == 0
@@ -125,7 +125,7 @@ def test_the_doctor(fairbank: Run) -> None:
 
 def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
     """Whoever reads stdout reads the same."""
-    services = FakeServices(checks=(Check("the store opens", True),))
+    services = FakeServices(checks=(HealthCheck("the store opens", True),))
     silent, told = (
         fairbank("doctor", services=services),
         fairbank("doctor", "--progress=plain", services=services),
@@ -140,7 +140,7 @@ def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
 
 
 def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
-    services = FakeServices(checks=(Check("munged is well", True),))
+    services = FakeServices(checks=(HealthCheck("munged is well", True),))
     said = fairbank(
         "doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", services=services
     )
@@ -156,7 +156,10 @@ def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
 
 def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
     services = FakeServices(
-        checks=(Check("the store opens", True, "x"), Check("no agent", False, "add one")),
+        checks=(
+            HealthCheck("the store opens", True, "x"),
+            HealthCheck("no agent", False, "add one"),
+        ),
         findings=(Finding(7, "odd", 3),),
     )
     doctor, audit = (

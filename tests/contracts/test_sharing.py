@@ -12,7 +12,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, Transfer
 from fairbank.core.units import SuMinutes
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.service.write_queue.writers import ENOUGH, Windows
 from fairbank.store.contract import Store
@@ -155,7 +155,7 @@ def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place:
     """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each asked for twice and by two at a time."""
     store = postgres_place.open()
     fill(store)
-    counter = Windows(Bank(store, Policy()))
+    counter = Windows(Ledger(store, Policy()))
     batches = [
         [Asked(hold(ENOUGH * batch + each, 3), START, 0) for each in range(1, ENOUGH + 1)]
         for batch in range(6)

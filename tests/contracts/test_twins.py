@@ -17,7 +17,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.wish import Amend, Asked, Request, Undo
 from fairbank.core.time import Instant
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Reader, Store
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
@@ -67,7 +67,7 @@ batches = st.lists(st.lists(arriving, min_size=1, max_size=6), min_size=1, max_s
 
 
 def play(store: Store, story: Sequence[Sequence[Asked]]) -> list[Outcome]:
-    bank, answers = Bank(store, Policy()), []
+    bank, answers = Ledger(store, Policy()), []
     before = [
         [wishes.asked_by(0, None, wish) for wish in batch]
         for batch in (wishes.PROJECTS, wishes.GRANTS)

@@ -13,7 +13,7 @@ from fairbank.cli.commands.planning.replay import replay_trace
 from fairbank.core.time import Instant
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import Centre
+from fairbank.simulator.traces.synthetic_site import SyntheticSite
 from tests.support.server import FairbankServer, made
 from tests.support.traces import JOBS
 
@@ -60,7 +60,7 @@ def urls(tmp_path: Path, database: str) -> list[str]:
 def test_the_synthetic_month(tmp_path: Path, urls: list[str], tell: Tell) -> None:
     """As `fairbank replay` does it, but in this very process."""
     trace = tmp_path / "month.swf"
-    trace.write_text("".join(write(*month(Centre(starts=STARTS), 1))))
+    trace.write_text("".join(write(*month(SyntheticSite(starts=STARTS), 1))))
     options = Namespace(
         grant=90, periods=2, days=None, by=None, record_overruns=False, progress="none", quiet=True
     )

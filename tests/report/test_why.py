@@ -8,18 +8,27 @@ from typing import Any
 from msgspec.structs import replace
 
 from fairbank.report.columns import Look
-from fairbank.report.explanation import WhyRow, as_data, lines
-from fairbank.scheduling.explain.answer import Advice, Check, Likely, Suggestion, Why
+from fairbank.report.explanation import JobExplanation, as_data, lines
+from fairbank.scheduling.explain.answer import (
+    EarlierStart,
+    EarlierStartAdvice,
+    Explanation,
+    JobCheck,
+    StartRange,
+)
 
 
-def why(**known: Any) -> Why:
+def why(**known: Any) -> Explanation:
     """Explanation of job 7, with some of it different."""
-    return Why(
+    return Explanation(
         **{
             "number": 7,
             "code": "Priority",
             "headline": "Job 7 waits behind job 6 (Priority).",
-            "checks": (Check("its turn", False, "ahead is job 6"), Check("credit", True, "enough")),
+            "checks": (
+                JobCheck("its turn", False, "ahead is job 6"),
+                JobCheck("credit", True, "enough"),
+            ),
             "position": 2,
             "ahead": (6,),
             "waiting": 3,
@@ -29,10 +38,12 @@ def why(**known: Any) -> Why:
     )
 
 
-JOB = WhyRow("7", {"user": "ann", "account": ""}, submitted=0, as_of=90_061, why=why(), ahead=["6"])
+JOB = JobExplanation(
+    "7", {"user": "ann", "account": ""}, submitted=0, as_of=90_061, why=why(), ahead=["6"]
+)
 
 
-def told(job: WhyRow, room: int = 120) -> list[str]:
+def told(job: JobExplanation, room: int = 120) -> list[str]:
     return list(lines(job, Look(), room))
 
 
@@ -57,7 +68,7 @@ def test_a_start_is_told_as_far_as_it_is_known() -> None:
         start(expected=60)
         == "Start     1970-01-01 00:01:00 if everybody uses the whole time limit and nobody comes before it"
     )
-    both = Likely(60, 120, 100, 100)
+    both = StartRange(60, 120, 100, 100)
     assert (
         start(likely=both)
         == "Start     likely from 1970-01-01 00:01:00 to 1970-01-01 00:02:00 (8 of 10 of 100 rehearsals)"
@@ -86,7 +97,9 @@ def test_a_job_without_a_place_and_one_behind_many() -> None:
 
 def test_what_came_of_it() -> None:
     assert told(
-        JOB._replace(why=why(advice=Advice(Suggestion("-n 4", 100_000), ())), started=3_600)
+        JOB._replace(
+            why=why(advice=EarlierStartAdvice(EarlierStart("-n 4", 100_000), ())), started=3_600
+        )
     )[-2:] == [
         "Sooner    with -n 4 it would start by 1970-01-02 03:46:40, as things stand",
         "In fact   under this policy it started at 1970-01-01 01:00:00, after 01:00:00",
@@ -94,13 +107,15 @@ def test_what_came_of_it() -> None:
 
 
 def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
-    found = told(JOB._replace(why=why(advice=Advice(None, ("-p cpu,gpu", "any shorter -t")))))
+    found = told(
+        JOB._replace(why=why(advice=EarlierStartAdvice(None, ("-p cpu,gpu", "any shorter -t"))))
+    )
     assert (
         found[-1]
         == "Sooner    nothing that was tried would start it sooner: -p cpu,gpu; any shorter -t"
     )
     assert (
-        told(JOB._replace(why=why(advice=Advice(None, ()))))[-1]
+        told(JOB._replace(why=why(advice=EarlierStartAdvice(None, ()))))[-1]
         == "Sooner    there is nothing to try that might start it sooner"
     )
 
@@ -112,7 +127,7 @@ def test_the_time_zone_of_all_its_times_is_told_once() -> None:
 
 
 def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
-    known = why(headline="word " * 40, checks=(Check("its turn", False, "word " * 60),))
+    known = why(headline="word " * 40, checks=(JobCheck("its turn", False, "word " * 60),))
     long = JOB._replace(why=known, facts={"user": "\x1b[31mann"})
     found = told(long, 60)
     assert max(map(len, found)) <= 60
@@ -125,8 +140,8 @@ def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
 def test_programs_are_told_all() -> None:
     known = why(
         expected=60,
-        likely=Likely(60, None, 50, 20),
-        advice=Advice(Suggestion("-t 00:10:00", 0), ("-n 4", "any shorter -t")),
+        likely=StartRange(60, None, 50, 20),
+        advice=EarlierStartAdvice(EarlierStart("-t 00:10:00", 0), ("-n 4", "any shorter -t")),
     )
     found = as_data(JOB._replace(why=known, started=3_600, reason="Resources", told=120))
     assert (found["job"], found["ahead"], found["slurm_reason"], found["slurm_expects"]) == (

@@ -15,7 +15,7 @@ from fairbank.bank.ledger import Done, judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Deposit
-from fairbank.cluster.share_record import ShareFigure
+from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Unreachable
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -36,8 +36,8 @@ def gift(number: int) -> Deposit:
     return Deposit(allocation=1, amount=SuMinutes(7), key=f"gift{number}")
 
 
-def figure(day: int) -> ShareFigure:
-    return ShareFigure("darwin", day, "physics", "", "", START, 1, 1.0, 0.0, None, None, None)
+def figure(day: int) -> ShareRecord:
+    return ShareRecord("darwin", day, "physics", "", "", START, 1, 1.0, 0.0, None, None, None)
 
 
 def by_an_administrator(server: PostgresServer) -> None:

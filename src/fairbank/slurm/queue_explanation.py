@@ -1,4 +1,4 @@
-"""Explanation why a job waits at Slurm, from the queue of this host or a folder of earlier output.
+"""QueueExplanation why a job waits at Slurm, from the queue of this host or a folder of earlier output.
 
 The scheduler's model explains the job. Accounting tells how long the users' jobs really ran, and the
 bank what the job would hold; if either does not answer, a note says so and the rest is explained.
@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 
 from fairbank.core.errors import Conflict, Trouble, Unknown
 from fairbank.core.time import iso
-from fairbank.report.explanation import WhyRow
-from fairbank.scheduling.explain.answer import Why
-from fairbank.scheduling.explain.dependencies import Awaiting
-from fairbank.scheduling.explain.explanation import whole
-from fairbank.scheduling.explain.funds import Funds
-from fairbank.scheduling.explain.run_times import History
-from fairbank.scheduling.pending_job import Pending
-from fairbank.scheduling.slurm.passes import both
-from fairbank.slurm.commands import Slurm
+from fairbank.report.explanation import JobExplanation
+from fairbank.scheduling.explain.answer import Explanation
+from fairbank.scheduling.explain.dependencies import OpenDependencies
+from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.explain.funds import CreditCheckInput
+from fairbank.scheduling.explain.run_times import RunTimeHistory
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.offline import Said
 from fairbank.slurm.parsers.ended_jobs import read_ended
-from fairbank.slurm.parsers.jobs import Told
+from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.queue_snapshot.dependencies import awaiting
 from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
 from fairbank.slurm.queue_snapshot.run_times import DAYS, FILE, QUESTION, history_of, read_past
@@ -40,11 +40,11 @@ Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
 """Request to the bank for the price of a job; returns None if no bank is configured."""
 
 
-class Explanation(NamedTuple):
-    """Explanation of one job, lines that could not be read, and remarks."""
+class QueueExplanation(NamedTuple):
+    """QueueExplanation of one job, lines that could not be read, and remarks."""
 
     cluster: str | None
-    row: WhyRow
+    row: JobExplanation
     unreadable: Sequence[str]
     notes: Sequence[str]
 
@@ -57,7 +57,7 @@ def explain(
     likely: bool,
     quote: Quote,
     progress: Callable[[str, int, int], None] | None,
-) -> Explanation:
+) -> QueueExplanation:
     """Explain why a job waits.
 
     Args:
@@ -77,7 +77,7 @@ def explain(
     snapshot, unreadable = read_answers(answers)
     queue = live(snapshot)
     job = _find_pending(job_id, queue)
-    plan = both(queue.snapshot, queue.parameters, queue.now)
+    plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     if any(start.job.number == job.number for start in plan.starts):
         raise Conflict(
             f"job {job_id} can start: nothing that is known here keeps it waiting",
@@ -86,7 +86,7 @@ def explain(
         )
     notes, told = list(queue.notes), queue.told[job.number]
     cluster = snapshot.config.get("ClusterName") or None
-    why = whole(
+    why = explain_on_nodes(
         queue.snapshot,
         queue.parameters,
         job.number,
@@ -98,18 +98,18 @@ def explain(
         awaiting=_awaited_jobs(job, queue, answers["jobs"]),
         tick=progress and partial(progress, "rehearsals"),
     )
-    return Explanation(cluster, _row(job, told, why, queue), unreadable, notes)
+    return QueueExplanation(cluster, _row(job, told, why, queue), unreadable, notes)
 
 
 def _answers(folder: str | None) -> dict[str, str]:
     if folder:
         files = Said(folder, FILES_REMEDY)
         return {name: files.answer(name) for name in QUESTIONS}
-    slurm = Slurm()
+    slurm = SlurmCommands()
     return {name: slurm.answer(command) for name, command in QUESTIONS.items()}
 
 
-def _find_pending(job_id: str, queue: Live) -> Pending:
+def _find_pending(job_id: str, queue: Live) -> PendingJob:
     """Return the pending job of this name; of an array the task that is next."""
     named = [
         job
@@ -136,19 +136,21 @@ def _find_pending(job_id: str, queue: Live) -> Pending:
     )
 
 
-def _run_times(job: Pending, folder: str | None, now: int, notes: list[str]) -> History[str] | None:
+def _run_times(
+    job: PendingJob, folder: str | None, now: int, notes: list[str]
+) -> RunTimeHistory[str] | None:
     """Return what the users' jobs of the last weeks used of their time limits.
 
     None if accounting does not answer. For a held job the answer is empty and nothing is asked:
     it has no range of starts.
     """
     if job.held is not None:
-        return History()
+        return RunTimeHistory()
     try:
         text = (
             Said(folder).answer(FILE)
             if folder
-            else Slurm(patience_seconds=ACCOUNTING_TIMEOUT_SECONDS).answer(QUESTION)
+            else SlurmCommands(patience_seconds=ACCOUNTING_TIMEOUT_SECONDS).answer(QUESTION)
         )
     except Trouble as error:
         notes.append(f"no likely start: {error.message}")
@@ -169,19 +171,19 @@ def _run_times(job: Pending, folder: str | None, now: int, notes: list[str]) -> 
     return history_of(past.rows)
 
 
-def _awaited_jobs(job: Pending, queue: Live, answer: str) -> Awaiting:
+def _awaited_jobs(job: PendingJob, queue: Live, answer: str) -> OpenDependencies:
     """Return the jobs that it depends on; `answer` also lists those that ended lately."""
     numbers = {
         dependency.job
-        for dependency in queue.told[job.number].depends.each
+        for dependency in queue.told[job.number].depends.items
         if dependency.job is not None
     }
     return awaiting(job, queue.told, read_ended(answer, numbers))
 
 
 def _funds(
-    job: Pending, told: Told, cluster: str | None, quote: Quote, notes: list[str]
-) -> Funds | None:
+    job: PendingJob, told: SlurmJob, cluster: str | None, quote: Quote, notes: list[str]
+) -> CreditCheckInput | None:
     """Return what the bank would hold for the job and what is available; None without a bank.
 
     If the job names several partitions, the one with the least credit decides.
@@ -194,7 +196,7 @@ def _funds(
         notes.append(f"nothing is known of its funds: {error.message}")
         return None
     funds = [
-        Funds(
+        CreditCheckInput(
             project=card["account"],
             resource=card["resource"],
             wanted=card["amount"],
@@ -206,7 +208,7 @@ def _funds(
     return min(funds, key=lambda each: each.available - each.wanted, default=None)
 
 
-def _row(job: Pending, told: Told, why: Why, queue: Live) -> WhyRow:
+def _row(job: PendingJob, told: SlurmJob, why: Explanation, queue: Live) -> JobExplanation:
     names = {other.number: other.name for other in queue.snapshot.queue.jobs()}
     facts = {
         "name": told.name,
@@ -218,7 +220,7 @@ def _row(job: Pending, told: Told, why: Why, queue: Live) -> WhyRow:
         "cpus": told.tres.get("cpu", job.wanted.cpus),
         "limit_seconds": job.limit,
     }
-    return WhyRow(
+    return JobExplanation(
         job=job.name,
         facts=facts,
         submitted=job.submitted,

@@ -10,23 +10,23 @@ from datetime import tzinfo
 from typing import Any, NamedTuple
 
 from fairbank.priority.multifactor.settings import Flag
-from fairbank.report.forecasts import Back
-from fairbank.report.ranking_rule import Rule
-from fairbank.report.sprio import PriorityRow, Weights
+from fairbank.report.forecasts import Recovery
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.commands import Slurm
+from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.fairshare_view import recomputed_shares
 from fairbank.slurm.fairshare_view.consistency import agreeing
 from fairbank.slurm.fairshare_view.jobs import demand_factors, priority_rows, weights_of
-from fairbank.slurm.fairshare_view.recomputed_priorities import Grounds, computed, factors_of
+from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs, computed, factors_of
 from fairbank.slurm.fairshare_view.recovery_times import backs_of
 from fairbank.slurm.fairshare_view.shares import rule_of, share_rows
 from fairbank.slurm.offline import Said
 from fairbank.slurm.parsers.priority import TRES, read_tracked
 from fairbank.slurm.parsers.sprio import NAMED_SINCE
-from fairbank.slurm.parsers.values import Answer
+from fairbank.slurm.parsers.values import ParsedRows
 
-Source = Said | Slurm
+Source = Said | SlurmCommands
 
 
 class Shares(NamedTuple):
@@ -34,12 +34,12 @@ class Shares(NamedTuple):
 
     cluster: str | None
     as_of: int
-    rule: Rule
+    rule: RankingRule
     rows: Sequence[ShareRow]
     unreadable: Sequence[str]
 
     @property
-    def backs(self) -> Sequence[Back]:
+    def backs(self) -> Sequence[Recovery]:
         """Return when each is back at its share. Computed on use: most output does not show it."""
         return backs_of(self.rows, self.rule)
 
@@ -52,7 +52,7 @@ class Priorities(NamedTuple):
 
     cluster: str | None
     as_of: int
-    weights: Weights
+    weights: WeightRow
     rows: Sequence[PriorityRow]
     named: bool
     unreadable: Sequence[str]
@@ -62,9 +62,9 @@ class RecomputedPriorities(NamedTuple):
     """Priorities as sprio reports them, with all that is needed to compute the factors again."""
 
     reported: Priorities
-    grounds: Grounds
+    grounds: PriorityInputs
     shares: Sequence[ShareRow]
-    rule: Rule
+    rule: RankingRule
     unreadable: Sequence[str]
 
     @property
@@ -117,7 +117,7 @@ def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> Re
         source.association_priorities(),
     )
     jobs, places, nodes, qualities, priorities = answers
-    grounds = Grounds(
+    grounds = PriorityInputs(
         settings,
         read_tracked(source.config),
         jobs.rows,
@@ -163,12 +163,12 @@ def _priorities(source: Source, now: int) -> Priorities:
 
 
 def _source(folder: str | None) -> Source:
-    return Said(folder) if folder else Slurm()
+    return Said(folder) if folder else SlurmCommands()
 
 
 def _as_of(source: Source, now: int) -> int:
     return source.clock() if isinstance(source, Said) else now
 
 
-def _unreadable(answer: Answer[Any]) -> tuple[str, ...]:
+def _unreadable(answer: ParsedRows[Any]) -> tuple[str, ...]:
     return tuple(map(str, answer.unreadable))

@@ -15,8 +15,8 @@ from fairbank.cli.framework.exit_codes import (
 )
 from fairbank.cli.framework.shown import Shown, terminal_width
 from fairbank.core.errors import Trouble
-from fairbank.core.os_errors import of_system
-from fairbank.core.units import show_short, show_su
+from fairbank.core.os_errors import translate_os_error
+from fairbank.core.units import show_shortfall, show_su
 from fairbank.report.cells import folded, plain
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
     except Trouble as trouble:
         return _tell(trouble_lines(trouble), exit_code(trouble), program)
     except OSError as error:
-        return _tell(trouble_lines(of_system(error, _of_file(error))), NOT_DONE, program)
+        return _tell(trouble_lines(translate_os_error(error, _of_file(error))), NOT_DONE, program)
     except Exception as bug:  # noqa: BLE001  the last line of defence: a person is told in one sentence
         return _tell(_bug_lines(bug), NOT_DONE, program)
     return code
@@ -103,7 +103,7 @@ def _figures(asked: int, available: int | None) -> list[str]:
     """Of a no without a sentence that has them; where nobody looked what there was, only what was asked."""
     if available is None:
         return [f"asked {show_su(asked)} SU"]
-    left, lacking = show_su(available, down=True), show_short(asked, available)
+    left, lacking = show_su(available, down=True), show_shortfall(asked, available)
     return [f"asked {show_su(asked)} SU", f"available {left} SU", f"shortfall {lacking} SU"]
 
 

@@ -10,16 +10,16 @@ from fairbank.report.plots.courses import figure as course_figure
 from fairbank.report.plots.groups import Group, Range, Words
 from fairbank.report.plots.groups import figure as group_figure
 from fairbank.report.plots.picture import Picture
-from fairbank.simulator.engine.simulation import Outcome
+from fairbank.simulator.engine.simulation import SimulationResult
 from fairbank.simulator.results.delivered_shares import WINDOW
-from fairbank.simulator.results.time_series import Course, Size
+from fairbank.simulator.results.time_series import Size, TimeSeries
 
 ACCOUNTS = 10
 """Number of accounts shown: those furthest from what their shares entitle them to."""
 SINCE = "since the first submission"
 
 
-def pictures(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, Picture]]:
+def pictures(outcomes: Sequence[SimulationResult]) -> Iterator[tuple[str, Picture]]:
     """Yield the name and picture of each figure; none if no job ran.
 
     Utilisation and queue over time, waits by job size, and delivered shares if accounts have any.
@@ -41,7 +41,7 @@ def pictures(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, Picture]]:
         yield "beyond-shares", _beyond(outcomes, across, names)
 
 
-Named = Sequence[tuple[str, Course]]
+Named = Sequence[tuple[str, TimeSeries]]
 
 
 def _utilisation(found: Named, across: Axis, names: str) -> Picture:
@@ -116,7 +116,7 @@ def _range(size: Size | None) -> Range | None:
     )
 
 
-def _shares(outcomes: Sequence[Outcome], names: str) -> Picture:
+def _shares(outcomes: Sequence[SimulationResult], names: str) -> Picture:
     delivered = [
         {each.account: each.delivered for each in outcome.delivered} for outcome in outcomes
     ]
@@ -161,7 +161,7 @@ def _group(
     return Group(name, "", [of(found) for found in delivered], of(entitled) or None)
 
 
-def _beyond(outcomes: Sequence[Outcome], across: Axis, names: str) -> Picture:
+def _beyond(outcomes: Sequence[SimulationResult], across: Axis, names: str) -> Picture:
     panels = []
     for outcome in outcomes:
         begin = outcome.course.used.begin if outcome.course else 0

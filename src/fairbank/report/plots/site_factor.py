@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairbank.priority.site_factor import Power, Rule, Sigmoid
+from fairbank.priority.site_factor import CurveRule, Power, Sigmoid
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.square import KEY, SCALE, Axes, Curve, contours, curves, figure
 
@@ -20,7 +20,7 @@ FINE = 500
 CREDIT, EXPIRY = "credit left", "closeness of the end"
 
 
-def rule_figure(name: str, rule: Rule) -> Picture:
+def rule_figure(name: str, rule: CurveRule) -> Picture:
     """Return the picture of one rule, such as that of an agent's settings."""
     return _contours("The rule of the settings", (name, rule))
 
@@ -31,12 +31,13 @@ def site_factor_figures() -> Iterator[Picture]:
     The description gives the numbers of the last figure only; those of the others are chosen to
     show what it says about them.
     """
-    one, two = Rule(Power(1), Power(1)), Rule(Power(2), Power(2))
+    one, two = CurveRule(Power(1), Power(1)), CurveRule(Power(2), Power(2))
     yield _contours(
         "Two power rules with one exponent", ("c t  (N = 1)", one), ("(c t)²  (N = 2)", two)
     )
     yield _contours(
-        "A power rule with two exponents", ("√c t²  (Nc = 1/2, Nt = 2)", Rule(Power(0.5), Power(2)))
+        "A power rule with two exponents",
+        ("√c t²  (Nc = 1/2, Nt = 2)", CurveRule(Power(0.5), Power(2))),
     )
     yield _curves(
         "Variation of the sigmoid's l",
@@ -53,11 +54,11 @@ def site_factor_figures() -> Iterator[Picture]:
         "x0 = 0.5",
         {f"l = {slope}": Sigmoid(slope, 0.5) for slope in (10, 50, 100, 1000)},
     )
-    sigmoids = Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75))
+    sigmoids = CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75))
     yield _contours("A sigmoid site factor", ("lc = 5, lt = 50, x0c = 0.25, x0t = 0.75", sigmoids))
 
 
-def _contours(title: str, *rules: tuple[str, Rule]) -> Picture:
+def _contours(title: str, *rules: tuple[str, CurveRule]) -> Picture:
     steps = np.linspace(0, 1, STEPS + 1)
     panels = [
         contours(Axes(name, EXPIRY, CREDIT), rule.of(steps[:, np.newaxis], steps).tolist())

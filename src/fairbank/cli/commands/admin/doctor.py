@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.core.check import Check
+    from fairbank.core.check import HealthCheck
 
 COLUMNS = (
     Column("OK", lambda row, look: "ok" if row["ok"] else "x"),
@@ -77,7 +77,7 @@ def run(context: Context, options: Namespace) -> int:
     return 0 if all(check.ok for check in checks) else FOUND
 
 
-def _looked(context: Context, options: Namespace) -> Sequence[Check]:
+def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
     if options.slurm:
         if options.config:
             raise Malformed(
@@ -97,11 +97,11 @@ def _looked(context: Context, options: Namespace) -> Sequence[Check]:
         )
 
 
-def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Check]:
-    """Check the bank on this host. `at_work` is called now and then while its file is checked."""
+def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[HealthCheck]:
+    """HealthCheck the bank on this host. `at_work` is called now and then while its file is checked."""
     from pathlib import Path
 
-    from fairbank.core.check import attempt
+    from fairbank.core.check import run_check
     from fairbank.rest.client import Client, parse_address
     from fairbank.rest.server.open_files import demand_enough
     from fairbank.rest.sign_in.keyfile import read_secret
@@ -112,21 +112,21 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Chec
     settings = settings_of(config)
     path, socket = Path(settings.server.socket), f"unix:{settings.server.socket}"
     return [
-        attempt(
+        run_check(
             "the secret is there, and nobody else's to read",
             lambda: read_secret(Path(settings.secret_file)),
         ),
         *examine(settings, SystemClock(), at_work),
-        attempt(
+        run_check(
             f"the server answers on {socket}",
             lambda: Client(parse_address(socket)).get("/health", {}),
         ),
-        attempt("the open files that the server may have", lambda: demand_enough(path)),
+        run_check("the open files that the server may have", lambda: demand_enough(path)),
     ]
 
 
-def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Sequence[Check]:
-    """Check Slurm, the agent, the plug-ins and the connection to the bank.
+def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Sequence[HealthCheck]:
+    """HealthCheck Slurm, the agent, the plug-ins and the connection to the bank.
 
     Args:
         context: the bank to ask, and the name that the cluster must have.
@@ -138,15 +138,15 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
     from fairbank.rest.sign_in.munge import LIBRARY, Munge
     from fairbank.slurm.agent.asking import status_of
     from fairbank.slurm.agent.settings import read_agent_settings, settings_file
-    from fairbank.slurm.commands import Slurm
-    from fairbank.slurm.compare.health import Beside
+    from fairbank.slurm.commands import SlurmCommands
+    from fairbank.slurm.compare.health import AgentHealth
     from fairbank.slurm.doctor import Doctor
     from fairbank.slurm.site import read_site
 
-    def agent_facts() -> Beside:
+    def agent_facts() -> AgentHealth:
         settings = read_agent_settings(settings_file(agent))
         partitions = settings.partitions.values()
-        return Beside(
+        return AgentHealth(
             socket=settings.plugin.socket,
             slurm_users=settings.plugin.uids(),
             patience=max(terms.patience for terms in (settings.terms, *partitions)),
@@ -158,7 +158,7 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
         munged.decode(munged.encode(b"fairbank doctor"))
 
     rules = read_site(site)
-    doctor = Doctor(Slurm(), context.client, agent=agent_facts, munge=munge, site=rules)
+    doctor = Doctor(SlurmCommands(), context.client, agent=agent_facts, munge=munge, site=rules)
     return list(doctor.examine(context.cluster))
 
 

@@ -77,11 +77,11 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     from fairbank.setup.init import init
     from fairbank.simulator.traces.swf import write
     from fairbank.simulator.traces.synthetic import month
-    from fairbank.simulator.traces.synthetic_site import Centre
+    from fairbank.simulator.traces.synthetic_site import SyntheticSite
 
     starts = (int(time.time()) // DAY - MONTH_DAYS) * DAY
     trace = folder / "month.swf"
-    centre = Centre(starts=Instant(starts))
+    centre = SyntheticSite(starts=Instant(starts))
     with whole_file(trace) as file:
         file.writelines(map(str.encode, write(*month(centre, options.seed))))
     jobs = centre.jobs

@@ -31,7 +31,7 @@ def write_picture(
     """
     from pathlib import Path
 
-    from fairbank.core.os_errors import of_system
+    from fairbank.core.os_errors import translate_os_error
     from fairbank.report.plots.png import png
     from fairbank.report.plots.svg import svg
     from fairbank.service.ops.atomic_file import whole_file
@@ -42,18 +42,18 @@ def write_picture(
         with whole_file(file) as out:
             out.write(png(picture) if as_png else svg(picture).encode())
     except OSError as error:
-        raise of_system(error, f"cannot write {file}", field=option) from error
+        raise translate_os_error(error, f"cannot write {file}", field=option) from error
     return str(file)
 
 
 def check_folder(folder: str, option: str) -> None:
     """Check that pictures can be written to a directory, or to one that would be made.
 
-    Raises Malformed if it is no directory, and what `of_system` makes of a failure to write.
+    Raises Malformed if it is no directory, and what `translate_os_error` makes of a failure to write.
     """
     from pathlib import Path
 
-    from fairbank.core.os_errors import of_system
+    from fairbank.core.os_errors import translate_os_error
     from fairbank.service.ops.atomic_file import check_place
 
     place = Path(folder)
@@ -67,4 +67,4 @@ def check_folder(folder: str, option: str) -> None:
         # Not access(2): it allows root to write in /proc, where nobody can make a file.
         check_place(place / "picture")
     except OSError as error:
-        raise of_system(error, f"cannot write in {place}", field=option) from error
+        raise translate_os_error(error, f"cannot write in {place}", field=option) from error

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
-    from fairbank.service.replay import Replayed
+    from fairbank.service.replay import ReplayResult
 
 PERIODS_MAX = 1_000
 
@@ -99,7 +99,9 @@ def run(context: Context, options: Namespace) -> int:
     return 0 if all(check.held for check in done.checks) else FOUND
 
 
-def replay_trace(options: Namespace, trace: str, store: str, *, cluster: str = "trace") -> Replayed:
+def replay_trace(
+    options: Namespace, trace: str, store: str, *, cluster: str = "trace"
+) -> ReplayResult:
     """Run a recorded workload through a new bank, with a progress bar for each stage.
 
     Args:
@@ -113,15 +115,15 @@ def replay_trace(options: Namespace, trace: str, store: str, *, cluster: str = "
     from pathlib import Path
 
     from fairbank.bank.policy import Overrun, Policy
-    from fairbank.service.ledger import Bank
-    from fairbank.service.replay import Plan, replay
+    from fairbank.service.ledger import Ledger
+    from fairbank.service.replay import ReplayPlan, replay
     from fairbank.service.simulation.trace_files import open_trace
     from fairbank.simulator.engine.bank_replay import Payer
     from fairbank.store.factory import open_store
     from fairbank.store.migration import migrate
 
     path = Path(trace)
-    plan = Plan(
+    plan = ReplayPlan(
         cluster=cluster,
         percent=options.grant,
         periods=options.periods,
@@ -136,13 +138,13 @@ def replay_trace(options: Namespace, trace: str, store: str, *, cluster: str = "
         opened = open_store(store)
         try:
             return replay(
-                Bank(opened, Policy(overrun=overrun)), partial(open_trace, path), plan, progress
+                Ledger(opened, Policy(overrun=overrun)), partial(open_trace, path), plan, progress
             )
         finally:
             opened.close()
 
 
-def tell(context: Context, done: Replayed) -> None:
+def tell(context: Context, done: ReplayResult) -> None:
     """The figures, the balances and the invariants, in the form asked for."""
     figures = figures_of(context, done)
     summary = {name: value for name, value, _ in figures}
@@ -171,7 +173,7 @@ def tell(context: Context, done: Replayed) -> None:
             context.say(f"{'ok' if check.held else 'x '}  {check.what}: {check.figures}")
 
 
-def figures_of(context: Context, done: Replayed) -> list[tuple[str, object, str]]:
+def figures_of(context: Context, done: ReplayResult) -> list[tuple[str, object, str]]:
     """Name, value and how it is said."""
     demand = done.demand
     skipped = demand.never_ran + demand.without_size

@@ -138,7 +138,9 @@ def _fair_share(context: Context, options: Namespace) -> int:
     return 0
 
 
-def _draw(folder: str, kept: list[share_history.Kept], *, as_png: bool) -> list[PictureFile]:
+def _draw(
+    folder: str, kept: list[share_history.ShareHistoryRow], *, as_png: bool
+) -> list[PictureFile]:
     """Draw one figure for each cluster."""
     drawn = []
     for number, (cluster, picture) in enumerate(share_history.figures(kept), start=1):
@@ -149,7 +151,7 @@ def _draw(folder: str, kept: list[share_history.Kept], *, as_png: bool) -> list[
     return drawn
 
 
-def _kept(context: Context, options: Namespace) -> list[share_history.Kept]:
+def _kept(context: Context, options: Namespace) -> list[share_history.ShareHistoryRow]:
     """The figures of so many days up to today, in UTC."""
     tomorrow = (context.now() // DAY + 1) * DAY
     query = {

@@ -27,7 +27,7 @@ from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import Malformed, Trouble
 from fairbank.report.cells import counted, plain
-from fairbank.report.simulations import COLUMNS, compared
+from fairbank.report.simulations import COLUMNS, measure_table
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.report.simulations import JobRow
+    from fairbank.report.simulations import SimulatedJobRow
     from fairbank.service.simulation.comparison import Progress
     from fairbank.service.simulation.synthetic import Modelled
-    from fairbank.simulator.engine.simulation import Outcome
+    from fairbank.simulator.engine.simulation import SimulationResult
 
 
 def add(parser: Parser) -> None:
@@ -177,7 +177,7 @@ def _workload(options: Namespace) -> str | Modelled:
 
 def _simulate(
     workload: str | Modelled, policies: Sequence[str], options: Namespace, progress: Progress
-) -> list[Outcome]:
+) -> list[SimulationResult]:
     """Simulate the workload under each policy.
 
     Raises Trouble before the work starts if the file of --starts cannot be written.
@@ -191,14 +191,14 @@ def _simulate(
         read_shares,
         simulate_each,
     )
-    from fairbank.simulator.engine.simulation import Plan
+    from fairbank.simulator.engine.simulation import SimulationPlan
     from fairbank.slurm.parsers.any_trace import skim_any
 
     path = Path(workload) if isinstance(workload, str) else None
     budget = budget_of(options)
     if options.starts is not None:
         check_starts(Path(options.starts), path)
-    plan = Plan(
+    plan = SimulationPlan(
         options.procs,
         options.fair_starts,
         by_group=options.by == "group",
@@ -222,7 +222,7 @@ def _is_table(path: str) -> bool:
     return path.endswith(".csv")
 
 
-def _write_starts(outcomes: Sequence[Outcome], path: str) -> None:
+def _write_starts(outcomes: Sequence[SimulationResult], path: str) -> None:
     """Write a line for each start, or a table of all schedules."""
     from pathlib import Path
 
@@ -234,14 +234,14 @@ def _write_starts(outcomes: Sequence[Outcome], path: str) -> None:
     write_starts(starts, Path(path))
 
 
-def _job_rows(outcome: Outcome) -> Iterator[JobRow]:
+def _job_rows(outcome: SimulationResult) -> Iterator[SimulatedJobRow]:
     """Yield the jobs with users and groups by name, or by number if the trace has no names."""
-    from fairbank.report.simulations import JobRow
+    from fairbank.report.simulations import SimulatedJobRow
 
     people = outcome.people
     user, group = (_name, _name) if people is None else (people.users.name, people.groups.name)
     for job in outcome.runs or ():
-        yield JobRow(
+        yield SimulatedJobRow(
             job.job,
             user(job.user),
             group(job.group),
@@ -269,7 +269,7 @@ def _check_pictures(policies: Sequence[str], folder: str) -> None:
         )
 
 
-def _draw(outcomes: Sequence[Outcome], folder: str, *, as_png: bool) -> list[PictureFile]:
+def _draw(outcomes: Sequence[SimulationResult], folder: str, *, as_png: bool) -> list[PictureFile]:
     from fairbank.report.plots.simulations import pictures
 
     return [
@@ -280,7 +280,9 @@ def _draw(outcomes: Sequence[Outcome], folder: str, *, as_png: bool) -> list[Pic
     ]
 
 
-def tell(context: Context, outcomes: Sequence[Outcome], drawn: Sequence[PictureFile]) -> None:
+def tell(
+    context: Context, outcomes: Sequence[SimulationResult], drawn: Sequence[PictureFile]
+) -> None:
     """The measures beside each other, what was left out, and what was read otherwise."""
     for_people = context.options.form is None and not context.options.format
     rows = [row_of(outcome, exactly=not for_people) for outcome in outcomes]
@@ -300,7 +302,7 @@ def tell(context: Context, outcomes: Sequence[Outcome], drawn: Sequence[PictureF
     }
     notes = notes_of(first) + remarks + refused_of({each.policy: each for each in outcomes})
     notes += [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
-    table = compared(rows)
+    table = measure_table(rows)
     columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
     if for_people and not rows[0]["jobs"]:
         shown = []

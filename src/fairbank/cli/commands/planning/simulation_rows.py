@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from fairbank.report.columns import Row
-    from fairbank.simulator.engine.simulated_bank import Credit
-    from fairbank.simulator.engine.simulation import Outcome
+    from fairbank.simulator.engine.simulated_bank import CreditResult
+    from fairbank.simulator.engine.simulation import SimulationResult
 
 LISTED = 5
 """So many numbers of jobs that were left out are told one by one; --json tells all."""
 
 
-def row_of(outcome: Outcome, *, exactly: bool) -> Row:
+def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
     """All the figures of a policy; the fingerprint of its schedule, which nobody reads in a table, only if `exactly`."""
     figures, misses, credit = outcome.figures, outcome.misses, outcome.credit
     left = sum(map(len, outcome.left.values()))
@@ -54,7 +54,7 @@ def row_of(outcome: Outcome, *, exactly: bool) -> Row:
     }
 
 
-def _sums(credit: Credit, jobs: int) -> dict[str, Any]:
+def _sums(credit: CreditResult, jobs: int) -> dict[str, Any]:
     """Over all accounts; credit in SU-minutes."""
     fields = ("granted", "charged", "expired", "refused", "unpaid", "unpaid_minutes")
     found = {name: sum(getattr(each, name) for each in credit.accounts) for name in fields}
@@ -72,7 +72,7 @@ def _sums(credit: Credit, jobs: int) -> dict[str, Any]:
     }
 
 
-def credited(outcomes: Sequence[Outcome]) -> list[Row]:
+def credited(outcomes: Sequence[SimulationResult]) -> list[Row]:
     """What became of each account's credit."""
     return [
         {
@@ -91,7 +91,7 @@ def credited(outcomes: Sequence[Outcome]) -> list[Row]:
     ]
 
 
-def delivered(outcomes: Sequence[Outcome]) -> list[Row]:
+def delivered(outcomes: Sequence[SimulationResult]) -> list[Row]:
     """What each account got of the whole, and its part by shares."""
     return [
         {
@@ -105,7 +105,7 @@ def delivered(outcomes: Sequence[Outcome]) -> list[Row]:
     ]
 
 
-def notes_of(outcome: Outcome) -> list[str]:
+def notes_of(outcome: SimulationResult) -> list[str]:
     """Nothing is left out, or read otherwise than it stands there, in silence."""
     said = [
         f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})"
@@ -141,7 +141,7 @@ def notes_of(outcome: Outcome) -> list[str]:
     ]
 
 
-def remarks_of(outcomes: Iterable[Outcome]) -> list[str]:
+def remarks_of(outcomes: Iterable[SimulationResult]) -> list[str]:
     """What the files of policies say in vain, each once."""
     return list(
         dict.fromkeys(
@@ -150,7 +150,7 @@ def remarks_of(outcomes: Iterable[Outcome]) -> list[str]:
     )
 
 
-def refused_of(outcomes: Mapping[str, Outcome]) -> list[str]:
+def refused_of(outcomes: Mapping[str, SimulationResult]) -> list[str]:
     """How many jobs found no credit, of each schedule by its name, where others ran: the measures are over those."""
     found = {name: _refused(each) for name, each in outcomes.items() if each.figures is not None}
     if not any(found.values()):
@@ -165,13 +165,13 @@ def refused_of(outcomes: Mapping[str, Outcome]) -> list[str]:
     ]
 
 
-def _refused(outcome: Outcome) -> int:
+def _refused(outcome: SimulationResult) -> int:
     return (
         sum(each.refused for each in outcome.credit.accounts) if outcome.credit is not None else 0
     )
 
 
-def left_anew(before: Outcome, after: Outcome) -> list[str]:
+def left_anew(before: SimulationResult, after: SimulationResult) -> list[str]:
     """Jobs that are left out only after a change."""
     said = []
     for reason, numbers in after.left.items():

@@ -119,8 +119,8 @@ def _signed(said: str) -> int:
 
 def question_of(options: Namespace) -> Question:
     """Return what to simulate. Raises Malformed if nothing would change, and for a bare --job."""
-    from fairbank.service.simulation.what_if import Machine, Question
-    from fairbank.simulator.traces.workload_edits import Changes, Resized
+    from fairbank.service.simulation.what_if import MachineChange, Question
+    from fairbank.simulator.traces.workload_edits import Resized, WorkloadEdits
 
     limit = None if options.limit is None else parse_duration(options.limit, field="limit")
     resized = options.size is not None or limit is not None
@@ -134,15 +134,15 @@ def question_of(options: Namespace) -> Question:
         raise Malformed(
             "--seed needs --shaken", field="seed", remedy="add --shaken N, or leave it out"
         )
-    changes = Changes(
+    changes = WorkloadEdits(
         users=frozenset(options.drop_user),
         groups=frozenset(options.drop_group),
         jobs=dict.fromkeys(options.job, Resized(options.size, limit)),
         limits_percent=options.scale_limits,
     )
-    machine = Machine(nodes=options.add_nodes, processors=options.add_procs)
+    machine = MachineChange(nodes=options.add_nodes, processors=options.add_procs)
     policy = options.to_policy or options.policy
-    if changes == Changes() and machine == Machine() and policy == options.policy:
+    if changes == WorkloadEdits() and machine == MachineChange() and policy == options.policy:
         remedy = (
             "add --add-nodes, --add-procs, --drop-user, --drop-group, --job, --scale-limits or "
             "--to-policy"

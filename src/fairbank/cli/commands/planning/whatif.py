@@ -18,14 +18,14 @@ from fairbank.cli.framework.output import Listing, show, shown_columns
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.time import show_duration
 from fairbank.report.cells import counted, plain
-from fairbank.report.what_if import COLUMNS, Two, figures, table
+from fairbank.report.what_if import COLUMNS, MeasuredPair, measure_rows, table_rows
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.service.simulation.what_if import Answer, Pair, Question
+    from fairbank.service.simulation.what_if import Question, ResultPair, WhatIfResult
 
 
 def add(parser: Parser) -> None:
@@ -41,7 +41,7 @@ def run(context: Context, options: Namespace) -> int:
 
     from fairbank.service.simulation.comparison import in_file, read_shares
     from fairbank.service.simulation.what_if import what_if
-    from fairbank.simulator.engine.simulation import Plan
+    from fairbank.simulator.engine.simulation import SimulationPlan
     from fairbank.slurm.parsers.any_trace import skim_any
 
     question, budget = question_of(options), budget_of(options)
@@ -49,7 +49,7 @@ def run(context: Context, options: Namespace) -> int:
         answer = what_if(
             partial(in_file, Path(options.trace), skim_any),
             question,
-            Plan(options.procs, by_group=options.by == "group"),
+            SimulationPlan(options.procs, by_group=options.by == "group"),
             holdings=None if options.shares is None else read_shares(Path(options.shares)),
             budget=budget,
             progress=progress,
@@ -58,7 +58,7 @@ def run(context: Context, options: Namespace) -> int:
     return 0
 
 
-def tell(context: Context, question: Question, answer: Answer) -> None:
+def tell(context: Context, question: Question, answer: WhatIfResult) -> None:
     """The measures beside each other, what was changed, and what was left out."""
     two, copies = _rows(answer.plain), [_rows(each) for each in answer.copies]
     for_people = context.options.form is None and not context.options.format
@@ -80,7 +80,7 @@ def tell(context: Context, question: Question, answer: Answer) -> None:
             f"means over {len(copies)} shaken copies with their 95 % confidence intervals; differences are taken copy by copy"
         )
     caption = f"{two.recorded['jobs']:,} jobs as recorded, {two.changed['jobs']:,} changed"
-    rows = table(two, copies) if for_people else figures(two, copies)
+    rows = table_rows(two, copies) if for_people else measure_rows(two, copies)
     if not two.recorded["jobs"]:
         rows = []
     empty = "No job of this trace can be simulated."
@@ -92,11 +92,11 @@ def tell(context: Context, question: Question, answer: Answer) -> None:
     )
 
 
-def _rows(pair: Pair) -> Two:
-    return Two(row_of(pair.recorded, exactly=False), row_of(pair.changed, exactly=False))
+def _rows(pair: ResultPair) -> MeasuredPair:
+    return MeasuredPair(row_of(pair.recorded, exactly=False), row_of(pair.changed, exactly=False))
 
 
-def changes_of(options: Namespace, question: Question, answer: Answer) -> list[str]:
+def changes_of(options: Namespace, question: Question, answer: WhatIfResult) -> list[str]:
     """Each change in words, with how many jobs it was about."""
     before, after, met = answer.plain.recorded, answer.plain.changed, answer.met
     said = []

@@ -1,4 +1,4 @@
-"""`fairbank prio`: the priorities of jobs that wait in the form of Slurm's sprio, for programs, or explained."""
+"""`fairbank prio`: the priorities of jobs that wait in the form of Slurm's sprio, for programs, or explain_priority."""
 
 from __future__ import annotations
 
@@ -14,17 +14,24 @@ from fairbank.core.errors import Malformed
 from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
-from fairbank.report.differences import differences, reasons
+from fairbank.report.differences import possible_reasons, priority_differences
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.priority_bars import as_data, best, explained, nameless, queues, undated
+from fairbank.report.priority_bars import (
+    as_data,
+    best_rows,
+    explain_priority,
+    partition_queues,
+    undated_note,
+    unnamed_note,
+)
 from fairbank.report.sprio import (
-    chosen,
     csv_lines,
-    in_order,
+    default_format,
     lines,
-    lines_of_weights,
     parse_format,
-    usual_format,
+    select_rows,
+    sort_rows,
+    weight_lines,
 )
 
 if TYPE_CHECKING:
@@ -128,14 +135,14 @@ def run(context: Context, options: Namespace) -> int:
     found = read_priorities(options.folder, context.now())
     code = told(context, found.unreadable, "sprio -l")
     if options.form == "weights":
-        columns = form or usual_format(
+        columns = form or default_format(
             found.weights, long=options.long, norm=options.norm, named=found.named
         )
-        for line in lines_of_weights(found.weights, columns, header=not options.noheader):
+        for line in weight_lines(found.weights, columns, header=not options.noheader):
             context.say(line)
         return code
     rows = _chosen(context, options, found.rows)
-    rows = in_order(rows, found.weights, options.sort)
+    rows = sort_rows(rows, found.weights, options.sort)
     match options.form:
         case "json" | "yaml":
             document = envelope(
@@ -147,12 +154,12 @@ def run(context: Context, options: Namespace) -> int:
                 Look(),
             )
             context.say(as_json(document) if options.form == "json" else as_yaml(document))
-            note(context, nameless(rows))
+            note(context, unnamed_note(rows))
             return code
         case "explain":
             _explain(context, found, rows)
         case _:
-            columns = form or usual_format(
+            columns = form or default_format(
                 found.weights,
                 long=options.long,
                 norm=options.norm,
@@ -162,12 +169,12 @@ def run(context: Context, options: Namespace) -> int:
             written = csv_lines if options.form == "csv" else lines
             for line in written(rows, found.weights, columns, header=not options.noheader):
                 context.say(line)
-            note(context, nameless(rows) if columns.tells_names else [])
+            note(context, unnamed_note(rows) if columns.tells_names else [])
     return _known(context, rows, None if _others(options) else own_name()) or code
 
 
 def _chosen(context: Context, options: Namespace, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
-    return chosen(
+    return select_rows(
         rows,
         jobs=options.jobs or None,
         users=_users(context, options),
@@ -190,13 +197,13 @@ def _check(context: Context, options: Namespace) -> int:
         _chosen(context, options, found.reported.rows),
         _chosen(context, options, found.rows),
     )
-    different = list(differences(rows, anew, found.reported.weights))
+    different = list(priority_differences(rows, anew, found.reported.weights))
     for each in different:
         context.say(str(each))
     context.say(
         f"{counted(len(anew), 'row')} computed anew: {counted(len(different), 'difference') if different else 'no differences'}"
     )
-    note(context, reasons(different))
+    note(context, possible_reasons(different))
     if given := len(rows) - len(anew):
         context.note(
             f"Not computed: {counted(given, 'row')} of jobs whose priority was given, or that wait no more."
@@ -215,13 +222,13 @@ def _others(options: Namespace) -> bool:
 
 
 def _explain(context: Context, found: Priorities, rows: Sequence[PriorityRow]) -> None:
-    there = queues(found.rows)
-    for number, row in enumerate(best(rows)):
+    there = partition_queues(found.rows)
+    for number, row in enumerate(best_rows(rows)):
         if number:
             context.say()
-        for line in explained(row, there.get(row.partition_name, ()), found.weights):
+        for line in explain_priority(row, there.get(row.partition_name, ()), found.weights):
             context.say(line)
-    note(context, [*nameless(rows), *(undated(found.rows) if rows else [])])
+    note(context, [*unnamed_note(rows), *(undated_note(found.rows) if rows else [])])
 
 
 def _known(context: Context, rows: Sequence[PriorityRow], own: str | None = None) -> int:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Look, Row
-    from fairbank.slurm.bank import Against
-    from fairbank.slurm.compare.classification import Finding
-    from fairbank.slurm.reconciler import Reconciled
-    from fairbank.slurm.repair import Outcome
+    from fairbank.slurm.bank import ReportObjection
+    from fairbank.slurm.compare.classification import ReconcileFinding
+    from fairbank.slurm.reconciler import ReconcileResult
+    from fairbank.slurm.repair import RepairOutcome
 
 GRACE_MINUTES = 60
 
@@ -97,11 +97,11 @@ def run(context: Context, options: Namespace) -> int:
             field="--again",
             remedy="fairbank reconcile --fix --again",
         )
-    from fairbank.slurm.toolbox import Beside
+    from fairbank.slurm.toolbox import SlurmToolbox
 
     since, until = period_of(context, "now-2days")
     with Stages(options) as progress:
-        done = Beside(context.client, context.cluster).reconcile(
+        done = SlurmToolbox(context.client, context.cluster).reconcile(
             since,
             until,
             grace_seconds=options.grace * 60,
@@ -126,7 +126,7 @@ def period_of(context: Context, default: str) -> tuple[int, int]:
     return since, until
 
 
-def tell(context: Context, done: Reconciled, *, fix: bool) -> None:
+def tell(context: Context, done: ReconcileResult, *, fix: bool) -> None:
     """The figures, then each run that differs, then what helps."""
     comparison = done.comparison
     figures = {
@@ -157,7 +157,7 @@ def tell(context: Context, done: Reconciled, *, fix: bool) -> None:
     )
 
 
-def _agreeing(done: Reconciled) -> list[str]:
+def _agreeing(done: ReconcileResult) -> list[str]:
     comparison = done.comparison
     lines = [
         (f"{comparison.matched:>9,}", "agree to the minute"),
@@ -173,8 +173,8 @@ def _agreeing(done: Reconciled) -> list[str]:
     return [f"{number}  {what}" for number, what in lines]
 
 
-def _differing(context: Context, done: Reconciled, *, fix: bool) -> list[str]:
-    by_kind: dict[str, list[Outcome]] = {}
+def _differing(context: Context, done: ReconcileResult, *, fix: bool) -> list[str]:
+    by_kind: dict[str, list[RepairOutcome]] = {}
     for each in done.outcomes:
         by_kind.setdefault(each.finding.kind.name, []).append(each)
     lines = []
@@ -188,7 +188,7 @@ def _differing(context: Context, done: Reconciled, *, fix: bool) -> list[str]:
     return lines
 
 
-def _notes(done: Reconciled, *, fix: bool) -> list[str]:
+def _notes(done: ReconcileResult, *, fix: bool) -> list[str]:
     kinds = {each.finding.kind.name for each in done.outcomes if each.said is not None}
     notes = [advice for name, advice in ADVICE.items() if name in kinds]
     return notes + (
@@ -198,7 +198,7 @@ def _notes(done: Reconciled, *, fix: bool) -> list[str]:
     )
 
 
-def _row(outcome: Outcome) -> Row:
+def _row(outcome: RepairOutcome) -> Row:
     finding = outcome.finding
     return {
         **_whose(finding),
@@ -211,7 +211,7 @@ def _row(outcome: Outcome) -> Row:
     }
 
 
-def _refusal(no: Against | None) -> Row | None:
+def _refusal(no: ReportObjection | None) -> Row | None:
     """What the bank says against it, with the field that would have to be another."""
     return (
         None
@@ -220,7 +220,7 @@ def _refusal(no: Against | None) -> Row | None:
     )
 
 
-def _whose(finding: Finding) -> Row:
+def _whose(finding: ReconcileFinding) -> Row:
     if (job := finding.job) is not None:
         about = {
             "job_id": job.job_id,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
-    from fairbank.slurm.compare.shadow import Refused, Shadow, Watched
+    from fairbank.slurm.compare.shadow import ShadowAccount, ShadowRefusal, ShadowResult
 
 DEFAULT_START = "now-7days"
 
@@ -63,11 +63,11 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _once(context: Context, options: Namespace) -> int:
-    from fairbank.slurm.toolbox import Beside
+    from fairbank.slurm.toolbox import SlurmToolbox
 
     since, until = period_of(context, DEFAULT_START)
     with Stages(options) as progress:
-        slurm = Beside(context.client, context.cluster)
+        slurm = SlurmToolbox(context.client, context.cluster)
         seen, unreadable = slurm.shadow(since, until, progress=progress)
     for line in unreadable:
         context.note(plain(f"! not read: {line}"))
@@ -89,7 +89,7 @@ def _once(context: Context, options: Namespace) -> int:
     return 0
 
 
-def _reasons(seen: Shadow) -> Sequence[str]:
+def _reasons(seen: ShadowResult) -> Sequence[str]:
     """How many would have been refused for what."""
     said: dict[str, int] = {}
     for each in seen.refused:
@@ -97,12 +97,12 @@ def _reasons(seen: Shadow) -> Sequence[str]:
     return [f"{number:,} would have been refused: {why}" for why, number in said.items()]
 
 
-def _row(row: Watched) -> Row:
+def _row(row: ShadowAccount) -> Row:
     names = ("account", "resource", "jobs", "charged", "held", "refused", "refused_asked", "left")
     return {name: getattr(row, name) for name in names}
 
 
-def _refused(each: Refused) -> Row:
+def _refused(each: ShadowRefusal) -> Row:
     job = each.job
     return {
         "job_id": job.job_id,

@@ -17,8 +17,15 @@ from fairbank.report import forecasts
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
-from fairbank.report.sshare import FIELDS, Ending, chosen, lines, parse_fields, usual_fields
+from fairbank.report.share_tree import COLUMNS, as_data, reading_guide, tree_rows
+from fairbank.report.sshare import (
+    FIELDS,
+    LineFormat,
+    default_fields,
+    lines,
+    parse_fields,
+    select_rows,
+)
 from fairbank.report.tables import table
 
 if TYPE_CHECKING:
@@ -156,7 +163,7 @@ WORDS = {
     "bar": "--bars",
     "between": "--parsable",
 }
-ENDINGS = {"csv": Ending.COMMAS, "bar": Ending.BAR, "between": Ending.BETWEEN}
+ENDINGS = {"csv": LineFormat.COMMAS, "bar": LineFormat.BAR, "between": LineFormat.BETWEEN}
 
 
 def _fit(options: Namespace) -> None:
@@ -183,7 +190,7 @@ def run(context: Context, options: Namespace) -> int:
     found = read_shares(options.folder, context.now(), Local())
     code = told(context, found.unreadable, SSHARE)
     found = _there(context, found)
-    rows = chosen(
+    rows = select_rows(
         found.rows,
         users=_users(context, options),
         accounts=options.accounts or None,
@@ -200,11 +207,11 @@ def run(context: Context, options: Namespace) -> int:
     elif options.form == "tree":
         _show_tree(context, found, rows)
     else:
-        fields = fields or usual_fields(
+        fields = fields or default_fields(
             long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree
         )
         for line in lines(
-            rows, fields, ENDINGS.get(options.form, Ending.PADDED), header=not options.noheader
+            rows, fields, ENDINGS.get(options.form, LineFormat.PADDED), header=not options.noheader
         ):
             context.say(line)
     return code
@@ -279,7 +286,7 @@ def _show_tree(context: Context, found: Shares, rows: Sequence[ShareRow]) -> Non
     )
     for line in made.lines:
         context.paint(line)
-    note(context, what_moves_it(rows, found.rule, found.backs, context.options.accounts or ()))
+    note(context, reading_guide(rows, found.rule, found.backs, context.options.accounts or ()))
 
 
 def _show_forecast(context: Context, found: Shares, rows: Sequence[ShareRow]) -> None:
@@ -301,7 +308,7 @@ def _show_forecast(context: Context, found: Shares, rows: Sequence[ShareRow]) ->
     )
     for line in made.lines:
         context.paint(line)
-    note(context, forecasts.assumed(found.rule))
+    note(context, forecasts.assumptions(found.rule))
 
 
 COMMAND = Noun(

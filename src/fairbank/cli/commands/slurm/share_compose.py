@@ -11,8 +11,8 @@ from fairbank.report.cells import plain
 from fairbank.report.composition import (
     CHARGES,
     SHARES,
-    Charged,
-    Composed,
+    AccountComposition,
+    PartitionCharge,
     charge_rows,
     share_rows,
     total_row,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.priority.fairshare.holdings import Centre
+    from fairbank.priority.fairshare.holdings import NodeHoldings
 
 
 def _add(parser: Parser) -> None:
@@ -47,13 +47,13 @@ def _run(context: Context, options: Namespace) -> int:
     return 0
 
 
-def _shares(site: Centre) -> Listing:
+def _shares(site: NodeHoldings) -> Listing:
     from fairbank.priority.fairshare.site_shares import raw_shares, shares
 
     parts = shares(site.held)
     whole = raw_shares(parts)
     rows = [
-        Composed(name, part.gratis, part.lab, part.communal, whole[name])
+        AccountComposition(name, part.gratis, part.lab, part.communal, whole[name])
         for name, part in parts.items()
     ]
     note = (
@@ -65,9 +65,10 @@ def _shares(site: Centre) -> Listing:
     )
 
 
-def _weights(site: Centre) -> Listing:
+def _weights(site: NodeHoldings) -> Listing:
     charges = [
-        Charged(name, weights["cpu"], weights["mem"]) for name, weights in site.charges.items()
+        PartitionCharge(name, weights["cpu"], weights["mem"])
+        for name, weights in site.charges.items()
     ]
     return Listing(
         "fairbank.weights/1",

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.slurm.compare.import_plan import Plan
-    from fairbank.slurm.importer import Imported
-    from fairbank.slurm.sync import Synced
-    from fairbank.slurm.toolbox import Beside
+    from fairbank.slurm.compare.import_plan import ImportPlan
+    from fairbank.slurm.importer import ImportResult
+    from fairbank.slurm.sync import SyncResult
+    from fairbank.slurm.toolbox import SlurmToolbox
 
 
 def _gid(said: str) -> tuple[str, int]:
@@ -35,10 +35,10 @@ def _gid(said: str) -> tuple[str, int]:
     raise ArgumentTypeError(f"{said[:40]!r} is not ACCOUNT=NUMBER")
 
 
-def _beside(context: Context) -> Beside:
-    from fairbank.slurm.toolbox import Beside
+def _beside(context: Context) -> SlurmToolbox:
+    from fairbank.slurm.toolbox import SlurmToolbox
 
-    return Beside(context.client, context.cluster)
+    return SlurmToolbox(context.client, context.cluster)
 
 
 # --- import ---
@@ -119,7 +119,7 @@ def _import(context: Context, options: Namespace) -> int:
     return FOUND if _left_out(found) or past else 0
 
 
-def _tell_plan(context: Context, found: Imported) -> None:
+def _tell_plan(context: Context, found: ImportResult) -> None:
     for step in found.plan.steps:
         context.say(plain(_step(step)))
     if not found.plan.steps and (left := _left_out(found)):
@@ -132,7 +132,7 @@ def _tell_plan(context: Context, found: Imported) -> None:
         context.note(plain(f"! not read: {wrong}"))
 
 
-def _left_out(found: Imported) -> int:
+def _left_out(found: ImportResult) -> int:
     """How many accounts, users and lines of Slurm's are, or would be, not in the bank when this is over."""
     return len(found.plan.notes) + len(found.unreadable) + len(found.refused)
 
@@ -144,7 +144,9 @@ def _step(step: Any) -> str:
     return f"project {step.account}: {step.user} ({step.uid}) is {step.role}"
 
 
-def _import_history(context: Context, options: Namespace, beside: Beside, people: Plan) -> int:
+def _import_history(
+    context: Context, options: Namespace, beside: SlurmToolbox, people: ImportPlan
+) -> int:
     """How many runs and lines are, or would be, left out."""
     since, until = int(context.moment(options.starttime, "--starttime") or 0), context.now()
     after = people if options.dry_run else None
@@ -281,7 +283,7 @@ def _prolog(context: Context, options: Namespace) -> int:
     return 0
 
 
-def _tell_files(context: Context, synced: Synced, *, dry_run: bool) -> None:
+def _tell_files(context: Context, synced: SyncResult, *, dry_run: bool) -> None:
     for path in synced.files:
         verb, projects = (
             "would write" if dry_run else "written",

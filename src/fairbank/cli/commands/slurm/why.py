@@ -16,7 +16,7 @@ from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.explanation import WhyRow, as_data, lines
+from fairbank.report.explanation import JobExplanation, as_data, lines
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.scheduling.explain.answer import Why
+    from fairbank.scheduling.explain.answer import Explanation
 
 RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
 _JOB = re.compile(r"\d{1,10}(_\d{1,7})?", re.ASCII)
@@ -168,7 +168,7 @@ def _in_trace(context: Context, options: Namespace) -> int:
 
 def _explain_trace_job(
     options: Namespace, moment: str | None, *, is_absolute: bool
-) -> tuple[WhyRow, None, list[str]]:
+) -> tuple[JobExplanation, None, list[str]]:
     """Simulate until the job starts and explain why it waited.
 
     Args:
@@ -180,11 +180,11 @@ def _explain_trace_job(
 
     from fairbank.service.simulation.comparison import in_file, policies_of
     from fairbank.simulator.results.explanation import Drawing
-    from fairbank.simulator.results.job_query import Asked, ask
+    from fairbank.simulator.results.job_query import JobQuery, ask
     from fairbank.slurm.parsers.any_trace import skim_any
 
     (policy,) = policies_of([options.policy or DEFAULT_POLICY])
-    query = Asked(
+    query = JobQuery(
         int(options.job),
         None if moment is None else int(moment),
         is_absolute,
@@ -204,7 +204,7 @@ def _explain_trace_job(
         "limit_seconds": job.limit,
         "policy": job.policy,
     }
-    row = WhyRow(
+    row = JobExplanation(
         str(int(options.job)),
         facts,
         job.submitted,
@@ -217,22 +217,24 @@ def _explain_trace_job(
     return row, None, [*missing_range(job.why), *remarks]
 
 
-def missing_range(why: Why) -> list[str]:
+def missing_range(why: Explanation) -> list[str]:
     """Return a note why there is no range for the start; empty if there is one or none was asked."""
-    from fairbank.scheduling.explain.answer import Untold
+    from fairbank.scheduling.explain.answer import NoStartRange
 
     match why.untold:
-        case Untold.NO_TURN:
+        case NoStartRange.NO_TURN:
             return [f"no likely start: it does not stand in the queue ({why.code})"]
-        case Untold.TOO_FAR:
+        case NoStartRange.TOO_FAR:
             ahead = f"with {counted(len(why.ahead), 'job')} ahead " if why.ahead else ""
             return [f"no likely start: {ahead}it is too far off to be rehearsed here"]
-        case Untold.KEPT:
+        case NoStartRange.KEPT:
             return [f"no likely start: as far as the rehearsals went, {why.code} kept it waiting"]
     return []
 
 
-def _tell(context: Context, row: WhyRow, cluster: str | None, warnings: Sequence[str]) -> None:
+def _tell(
+    context: Context, row: JobExplanation, cluster: str | None, warnings: Sequence[str]
+) -> None:
     """In the form that was asked for."""
     if context.options.form is not None:
         document = envelope(
