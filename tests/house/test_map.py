@@ -44,9 +44,8 @@ def arrows(graph: Graph) -> list[str]:
         "import fairbank.core.units",
         "import fairbank.core.units as u",
         "from ..core.units import Units",
-        "from ..values import units",
-        "from .. import core; from ..values import units",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fairbank.core.units import Units",
+        "from ..core import units",
+        "from .. import core; from ..core import units",
         "def late():\n    from fairbank.core.units import Units",
     ],
 )
@@ -62,7 +61,7 @@ def test_a_name_defined_in_a_package_stands_for_the_package(build: Build) -> Non
         / "__init__.py"
     )
     folder.write_text("WORDS = ()")
-    assert arrows(Graph(folder.parent.parent)) == ["bank.ledger > values"]
+    assert arrows(Graph(folder.parent.parent)) == ["bank.ledger > core"]
 
 
 def test_the_version_may_be_read_anywhere(build: Build) -> None:
@@ -217,10 +216,10 @@ def test_the_drawing_shows_rooms_and_files(build: Build) -> None:
             rest__client="import fairbank.rest.bodies",
         )
     )
-    assert "  bank --> values\n" in drawing
+    assert "  bank --> core\n" in drawing
     assert "  rest_client --> rest_bodies\n" in drawing
     assert "bank --> bank" not in drawing
-    assert "  entry          values: units\n" in drawing
+    assert "  entry          core: units\n" in drawing
     assert "  ledger         entry\n" in drawing
 
 
@@ -253,7 +252,7 @@ def test_a_stale_map_fails_until_it_is_drawn_again(
     assert main([*options, "--check"]) == 1
     assert "the map is older than the code" in capsys.readouterr().err
     assert main(options) == 0
-    assert "bank --> values" in page.read_text()
+    assert "bank --> core" in page.read_text()
 
 
 def test_a_wrong_street_fails_even_when_freshly_drawn(

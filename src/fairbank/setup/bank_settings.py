@@ -1,4 +1,4 @@
-"""Where a bank's settings are, and the books that they name."""
+"""Settings of a bank, and the store that they name."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
 
 
 def default_directory() -> Path:
-    """Where a bank of one's own is kept."""
+    """Return the directory of a user's own bank."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fairbank"
 
 
 def default_settings() -> Path:
-    """The settings named in the environment, else of one's own bank where there is one, else the site's."""
+    """Return the settings named in the environment, else the user's own, else the site's."""
     named = os.environ.get("FAIRBANK_CONFIG")
     own = default_directory() / "fairbank.toml"
     return Path(named) if named else own if own.exists() else Path(SITE_SETTINGS)
 
 
 def settings_of(config: str | None) -> BankSettings:
-    """Those of a file; None: of the usual one."""
+    """Return the settings of a file; None for the default file."""
     return read_settings(Path(config) if config else default_settings())
 
 
 def open_bank_store(config: str | None) -> Store:
-    """The books. Those of another schema are told with the very command that migrates them."""
+    """Open the store. A store of another schema is refused with the command that migrates it."""
     where = settings_of(config).store
     try:
         return open_store(where.url, journal=where.journal)
@@ -47,7 +47,7 @@ def open_bank_store(config: str | None) -> Store:
 
 @contextmanager
 def opened_store(config: str | None) -> Iterator[Store]:
-    """The books, closed afterwards."""
+    """Open the store, and close it afterwards."""
     store = open_bank_store(config)
     try:
         yield store

@@ -1,4 +1,4 @@
-"""A bank is made: its settings, its secret, its empty books."""
+"""Creation of a bank: settings, secret and an empty store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ SETTINGS = "fairbank.toml"
 
 
 def init(directory: str | None, store: str | None) -> list[str]:
-    """Make settings, secret and an empty store in a folder; an older store is migrated. Returns what was done."""
+    """Create settings, secret and an empty store in a directory, or migrate an older store.
+
+    Returns what was done, in sentences. Raises Conflict if there is a current bank already.
+    """
     folder = Path(directory) if directory else default_directory()
     try:
         new = not folder.exists()
@@ -63,7 +66,7 @@ def _write(settings: Path, text: str) -> None:
 
 @contextmanager
 def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> Iterator[None]:
-    """Take away what of `files` was made, and the folder if it is new, where the disk does not take all. Raises Trouble that says so."""
+    """Delete what was created, and a new directory, if the disk is full."""
     made = [each for each in files if not each.exists()]
     try:
         yield
@@ -84,7 +87,7 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
 
 
 def _files(folder: Path, url: str) -> list[Path]:
-    """What is made before the settings, which are made last: the secret, and SQLite's file with its companions."""
+    """Return the files made before the settings: the secret, and SQLite's files."""
     where = read_url(url)
     books = [path_of(where)] if where.drivername == SQLITE else []
     return [

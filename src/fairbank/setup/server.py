@@ -1,4 +1,4 @@
-"""The server: the bank of some settings behind its sockets."""
+"""Server of a bank: its settings, store and sockets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairbank.store.urls import POSTGRESQL, read_url
 
 
 def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
-    """Serve until told to stop."""
+    """Serve until stopped. `ready` gets the addresses once the server listens."""
     settings = settings_of(config)
     log_to(sys.stderr, settings.server.log)
     clock = SystemClock()
@@ -66,7 +66,10 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
 
 
 def _has_process(settings: BankSettings) -> bool:
-    """Whether the counter is a process. What is in memory is in one only, and SQLite has one writer and nothing to wait for."""
+    """Return whether the write queue has its own process.
+
+    A store in memory is in one process only, and SQLite has one writer and nothing to wait for.
+    """
     return (
         settings.server.counter is CounterPlace.PROCESS
         and read_url(settings.store.url).drivername == POSTGRESQL

@@ -1,4 +1,7 @@
-"""`python -m fairbank.setup.write_queue`: the counter's process. The server starts it; its standard input is the line between them."""
+"""Process of the write queue: `python -m fairbank.setup.write_queue`.
+
+The server starts it; its standard input is the socket to the server.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ COMMAND = (
 
 
 def apart(store: StoreSettings, log: Log, bank: Ledger, *, room: int) -> Apart:
-    """A counter in a process of its own, which opens `store`, the bank's. Raises what it could not be opened for."""
+    """Start a write queue in a process that opens the bank's `store`. Raises why it could not."""
     opening = WorkerSettings(
         store.url, store.journal, bank.policy, bank.patience.seconds, log.value
     )
@@ -34,7 +37,11 @@ def apart(store: StoreSettings, log: Log, bank: Ledger, *, room: int) -> Apart:
 
 
 def main() -> None:
-    """The server is told to stop by Ctrl-C or SIGTERM, and tells us; who stops all of a group at once stops it by that too."""
+    """Serve the queue until the server ends.
+
+    The server receives Ctrl-C and SIGTERM and tells this process; a signal to the whole group must
+    not stop it earlier.
+    """
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     with socket.socket(fileno=sys.stdin.fileno()) as line:

@@ -1,4 +1,4 @@
-"""Where one command is carried out: the bank that it asks, the clock, and whoever reads what it says."""
+"""Context of a running command: options, bank client, clock and output."""
 
 from __future__ import annotations
 

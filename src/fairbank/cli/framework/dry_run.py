@@ -1,4 +1,4 @@
-"""What a dry run shows: the entries that the bank would write, as people read them."""
+"""Output of a dry run: the entries that the bank would write."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENTRY_COLUMNS = (
 
 
 def show_planned_entries(context: Context, entries: Sequence[Row]) -> None:
-    """Tell the entries; or that there are none."""
+    """Print the entries, or that there are none."""
     if not entries and context.options.form is None:
         context.note("Nothing would be posted: this was carried out before, or is so already.")
         return
@@ -52,7 +52,7 @@ def show_planned_entries(context: Context, entries: Sequence[Row]) -> None:
 
 
 def readable_entries(context: Context, planned: Iterable[Row]) -> list[dict[str, Any]]:
-    """The bank's own entries with the names of their books, and what they say of which job, user or terms."""
+    """Return the bank's entries with project and resource, and their details in words."""
     rows: list[dict[str, Any]] = []
     home: Row = {}
     for row in planned:
@@ -74,7 +74,7 @@ def readable_entries(context: Context, planned: Iterable[Row]) -> list[dict[str,
 
 
 def _home(context: Context, row: Row) -> Row:
-    """The allocation, or the project, that an entry is about."""
+    """Return the allocation or project that an entry belongs to."""
     said = row["details"] or {}
     match row["kind"]:
         case "member":
@@ -91,7 +91,7 @@ def _home(context: Context, row: Row) -> Row:
 
 
 def _details(context: Context, row: Row) -> dict[str, object]:
-    """What else it says, but for what the columns have."""
+    """Return the details that no column shows."""
     said = dict(row["details"] or {})
     match row["kind"]:
         case "open":
@@ -130,7 +130,7 @@ def _details(context: Context, row: Row) -> dict[str, object]:
 
 
 def shown_terms(context: Context, changes: Mapping[str, Any]) -> dict[str, object]:
-    """New terms as people read them."""
+    """Return changed terms in words."""
     look = context.format
     return {
         key: look.moment(int(value))

@@ -1,4 +1,7 @@
-"""How a command ends: what is printed on stderr, and the exit code. Nobody ever sees a traceback unasked."""
+"""End of a command: error message on stderr and exit code.
+
+A traceback is printed only with FAIRBANK_DEBUG=1.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
-    """Run `command` and say how it ended. Returns the exit code."""
+    """Run a command, print its error if it fails, and return the exit code."""
     _be_lenient()
     try:
         try:
@@ -50,12 +53,12 @@ def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
 
 
 def _of_file(error: OSError) -> str:
-    """What could not be done; without a name it was the output."""
+    """Return the failed action; an error without a file name concerns the output."""
     return f"cannot use {error.filename}" if error.filename else "the output cannot be written"
 
 
 def exit_code(trouble: Trouble) -> int:
-    """What the command ends with, by the kind of refusal or of trouble."""
+    """Return the exit code for a refusal or an error."""
     return (
         exit_of_refusal(cast("Refused", trouble).status)
         if _is_refusal(trouble)
@@ -64,7 +67,7 @@ def exit_code(trouble: Trouble) -> int:
 
 
 def trouble_lines(trouble: Trouble) -> list[str]:
-    """The sentence, the field concerned, the remedy; or all that a refusal has to say."""
+    """Return message, field and remedy; for a refusal all its details."""
     if _is_refusal(trouble):
         return refusal_lines(cast("Refused", trouble))
     lines = [plain(trouble.message)]
@@ -76,12 +79,12 @@ def trouble_lines(trouble: Trouble) -> list[str]:
 
 
 def _is_refusal(trouble: Trouble) -> bool:
-    """Whether it is rest.client.Refused, which help and its like need not import."""
+    """Return whether it is `rest.client.Refused`, which help does not import."""
     return "refusal" in vars(trouble)
 
 
 def refusal_lines(no: Refused) -> list[str]:
-    """The bank's no: what was asked, what is available, what is short, and each remedy."""
+    """Return the refusal: requested, available, shortfall, and each remedy."""
     lines = [f"refused: {plain(no.message)}"]
     said = no.refusal
     if said.get("asked") and "asked" not in no.message:
@@ -100,7 +103,7 @@ def refusal_lines(no: Refused) -> list[str]:
 
 
 def _figures(asked: int, available: int | None) -> list[str]:
-    """Of a no without a sentence that has them; where nobody looked what there was, only what was asked."""
+    """Return the figures that the message lacks; without `available` only the request."""
     if available is None:
         return [f"asked {show_su(asked)} SU"]
     left, lacking = show_su(available, down=True), show_shortfall(asked, available)
@@ -138,14 +141,14 @@ def _tell(lines: list[str], code: int, program: str) -> int:
 
 
 def _be_lenient() -> None:
-    """Print what a narrow terminal encoding cannot show as escapes, instead of failing on it."""
+    """Print characters that the terminal's encoding lacks as escapes instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _close_quietly() -> None:
-    """Nobody reads any more: let Python's own last flush go nowhere."""
+    """Send Python's last flush to /dev/null: the reader of the pipe is gone."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Exit codes: what each means, and with which one a refusal and a trouble end."""
+"""Exit codes, and which of them refusals and errors have."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ OF_TROUBLE: Mapping[type[Trouble], int] = {
 
 
 def exit_of_refusal(status: int) -> int:
-    """The exit code for a refusal that came with this HTTP status."""
+    """Return the exit code for a refusal with this HTTP status."""
     return REFUSED[kind_of(status)]
 
 
 def exit_of_trouble(trouble: Trouble) -> int:
-    """The exit code for a trouble of this kind."""
+    """Return the exit code for an error of this kind."""
     return next(OF_TROUBLE[kind] for kind in type(trouble).__mro__ if kind in OF_TROUBLE)

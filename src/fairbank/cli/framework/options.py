@@ -1,4 +1,4 @@
-"""The options that many commands share, each with the letter that Slurm gives it."""
+"""Options that several commands share, under the letters that Slurm uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WATCH_MIN_SECONDS = 5
 
 
 def add_common(parser: Parser) -> None:
-    """What every command takes."""
+    """Add the options of every command."""
     group = parser.add_argument_group("Common options")
     group.add_argument("-h", "--help", action=Help, nargs=0, help="show this help")
     group.add_argument(
@@ -41,7 +41,7 @@ def add_common(parser: Parser) -> None:
 
 
 def add_server(parser: Parser) -> None:
-    """What every command takes that asks the bank."""
+    """Add the options of every command that sends requests to the bank."""
     group = parser.add_argument_group("Which bank, and as whom")
     group.add_argument(
         "--server",
@@ -58,7 +58,7 @@ def add_server(parser: Parser) -> None:
 
 
 def add_output(parser: Parser, *, watch: bool = False) -> None:
-    """What every reading command takes."""
+    """Add the options of every command that prints a list."""
     group = parser.add_argument_group("How to show it")
     form = group.add_mutually_exclusive_group()
     form.add_argument(
@@ -118,7 +118,7 @@ def _add_table(group: _ArgumentGroup) -> None:
 
 
 def add_nothing(parser: Parser) -> None:
-    """For a command that has no options of its own."""
+    """Add no options."""
 
 
 def add_account(parser: Parser, *, resource: bool = True) -> None:
@@ -132,7 +132,7 @@ def add_account(parser: Parser, *, resource: bool = True) -> None:
 
 
 def add_accounts(parser: Parser, *, resource: bool = True) -> None:
-    """The same where several may be listed."""
+    """Add -A and -r as lists."""
     parser.add_argument(
         "-A",
         "--account",
@@ -159,7 +159,7 @@ def add_users(parser: ArgumentParser | _MutuallyExclusiveGroup) -> None:
 def add_clusters(
     parser: ArgumentParser | _ArgumentGroup, about: str, *, several: bool = False
 ) -> None:
-    """-M, --clusters as in Slurm; one word, or with `several` a list in `options.clusters`. --cluster is read too."""
+    """Add -M, --clusters and --cluster: one name, or with `several` a list."""
     dest, kind = ("clusters", listed) if several else ("cluster", printable)
     parser.add_argument(
         "-M",
@@ -173,7 +173,7 @@ def add_clusters(
 
 
 def add_period(parser: Parser, since: str, until: str = "now") -> None:
-    """-S and -E; the words in which the usual period is told."""
+    """Add -S and -E; `since` and `until` are the defaults as text."""
     when = "now-7days, midnight, 2026-11-01T00:00"
     parser.add_argument(
         "-S", "--starttime", metavar="TIME", help=f"from here on: {when} (default: {since})"
@@ -194,7 +194,7 @@ def add_limit(parser: Parser, usual: int) -> None:
 
 
 def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True) -> None:
-    """What a command takes that changes the books."""
+    """Add the options of a command that writes: --reason, --dry-run, --yes, --idempotency-key."""
     group = parser.add_argument_group("Care")
     if reason != "none":
         group.add_argument(
@@ -216,14 +216,14 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
 
 
 def add_allocation(parser: Parser) -> None:
-    """The one that a command is about."""
+    """Add the allocation as an argument."""
     parser.add_argument(
         "allocation", metavar="ALLOC", type=number, help="the number of the allocation"
     )
 
 
 def add_project(parser: Parser) -> None:
-    """The same of a project."""
+    """Add the project as an argument."""
     parser.add_argument("project", metavar="PROJECT", help="its account, its group, or its number")
 
 
@@ -231,17 +231,17 @@ def add_project(parser: Parser) -> None:
 
 
 def count(said: str) -> int:
-    """A whole number from 0 on."""
+    """Return a whole number from 0."""
     return _number(said, 10**9 - 1)
 
 
 def at_least_one(said: str) -> int:
-    """A whole number from 1 on."""
+    """Return a whole number from 1."""
     return _number(said, 10**9 - 1, least=1)
 
 
 def unix_id(said: str) -> int:
-    """The number of a user or group."""
+    """Return the number of a user or group."""
     return _number(said, ids.UID_MAX)
 
 
@@ -254,7 +254,7 @@ def _number(said: str, most: int, least: int = 0) -> int:
 
 
 def listed(said: str) -> list[str]:
-    """Words apart by commas, as in Slurm, each once."""
+    """Return comma-separated words, each once."""
     words = [word.strip() for word in said.split(",")]
     if all(words):
         return list(dict.fromkeys(map(printable, words)))
@@ -264,12 +264,12 @@ def listed(said: str) -> list[str]:
 
 
 def counts(said: str) -> list[int]:
-    """Whole numbers from 0 on, apart by commas."""
+    """Return comma-separated whole numbers from 0."""
     return [count(word) for word in listed(said)]
 
 
 def number(said: str) -> int:
-    """The number of an allocation, a job record, a token."""
+    """Return the number of an allocation, job record or token."""
     if said.isascii() and said.isdigit() and len(said) <= 16 and 0 < int(said) <= ids.ID_MAX:
         return int(said)
     raise ArgumentTypeError(f"{said[:40]!r} is not a number of the bank: whole, and from 1 on")
@@ -283,19 +283,19 @@ def _watch(said: str) -> int:
 
 
 def printable(said: str) -> str:
-    """Text that may go into a header or between cells."""
+    """Return printable ASCII text, as a header or a delimiter needs it."""
     if said and said.isascii() and said.isprintable():
         return said
     raise ArgumentTypeError("plain printable ASCII, please")
 
 
 def file_read(said: str) -> str:
-    """The name of a file, or - for standard input."""
+    """Return a file name; - is standard input."""
     return "/dev/stdin" if said == "-" else said
 
 
 def file_written(said: str) -> str:
-    """The name of a file. Where something is written - is none: a table may go to standard output as well."""
+    """Return the name of a file to write. Not -: the table may go to standard output."""
     if said == "-":
         raise ArgumentTypeError("- is no file: name one, or /dev/stdout")
     return said

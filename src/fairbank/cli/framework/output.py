@@ -1,4 +1,4 @@
-"""How a list is spoken: as a table with its notes, for a spreadsheet, for a script, or as JSON or YAML."""
+"""Output of lists: table, CSV, delimited text, JSON or YAML."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Listing(NamedTuple):
-    """What a command has to show. `caption` (lines) stands above a table, `total` below it, `warnings` and `notes` are told beside it."""
+    """List to print. `caption` (lines) stands above a table, `total` below it."""
 
     schema: str
     columns: Sequence[Column]
@@ -38,14 +38,14 @@ class Listing(NamedTuple):
 
 
 def shown_columns(context: Context, columns: Sequence[Column]) -> bool:
-    """Whether `--helpformat` was asked for, and is done."""
+    """Print the columns if --helpformat was given. Return whether it was."""
     if context.options.helpformat:
         context.say(" ".join(column.head for column in _there(context, columns)))
     return bool(context.options.helpformat)
 
 
 def _there(context: Context, columns: Sequence[Column]) -> Sequence[Column]:
-    """The columns that there are in the form asked for: for programs each amount in minutes too."""
+    """Return the columns of this format: for programs each amount also in minutes."""
     form = context.options.form
     return (
         with_minutes(columns, extra=form == "parsable") if form in ("csv", "parsable") else columns
@@ -53,7 +53,7 @@ def _there(context: Context, columns: Sequence[Column]) -> Sequence[Column]:
 
 
 def show(context: Context, listing: Listing) -> None:
-    """Speak `listing` in the form that was asked for, then whatever else there is to note."""
+    """Print the list in the requested format, then the notes."""
     with context.in_pages():
         _show(context, listing)
     for line in context.later_notes:
@@ -91,7 +91,10 @@ def _show(context: Context, listing: Listing) -> None:
 
 
 def wants(context: Context, columns: Sequence[Column], head: str) -> bool:
-    """Whether the column with this head will be shown, or its minutes, if there is room: what costs a question is asked only then."""
+    """Return whether a column, or its minutes, will be shown if there is space.
+
+    The bank is asked for expensive figures only then.
+    """
     options = context.options
     chosen = choose(
         _there(context, columns), options.format or _usual_format(context), extras=options.long
@@ -103,7 +106,7 @@ def wants(context: Context, columns: Sequence[Column], head: str) -> bool:
 
 
 def _usual_format(context: Context) -> str | None:
-    """FAIRBANK_FORMAT_BALANCE and the like; it is for people's tables, not for scripts."""
+    """Return FAIRBANK_FORMAT_BALANCE and the like; they apply to tables, not to scripts."""
     name = "_".join(context.prog.split()[1:]).upper()
     return os.environ.get(f"FAIRBANK_FORMAT_{name}") if context.options.form is None else None
 
@@ -157,14 +160,17 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
 
 
 def _summands(columns: Sequence[Column]) -> list[str]:
-    """The heads of the usual columns without which the amounts of a row do not add up: that one is lacking is always told."""
+    """Return the headers of columns without which the amounts of a row do not add up.
+
+    A note says so if one of them is missing.
+    """
     return [
         column.head for column in columns if isinstance(column.show, Summand) and not column.extra
     ]
 
 
 def _room(context: Context, listing: Listing) -> int:
-    """As wide as the terminal; without bound when the columns were named one by one, or all were asked for."""
+    """Return the width of the terminal; unlimited if columns were named or all requested."""
     wanted = context.options.format
     named = bool(wanted) and not all(each.strip().startswith("+") for each in wanted.split(","))
     return UNBOUND if listing.exact or named or context.options.long else context.width
@@ -176,7 +182,7 @@ _MARK = re.compile(r"(?:(?<=\s)|^)(!!?|x)(?=\s)")
 
 
 def coloured(lines: Sequence[str], *, heads: bool) -> list[str]:
-    """The heads bold, and the marks that are there anyway in colour: it is never the only signal."""
+    """Return the header in bold and the marks in colour, which is never the only signal."""
     marked = [
         _MARK.sub(lambda mark: f"{YELLOW if mark[1] == '!' else RED}{mark[1]}{PLAIN}", line)
         for line in lines
@@ -185,7 +191,7 @@ def coloured(lines: Sequence[str], *, heads: bool) -> list[str]:
 
 
 def caption(context: Context, *, unit: bool = True) -> str:
-    """`As of 2026-11-21 07:30:12 -05:00   cluster darwin   unit SU`."""
+    """Return `As of 2026-11-21 07:30:12 -05:00   cluster darwin   unit SU`."""
     parts = [f"As of {context.format.as_of(context.bank_time)}"]
     if context.cluster:
         parts.append(f"cluster {plain(context.cluster)}")
@@ -198,7 +204,7 @@ CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
 def watched(context: Context, once: Callable[[], int]) -> int:
-    """`once`, or with --watch again and again until somebody interrupts it."""
+    """Run once, or with --watch again and again until interrupted."""
     while context.options.watch:
         if context.for_people:
             sys.stdout.write(CLEAR)

@@ -1,4 +1,4 @@
-"""Whoever reads on a terminal turns the pages of what is longer than a screen; with a program of their own choice."""
+"""Pager for output that is longer than the screen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LESS = {"LESS": "FRSX"}
 
 
 def pager_of(options: Namespace, environ: Mapping[str, str]) -> str | None:
-    """The program that long answers are shown with on a terminal; None for none."""
+    """Return the pager to use; None for none."""
     wanted = environ.get("PAGER", "less").strip()
     if (
         getattr(options, "no_pager", True)
@@ -27,13 +27,13 @@ def pager_of(options: Namespace, environ: Mapping[str, str]) -> str | None:
 
 
 def show_text(text: str, pager: str | None) -> None:
-    """Print `text`; where it is longer than the screen, in pages, if there is a pager."""
+    """Print the text, with the pager if it is longer than the screen."""
     if not (pager and _is_long(text) and _turn_pages(f"{text}\n", pager)):
         print(text)
 
 
 def _is_long(text: str) -> bool:
-    """Whether the terminal has too few lines for `text` and for what is typed next."""
+    """Return whether the text and the next prompt need more lines than the terminal has."""
     try:
         return text.count("\n") + 1 >= os.get_terminal_size(1).lines
     except OSError:
@@ -41,7 +41,7 @@ def _is_long(text: str) -> bool:
 
 
 def _turn_pages(text: str, pager: str) -> bool:
-    """Show `text` with `pager` until its reader has seen enough. False when there is no such program."""
+    """Show the text with the pager. Return False if there is no such program."""
     import shlex
     import subprocess  # both together 20 ms, which only pages cost
 

@@ -1,4 +1,4 @@
-"""The command line as argparse reads it: help that begins with what a command is for, and errors that say what was meant."""
+"""Command line parser: argparse with help that starts with the purpose, and better errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairbank.report.cells import plain
 
 
 class Parser(argparse.ArgumentParser):
-    """Never prints and never ends the process. Raises Malformed, or Shown with the help."""
+    """Argument parser that never prints or exits. Raises Malformed, or Shown with the help."""
 
     def __init__(self, prog: str, about: str, examples: Sequence[str] = ()) -> None:
         super().__init__(
@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         self._greedy: set[str] = set()
 
     def format_help(self) -> str:
-        """What it is for, three examples, then the options."""
+        """Return the help: purpose, three examples, then the options."""
         places = [_place(action) for action in self._actions if not action.option_strings]
         places += [
             f"{action.option_strings[0]} {action.metavar}"
@@ -44,11 +44,11 @@ class Parser(argparse.ArgumentParser):
         return "\n".join(lines) + formatter.format_help()
 
     def free(self, *flags: str) -> list[str]:
-        """Those of `flags` that the command has not taken for something of its own."""
+        """Return those flags that the command does not use for something else."""
         return [flag for flag in flags if flag not in self._option_string_actions]
 
     def takes_next(self, *flags: str) -> None:
-        """Each of these takes the next word also when that begins with -, as Slurm's commands have it: `-S -Y`, `--sort -Y`."""
+        """Let these options take the next word even if it begins with -, as in `-S -Y`."""
         self._greedy.update(flags)
 
     def _joined(self, words: Sequence[str]) -> Sequence[str]:
@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
         raise Malformed(plain(message), remedy=f"{self.prog} --help")
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """The options. Raises Malformed, with what may have been meant, or Shown."""
+        """Return the parsed options. Raises Malformed with the nearest names, or Shown."""
         options, unknown = self.parse_known_args(self._joined(words))
         if unknown:
             word = unknown[0]
@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def typed(self, field: str, words: Sequence[str]) -> str:
-        """The option or argument among `words` that sets a field: the bank names those of its own language. Else the field as it is."""
+        """Return the option or argument in `words` that sets a field of the bank's request."""
         name = field.removeprefix("--").replace("-", "_")
         names = {name, _IN_WORDS.get(name, name)}
         for action in self._actions:
@@ -94,7 +94,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Help(argparse.Action):
-    """`-h`: raises Shown."""
+    """Action of `-h`: raises Shown."""
 
     def __call__(
         self,
@@ -122,7 +122,7 @@ _IN_WORDS = {
 
 
 def _is_said(flag: str, word: str) -> bool:
-    """Whether a word is this option, perhaps with its value: --end=TIME, -ATIME."""
+    """Return whether a word is this option, perhaps with its value: --end=TIME, -ATIME."""
     return word == flag or word.startswith(f"{flag}=" if flag.startswith("--") else flag)
 
 
@@ -134,7 +134,7 @@ def _place(action: argparse.Action) -> str:
 
 
 class _Formatter(argparse.HelpFormatter):
-    """`-A, --account PROJECT`: the placeholder once."""
+    """Help formatter that writes the placeholder once: `-A, --account PROJECT`."""
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         if not action.option_strings or action.nargs == 0:
@@ -145,5 +145,5 @@ class _Formatter(argparse.HelpFormatter):
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
-    """With a width of our own: argparse would import shutil to ask for it."""
+    """Return the formatter with our width: argparse would import shutil to find it."""
     return _Formatter(prog, max_help_position=30, width=min(terminal_width(), 100))

@@ -1,4 +1,4 @@
-"""A bar for what takes long: on stderr, with the rate and the time left. Without a terminal nothing, or plain lines when asked for."""
+"""Progress bar on stderr, with rate and time left; plain lines on request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def add_progress(parser: Parser) -> None:
 
 
 class Progress:
-    """Called with how much is done, and of how much. Use it as a context, so that its line is gone at the end."""
+    """Progress of one task: call it with the amount done and the total.
+
+    Use it as a context manager, so that its line is removed at the end.
+    """
 
     def __init__(self, what: str, options: Namespace) -> None:
         self._what = what
@@ -44,14 +47,14 @@ class Progress:
             print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
 
     def say(self, what: str) -> None:
-        """Tell what is done for now, of which nobody knows how far it is."""
+        """Show the current step, whose progress is unknown."""
         if self._bar:
             print(f"{CLEAR_LINE}{self._what}: {what}", end="", file=sys.stderr, flush=True)
         elif self._plain:
             print(f"{self._what}: {what}", file=sys.stderr, flush=True)
 
     def wait(self, what: str) -> None:
-        """Tell what is waited for, and on a terminal since when. To be called now and then, as long as it lasts."""
+        """Show what the command waits for, and on a terminal for how long. Call it repeatedly."""
         now = time.monotonic()
         if self._awaited != what:
             self._awaited, self._began = what, now
@@ -78,7 +81,7 @@ class Progress:
 
 
 class Stages:
-    """A bar for each stage, one after the other."""
+    """Progress of consecutive tasks, a bar for each."""
 
     def __init__(self, options: Namespace) -> None:
         self._options = options
@@ -99,7 +102,7 @@ class Stages:
 
 
 def bar(what: str, done: int, of: int, seconds: float) -> str:
-    """`audit [##########--------------------]  33%  212k/s  ETA 0:09`."""
+    """Return `audit [##########--------------------]  33%  212k/s  ETA 0:09`."""
     part = min(1.0, done / of) if of else 0.0
     filled = int(part * BAR)
     rate = done / seconds if seconds > 0 else 0.0

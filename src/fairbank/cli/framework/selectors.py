@@ -1,4 +1,4 @@
-"""Which project or allocation is meant: by its number, or by project and resource; and rows for each of several."""
+"""Selection of projects and allocations, and checks that what the filters name exists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def find_allocation(
     context: Context, number: int | None, account: str | None, resource: str | None
 ) -> int:
-    """The allocation with this number, or the one that is active for the project and the resource. Raises Malformed, Unknown."""
+    """Return the allocation of this number, or the active one of the project and resource.
+
+    Raises Malformed, Unknown.
+    """
     if number is not None:
         return number
     if account is None:
@@ -45,7 +48,7 @@ def find_allocation(
 
 
 def find_project(context: Context, said: str, field: str = "PROJECT") -> Row:
-    """The project with this number, account or group. Raises Unknown, naming `field`."""
+    """Return the project of this number, account or group. Raises Unknown, naming `field`."""
     if said.isascii() and said.isdigit() and len(said) <= 15:
         try:
             return context.one(f"/project/{int(said)}")
@@ -65,7 +68,7 @@ def find_project(context: Context, said: str, field: str = "PROJECT") -> Row:
 
 
 def group_query(group: str | None) -> dict[str, object]:
-    """A Unix group by name or number, as the bank is asked for it."""
+    """Return the query for a Unix group, given by name or number."""
     if group is not None and group.isascii() and group.isdigit():
         return {"gid": int(group)}
     return {"gname": group}
@@ -74,7 +77,7 @@ def group_query(group: str | None) -> dict[str, object]:
 def check_listed(
     context: Context, rows: Sequence[Mapping[str, object]], *, of_jobs: bool = False
 ) -> None:
-    """Whether there is what -A and -r list at all, as far as no row tells of it. Raises Unknown."""
+    """Check that what -A, -r and -M name exists, as far as no row shows it. Raises Unknown."""
     check_accounts(
         context, context.options.account, {row["account"] for row in rows}, of_jobs=of_jobs
     )
@@ -92,7 +95,7 @@ def check_listed(
 def _check_clusters(
     context: Context, clusters: Sequence[str] | None, heard: Collection[object]
 ) -> None:
-    """The same of clusters: whether the bank knows them, or had jobs of them. Raises Unknown."""
+    """Check that the bank knows the clusters, or had jobs of them. Raises Unknown."""
     silent = [each for each in clusters or () if each not in heard]
     known = [str(cluster["name"]) for cluster in context.get("/cluster")["data"]] if silent else []
     for name in silent:
@@ -109,7 +112,7 @@ def _check_clusters(
 
 
 def check_group(context: Context, group: str | None) -> None:
-    """Whether a project that the user sees has this Unix group. Raises Unknown."""
+    """Check that a visible project has this Unix group. Raises Unknown."""
     if (
         group is not None
         and not context.get("/project", {**group_query(group), "limit": 1, "removed": "any"})[
@@ -131,8 +134,11 @@ def check_accounts(
     *,
     of_jobs: bool = False,
 ) -> None:
-    """Of the projects that no answer tells of: whether there are such at all; of a list `of_jobs`, also those of which the user sees other
-    jobs than what was asked for, such as a child's that the credit of the user's project paid. Raises Unknown."""
+    """Check that projects without rows exist. Raises Unknown.
+
+    For a list `of_jobs`, projects are accepted if the user sees other jobs of theirs, such as a
+    child's jobs that were paid by the user's project.
+    """
     for account in accounts or ():
         asked = {"account": account, "limit": 1}
         if (
@@ -155,7 +161,7 @@ _OF_JOBS = ("/job", "/failure")
 def check_resources(
     context: Context, resources: Sequence[str] | None, heard: Collection[object] = ()
 ) -> None:
-    """The same of resources: whether a partition bills them, or there ever was credit for them. Raises Unknown."""
+    """Check that a partition bills the resources, or credit existed for them. Raises Unknown."""
     silent = [each for each in resources or () if each not in heard]
     if not silent:
         return
@@ -180,9 +186,10 @@ ASKED_MAX = 200
 
 
 def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
-    """Lists such as `-A chem,bio -j 1,2`: a query for each combination, since the bank is asked for one of each. Raises Malformed.
+    """Return one query for each combination of lists such as `-A chem,bio -j 1,2`.
 
-    What is listed twice, perhaps once by name and once by number, is asked for once.
+    The bank takes one value of each. What is listed twice, perhaps by name and by number, is
+    requested once. Raises Malformed.
     """
     queries: list[dict[str, object]] = [{}]
     for key, value in query.items():
@@ -200,7 +207,7 @@ def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
 def rows_of_each(
     context: Context, path: str, query: Mapping[str, object], limit: int = 0
 ) -> list[Row]:
-    """The rows that any of the listed lets through, at most `limit` (0: all), the newest first: for paths whose lists are so."""
+    """Return the rows of all listed values, newest first, at most `limit` (0: all)."""
     queries = spread(query)
     rows = [row for each in queries for row in context.rows(path, each, limit)]
     if len(queries) > 1:

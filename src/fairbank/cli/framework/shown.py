@@ -1,6 +1,6 @@
-"""What is shown of a command line whatever it says: a text that was asked for, on so wide a terminal, and what may have been meant.
+"""Requested texts, terminal width and suggestions.
 
-Apart from the parser, so that the help of `fairbank` itself does without argparse.
+Separate from the parser, so that the help of `fairbank` itself does not import argparse.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Shown(Exception):
-    """Somebody asked for a text, such as the help: it is to be printed, and that was all."""
+    """Text that the user requested, such as the help: print it and stop."""
 
 
 def terminal_width() -> int:
-    """COLUMNS, or the terminal's width, or 80."""
+    """Return COLUMNS, or the terminal's width, or 80."""
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdigit() and 0 < int(said) < 10_000:
         return int(said)
@@ -28,7 +28,7 @@ def terminal_width() -> int:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean balance?` when a known word is near, else nothing."""
+    """Return `; did you mean balance?` if a known word is near, else an empty string."""
     from difflib import get_close_matches  # 6 ms that only a mistake pays
 
     near = get_close_matches(word[:64], list(known), n=2, cutoff=0.6)

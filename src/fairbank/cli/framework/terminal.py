@@ -1,4 +1,4 @@
-"""What a command says and to whom: the answer on stdout, talk on stderr, each as its reader wants it."""
+"""Output of a command: the answer on stdout, notes on stderr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Terminal:
-    """Between a command and its reader, under the options of the command."""
+    """Output of a command under its options."""
 
     def __init__(self, options: Namespace) -> None:
         self.options = options
@@ -28,7 +28,7 @@ class Terminal:
 
     @contextmanager
     def in_pages(self) -> Iterator[None]:
-        """What is said inside is one text: on a terminal, when it is longer than the screen, it is shown with a pager."""
+        """Collect the output inside, and show it with a pager if it is longer than the screen."""
         self._held = [] if self.for_people and pager_of(self.options, os.environ) else None
         try:
             yield
@@ -42,7 +42,7 @@ class Terminal:
 
     @property
     def for_people(self) -> bool:
-        """Whether somebody reads this on a terminal."""
+        """Return whether stdout is a terminal."""
         return sys.stdout.isatty()
 
     @cached_property
@@ -67,18 +67,18 @@ class Terminal:
         )
 
     def say(self, text: str = "") -> None:
-        """A line of the answer, or several. Nothing in it does anything to a terminal but begin a new line."""
+        """Print lines of the answer. Control characters are escaped."""
         self.paint("\n".join(map(plain, text.split("\n"))))
 
     def paint(self, text: str) -> None:
-        """The same for text that is already harmless, and may hold colours of ours."""
+        """Print text that is already escaped and may contain our colours."""
         if self._held is None:
             print(text)
         else:
             self._held.append(text)
 
     def note(self, line: str) -> None:
-        """Terminal beside the answer, on stderr, folded to the terminal's width; -q silences it."""
+        """Print a note on stderr, folded to the terminal's width; -q suppresses it."""
         if getattr(self.options, "quiet", False):
             return
         self._let_go()
@@ -87,12 +87,12 @@ class Terminal:
             print(each, file=sys.stderr)
 
     def detail(self, line: str) -> None:
-        """What only -v says."""
+        """Print a note only with -v."""
         if getattr(self.options, "verbose", 0):
             self.note(line)
 
     def confirm(self, question: str) -> bool:
-        """Whether to go on: asks on a terminal, unless --yes."""
+        """Ask on a terminal whether to continue, unless --yes. Return the answer."""
         if self.options.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
             return True
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Changing the books with care: what would be posted is shown first, asked about, posted once, and told."""
+"""Requests that change the bank: dry run, confirmation, request, and report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class WriteRequest(NamedTuple):
-    """A request that changes the books, and what is asked before."""
+    """Request that changes the bank, and the question asked before."""
 
     method: str
     path: str
@@ -28,8 +28,10 @@ class WriteRequest(NamedTuple):
 
 
 def planned_entries(context: Context, request: WriteRequest) -> list[dict[str, Any]]:
-    """The entries that it would write, by the bank's own word, which gets the very request. Raises the bank's no, if it has one; none
-    where the same was carried out before, or is so already."""
+    """Return the entries that the request would write, from the bank's dry run of it.
+
+    Empty if the same was done before. Raises the bank's refusal.
+    """
     said = getattr(context.options, "idempotency_key", None)
     answer = _send(context, request._replace(path=f"{request.path}?dry-run=true"), said, said)
     context.as_of = answer.get("as_of") or context.as_of
@@ -37,7 +39,7 @@ def planned_entries(context: Context, request: WriteRequest) -> list[dict[str, A
 
 
 def post(context: Context, request: WriteRequest) -> Row | None:
-    """Carry it out and return the bank's answer; None when it was only to be shown, or not agreed to."""
+    """Send the request and return the answer; None for a dry run or without consent."""
     options = context.options
     if options.dry_run:
         show_planned_entries(context, planned_entries(context, request))
@@ -81,7 +83,7 @@ def _send(
 def tell(
     context: Context, schema: str, answer: Row | None, sentence: str, warnings: Sequence[str] = ()
 ) -> int:
-    """Say what was done, as a sentence or as the bank's own answer. Returns the exit code."""
+    """Print the result as a sentence or as the bank's answer. Return the exit code."""
     if answer is None:
         _warn(context, warnings)
         return 0 if context.options.dry_run else NOT_DONE
@@ -112,12 +114,12 @@ def _warn(context: Context, warnings: Sequence[str]) -> None:
 
 
 def numbered(answer: Row | None, sentence: str) -> str:
-    """With the number of its entry, where one was written: what is that way already needs none."""
+    """Return the sentence with the number of its entry, if one was written."""
     return f"entry {answer['entry']}: {sentence}" if answer and answer["entry"] else sentence
 
 
 def moved(context: Context, answer: Row | None, what: str, *, of: str = "") -> str:
-    """`entry 9913533: deposit of 400 SU into allocation 1043 (chem_qmc/gpu); available 662 SU`, and `of` which allocation."""
+    """Return `entry 9913533: deposit of 400 SU into ...; available 662 SU`."""
     return (
         ""
         if answer is None

@@ -1,4 +1,4 @@
-"""`fairbank alloc`: allocations, shown and looked at closely. How they are changed is in `terms`."""
+"""Command `fairbank alloc`: list and show allocations. `alloc_terms` changes them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _show(context: Context, options: Namespace) -> int:
 
 
 def _cell(column: Column, row: Row, look: Look) -> str:
-    """Its bounds with the time, unless it is of whole days."""
+    """Return its dates, with the time unless they are whole days."""
     start, end = instant_of(row["start"]), instant_of(row["end"])
     at_midnight = look.moment(start) == f"{look.day(start)} 00:00:00"
     if column.head not in ("START", "END") or (at_midnight and end - start >= DAY):

@@ -1,4 +1,4 @@
-"""`fairbank alloc cap`: how much one user may draw."""
+"""Command `fairbank alloc cap`: limit of one user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How allocations come to be and change: the verbs of `fairbank alloc` that write."""
+"""Verbs of `fairbank alloc` that create and change allocations."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _create(context: Context, options: Namespace) -> int:
 def _span(
     context: Context, options: Namespace, row: Row | None = None
 ) -> tuple[str | None, str | None]:
-    """--start and --end as the bank reads them; what is not said is as it is in `row`. Raises Malformed when they do not fit together."""
+    """Return --start and --end for the request; defaults are those of `row`. Raises Malformed."""
     start, end = context.moment(options.start, "--start"), context.moment(options.end, "--end")
     begins = int(start) if start is not None else instant_of(row["start"]) if row else 0
     ends = int(end) if end is not None else instant_of(row["end"]) if row else begins + 1
@@ -99,7 +99,7 @@ def _span(
 
 
 def _limit(said: str | None, field: str) -> int | None:
-    """An amount that may be 0."""
+    """Return an amount that may be 0."""
     if said is None:
         return None
     return parse_su(said, field=field, least=0)
@@ -156,7 +156,7 @@ def _set(context: Context, options: Namespace) -> int:
 
 
 def _begun_before(context: Context, row: Row, start: str | None) -> list[str]:
-    """What to say where jobs began before the new start and hold credit here."""
+    """Return a warning if jobs that hold credit began before the new start."""
     query = {"allocation": row["id"], "state": "held", "until": start, "limit": 1}
     if start is None or not context.get("/job", query)["data"]:
         return []

@@ -1,4 +1,4 @@
-"""`fairbank audit`: reads the books again; and writes down how far each is, to be kept elsewhere."""
+"""Command `fairbank audit`: verify the journals, and print their last entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairbank backup`: backups while the bank works, and whether a file is a whole one."""
+"""Command `fairbank backup`: create and verify backups."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _add_verify(parser: Parser) -> None:
 
 
 def verify(context: Context, options: Namespace) -> int:
-    """Read a backup to its end, and say how much is in it; also `restore --check`."""
+    """Read a backup to its end and print its size; also used by `restore --check`."""
     from pathlib import Path
 
     from fairbank.service.ops.backup_file import check

@@ -1,4 +1,4 @@
-"""`fairbank deposit`: credit into an allocation."""
+"""Command `fairbank deposit`: add credit to an allocation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def change(context: Context, options: Namespace, verb: str, direction: str, sign: int) -> int:
-    """A deposit, or with `sign` -1 a withdrawal."""
+    """Post a deposit, or with `sign` -1 a withdrawal."""
     amount = parse_su(options.amount, field="AMOUNT")
     row = context.one(f"/alloc/{options.allocation}")
     what = f"{verb} of {context.format.su(amount)} SU {direction} allocation {row['id']} ({row['account']}/{row['resource']})"
@@ -54,8 +54,10 @@ def change(context: Context, options: Namespace, verb: str, direction: str, sign
 
 
 def _asleep(context: Context, row: Row) -> str | None:
-    """That nothing can be drawn on an allocation, and what would change it. Staff may put credit there all the same: to cover a late
-    charge, or before they reopen it."""
+    """Return a warning if the allocation cannot be used, and the remedy.
+
+    Staff may deposit all the same: to cover a late charge, or before they reopen it.
+    """
     name = f"! allocation {row['id']}"
     if row["state"] == "frozen":
         return f"{name} is frozen: nobody can draw on this credit before fairbank alloc thaw {row['id']}"

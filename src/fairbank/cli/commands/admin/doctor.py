@@ -1,4 +1,4 @@
-"""`fairbank doctor`: looks for what is wrong with this bank, or between Slurm and its bank, and says how to mend it."""
+"""Command `fairbank doctor`: check this bank, or the connection between Slurm and its bank."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
 
 
 def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[HealthCheck]:
-    """HealthCheck the bank on this host. `at_work` is called now and then while its file is checked."""
+    """Check the bank on this host. `at_work` is called now and then while its file is checked."""
     from pathlib import Path
 
     from fairbank.core.check import run_check

@@ -1,4 +1,4 @@
-"""`fairbank init`: makes a bank on this host."""
+"""Command `fairbank init`: create a bank on this host."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ COMMAND = Command(
 
 
 def add_config(parser: Parser) -> None:
-    """What the commands on the bank's own host share."""
+    """Add --config of the commands on the bank's own host."""
     parser.add_argument(
         "--config",
         metavar="FILE",

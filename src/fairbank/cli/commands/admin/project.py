@@ -1,4 +1,4 @@
-"""`fairbank project`: who is granted credit. Who speaks for it is in `members`."""
+"""Command `fairbank project`: projects. `project_members` has the verbs for their members."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _list(context: Context, options: Namespace) -> int:
 
 
 def _none(context: Context, wanted: Mapping[str, object]) -> str:
-    """What stands in place of an empty list: to staff, that what was asked for was removed, where it was."""
+    """Return the text for an empty list; staff see when a requested project was removed."""
     named = [
         f"{option} {value}"
         for option, value in (("-A", wanted["account"]), ("-g", context.options.group))

@@ -1,4 +1,4 @@
-"""`fairbank project users`, `add-user`, `remove-user`: who belongs to a project, and in which role."""
+"""Verbs `users`, `add-user` and `remove-user` of `fairbank project`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 def show_members(context: Context, options: Namespace) -> int:
-    """One project with its members."""
+    """Print one project with its members."""
     if shown_columns(context, COLUMNS):
         return 0
     project = context.one(f"/project/{find_project(context, options.project)['id']}")

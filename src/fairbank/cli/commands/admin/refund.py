@@ -1,4 +1,4 @@
-"""`fairbank refund`: what a job was charged goes back to its allocation."""
+"""Command `fairbank refund`: return the charge of a job to its allocation."""
 
 from __future__ import annotations
 
@@ -67,8 +67,10 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _the_run(context: Context, job_id: int, cluster: str | None) -> Row:
-    """The one run of this job that was charged; its newest where none has anything to give back: the bank says so. Raises Unknown,
-    Conflict while it runs, or Malformed when there are several."""
+    """Return the charged run of this job; the newest if no run has anything to refund.
+
+    Raises Unknown, Conflict while it runs, Malformed if there are several.
+    """
     found = context.rows("/job", {"job_id": job_id, "cluster": cluster})
     if not found:
         where = "" if cluster is None else f" of cluster {plain(cluster)}"

@@ -1,4 +1,4 @@
-"""`fairbank restore`: fills a store from a backup."""
+"""Command `fairbank restore`: fill a store from a backup."""
 
 from __future__ import annotations
 

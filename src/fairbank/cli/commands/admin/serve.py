@@ -1,4 +1,4 @@
-"""`fairbank serve`: runs the bank until it is told to stop."""
+"""Command `fairbank serve`: run the server until it is stopped."""
 
 from __future__ import annotations
 

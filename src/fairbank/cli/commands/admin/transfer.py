@@ -1,4 +1,4 @@
-"""`fairbank transfer`: credit from one allocation to another of the same resource."""
+"""Command `fairbank transfer`: move credit between allocations of one resource."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _allocation(context: Context, number: int, field: str) -> Row:
-    """Raises Unknown, naming `field`: there are two allocations here."""
+    """Return an allocation. Raises Unknown, naming `field`: the command has two allocations."""
     try:
         return context.one(f"/alloc/{number}")
     except Unknown as missing:

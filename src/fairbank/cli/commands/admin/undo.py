@@ -1,4 +1,4 @@
-"""`fairbank undo`: takes back what an entry did, by another entry the other way round. Nothing is ever deleted."""
+"""Command `fairbank undo`: reverse an entry by another entry. Nothing is deleted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _said(context: Context, row: Row) -> str:
-    """What an entry does, in a few words."""
+    """Return a short description of an entry."""
     name, details = (
         f"allocation {row['allocation']} ({row['account']}/{row['resource']})",
         row["details"],

@@ -1,4 +1,4 @@
-"""`fairbank withdraw`: credit out of an allocation."""
+"""Command `fairbank withdraw`: take credit out of an allocation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairbank balance`: what is left on each allocation, and when it runs out."""
+"""Command `fairbank balance`: remaining credit of each allocation, and when it runs out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WHOLE = 100 * MINUTES_IN_SU
 
 
 def outlook_of(row: Row) -> Outlook:
-    """Where a row that `balances` told is heading."""
+    """Return the outlook of a balance row."""
     return Outlook(
         SpendingPace(row["course"]),
         None if row["runs_out"] is None else instant_of(row["runs_out"]),
@@ -36,7 +36,7 @@ def outlook_of(row: Row) -> Outlook:
 
 
 def _runs_out(row: Row, look: Look) -> str:
-    """As whole as its row is where there is little room: `9` is not told beside 9.21."""
+    """Return the date as precisely as the row has space for."""
     whole = look.short and look.units == "h" and row["deposited"] >= _WHOLE
     return say(outlook_of(row), look._replace(decimals=0) if whole else look)
 
@@ -123,7 +123,7 @@ def _show(context: Context, wanted: int | None) -> int:
 
 
 def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
-    """With the credit limit where there is one: without it the rows would not add up."""
+    """Return the columns, with the credit limit if there is one: else rows would not add up."""
     lent = any(row["credit_limit"] for row in rows)
     return tuple(
         column._replace(extra=False) if lent and column.head == "LIMIT" else column
@@ -132,7 +132,7 @@ def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
 
 
 def balances(context: Context, query: Mapping[str, object]) -> Sequence[Row]:
-    """The balance rows in the order of project and resource, each with its outlook, its pace a day and the days to its end."""
+    """Return the balance rows by project and resource, with outlook, pace and days to the end."""
     rows = sorted(
         (row for one in spread(query) for row in context.rows("/balance", one)),
         key=lambda each: (each["account"], each["resource"], each["start"]),
@@ -141,7 +141,7 @@ def balances(context: Context, query: Mapping[str, object]) -> Sequence[Row]:
 
 
 def _with_mine(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
-    """The rows with what I was charged, refunds taken off; nothing where only staff of another project see who drew."""
+    """Return the rows with the user's own net charges, where the user may see them."""
     me = context.me()
     seen = {row["id"] for row in context.rows("/project")}
     mine = {
@@ -177,9 +177,7 @@ def _name(row: Row) -> str:
 
 
 def _warning(row: Row, now: int, look: Look) -> str | None:
-    """A line for what somebody should look at soon, with a command that answers everybody who draws on the allocation: what their
-    parents share is told of by its number alone.
-    """
+    """Return a warning with a command that every user of the allocation may run."""
     usage = f"fairbank usage --alloc {row['id']}"
     match outlook_of(row):
         case Outlook(SpendingPace.RUNS_OUT, int(at)) if at - now < SOON_DAYS * DAY:

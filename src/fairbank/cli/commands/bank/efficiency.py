@@ -1,4 +1,4 @@
-"""What `fairbank usage` says of how well it was used: cells that need more than a field, and a remark on those whose jobs fail early."""
+"""Efficiency in `fairbank usage`: cells, and remarks on jobs that fail early."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ WASTED = "WASTED = charged but idle, of the jobs whose processor time is known."
 
 
 def known(row: Row) -> bool:
-    """Whether anything is known of how busy its processors were."""
+    """Return whether the use of its processors is known."""
     return bool(row["cpu_given"])
 
 
 def wasted(row: Row) -> int | None:
-    """SU-minutes; None where nobody knows."""
+    """Return wasted SU-minutes; None if unknown."""
     return row["wasted"] if known(row) else None
 
 
 def idle(row: Row, look: Look) -> str:
-    """An amount: what was charged for nothing."""
+    """Return the amount charged for idle resources."""
     if row["wasted"] is None:
         return "" if look.exact else UNKNOWN
     return look.su(row["wasted"])
 
 
 def efficiency(row: Row, look: Look) -> str:
-    """In whole percent, with a mark where it is low; nothing for a total, which would hide who."""
+    """Return the efficiency in percent, marked if low; empty for a total."""
     if not known(row) or "total" in row:
         return "" if look.exact or "total" in row else UNKNOWN
     percent = (200 * row["cpu_seconds"] + row["cpu_given"]) // (2 * row["cpu_given"])
@@ -48,7 +48,7 @@ def efficiency(row: Row, look: Look) -> str:
 
 
 def average_wait(row: Row, look: Look) -> str:
-    """From submission to start."""
+    """Return the average time from submission to start."""
     return (
         show_duration(row["waited"] // row["runs"])
         if row["runs"]
@@ -59,7 +59,7 @@ def average_wait(row: Row, look: Look) -> str:
 
 
 def remarks(rows: Iterable[Row], by: str) -> list[str]:
-    """What WASTED means, where it is told; and of users most of whose jobs failed within two minutes, how to see them."""
+    """Return notes: the meaning of WASTED, and users whose jobs mostly fail within two minutes."""
     rows = list(rows)
     said = [WASTED] if any(map(known, rows)) else []
     return said + [
@@ -77,6 +77,6 @@ def _early(row: Row) -> str:
 
 
 def same_exit(one: Row, other: Row) -> int | None:
-    """What the jobs of both that failed early exited with, if it is the same."""
+    """Return the exit code of both groups' early failures, if it is the same."""
     codes = {row["early_exit_code"] for row in (one, other) if row["failed_early"]}
     return codes.pop() if len(codes) == 1 else None

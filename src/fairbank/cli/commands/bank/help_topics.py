@@ -1,4 +1,4 @@
-"""`fairbank help WORD` where the word is no command: why the bank says no, what exit codes mean, what is read in the environment."""
+"""Help on topics: `fairbank help reasons`, `exit-codes`, `environment`, or one reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOPICS = ("reasons", "exit-codes", "environment")
 
 
 def topic(words: str, commands: Sequence[str]) -> int:
-    """Show what `words` mean. Raises Malformed, with what may have been meant."""
+    """Print the help on a topic. Raises Malformed with the nearest topics."""
     from fairbank.bank.explaining import explained
 
     word = words.strip().lower().replace(" ", "-")
@@ -89,7 +89,7 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _show(lines: Iterable[str]) -> None:
-    """Folded to the terminal, and in pages where it is longer than that."""
+    """Print the lines, folded to the terminal and with a pager if they are long."""
     room = min(terminal_width(), 100)
     text = "\n".join(
         each for line in lines for part in line.split("\n") for each in folded(plain(part), room)

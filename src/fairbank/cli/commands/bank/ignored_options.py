@@ -1,6 +1,6 @@
-"""Options of sbatch that the price does not read: those that change what a job holds, and those that never make it dearer.
+"""Options of sbatch that the price ignores: those that change the price, and harmless ones.
 
-The meaning of the options: sbatch(1). One that stands in neither table may do anything, so it counts among the first.
+See sbatch(1) for their meaning. An unknown option is taken to change the price.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _HARMLESS = frozenset(
 
 
 def unread_options(words: Iterable[str]) -> list[str]:
-    """Those of a script's left-over words that may change the price, by the name they were written with."""
+    """Return the options of a script that may change the price, as they were written."""
     said = [word.partition("=")[0] for word in words if word.startswith("-")]
     named = [word if word.startswith("--") else word[:2] for word in said]
     return [name for name in named if name not in _HARMLESS]
 
 
 def told(unread: Iterable[str]) -> str:
-    """The options with what they add, as far as that is known."""
+    """Return the options with what they add, if known."""
     about = {name: DEARER.get(_SHORT.get(name, name)) for name in sorted(set(unread))}
     return ", ".join(f"{name} ({what})" if what else name for name, what in about.items())

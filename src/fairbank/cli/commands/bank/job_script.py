@@ -1,6 +1,6 @@
-"""A job as people describe it to sbatch: options on the command line or #SBATCH lines of a script, read as far as they set the price.
+"""Job description for sbatch: command line options and #SBATCH lines, as far as they set the price.
 
-The meaning of the options: sbatch(1). Only their sum matters here, so a range of nodes counts as its upper end.
+See sbatch(1) for their meaning. A range of nodes counts as its upper end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NEXT_PART = ["hetjob"], ["packjob"]
 
 
 def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
-    """What sets the price, under sbatch's names."""
+    """Add the options of sbatch that set the price."""
     group = parser.add_argument_group("The job, as for sbatch")
     group.add_argument("-A", "--account", metavar="PROJECT", help="who pays")
     group.add_argument("-p", "--partition", metavar="NAME")
@@ -49,7 +49,7 @@ def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
 
 
 def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
-    """The #SBATCH lines up to the script's first command, and those of their options that are not read and may change the price.
+    """Return the options of the #SBATCH lines, and the ignored ones that may change the price.
 
     Of a heterogeneous job the first part is read. Raises Malformed, naming the line.
     """
@@ -80,7 +80,7 @@ def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
 
 
 class Described(NamedTuple):
-    """What a job holds, in TRES; in words; and what the price does not know."""
+    """Resources of a job as TRES and in words, and what the price ignores."""
 
     tres: str
     words: str
@@ -88,7 +88,7 @@ class Described(NamedTuple):
 
 
 def described(options: Namespace) -> Described:
-    """What the options ask for. Raises Malformed, naming the option."""
+    """Return the requested resources. Raises Malformed, naming the option."""
     nodes = _count(options.nodes, "--nodes") or 1
     tasks = _count(options.ntasks, "--ntasks") or nodes * (
         _count(options.ntasks_per_node, "--ntasks-per-node") or 1
@@ -118,7 +118,7 @@ def described(options: Namespace) -> Described:
 
 
 def _is_told_by_type(name: str, things: dict[str, int]) -> bool:
-    """`2 gpu` need not be said beside `2 gpu:v100`."""
+    """Return whether `2 gpu` is already covered by `2 gpu:v100`."""
     return (
         sum(count for other, count in things.items() if other.startswith(f"{name}:"))
         == things[name]
@@ -149,7 +149,7 @@ def _count(said: str | None, option: str) -> int | None:
 
 
 def _size(said: str, option: str) -> int:
-    """MiB, rounded up."""
+    """Return MiB, rounded up."""
     match = _SIZE.fullmatch(said)
     if match is None:
         remedy = "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
@@ -158,7 +158,7 @@ def _size(said: str, option: str) -> int:
 
 
 def _memory(options: Namespace, nodes: int, cpus: int, gpus: int) -> int:
-    """MiB in all; 0 where nothing is said."""
+    """Return the total memory in MiB; 0 if none is requested."""
     if options.mem_per_cpu is not None:
         return _size(options.mem_per_cpu, "--mem-per-cpu") * cpus
     if options.mem_per_gpu is not None:
@@ -176,7 +176,7 @@ def _memory(options: Namespace, nodes: int, cpus: int, gpus: int) -> int:
 
 
 def _things(options: Namespace, nodes: int, tasks: int) -> dict[str, int]:
-    """GPUs and other generic resources in all: of each kind, and of each type of it."""
+    """Return the totals of GPUs and other generic resources, by kind and by type."""
     things: dict[str, int] = {}
     for option, said, times in (
         ("--gpus", options.gpus, 1),

@@ -1,4 +1,4 @@
-"""`fairbank jobs`: jobs with what they hold and cost; with --refused those that the bank said no to, and what would help."""
+"""Command `fairbank jobs`: jobs with their holds and costs; --refused: refused jobs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _reason(row: Row, look: Look) -> str:
 
 
 def _exit(row: Row, look: Look) -> str:
-    """As Slurm writes it: the exit code, and the signal."""
+    """Return exit code and signal as Slurm writes them."""
     return "" if row["exit_code"] is None else f"{row['exit_code']}:{row['exit_signal']}"
 
 
@@ -78,7 +78,7 @@ COLUMNS = (
 
 
 def columns(*, running: bool, mine: bool) -> tuple[Column, ...]:
-    """Of jobs that run, what they hold is what people look for; of one's own, whose they are is what they need least."""
+    """Return the columns; running jobs show holds, one's own jobs not the user."""
     drops = ({"HELD": 0} if running else {}) | ({"USER": 8} if mine else {})
     return tuple(column._replace(drop=drops.get(column.head, column.drop)) for column in COLUMNS)
 
@@ -128,7 +128,7 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def owners_of(context: Context) -> list[int] | None:
-    """Whose jobs: as sacct, mine unless somebody or something else is named; None for everybody's."""
+    """Return whose jobs to list; None for all. As in sacct, the default is one's own."""
     options = context.options
     if options.user:
         return [uid_of(user) for user in options.user]
@@ -166,8 +166,7 @@ def _show(context: Context) -> int:
 
 
 def jobs(context: Context, query: dict[str, object], limit: int) -> list[Row]:
-    """Job rows, the newest first, with what people want to know of them: a word for their state, what they cost, how long they ran and
-    had waited."""
+    """Return job rows, newest first, with state, cost, run time and wait."""
     return [_told(context, row) for row in rows_of_each(context, "/job", query, limit)]
 
 

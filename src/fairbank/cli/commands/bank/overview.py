@@ -1,4 +1,4 @@
-"""Bare `fairbank`: one screen with my projects, what they have left, my running jobs, and what was refused lately."""
+"""Command `fairbank` without arguments: projects, running jobs and recent refusals."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _part(
     none: str,
     see: str,
 ) -> None:
-    """A title and a few rows. `see` is the command that shows all."""
+    """Print a title and some rows; `see` is the command that shows all."""
     most = len(rows) if context.options.all else most
     context.say()
     head = title if rows else f"{title}: {none}"

@@ -1,4 +1,4 @@
-"""`fairbank quote`: what a job would cost, why, and whether it could be paid. Nothing is posted."""
+"""Command `fairbank quote`: price of a job, and whether the project can pay. Nothing is posted."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _take_in_script(options: Namespace) -> list[str]:
-    """Fill what the command line leaves open from the script. Returns what the script says that we do not read."""
+    """Fill missing options from the script. Return the options that are ignored."""
     if options.script is None:
         return []
     said, unread = read_script(_script(options.script))
@@ -121,7 +121,7 @@ def _text(path: str) -> str:
 
 
 def _limit(said: str) -> int:
-    """Seconds. Raises Malformed."""
+    """Return seconds. Raises Malformed."""
     seconds = parse_duration(said, field="--time")
     if seconds > LIMIT_MAX_SECONDS:
         longest = show_duration(LIMIT_MAX_SECONDS)
@@ -144,7 +144,7 @@ def _needed(said: str | None, field: str, example: str) -> str:
 
 
 def _one_partition(said: str) -> str:
-    """Raises Malformed for a list, as sbatch takes it: where such a job will run, and at which price, nobody knows yet."""
+    """Return the partition. Raises Malformed for a list: the price depends on the choice."""
     if "," in said:
         first = said.strip(",").partition(",")[0]
         raise Malformed(
@@ -156,7 +156,7 @@ def _one_partition(said: str) -> str:
 
 
 def _account(context: Context, options: Namespace) -> str:
-    """Who pays: as said, else as sbatch would take it, else the only project there is."""
+    """Return the paying project: the option, else sbatch's variables, else the only project."""
     said = (
         options.account
         or os.environ.get("SBATCH_ACCOUNT")
@@ -173,7 +173,7 @@ def _account(context: Context, options: Namespace) -> str:
 
 
 def _cluster(context: Context, options: Namespace) -> str | None:
-    """Where, if somebody says so; else the bank takes its only cluster."""
+    """Return the cluster if one was named; the bank takes its only cluster otherwise."""
     return options.cluster or os.environ.get("SLURM_CLUSTER_NAME") or context.settings.cluster
 
 
@@ -224,7 +224,7 @@ def _by(card: Row) -> str:
 
 
 def _price(card: Row) -> list[tuple[str, str]]:
-    """The bill line by line; where only some lines count, they say so."""
+    """Print the bill line by line."""
     some = not all(line["counts"] for line in card["lines"])
     lines = []
     for line in card["lines"]:
@@ -244,7 +244,7 @@ def _in_gibibytes(line: Row) -> tuple[str, str, str]:
 
 
 def _short(number: Fraction) -> str:
-    """At most six decimals."""
+    """Return the number with at most six decimals."""
     whole, rest = divmod(round(number * 1_000_000), 1_000_000)
     return f"{whole}.{rest:06}".rstrip("0").rstrip(".")
 

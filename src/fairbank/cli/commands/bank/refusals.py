@@ -1,4 +1,4 @@
-"""The jobs that the bank said no to, and what would help."""
+"""Refused jobs and their remedies."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def _reason(row: Row, look: Look) -> str:
 
 
 def short(row: Row, look: Look) -> str:
-    """What was lacking, as all that tell it show it."""
+    """Return the shortfall."""
     return look.lacking(row["asked"], row["available"])
 
 
 def if_told(show: Show, field: str = "available") -> Amount:
-    """The amount; - for people where the refusal does not tell the field."""
+    """Return the amount; - in a table if the refusal does not have the field."""
     return Amount(
         lambda row, look: show(row, look) if row[field] is not None else "" if look.exact else "-"
     )
@@ -51,7 +51,7 @@ COLUMNS = (
 
 
 def refusals(context: Context, query: dict[str, object], limit: int) -> list[Row]:
-    """Refusal rows, the newest first, with the user's name; without figures where these are not why the bank said no."""
+    """Return refusal rows, newest first, with the user's name."""
     return [
         {**row, "user": user_name(row["owner_uid"])}
         for row in rows_of_each(context, "/failure", query, limit)
@@ -59,7 +59,7 @@ def refusals(context: Context, query: dict[str, object], limit: int) -> list[Row
 
 
 def show_refusals(context: Context, owners: list[int] | None) -> int:
-    """What `fairbank jobs --refused` shows: the refusals, and what would help."""
+    """Print the list of `fairbank jobs --refused`, with remedies."""
     options = context.options
     if options.partition is not None:
         raise Malformed(
@@ -91,14 +91,14 @@ def show_refusals(context: Context, owners: list[int] | None) -> int:
 
 
 def _advice_for(context: Context, rows: list[Row]) -> list[str]:
-    """What would help each, where they are few; else the newest, and how to ask for another."""
+    """Return the remedies of each refusal if there are few, else of the newest."""
     if len(rows) <= EXPLAINED:
         return [line for row in rows for line in advice(context, row)]
     return [*advice(context, rows[0]), "What would help another: fairbank jobs --refused -j JOBID"]
 
 
 def advice(context: Context, row: Row) -> list[str]:
-    """What would help, asked for anew: only the bank's answer for one refusal names other projects that could pay."""
+    """Return the remedies of one refusal: only the bank's answer for it names other projects."""
     full = context.one(f"/failure/{row['id']}")
     lines = [f"Job {full['job_id']}: {full['detail']}"]
     return lines + [

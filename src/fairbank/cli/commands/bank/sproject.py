@@ -1,4 +1,4 @@
-"""`sproject`: HADM's command, for those who have its verbs in their fingers: projects, allocations, jobs, failures."""
+"""Command `sproject`: HADM's verbs for projects, allocations, jobs and failures."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ FAILURE_DETAIL = (
 
 
 def run(argv: Sequence[str]) -> int:
-    """Carry out one command line (without the program's name). Returns the exit code; raises nothing."""
+    """Run one command line (without the program's name). Return the exit code; raise nothing."""
     return run_to_exit(lambda: _execute(list(argv)), "sproject")
 
 
@@ -182,7 +182,7 @@ def _show(
 
 
 def _check(context: Context) -> None:
-    """Whether there is what the filters name at all, where they let nothing through. Raises Unknown."""
+    """Check that what the filters name exists, if no row matches. Raises Unknown."""
     options = context.options
     check_group(context, options.group)
     check_accounts(context, [options.account] if options.account else None, of_jobs=True)
@@ -215,7 +215,7 @@ def _projects(context: Context, options: Namespace) -> int:
 def _of_each_resource(
     projects: Sequence[Row], balances: Sequence[Row], resource: str | None
 ) -> list[Row]:
-    """Each project with what it has of each resource now; SU of two resources are not added up. Those without anything have a row too."""
+    """Return each project with its balance of each resource; SU of two resources never add up."""
     figures = ("resource", "deposited", "held", "charged", "available")
     nothing = {**dict.fromkeys(figures), "resource": resource}
     own: dict[object, list[Row]] = {}
@@ -265,7 +265,7 @@ def _owned(options: Namespace) -> dict[str, object]:
 
 
 def _asked(options: Namespace) -> dict[str, object]:
-    """The filters as the bank takes them for allocations, jobs and refusals. Active means there: now in the allocation's period."""
+    """Return the filters for allocations, jobs and refusals. Active: now in the period."""
     return {
         "account": options.account,
         "resource": options.resource,

@@ -1,4 +1,4 @@
-"""`fairbank statement`: every entry of an allocation's journal, with the sums after each."""
+"""Command `fairbank statement`: entries of an allocation's journal, with the sums after each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SAYS_NO = ("refusal", "declined")
 
 
 def _amount(row: Row, look: Look) -> str:
-    """By how much a sum changed; nothing where none did: what was asked, or what a cap is, stands in REASON."""
+    """Return the change of a sum; empty if none changed."""
     if row.get("sign") is None:
         return ""
     sign = _SIGNS.get(row["sign"], "") if row["amount"] > 0 else ""
@@ -45,7 +45,7 @@ def _amount(row: Row, look: Look) -> str:
 
 
 def _moved(row: Row, look: Look) -> str:
-    """By how much the sum that it moves is shown to differ from the row above; what moves none is cut off like any amount."""
+    """Return the change as the difference of the rounded sums shown in two rows."""
     for name in ("charged", "deposited", "held"):
         before, after = row["before"][name], row[name]
         if row["amount"] and abs(after - before) == abs(row["amount"]):
@@ -84,7 +84,7 @@ def _unit(look: Look) -> str:
 
 
 def _changed(terms: Mapping[str, Any], look: Look) -> str:
-    """Which terms an entry changed, and to what: `state frozen`, `credit limit 5`."""
+    """Return the changed terms: `state frozen`, `credit limit 5`."""
     return ", ".join(_term(name, value, look) for name, value in terms.items()) or "nothing changed"
 
 
@@ -162,8 +162,7 @@ def _show(context: Context, options: Namespace) -> int:
 def read_statement(
     context: Context, allocation: int, limit: int, period: Mapping[str, object]
 ) -> tuple[dict[str, Any], bool]:
-    """The entries of a period, page after page, at most `limit` (0: all), with the sums before and after them; and whether that is
-    the whole period."""
+    """Return the entries of a period, at most `limit` (0: all), and the sums around them."""
     first, *further = context.pages(f"/alloc/{allocation}/statement", period, limit)
     page: dict[str, Any] = first["data"]
     for answer in further:
@@ -177,7 +176,7 @@ def read_statement(
 def _of_when(
     context: Context, period: Mapping[str, str | None], entries: Sequence[Row], whole: bool
 ) -> str:
-    """Which moments the sums at the top and at the bottom belong to."""
+    """Return the times of the sums at the top and the bottom."""
     since, until = (
         (each and context.format.moment(int(each))) for each in (period["since"], period["until"])
     )
@@ -187,7 +186,7 @@ def _of_when(
 
 
 def _told(context: Context, page: Row) -> list[Row]:
-    """The entries with names, and with what came back of a hold when its run was charged."""
+    """Return the entries with names, and with what a charge released of its hold."""
     told: list[Row] = []
     before = page["opening"]
     for entry in page["entries"]:
@@ -209,7 +208,7 @@ def _told(context: Context, page: Row) -> list[Row]:
 
 
 def _proof(context: Context, sums: Row) -> str:
-    """That the figures add up, for everybody to see, with their unit."""
+    """Return the line that shows that the figures add up."""
     parts = (
         sums["charged"],
         sums["held"],

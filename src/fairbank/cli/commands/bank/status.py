@@ -1,4 +1,4 @@
-"""`fairbank status`: whether the bank answers, and how fast."""
+"""Command `fairbank status`: response time of the bank."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _show(context: Context, options: Namespace) -> int:
 
 
 def _answered(context: Context, deadline: float) -> float:
-    """How many seconds the bank took to answer. Until the deadline nobody's answer is no answer yet; then it is Unreachable."""
+    """Return the seconds until the bank answered. Raises Unreachable after the deadline."""
     client = Client(context.settings.address)  # open to anybody, so nobody needs to sign in
     while True:
         began = time.monotonic()

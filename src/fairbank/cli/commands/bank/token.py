@@ -1,7 +1,6 @@
-"""`fairbank token`: opaque tokens, for signing in over the network. A secret is shown once and never again.
+"""Command `fairbank token`: tokens for authentication over the network.
 
-These commands print no entry for `fairbank undo`: what takes a token back is to revoke it, and what was revoked stays so, since somebody
-had a reason not to trust it.
+A secret is shown once. `fairbank undo` does not apply: revoke a token instead, which is final.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def _create(context: Context, options: Namespace) -> int:
 
 
 def _tell(context: Context, answer: Row | None) -> int:
-    """Show the secret, alone on stdout."""
+    """Print the secret, alone on stdout."""
     if answer is not None and context.options.form is None:
         context.note(f"{_sentence(answer)}. The secret is shown this once:")
     return tell(context, "fairbank.token/1", answer, str(answer["secret"]) if answer else "")
@@ -115,7 +114,7 @@ def _sentence(answer: Row) -> str:
 
 @contextmanager
 def _new_file(path: str) -> Iterator[TextIO]:
-    """A file that only we can read, made before the token is, and gone again when that fails."""
+    """Create a file that only the user can read before the token; delete it on failure."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:

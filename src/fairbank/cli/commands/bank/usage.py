@@ -1,4 +1,4 @@
-"""`fairbank usage`: who used what, when and where."""
+"""Command `fairbank usage`: usage by user, time, partition and so on."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _share(row: Row, look: Look) -> str:
 
 
 def columns(by: str) -> Sequence[Column]:
-    """The first column is what the rows are grouped by."""
+    """Return the columns; the first is the group."""
     return (
         Column(by.upper(), text("name")),
         Column("JOBS", text("runs"), right=True),
@@ -117,7 +117,7 @@ def _show(context: Context, options: Namespace) -> int:
 
 
 def owners_of(context: Context, options: Namespace) -> list[int] | None:
-    """Whose jobs: of -u, or mine with --me; None for everybody's."""
+    """Return whose jobs to count: -u, or one's own with --me; None for all."""
     if options.user:
         return [uid_of(user) for user in options.user]
     return [context.me()] if options.me else None
@@ -126,8 +126,10 @@ def owners_of(context: Context, options: Namespace) -> list[int] | None:
 def usage(
     context: Context, query: Mapping[str, object], heard: set[object] | None = None
 ) -> list[Row]:
-    """The groups with their sums over all that is listed: no run is of two projects, resources or users. Adds to `heard` the projects
-    and resources that there was something of."""
+    """Return the groups with their sums over all listed values.
+
+    Adds to `heard` the projects and resources that had rows.
+    """
     groups: dict[object, dict[str, Any]] = {}
     for one in spread(query):
         for row in context.rows("/usage", one):
@@ -145,7 +147,7 @@ def usage(
 
 
 def _told(context: Context, rows: Sequence[Row], by: str) -> list[Row]:
-    """The rows with names and shares, the largest first; days and months in their order."""
+    """Return the rows with names and shares, largest first; days and months in order."""
     whole = sum(row["charged"] for row in rows) or 1
     told = [
         {

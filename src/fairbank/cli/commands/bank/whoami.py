@@ -1,4 +1,4 @@
-"""`fairbank whoami`: who the bank takes you for."""
+"""Command `fairbank whoami`: the authenticated user."""
 
 from __future__ import annotations
 

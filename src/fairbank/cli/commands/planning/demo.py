@@ -1,4 +1,4 @@
-"""`fairbank demo`: a synthetic month through a new bank, then a newcomer's session with the bank running. Needs no root and no network."""
+"""Command `fairbank demo`: a synthetic month through a new bank, then a user's session."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
 
 @contextmanager
 def _serving(folder: Path) -> Iterator[None]:
-    """The bank as a process of its own, until the block ends."""
+    """Run the server as a process until the block ends."""
     log = folder / "server.log"
     with log.open("wb") as out:
         server = subprocess.Popen(
@@ -132,7 +132,7 @@ def _await(server: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
 
 
 class _Shell:
-    """Types commands and shows what they print, as a newcomer would see it."""
+    """Shell that runs commands and shows their output as a user would see it."""
 
     def __init__(self, context: Context, folder: Path) -> None:
         self._desk = context
@@ -151,7 +151,7 @@ class _Shell:
             raise Trouble(f"fairbank {' '.join(words)} ended with {code}")
 
     def rows(self, *words: str) -> list[dict[str, Any]]:
-        """What a command says as JSON."""
+        """Return the rows of a command's JSON output."""
         done = subprocess.run(
             [*FAIRBANK, *words, "--json"], env=self._environ, capture_output=True, check=False
         )
@@ -164,7 +164,7 @@ class _Shell:
 
 
 def _session(context: Context, shell: _Shell) -> None:
-    """What somebody sees whose job was refused lately."""
+    """Show what a user sees whose job was refused lately."""
     refused = shell.rows("jobs", "--refused", "-a", "--limit", "1000")
     balances = shell.rows("balance")
     if not refused or not balances:

@@ -1,4 +1,4 @@
-"""`fairbank replay`: runs a recorded workload through a bank at the trace's own clock."""
+"""Command `fairbank replay`: run a recorded workload through a bank on the trace's clock."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def replay_trace(
 
 
 def tell(context: Context, done: ReplayResult) -> None:
-    """The figures, the balances and the invariants, in the form asked for."""
+    """Print figures, balances and invariants."""
     figures = figures_of(context, done)
     summary = {name: value for name, value, _ in figures}
     checks = [
@@ -174,7 +174,7 @@ def tell(context: Context, done: ReplayResult) -> None:
 
 
 def figures_of(context: Context, done: ReplayResult) -> list[tuple[str, object, str]]:
-    """Name, value and how it is said."""
+    """Return name, value and text of each figure."""
     demand = done.demand
     skipped = demand.never_ran + demand.without_size
     refused = sum(done.refusals.values())

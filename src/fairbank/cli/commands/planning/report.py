@@ -1,4 +1,4 @@
-"""`fairbank report`: figures as files."""
+"""Command `fairbank report`: figures as files."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _draw(
 
 
 def _kept(context: Context, options: Namespace) -> list[share_history.ShareHistoryRow]:
-    """The figures of so many days up to today, in UTC."""
+    """Return the recorded figures of the requested days, in UTC."""
     tomorrow = (context.now() // DAY + 1) * DAY
     query = {
         "since": iso(max(tomorrow - options.days * DAY, 0)),

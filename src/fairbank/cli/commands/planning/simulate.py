@@ -1,4 +1,4 @@
-"""`fairbank simulate`: what would have become of a recorded workload under other policies."""
+"""Command `fairbank simulate`: a recorded or synthetic workload under other policies."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def _draw(outcomes: Sequence[SimulationResult], folder: str, *, as_png: bool) ->
 def tell(
     context: Context, outcomes: Sequence[SimulationResult], drawn: Sequence[PictureFile]
 ) -> None:
-    """The measures beside each other, what was left out, and what was read otherwise."""
+    """Print the measures, what was left out, and what was read differently."""
     for_people = context.options.form is None and not context.options.format
     rows = [row_of(outcome, exactly=not for_people) for outcome in outcomes]
     first = outcomes[0]

@@ -1,4 +1,4 @@
-"""What came of a simulation as rows and sentences, for every command that simulates."""
+"""Rows and notes of simulations, for `simulate` and `whatif`."""
 
 from __future__ import annotations
 

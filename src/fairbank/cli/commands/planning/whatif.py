@@ -1,4 +1,4 @@
-"""`fairbank whatif`: what would have become of a recorded workload if something had been otherwise."""
+"""Command `fairbank whatif`: a recorded workload with changes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def tell(context: Context, question: Question, answer: WhatIfResult) -> None:
-    """The measures beside each other, what was changed, and what was left out."""
+    """Print the measures, the changes, and what was left out."""
     two, copies = _rows(answer.plain), [_rows(each) for each in answer.copies]
     for_people = context.options.form is None and not context.options.format
     changes = changes_of(context.options, question, answer)
@@ -97,7 +97,7 @@ def _rows(pair: ResultPair) -> MeasuredPair:
 
 
 def changes_of(options: Namespace, question: Question, answer: WhatIfResult) -> list[str]:
-    """Each change in words, with how many jobs it was about."""
+    """Return each change in words, with the number of jobs concerned."""
     before, after, met = answer.plain.recorded, answer.plain.changed, answer.met
     said = []
     if before.policy != after.policy:

@@ -1,4 +1,4 @@
-"""`fairbank agent`: runs the agent beside slurmctld, and tells how it fares."""
+"""Command `fairbank agent`: run the agent beside slurmctld, and show its status."""
 
 from __future__ import annotations
 

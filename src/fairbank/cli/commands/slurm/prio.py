@@ -1,4 +1,4 @@
-"""`fairbank prio`: the priorities of jobs that wait in the form of Slurm's sprio, for programs, or explain_priority."""
+"""Command `fairbank prio`: priorities of pending jobs like sprio, for programs, or explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairbank reconcile`: compares every finished run with Slurm's accounting, and mends what the two lost of each other."""
+"""Command `fairbank reconcile`: compare finished runs with Slurm's accounting, and repair."""
 
 from __future__ import annotations
 

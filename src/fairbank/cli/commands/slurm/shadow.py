@@ -1,4 +1,4 @@
-"""`fairbank shadow`: what the bank would have charged and refused of Slurm's jobs, without anything being enforced or posted."""
+"""Command `fairbank shadow`: charges and refusals of Slurm's jobs without enforcement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairbank share`: fair share in the form of Slurm's sshare, for programs, or as a tree with what moves it."""
+"""Command `fairbank share`: fair share like sshare, for programs, or as an explained tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairbank share compose`: shares and prices made of who has a part in which nodes."""
+"""Command `fairbank share compose`: shares and prices from the ownership of nodes."""
 
 from __future__ import annotations
 

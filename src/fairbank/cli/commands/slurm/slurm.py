@@ -1,4 +1,4 @@
-"""`fairbank slurm`: the bank and Slurm, brought into line with each other."""
+"""Command `fairbank slurm`: import from Slurm, sync to Slurm, and the prolog."""
 
 from __future__ import annotations
 

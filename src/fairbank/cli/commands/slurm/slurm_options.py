@@ -1,4 +1,4 @@
-"""What `share` and `prio` have in common: where Slurm's answers come from, what could not be read."""
+"""Options and notes that `share`, `prio` and `why` share."""
 
 from __future__ import annotations
 

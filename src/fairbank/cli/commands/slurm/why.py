@@ -1,4 +1,4 @@
-"""`fairbank why`: why a job waits, who is ahead, when it is likely to start, and what would start it sooner."""
+"""Command `fairbank why`: why a job waits, its likely start, and what would start it sooner."""
 
 from __future__ import annotations
 
