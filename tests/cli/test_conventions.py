@@ -10,12 +10,19 @@ from importlib import import_module
 
 import pytest
 
-from fairbank.cli.command import Command, Noun
+from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
+from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import COMMANDS
-from fairbank.cli.sproject import COMMAND as SPROJECT
 from tests.cli.centre import CPU
 from tests.cli.conftest import Run
-from tests.cli.paper import PaperWorks
+from tests.cli.fakes import FakeServices
+
+
+@pytest.fixture(autouse=True)
+def fake_services() -> Iterator[None]:
+    with FakeServices().installed():
+        yield
+
 
 READING = {
     "balance": (),
@@ -129,7 +136,7 @@ def test_forms_for_programs(fairbank: Run, name: str) -> None:
     ask = (*name.split(), *READING[name])
 
     def said(*more: str) -> str:
-        answer = fairbank(*ask, *more, works=PaperWorks())
+        answer = fairbank(*ask, *more, services=FakeServices())
         assert answer.code == 0, answer
         return answer.out
 
@@ -153,6 +160,6 @@ def test_forms_for_programs(fairbank: Run, name: str) -> None:
 
 @pytest.mark.parametrize("name", READING)
 def test_a_column_that_is_none_is_told_with_those_there_are(fairbank: Run, name: str) -> None:
-    said = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", works=PaperWorks())
+    said = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())
     assert said.code == 2
     assert "NOSUCH" in said.err

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
+from fairbank.cli.framework.host import Local
+from fairbank.slurm.rankings import read_shares
 from tests.cli.conftest import Run, Said
 from tests.support.recorded import Recorded, line
 from tests.support.standing import asked, printed
@@ -47,7 +48,7 @@ def plain(text: str) -> str:
 @pytest.fixture
 def ask(fairbank: Run, slurm: Recorded) -> Ask:
     def call(*words: object) -> Said:
-        return fairbank(*words, works=Works())
+        return fairbank(*words)
 
     return call
 
@@ -112,7 +113,7 @@ def test_share_looks_at_one_clock(slurm: Recorded) -> None:
         printed("fair-tree", "config").replace("ResetPeriod = NONE", "ResetPeriod = DAILY"),
     )
     morning = 1_800_000_000
-    found, later = (Works().slurm_says.shares(None, now=morning + seconds) for seconds in (0, 600))
+    found, later = (read_shares(None, morning + seconds, Local()) for seconds in (0, 600))
     assert (found.as_of, later.as_of) == (morning, morning + 600)
     assert found.rule.reset_in is not None
     assert later.rule.reset_in == found.rule.reset_in - 600

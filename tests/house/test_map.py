@@ -44,9 +44,8 @@ def arrows(graph: Graph) -> list[str]:
         "import fairbank.core.units",
         "import fairbank.core.units as u",
         "from ..core.units import Units",
-        "from ..values import units",
-        "from .. import core; from ..values import units",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fairbank.core.units import Units",
+        "from ..core import units",
+        "from .. import core; from ..core import units",
         "def late():\n    from fairbank.core.units import Units",
     ],
 )
@@ -62,7 +61,7 @@ def test_a_name_defined_in_a_package_stands_for_the_package(build: Build) -> Non
         / "__init__.py"
     )
     folder.write_text("WORDS = ()")
-    assert arrows(Graph(folder.parent.parent)) == ["bank.ledger > values"]
+    assert arrows(Graph(folder.parent.parent)) == ["bank.ledger > core"]
 
 
 def test_the_version_may_be_read_anywhere(build: Build) -> None:
@@ -101,22 +100,43 @@ def test_a_wrong_street_names_file_and_line(build: Build) -> None:
         ("rest.routes.jobs", "rest.client", False),
         ("service.bank", "store.memory", True),
         ("store.memory", "service.bank", False),
-        ("cli.balance", "rest.client", True),
-        ("cli.balance", "rest.app", False),
-        ("cli.balance", "bank.ledger", False),
-        ("compose", "store.sqlite", True),
-        ("compose", "cli.balance", True),
-        ("cli.balance", "compose", False),
-        ("rest.app", "compose", False),
+        ("cli.commands.bank.balance", "rest.client", True),
+        ("cli.commands.bank.balance", "cli.framework.context", True),
+        ("cli.commands.bank.balance", "rest.app", False),
+        ("cli.commands.bank.balance", "bank.ledger", False),
+        ("cli.framework.context", "cli.commands.bank.balance", False),
+        ("setup.server", "store.sqlite", True),
+        ("cli.commands.admin.serve", "setup.server", False),
+        ("rest.app", "setup.server", False),
     ],
 )
 def test_the_streets(here: str, there: str, allowed: bool) -> None:
     assert may_import(here, there) is allowed
 
 
-def test_nobody_imports_the_composition_and_only_it_imports_everyone() -> None:
-    assert [room for room, allowed in STREETS.items() if "compose" in allowed] == []
-    assert [room for room, allowed in STREETS.items() if EVERYONE in allowed] == ["compose"]
+def test_only_setup_imports_everything() -> None:
+    assert [room for room, allowed in STREETS.items() if "setup" in allowed] == []
+    assert [room for room, allowed in STREETS.items() if EVERYONE in allowed] == ["setup"]
+
+
+def test_functions_of_commands_import_anything(build: Build) -> None:
+    inside = "def run():\n    from fairbank.store import sqlite\n"
+    graph = build(store__sqlite="", cli__commands__x=inside, cli__framework__y=inside)
+    (complaint,) = wrong_streets(graph)
+    assert complaint.startswith("fairbank/cli/framework/y.py:2: cli.framework may not import store")
+
+
+def test_imports_for_type_checking_are_free(build: Build) -> None:
+    guarded = "if TYPE_CHECKING:\n    from fairbank.store import sqlite\nelse:\n    import {}\n"
+    graph = build(
+        store__sqlite="",
+        bank__ledger=guarded.format("fairbank.core"),
+        bank__entry=guarded.format("fairbank.service.x"),
+        service__x="",
+        core__units="",
+    )
+    (complaint,) = wrong_streets(graph)
+    assert "bank may not import service" in complaint
 
 
 def test_the_table_speaks_of_rooms_that_it_knows() -> None:
@@ -196,10 +216,10 @@ def test_the_drawing_shows_rooms_and_files(build: Build) -> None:
             rest__client="import fairbank.rest.bodies",
         )
     )
-    assert "  bank --> values\n" in drawing
+    assert "  bank --> core\n" in drawing
     assert "  rest_client --> rest_bodies\n" in drawing
     assert "bank --> bank" not in drawing
-    assert "  entry          values: units\n" in drawing
+    assert "  entry          core: units\n" in drawing
     assert "  ledger         entry\n" in drawing
 
 
@@ -232,7 +252,7 @@ def test_a_stale_map_fails_until_it_is_drawn_again(
     assert main([*options, "--check"]) == 1
     assert "the map is older than the code" in capsys.readouterr().err
     assert main(options) == 0
-    assert "bank --> values" in page.read_text()
+    assert "bank --> core" in page.read_text()
 
 
 def test_a_wrong_street_fails_even_when_freshly_drawn(

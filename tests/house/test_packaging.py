@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.cli.command import Command, Noun
+from fairbank.cli.framework.client_settings import SITE_SOCKET
+from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import find
-from fairbank.cli.settings import SITE_SOCKET
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.compare.health import SOCKET
 from fairbank.slurm.compare.plugin_files import TABLE

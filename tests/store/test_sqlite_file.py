@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from fairbank.cli.ending import exit_code
+from fairbank.cli.framework.error_exit import exit_code
 from fairbank.core.errors import Busy, Corrupt, Forbidden, Malformed, Unknown, Unreachable
 from fairbank.store.contract import Contention
 from fairbank.store.factory import open_store

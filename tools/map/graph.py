@@ -18,6 +18,7 @@ class Import:
     target: str
     inside: bool  # the target belongs to the package
     line: int
+    in_function: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,16 @@ class Graph:
         return Module(name, path, ast.parse(path.read_text(encoding="utf-8"), filename=str(path)))
 
     def _imports(self, module: Module) -> Iterator[Import]:
-        for node in ast.walk(module.tree):
+        """Yield the imports of a module. Those under TYPE_CHECKING do not happen, so they are free."""
+        for node, in_function in _walk(module.tree, in_function=False):
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    yield self._import(module, alias.name, node.lineno)
+                    yield self._import(module, alias.name, node.lineno, in_function=in_function)
             elif isinstance(node, ast.ImportFrom):
                 origin = self._origin(module, node)
                 for alias in node.names:
-                    yield self._import(module, f"{origin}.{alias.name}", node.lineno)
+                    name = f"{origin}.{alias.name}"
+                    yield self._import(module, name, node.lineno, in_function=in_function)
 
     def _origin(self, module: Module, node: ast.ImportFrom) -> str:
         """The absolute name that a `from` starts at."""
@@ -87,13 +90,27 @@ class Graph:
         above = here[: len(here) - node.level + module.is_package]
         return ".".join([*above, *filter(None, [node.module])])
 
-    def _import(self, module: Module, target: str, line: int) -> Import:
+    def _import(self, module: Module, target: str, line: int, *, in_function: bool) -> Import:
         top, _, rest = target.partition(".")
         if top != self.package.name:
-            return Import(module.name, target, inside=False, line=line)
+            return Import(module.name, target, False, line, in_function)
         while rest not in self.modules:  # a name inside a module stands for the module
             rest = rest.rpartition(".")[0]
-        return Import(module.name, rest, inside=True, line=line)
+        return Import(module.name, rest, True, line, in_function)
+
+
+def _walk(node: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield all nodes but those under TYPE_CHECKING, and whether each is inside a function."""
+    yield node, in_function
+    inside = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    guarded = node.body if isinstance(node, ast.If) and _is_type_checking(node.test) else ()
+    for child in ast.iter_child_nodes(node):
+        if child not in guarded:
+            yield from _walk(child, in_function=inside)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 
 def shown(path: Path) -> str:

@@ -9,7 +9,7 @@ from tools.map.graph import Graph, shown
 from tools.map.streets import room_of
 
 PURE_ROOMS = frozenset(
-    "core cluster bank priority scheduling simulator report slurm.parsers slurm.compare"
+    "core cluster bank priority scheduling simulator report report.plots.simulations report.plots.site_factor slurm.parsers slurm.compare"
     " slurm.fairshare_view slurm.queue_snapshot".split()
 )
 

@@ -9,11 +9,11 @@ from importlib import import_module
 from fairbank import __version__
 from fairbank.bank.explaining import explained
 from fairbank.cli import main as front
-from fairbank.cli import settings as client
-from fairbank.cli.command import Command, Noun
-from fairbank.cli.exits import EXIT_CODES, REFUSED
-from fairbank.cli.parser import Parser
-from fairbank.cli.sproject import COMMAND as SPROJECT
+from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
+from fairbank.cli.framework import client_settings as client
+from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.exit_codes import EXIT_CODES, REFUSED
+from fairbank.cli.framework.parser import Parser
 from fairbank.rest.statuses import STATUS
 
 SHARED = ("How to show it", "Care", "Which bank, and as whom", "Common options")
@@ -69,7 +69,7 @@ def _page(name: str, command: Command | Noun, about: str) -> str:
             f".SH {said(prog.upper())}" if isinstance(command, Noun) else ".SH DESCRIPTION",
             f"{said(each.about)}.",
         ]
-        if isinstance(command, Noun) and prog == f"{name} {command.usual}":
+        if isinstance(command, Noun) and prog == f"{name} {command.default}":
             lines += [".PP", "This is meant where no verb is said."]
         lines += [".PP", "Examples:", *_literally(each.examples)]
         lines += _groups(parser, own=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.cli import settings as client
+from fairbank.cli.framework import client_settings as client
 
 
 def client_page() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from fairbank.cli import main as front
-from fairbank.cli.command import Noun
+from fairbank.cli.framework.command import Noun
 
 
 def commands_page() -> str:

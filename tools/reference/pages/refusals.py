@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.explaining import explained
-from fairbank.cli.exits import REFUSED
+from fairbank.cli.framework.exit_codes import REFUSED
 from fairbank.rest.statuses import STATUS
 
 

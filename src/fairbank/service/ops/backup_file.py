@@ -55,10 +55,7 @@ class BackupTable(NamedTuple):
 # In the order in which they can be filled. What tells of tokens goes by way of RestoredTokens.
 _TABLES = (
     BackupTable(
-        "project",
-        Project,
-        lambda reader: reader.scan_projects(),
-        lambda target, _: target.projects,
+        "project", Project, lambda reader: reader.scan_projects(), lambda target, _: target.projects
     ),
     BackupTable(
         "member", Member, lambda reader: reader.scan_members(), lambda target, _: target.members
@@ -72,9 +69,7 @@ _TABLES = (
     BackupTable(
         "user", UserRow, lambda reader: reader.scan_users(), lambda target, _: target.users
     ),
-    BackupTable(
-        "run", RunRecord, lambda reader: reader.scan_runs(), lambda target, _: target.runs
-    ),
+    BackupTable("run", RunRecord, lambda reader: reader.scan_runs(), lambda target, _: target.runs),
     BackupTable(
         "entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries
     ),

@@ -20,7 +20,7 @@ def awaiting(
     own, over = told[job.number], tuple(ended)
     jobs = tuple({each.job_id: each for each in told.values()}.values())
     depends = msgspec.structs.replace(
-        own.depends, each=tuple(_of_task(each, job, jobs, over) for each in own.depends.items)
+        own.depends, items=tuple(_of_task(each, job, jobs, over) for each in own.depends.items)
     )
     return OpenDependencies(depends, tuple(_seen(each, own, jobs, over) for each in depends.items))
 
