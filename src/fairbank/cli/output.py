@@ -1,4 +1,4 @@
-"""How a list is spoken: as a table with its notes, for a spreadsheet, for a script, or as JSON or YAML."""
+"""How a list is spoken: as a table with its notes, for a spreadsheet, for a script, or as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import UNITS, Summand, with_minutes
-from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.envelope import as_json, envelope
 from fairbank.report.tables import WIDE, choose, csv, separated, table
 
 if TYPE_CHECKING:
@@ -69,8 +69,6 @@ def _show(desk: Desk, listing: Listing) -> None:
     match options.form:
         case "json":
             desk.say(as_json(_document(desk, listing)))
-        case "yaml":
-            desk.say(as_yaml(_document(desk, listing)))
         case "csv":
             _say(desk, csv(columns, listing.rows, desk.look, heads=not options.noheader))
         case "parsable":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fairbank.cli.exits import NOT_DONE
 from fairbank.cli.foretelling import as_people_read, show_planned
 from fairbank.report.cells import plain
-from fairbank.report.envelope import as_json, as_yaml
+from fairbank.report.envelope import as_json
 from fairbank.values.trouble import Unreachable
 
 if TYPE_CHECKING:
@@ -94,8 +94,6 @@ def tell(
     match desk.options.form:
         case "json":
             desk.say(as_json(document))
-        case "yaml":
-            desk.say(as_yaml(document))
         case _:
             desk.say(plain(sentence))
             if answer.get("again"):

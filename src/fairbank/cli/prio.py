@@ -12,7 +12,7 @@ from fairbank.cli.options import listed
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
 from fairbank.report.differences import differences, reasons
-from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.envelope import as_json, envelope
 from fairbank.report.priorities import (
     chosen,
     csv_lines,
@@ -73,9 +73,6 @@ def add(parser: Parser) -> None:
         "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
     )
     form.add_argument(
-        "--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML"
-    )
-    form.add_argument(
         "--csv",
         dest="form",
         action="store_const",
@@ -117,7 +114,7 @@ COLUMNS_ONLY = {"format": "--format", "long": "--long", "norm": "--norm", "nohea
 
 
 def run(desk: Desk, options: Namespace) -> int:
-    if options.form in ("explain", "check", "json", "yaml"):
+    if options.form in ("explain", "check", "json"):
         fit(options, f"--{options.form}", COLUMNS_ONLY)
     form = parse_format(options.format) if options.format else None
     if options.form == "check":
@@ -134,7 +131,7 @@ def run(desk: Desk, options: Namespace) -> int:
     rows = _chosen(desk, options, found.rows)
     rows = in_order(rows, found.weights, options.sort)
     match options.form:
-        case "json" | "yaml":
+        case "json":
             document = envelope(
                 "fairbank.prio/1",
                 iso(found.as_of),
@@ -143,7 +140,7 @@ def run(desk: Desk, options: Namespace) -> int:
                 found.unreadable,
                 Look(),
             )
-            desk.say(as_json(document) if options.form == "json" else as_yaml(document))
+            desk.say(as_json(document))
             note(desk, nameless(rows))
             return code
         case "explain":

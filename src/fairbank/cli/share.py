@@ -12,7 +12,7 @@ from fairbank.cli.options import listed
 from fairbank.report import forecasts
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
-from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.envelope import as_json, envelope
 from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
 from fairbank.report.shares import FIELDS, Ending, chosen, lines, parse_fields, usual_fields
 from fairbank.report.tables import table
@@ -82,9 +82,6 @@ def add(parser: Parser) -> None:
         "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
     )
     form.add_argument(
-        "--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML"
-    )
-    form.add_argument(
         "--csv",
         dest="form",
         action="store_const",
@@ -146,7 +143,6 @@ COLUMNS_ONLY = {"format": "--format", "long": "--long", "partition": "--partitio
 WORDS = {
     "tree": "--tree",
     "json": "--json",
-    "yaml": "--yaml",
     "csv": "--csv",
     "bar": "--bars",
     "between": "--parsable",
@@ -157,11 +153,11 @@ ENDINGS = {"csv": Ending.COMMAS, "bar": Ending.BAR, "between": Ending.BETWEEN}
 def _fit(options: Namespace) -> None:
     """Raises Malformed for options that would change nothing."""
     if options.forecast and options.form in ("tree", *ENDINGS):
-        remedy = "it is a table, or with --json or --yaml for programs"
+        remedy = "it is a table, or with --json for programs"
         raise Malformed(
             f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy
         )
-    if options.form in ("json", "yaml"):
+    if options.form == "json":
         fit(options, WORDS[options.form], COLUMNS_ONLY | {"noheader": "--noheader"})
     elif options.forecast or options.form == "tree":
         fit(options, "--forecast" if options.forecast else "--tree", COLUMNS_ONLY)
@@ -184,12 +180,12 @@ def run(desk: Desk, options: Namespace) -> int:
     )
     if options.forecast:
         _show_forecast(desk, found, rows)
-    elif options.form in ("json", "yaml"):
+    elif options.form == "json":
         data = as_data(rows, found.rule)
         document = envelope(
             "fairbank.share/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
         )
-        desk.say(as_json(document) if options.form == "json" else as_yaml(document))
+        desk.say(as_json(document))
     elif options.form == "tree":
         _show_tree(desk, found, rows)
     else:
@@ -265,12 +261,12 @@ def _show_tree(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
 def _show_forecast(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
     shown = {(row.account, row.user, row.partition) for row in rows}
     backs = [back for back in found.backs if back[:3] in shown]
-    if desk.options.form in ("json", "yaml"):
+    if desk.options.form == "json":
         data = forecasts.as_data(backs, found.rule)
         document = envelope(
             "fairbank.forecast/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
         )
-        desk.say(as_json(document) if desk.options.form == "json" else as_yaml(document))
+        desk.say(as_json(document))
         return
     made = table(
         forecasts.COLUMNS,

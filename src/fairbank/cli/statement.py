@@ -133,7 +133,7 @@ def _show(desk: Desk, options: Namespace) -> int:
     period = desk.period("now-30days")
     page, whole = read_statement(desk, allocation, options.limit, period)
     entries = rows = _told(desk, page)
-    if options.form not in ("json", "yaml"):
+    if options.form != "json":
         rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
         last = "(closing)" if whole else "(so far)"

@@ -26,7 +26,7 @@ def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
     me = desk.one("/whoami")
-    if options.form in ("json", "yaml"):
+    if options.form == "json":
         show(desk, Listing("fairbank.whoami/1", COLUMNS, [me]))
     else:
         show(desk, Listing("fairbank.whoami/1", COLUMNS, _lines(desk, me)))

@@ -14,7 +14,7 @@ from fairbank.cli.slurm_queue import Asked as AtSlurm
 from fairbank.cli.traces import USUAL, add_processors
 from fairbank.cli.waiting import Asked as OfTrace
 from fairbank.report.columns import Look
-from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.envelope import as_json, envelope
 from fairbank.report.why import as_data, lines
 from fairbank.values.time import iso
 from fairbank.values.trouble import Malformed
@@ -84,9 +84,6 @@ def add(parser: Parser) -> None:
     form = parser.add_argument_group("How to show it").add_mutually_exclusive_group()
     form.add_argument(
         "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
-    )
-    form.add_argument(
-        "--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML"
     )
 
 
@@ -179,7 +176,7 @@ def _tell(desk: Desk, row: WhyRow, cluster: str | None, warnings: Sequence[str])
         document = envelope(
             "fairbank.why/1", iso(row.as_of), cluster, [as_data(row)], warnings, Look()
         )
-        desk.say(as_json(document) if desk.options.form == "json" else as_yaml(document))
+        desk.say(as_json(document))
         return
     with desk.in_pages():
         for line in lines(row, desk.look, desk.room):

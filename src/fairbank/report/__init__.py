@@ -1,1 +1,1 @@
-"""Rows become what people and programs read: tables, CSV, lines for scripts, JSON, YAML. Pure: text comes out, nobody prints."""
+"""Rows become what people and programs read: tables, CSV, lines for scripts, JSON. Pure: text comes out, nobody prints."""

@@ -1,4 +1,4 @@
-"""The answer as JSON or YAML: a named and versioned schema, integers in SU-minutes, and the figures as people read them beside."""
+"""Answer of a command as JSON: a named and versioned schema, integers in SU-minutes, and the figures as people read them beside."""
 
 from __future__ import annotations
 
@@ -64,63 +64,3 @@ def _with_display(row: Row, look: Look) -> dict[str, Any]:
 def as_json(document: Mapping[str, Any]) -> str:
     """Indented, and ASCII only: no character in it does anything to a terminal."""
     return json.dumps(document, indent=2)
-
-
-def as_yaml(document: Mapping[str, Any]) -> str:
-    """The same as YAML: blocks for objects and lists, JSON's spelling for everything in them.
-
-    Keys are names of fields: YAML takes none of more than 1,024 characters, escapes counted.
-    """
-    return "\n".join(_block(document, ""))
-
-
-def _block(value: Any, indent: str) -> list[str]:
-    lines: list[str] = []
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            lines += _item(f"{indent}{_key(key)}:", each, indent + "  ")
-    else:
-        for each in value:
-            nested = (
-                _block(each, indent + "  ")
-                if isinstance(each, Mapping | list) and each
-                else [f"{indent}  {_scalar(each)}"]
-            )
-            lines += [f"{indent}- {nested[0].lstrip()}", *nested[1:]]
-    return lines
-
-
-def _item(head: str, value: Any, indent: str) -> list[str]:
-    if isinstance(value, Mapping | list) and value:
-        return [head, *_block(value, indent)]
-    return [f"{head} {_scalar(value)}"]
-
-
-def _scalar(value: Any) -> str:
-    """JSON's spelling, which YAML reads, but for characters beyond 16 bits."""
-    if not isinstance(value, str):
-        return json.dumps(value)
-    return (
-        '"'
-        + "".join(
-            json.dumps(each)[1:-1] if ord(each) < 0x10000 else f"\\U{ord(each):08x}"
-            for each in value
-        )
-        + '"'
-    )
-
-
-def _key(key: str) -> str:
-    return (
-        key
-        if key.isascii()
-        and key.replace("_", "a").isalnum()
-        and not key[0].isdigit()
-        and key not in _WORDS
-        else _scalar(key)
-    )
-
-
-_WORDS = frozenset(
-    "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split()
-)
