@@ -65,7 +65,6 @@ NEEDS_NO_REASON = {
 """Nothing of these moves units."""
 FORMS = (
     "--json",
-    "--yaml",
     "--csv",
     "--parsable",
     "--delimiter",
@@ -143,7 +142,6 @@ def test_forms_for_programs(fairbank: Run, name: str) -> None:
     document = json.loads(said("--json"))
     assert {"schema", "as_of", "cluster", "unit", "data", "warnings"} <= document.keys()
     assert document["schema"].startswith("fairbank.")
-    assert said("--yaml").startswith("schema: ")
     heads = said("--helpformat").split()
     assert heads
     rows = list(csv.reader(io.StringIO(said("--csv", "-l"))))

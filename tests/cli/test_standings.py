@@ -203,8 +203,6 @@ def test_for_programs(ask: Ask) -> None:
         [11, 12],
     )
     assert found["data"][0]["account"] == "wg_bio"
-    assert ask("prio", "--yaml").out.startswith("schema: ")
-    assert ask("share", "--yaml").out.startswith("schema: ")
     assert ask("share", "--helpformat").out.split()[0] == "Account"
 
 
@@ -265,7 +263,7 @@ def test_where_nobody_told_whose_jobs_they_are(ask: Ask, tmp_path: Path) -> None
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
     blank = "Account and QOS of 9 jobs are not known: squeue tells them, or with --from its file squeue.txt."
     assert ask("prio", "--from", tmp_path).err == "", "what shows no account lacks none"
-    for form in (("--json",), ("--yaml",), ("-o", "%i %o %n")):
+    for form in (("--json",), ("-o", "%i %o %n")):
         assert plain(ask("prio", "--from", tmp_path, *form).err) == blank
     told = plain(ask("prio", "--from", tmp_path, "--explain", "-j", "10").err)
     assert told.startswith("Account and QOS of 1 job are not known")

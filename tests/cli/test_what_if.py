@@ -29,7 +29,6 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
         (("share", "--tree", "-l"), "-l"),
         (("share", "--tree", "-m"), "-m"),
         (("share", "--json", "-n"), "-n"),
-        (("share", "--yaml", "-l"), "-l"),
         (("share", "--forecast", "-P"), "--forecast"),
         (("share", "--forecast", "-p"), "--forecast"),
         (("share", "--forecast", "--tree"), "--forecast"),

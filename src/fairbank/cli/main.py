@@ -177,7 +177,6 @@ _WITH_VALUE = frozenset({"--server", "--as", "--units", "--color", "-o", "--form
 _ALONE = frozenset(
     {
         "--json",
-        "--yaml",
         "--csv",
         "-P",
         "--parsable",

@@ -15,7 +15,7 @@ from fairbank.service.settings import example, read_settings
 from fairbank.setup.bank_settings import default_directory
 from fairbank.store.migration import migrate
 from fairbank.store.sql.db_errors import DISK_FULL
-from fairbank.store.urls import SQLITE, path_of, redacted_url
+from fairbank.store.urls import SQLITE, parse_url, path_of, redacted_url
 
 SETTINGS = "fairbank.toml"
 

@@ -65,9 +65,6 @@ def add_output(parser: Parser, *, watch: bool = False) -> None:
         "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
     )
     form.add_argument(
-        "--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML"
-    )
-    form.add_argument(
         "--csv",
         dest="form",
         action="store_const",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import UNITS, Summand, with_minutes
-from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.envelope import as_json, envelope
 from fairbank.report.tables import WIDE, choose, csv, separated, table
 
 if TYPE_CHECKING:
@@ -71,8 +71,6 @@ def _show(context: Context, listing: Listing) -> None:
     match options.form:
         case "json":
             context.say(as_json(_document(context, listing)))
-        case "yaml":
-            context.say(as_yaml(_document(context, listing)))
         case "csv":
             _say(context, csv(columns, listing.rows, context.format, heads=not options.noheader))
         case "parsable":

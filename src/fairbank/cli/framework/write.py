@@ -9,7 +9,7 @@ from fairbank.cli.framework.dry_run import readable_entries, show_planned_entrie
 from fairbank.cli.framework.exit_codes import NOT_DONE
 from fairbank.core.errors import Unreachable
 from fairbank.report.cells import plain
-from fairbank.report.envelope import as_json, as_yaml
+from fairbank.report.envelope import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,8 +98,6 @@ def tell(
     match context.options.form:
         case "json":
             context.say(as_json(document))
-        case "yaml":
-            context.say(as_yaml(document))
         case _:
             context.say(plain(sentence))
             if answer.get("again"):

@@ -133,7 +133,7 @@ def _show(context: Context, options: Namespace) -> int:
     period = context.period("now-30days")
     page, whole = read_statement(context, allocation, options.limit, period)
     entries = rows = _told(context, page)
-    if options.form not in ("json", "yaml"):
+    if options.form != "json":
         rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
         last = "(closing)" if whole else "(so far)"

@@ -26,7 +26,7 @@ def run(context: Context, options: Namespace) -> int:
     if shown_columns(context, COLUMNS):
         return 0
     me = context.one("/whoami")
-    if options.form in ("json", "yaml"):
+    if options.form == "json":
         show(context, Listing("fairbank.whoami/1", COLUMNS, [me]))
     else:
         show(context, Listing("fairbank.whoami/1", COLUMNS, _lines(context, me)))

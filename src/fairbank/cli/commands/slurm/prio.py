@@ -15,7 +15,7 @@ from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
 from fairbank.report.differences import possible_reasons, priority_differences
-from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.envelope import as_json, envelope
 from fairbank.report.priority_bars import (
     as_data,
     best_rows,
@@ -81,9 +81,6 @@ def add(parser: Parser) -> None:
         "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
     )
     form.add_argument(
-        "--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML"
-    )
-    form.add_argument(
         "--csv",
         dest="form",
         action="store_const",
@@ -125,7 +122,7 @@ COLUMNS_ONLY = {"format": "--format", "long": "--long", "norm": "--norm", "nohea
 
 
 def run(context: Context, options: Namespace) -> int:
-    if options.form in ("explain", "check", "json", "yaml"):
+    if options.form in ("explain", "check", "json"):
         fit(options, f"--{options.form}", COLUMNS_ONLY)
     form = parse_format(options.format) if options.format else None
     if options.form == "check":
@@ -144,7 +141,7 @@ def run(context: Context, options: Namespace) -> int:
     rows = _chosen(context, options, found.rows)
     rows = sort_rows(rows, found.weights, options.sort)
     match options.form:
-        case "json" | "yaml":
+        case "json":
             document = envelope(
                 "fairbank.prio/1",
                 iso(found.as_of),
@@ -153,7 +150,7 @@ def run(context: Context, options: Namespace) -> int:
                 found.unreadable,
                 Look(),
             )
-            context.say(as_json(document) if options.form == "json" else as_yaml(document))
+            context.say(as_json(document))
             note(context, unnamed_note(rows))
             return code
         case "explain":

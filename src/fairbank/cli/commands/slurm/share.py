@@ -16,7 +16,7 @@ from fairbank.core.time import iso
 from fairbank.report import forecasts
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
-from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.envelope import as_json, envelope
 from fairbank.report.share_tree import COLUMNS, as_data, reading_guide, tree_rows
 from fairbank.report.sshare import (
     FIELDS,
@@ -94,9 +94,6 @@ def add(parser: Parser) -> None:
         "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
     )
     form.add_argument(
-        "--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML"
-    )
-    form.add_argument(
         "--csv",
         dest="form",
         action="store_const",
@@ -158,7 +155,6 @@ COLUMNS_ONLY = {"format": "--format", "long": "--long", "partition": "--partitio
 WORDS = {
     "tree": "--tree",
     "json": "--json",
-    "yaml": "--yaml",
     "csv": "--csv",
     "bar": "--bars",
     "between": "--parsable",
@@ -169,11 +165,11 @@ ENDINGS = {"csv": LineFormat.COMMAS, "bar": LineFormat.BAR, "between": LineForma
 def _fit(options: Namespace) -> None:
     """Raises Malformed for options that would change nothing."""
     if options.forecast and options.form in ("tree", *ENDINGS):
-        remedy = "it is a table, or with --json or --yaml for programs"
+        remedy = "it is a table, or with --json for programs"
         raise Malformed(
             f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy
         )
-    if options.form in ("json", "yaml"):
+    if options.form == "json":
         fit(options, WORDS[options.form], COLUMNS_ONLY | {"noheader": "--noheader"})
     elif options.forecast or options.form == "tree":
         fit(options, "--forecast" if options.forecast else "--tree", COLUMNS_ONLY)
@@ -198,12 +194,12 @@ def run(context: Context, options: Namespace) -> int:
     )
     if options.forecast:
         _show_forecast(context, found, rows)
-    elif options.form in ("json", "yaml"):
+    elif options.form == "json":
         data = as_data(rows, found.rule)
         document = envelope(
             "fairbank.share/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
         )
-        context.say(as_json(document) if options.form == "json" else as_yaml(document))
+        context.say(as_json(document))
     elif options.form == "tree":
         _show_tree(context, found, rows)
     else:
@@ -292,12 +288,12 @@ def _show_tree(context: Context, found: Shares, rows: Sequence[ShareRow]) -> Non
 def _show_forecast(context: Context, found: Shares, rows: Sequence[ShareRow]) -> None:
     shown = {(row.account, row.user, row.partition) for row in rows}
     backs = [back for back in found.backs if back[:3] in shown]
-    if context.options.form in ("json", "yaml"):
+    if context.options.form == "json":
         data = forecasts.as_data(backs, found.rule)
         document = envelope(
             "fairbank.forecast/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
         )
-        context.say(as_json(document) if context.options.form == "json" else as_yaml(document))
+        context.say(as_json(document))
         return
     made = table(
         forecasts.COLUMNS,

@@ -15,7 +15,7 @@ from fairbank.core.errors import Malformed
 from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
-from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.envelope import as_json, envelope
 from fairbank.report.explanation import JobExplanation, as_data, lines
 
 if TYPE_CHECKING:
@@ -83,9 +83,6 @@ def add(parser: Parser) -> None:
     form = parser.add_argument_group("How to show it").add_mutually_exclusive_group()
     form.add_argument(
         "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
-    )
-    form.add_argument(
-        "--yaml", dest="form", action="store_const", const="yaml", help="the same as YAML"
     )
 
 
@@ -240,7 +237,7 @@ def _tell(
         document = envelope(
             "fairbank.why/1", iso(row.as_of), cluster, [as_data(row)], warnings, Look()
         )
-        context.say(as_json(document) if context.options.form == "json" else as_yaml(document))
+        context.say(as_json(document))
         return
     with context.in_pages():
         for line in lines(row, context.format, context.width):
