@@ -1,0 +1,97 @@
+"""Allowed imports between packages. They go one way; a forbidden one is reported with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from tools.dependencies.graph import Graph, Import
+
+# A name is a folder, or one file where it has rules of its own. The longest name that fits counts.
+# A package may always import itself. Pure: no input, output, clock or randomness without a seed.
+PURE: Mapping[str, str] = {
+    "values": "",
+    "cluster": "values",
+    "bank": "values cluster",
+    "priority": "values cluster",
+    "scheduling": "values cluster",
+    "simulator": "values cluster bank priority scheduling",
+    "report": "values",
+    "slurm.answers": "values cluster priority simulator",
+    "slurm.judging": "values cluster bank slurm.answers",
+    "slurm.ranking": "values priority report slurm.answers",
+    "slurm.queueing": "values cluster priority scheduling slurm.answers",
+}
+SHELLS: Mapping[str, str] = {
+    "store": "values cluster bank",
+    "service": "values cluster bank priority simulator store",
+    "rest": "values cluster bank service rest.bodies rest.statuses rest.sign_in "
+    "rest.sign_in.doorkeeper",
+    "rest.bodies": "values",
+    "rest.statuses": "values",
+    "rest.client": "values rest.bodies rest.sign_in",
+    "rest.sign_in": "values",
+    "rest.sign_in.doorkeeper": "values bank service rest rest.sign_in",
+    "rest.server": "values service rest rest.bodies rest.sign_in rest.server.unix_socket",
+    "rest.server.unix_socket": "values",
+    "slurm": "values cluster priority rest.bodies rest.client slurm.answers slurm.judging",
+    "slurm.agent": "values cluster priority slurm rest.bodies rest.client rest.sign_in "
+    "rest.server.unix_socket",
+    "cli": "values report rest.client rest.statuses",
+    "compose": "*",  # any package
+}
+PACKAGES = {**PURE, **SHELLS}
+
+ROOT = ""  # the package itself: its name and version, which any module may read
+
+
+def package_of(module: str) -> str:
+    """Return the longest name of the table that covers the module, else its top folder."""
+    parts = module.split(".")
+    names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((name for name in names if name in PACKAGES), parts[0])
+
+
+def may_import(source: str, target: str) -> bool:
+    """Return True if the table allows one module to import another."""
+    here, there = package_of(source), package_of(target)
+    allowed = PACKAGES.get(here, "").split()
+    return target == ROOT or here == there or there in allowed or "*" in allowed
+
+
+def is_free(item: Import) -> bool:
+    """Return True for an import that the rules ignore.
+
+    Type checkers run no code. A command imports its services when it runs, so that start-up
+    stays fast; any package may be imported there.
+    """
+    return item.is_for_types or (item.is_deferred and package_of(item.source) == "cli")
+
+
+def forbidden_imports(graph: Graph) -> Iterator[str]:
+    """Report forbidden imports, cycles, and differences between the table and the folders."""
+    present = {package_of(name) for name in graph.modules if name != ROOT}
+    for name in sorted(present - PACKAGES.keys()):
+        yield f"{name}: add this package to the table in tools/dependencies/rules.py"
+    for name in sorted(PACKAGES.keys() - present):
+        yield f"{name}: no such package; remove it from tools/dependencies/rules.py"
+    for item in graph.imports:
+        if item.is_internal and not is_free(item) and not may_import(item.source, item.target):
+            here = package_of(item.source)
+            hint = f"(allowed: {PACKAGES.get(here) or 'only itself'})"
+            yield f"{graph.location(item)}: {here} may not import {item.target} {hint}"
+    if modules := cycle(graph):
+        yield f"import cycle: {' -> '.join(modules)}"
+
+
+def cycle(graph: Graph) -> list[str]:
+    """Return modules that import each other in a cycle, or an empty list."""
+    needs: dict[str, set[str]] = {name: set() for name in graph.modules}
+    for item in graph.imports:
+        if item.is_internal and item.source != item.target and not is_free(item):
+            needs[item.source].add(item.target)
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return [str(name) for name in error.args[1]]
+    return []
