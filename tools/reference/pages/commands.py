@@ -1,4 +1,4 @@
-"""Every command's help."""
+"""Reference page of the commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairbank.cli.framework.command import Noun
 
 
 def commands_page() -> str:
-    """Every command's help."""
+    """Return the page with the help of every command."""
     lines = ["# Commands", "", "```text", front.overview().rstrip(), "```", ""]
     links = ", ".join(
         f"`{name}` for `{' '.join(('fairbank', *words))}`"

@@ -1,4 +1,4 @@
-"""Every way the bank says no."""
+"""Reference page of the reasons for refusals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairbank.rest.statuses import STATUS
 
 
 def refusals_page() -> str:
-    """Every way the bank says no."""
+    """Return the page with every reason, its status and its remedy."""
     lines = [
         "# Refusals",
         "",
