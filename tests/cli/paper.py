@@ -128,8 +128,10 @@ class PaperWorks:
     def figures(self) -> PaperWorks:
         return self
 
-    def site_factor(self, folder: str, *, agent: str | None, as_png: bool) -> Sequence[Drawn]:
-        self.note("site_factor", folder, agent, as_png)
+    def site_factor(
+        self, folder: str, *, agent: str | None, as_png: bool, command: str
+    ) -> Sequence[Drawn]:
+        self.note("site_factor", folder, agent, as_png, command)
         return [Drawn(f"{folder}/site-factor-1.svg", "Two power rules with one exponent")]
 
     @property

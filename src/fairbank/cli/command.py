@@ -47,7 +47,7 @@ class Command(NamedTuple):
         from fairbank.cli.desk import Desk  # 11 ms that help does not need
 
         try:
-            return self.run(Desk(works, options, prog), options)
+            return self.run(Desk(works, options, prog, words), options)
         except Trouble as trouble:
             trouble.field = trouble.field and parser.typed(trouble.field, words)
             raise

@@ -17,7 +17,7 @@ from fairbank.values.trouble import Malformed, Unreachable
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fairbank.cli.works import Works
 
@@ -30,15 +30,22 @@ _NOTHING: Mapping[str, object] = {}
 
 
 class Desk(Talk):
-    """One command's surroundings. `prog` is how it was called."""
+    """One command's surroundings. `prog` is how it was called, `words` are its arguments."""
 
-    def __init__(self, works: Works, options: Namespace, prog: str) -> None:
+    def __init__(self, works: Works, options: Namespace, prog: str, words: Sequence[str]) -> None:
         super().__init__(options)
-        self.works, self.prog = works, prog
+        self.works, self.prog, self._words = works, prog, words
         self.as_of: str | None = None
         """When the bank gave its last answer, by its own clock."""
         self.later: list[str] = []
         """What is to be noted once the answer is shown."""
+
+    @property
+    def command_line(self) -> str:
+        """The command as it was typed, for the provenance of what it writes."""
+        import shlex
+
+        return f"{self.prog} {shlex.join(self._words)}"
 
     @cached_property
     def settings(self) -> Settings:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Drawn(Protocol):
-    """A figure that was written: its file, and what it shows."""
+    """A figure that was written: its file, and its content in a sentence."""
 
     @property
     def file(self) -> str: ...
@@ -21,10 +21,12 @@ class Drawn(Protocol):
 
 
 class Figures(Protocol):
-    """Figures as files: SVG, or with `as_png` PNG."""
+    """Figures as files: SVG, or with `as_png` PNG. `command` is the command line that draws them."""
 
-    def site_factor(self, folder: str, *, agent: str | None, as_png: bool) -> Sequence[Drawn]:
-        """Draw the rules of the site factor into a folder; or only the one that the agent's settings in this file choose."""
+    def site_factor(
+        self, folder: str, *, agent: str | None, as_png: bool, command: str
+    ) -> Sequence[Drawn]:
+        """Draw the rules of the site factor, or only the rule of the agent's settings in a file."""
         ...
 
 
@@ -48,6 +50,8 @@ class History(Protocol):
         """Tell the bank how everybody stands, by the Slurm of this host, which is asked `now`, or by the files of a folder."""
         ...
 
-    def draw(self, folder: str, kept: Sequence[Kept], *, as_png: bool) -> Sequence[Drawn]:
-        """A figure for each cluster."""
+    def draw(
+        self, folder: str, kept: Sequence[Kept], *, as_png: bool, command: str
+    ) -> Sequence[Drawn]:
+        """Draw a figure for each cluster."""
         ...

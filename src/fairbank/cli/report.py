@@ -15,8 +15,10 @@ from fairbank.values.time import DAY, iso
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from fairbank.cli.desk import Desk
+    from fairbank.cli.figures import Drawn
     from fairbank.cli.parser import Parser
 
 COLUMNS = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
@@ -46,7 +48,7 @@ def _site_factor(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
     drawn = desk.works.figures.site_factor(
-        options.folder, agent=options.agent_config, as_png=options.png
+        options.folder, agent=options.agent_config, as_png=options.png, command=desk.command_line
     )
     show(
         desk,
@@ -88,9 +90,11 @@ def _fair_share(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, fairshare.COLUMNS):
         return 0
     kept = _kept(desk, options)
-    drawn = (
-        desk.works.history.draw(options.folder, kept, as_png=options.png) if options.folder else ()
-    )
+    drawn: Sequence[Drawn] = ()
+    if options.folder:
+        drawn = desk.works.history.draw(
+            options.folder, kept, as_png=options.png, command=desk.command_line
+        )
     notes = [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
     empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
     show(

@@ -121,7 +121,13 @@ def run(desk: Desk, options: Namespace) -> int:
         if options.starts is not None:
             desk.works.planning.save_starts(outcomes, options.starts)
         drawn = (
-            desk.works.courses.draw(outcomes, options.plots, as_png=options.png)
+            desk.works.courses.draw(
+                outcomes,
+                options.plots,
+                as_png=options.png,
+                source=_source(options),
+                command=desk.command_line,
+            )
             if options.plots is not None
             else ()
         )
@@ -150,12 +156,22 @@ def _workload(desk: Desk, options: Namespace) -> Any:
             field="FILE",
             remedy="name a trace, or --jobs N for a synthetic workload",
         )
-    workload = desk.works.models.workload(
-        options.model, jobs=options.jobs, seed=1 if options.seed is None else options.seed
-    )
+    workload = desk.works.models.workload(options.model, jobs=options.jobs, seed=_seed(options))
     if options.save is not None:
         desk.works.models.save(workload, options.save)
     return workload
+
+
+def _source(options: Namespace) -> str:
+    """Return the name of the trace, or the seed of the synthetic workload."""
+    if options.trace is not None:
+        return f"trace {options.trace}"
+    site = f" of {options.model}" if options.model is not None else ""
+    return f"synthetic workload{site}, seed {_seed(options)}"
+
+
+def _seed(options: Namespace) -> int:
+    return 1 if options.seed is None else int(options.seed)
 
 
 def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> None:

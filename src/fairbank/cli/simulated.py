@@ -244,12 +244,14 @@ class Models(Protocol):
 
 
 class Courses(Protocol):
-    """How simulations went, as pictures."""
+    """Figures of simulations."""
 
     def check(self, policies: Sequence[str], folder: str) -> None:
-        """Whether a picture has room for these, and they can be written there. Raises Malformed, Forbidden."""
+        """Check that figures of these policies can be drawn there. Raises Trouble."""
         ...
 
-    def draw(self, outcomes: Sequence[Any], folder: str, *, as_png: bool) -> Sequence[Drawn]:
-        """A file for each picture, in a folder that is made if need be."""
+    def draw(
+        self, outcomes: Sequence[Any], folder: str, *, as_png: bool, source: str, command: str
+    ) -> Sequence[Drawn]:
+        """Write a file for each figure into a folder, which is created if needed."""
         ...

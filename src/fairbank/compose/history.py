@@ -43,13 +43,15 @@ class History:
             kept += answer["data"]["kept"]
         return Recorded(str(found.cluster), iso(found.as_of)[:10], kept, found.unreadable)
 
-    def draw(self, folder: str, kept: Sequence[Kept], *, as_png: bool) -> list[Drawn]:
-        """A figure for each cluster into a folder, which is made if need be. Raises Forbidden."""
+    def draw(self, folder: str, kept: Sequence[Kept], *, as_png: bool, command: str) -> list[Drawn]:
+        """Draw a figure for each cluster into a folder, which is created if needed.
+
+        Raises:
+            Trouble: the files cannot be written (`written`).
+        """
         drawn = []
-        for number, (cluster, picture) in enumerate(figures(kept), start=1):
+        for number, (cluster, figure) in enumerate(figures(kept, command).items(), start=1):
             plain = cluster.isascii() and cluster.replace("-", "").replace("_", "").isalnum()
-            file = written(
-                folder, f"fairshare-{cluster if plain else number}", picture, as_png=as_png
-            )
-            drawn.append(Drawn(file, picture.about))
+            name = f"fairshare-{cluster if plain else number}"
+            drawn.append(Drawn(written(folder, name, figure, as_png=as_png), figure.caption.about))
         return drawn
