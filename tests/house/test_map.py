@@ -186,6 +186,17 @@ def test_a_shell_may_reach_outside(build: Build) -> None:
     assert list(impurities(build(store__sqlite="import os, sqlite3\nprint(open)"))) == []
 
 
+def test_only_the_plots_may_import_matplotlib(build: Build) -> None:
+    late = "def draw():\n    from matplotlib.figure import Figure"
+    files = {"report__plots__canvas": late, "report__fairshare": late, "compose__figures": late}
+    complaints = sorted(impurities(build(**files)))
+    assert [complaint.partition(":")[0] for complaint in complaints] == [
+        "fairbank/compose/figures.py",
+        "fairbank/report/fairshare.py",
+    ]
+    assert all("only report.plots may import matplotlib" in each for each in complaints)
+
+
 def test_the_drawing_shows_rooms_and_files(build: Build) -> None:
     drawing = draw(
         build(

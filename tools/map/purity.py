@@ -23,12 +23,16 @@ OUTSIDE_CALLS = frozenset(
     "datetime.datetime.now datetime.date.today uuid.uuid1 uuid.uuid4 uuid1 uuid4".split()
 )
 SEEDED = frozenset({"random.Random"})
+PLOTS = "report.plots"
+"""The only package that may import matplotlib. It is an extra, and reads files of its own."""
 
 
 def impurities(graph: Graph) -> Iterator[str]:
     """A sentence for each place where a pure room reaches outside."""
     for found in graph.imports:
         room = room_of(found.source)
+        if found.target.split(".")[0] == "matplotlib" and not found.source.startswith(PLOTS):
+            yield f"{graph.where(found)}: only {PLOTS} may import matplotlib; describe the figure and let canvas draw it"
         if (
             room in PURE_ROOMS
             and not found.inside

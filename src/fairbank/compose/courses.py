@@ -206,7 +206,7 @@ def _shares(outcomes: Sequence[Outcome], sketch: _Sketch) -> Figure:
             "Processor time of accounts and their shares",
             "Part of the delivered time that each account got, and that its shares entitle it to",
         ),
-        f"account (the {ACCOUNTS} that differ most from their shares)" if rest else "account",
+        f"account (the {ACCOUNTS} that differ most from their shares)" if rest else "account (all)",
         Axis("part of the delivered time (%)"),
         [outcome.policy for outcome in outcomes],
         groups,
