@@ -9,7 +9,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from matplotlib import rc_context, rcParams
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from fairbank.report.plots import canvas
 from fairbank.report.plots.figures import (
@@ -65,6 +69,20 @@ SHARES = GroupFigure(
 )
 
 
+def points(line: Line2D) -> list[tuple[float, float]]:
+    return list(map(tuple, np.asarray(line.get_xydata()).tolist()))
+
+
+def bars(axes: Axes) -> list[Rectangle]:
+    return [bar for bar in axes.patches if isinstance(bar, Rectangle)]
+
+
+def levels(axes: Axes) -> list[float]:
+    """Return the heights of the horizontal lines."""
+    lines = [each for each in axes.collections if isinstance(each, LineCollection)]
+    return [float(segment[0][1]) for each in lines for segment in each.get_segments()]
+
+
 @pytest.mark.parametrize("figure", [LINES, CONTOURS, WAITS, SHARES])
 def test_figure_has_title_units_legend_and_provenance(figure: Figure) -> None:
     checked(figure)
@@ -74,8 +92,8 @@ def test_lines_have_their_data_names_colours_and_dashes() -> None:
     assert checked(LINES).legend == ["ramp", "flat"]
     (axes,) = panels(canvas.draw(LINES))
     ramp, flat = axes.get_lines()
-    assert (list(ramp.get_xdata()), list(ramp.get_ydata())) == ([0, 5, 10], [0, 50, 100])
-    assert list(flat.get_ydata()) == [20, 20]
+    assert points(ramp) == RAMP.points
+    assert points(flat) == FLAT.points
     assert [line.get_color() for line in (ramp, flat)] == [colour for colour, _ in STYLES[:2]]
     assert ramp.get_linestyle() != flat.get_linestyle()
     assert (axes.get_xlim(), axes.get_ylim()) == ((0, 10), (0, 100))
@@ -105,11 +123,11 @@ def test_each_policy_has_a_panel_with_its_name_above() -> None:
 
 
 def test_gaps_stay_gaps_and_a_point_alone_is_a_dot() -> None:
-    points = [(1.0, 3.0), (2.0, nan), (3.0, 4.0), (4.0, 5.0)]
-    (axes,) = panels(canvas.draw(LineFigure(CAPTION, ACROSS, [Panel(UP, [Series("a", points)])])))
+    broken = Series("a", [(1.0, 3.0), (2.0, nan), (3.0, 4.0), (4.0, 5.0)])
+    (axes,) = panels(canvas.draw(LineFigure(CAPTION, ACROSS, [Panel(UP, [broken])])))
     (line,) = axes.get_lines()
     assert (line.get_marker(), line.get_markevery()) == ("o", [0])
-    assert [isnan(value) for value in line.get_ydata()] == [False, True, False, False]
+    assert [isnan(value) for _, value in points(line)] == [False, True, False, False]
     (axes,) = panels(canvas.draw(LINES))
     assert [line.get_marker() for line in axes.get_lines()] == ["", ""]
 
@@ -138,21 +156,19 @@ def test_boxes_show_quartiles_median_and_mean() -> None:
     assert texts.legend == ["fcfs", "easy", "box: middle half", "line: median", "dot: mean"]
     assert {"1\n9 jobs", "2 to 4\n1 job", "1 min", "1 h", "6 h"} <= {*texts.ticks}
     (axes,) = panels(canvas.draw(WAITS))
-    boxes = [(box.get_y(), box.get_y() + box.get_height()) for box in axes.patches]
+    boxes = [(box.get_y(), box.get_y() + box.get_height()) for box in bars(axes)]
     assert boxes == [(60, 7_200), (0, 0), (0, 90)]
-    assert [list(dot.get_ydata()) for dot in axes.get_lines()] == [[3_600], [5], [60]]
-    medians = [line.get_segments()[0][0][1] for line in axes.collections]
-    assert medians == [600, 0, 30]
-    assert to_hex(axes.patches[2].get_edgecolor()) == STYLES[1][0].lower()
+    assert [points(dot)[0][1] for dot in axes.get_lines()] == [3_600, 5, 60]
+    assert levels(axes) == [600, 0, 30]
+    assert to_hex(bars(axes)[2].get_edgecolor()) == STYLES[1][0].lower()
 
 
 def test_bars_stand_beside_what_an_account_is_entitled_to() -> None:
     texts = checked(SHARES)
     assert texts.legend == ["easy", "line: entitled"]
     (axes,) = panels(canvas.draw(SHARES))
-    assert [bar.get_height() for bar in axes.patches] == [50, 0]
-    (entitled,) = axes.collections
-    assert entitled.get_segments()[0][:, 1].tolist() == [60, 60]
+    assert [bar.get_height() for bar in bars(axes)] == [50, 0]
+    assert levels(axes) == [60]
 
 
 @pytest.mark.parametrize("name", ["a$b$", "_hidden", "<&>", "an_account_with_a_very_long_name"])
@@ -225,7 +241,8 @@ def test_without_matplotlib_the_remedy_is_the_extra(monkeypatch: pytest.MonkeyPa
 )
 def test_time_axis_has_the_unit_that_suits_it(seconds: float, label: str, high: float) -> None:
     axis, unit = time_axis(seconds, "then")
-    assert (axis.label, axis.high) == (label, pytest.approx(high))
+    assert axis.label == label
+    assert axis.high == pytest.approx(high)
     assert unit * high == pytest.approx(max(seconds, 1))
 
 

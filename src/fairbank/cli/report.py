@@ -28,7 +28,7 @@ def _add_site_factor(parser: Parser) -> None:
     parser.add_argument(
         "folder",
         metavar="FOLDER",
-        help="where to write them, in the place of those that are there; made if need be",
+        help="where to write them, in the place of those that are there; made if need be; needs fairbank[plots]",
     )
     parser.add_argument(
         "--agent-config",
@@ -69,7 +69,7 @@ def _add_fair_share(parser: Parser) -> None:
         "folder",
         metavar="FOLDER",
         nargs="?",
-        help="where to draw a figure of each cluster too; made if need be",
+        help="where to draw a figure of each cluster too; made if need be; needs fairbank[plots]",
     )
     parser.add_argument(
         "-A", "--accounts", metavar="ACCOUNT,...", type=listed, help="only these accounts"

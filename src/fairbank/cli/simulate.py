@@ -82,7 +82,7 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--plots",
         metavar="FOLDER",
-        help="draw utilisation, queue, waits and, with --shares, shares; made if need be",
+        help="draw utilisation, queue, waits and, with --shares, shares; made if need be; needs fairbank[plots]",
     )
     parser.add_argument(
         "--png", action="store_true", help="draw PNG files, for where SVG is not taken (usual: SVG)"
