@@ -41,7 +41,7 @@ def main() -> None:
         PAGE.write_text(drawn(RESULTS))
         for name, picture in figures(RESULTS).items():
             FIGURES.mkdir(exist_ok=True)
-            (FIGURES / name).write_text(picture)
+            (FIGURES / name).write_bytes(picture)
         to_stderr(f"drawn: docs/{PAGE.name}")
 
 

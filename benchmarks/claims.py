@@ -72,7 +72,7 @@ def drawn(folder: Path) -> str:
     return f"{text}\n## Not measured yet\n\n{', '.join(missing)}\n" if missing else text
 
 
-def figures(folder: Path) -> dict[str, str]:
+def figures(folder: Path) -> dict[str, bytes]:
     """The figures that the page shows, as SVG by the names of their files."""
     return drawings(_kept(folder))
 

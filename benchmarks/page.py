@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil, floor, log10
 from pathlib import Path
 
 from benchmarks.measure import Figure, Promise, Table
 from benchmarks.results import Claim, Machine
 from benchmarks.schedule import lines
-from fairbank.report.plots.growth import Growth, figure
-from fairbank.report.plots.svg import svg
+from fairbank.report.plots.canvas import render
+from fairbank.report.plots.figures import Axis, Caption, LineFigure, Panel, Series
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 FIGURES = PAGE.parent / "figures"
@@ -47,23 +48,43 @@ def _summary(claims: list[Claim]) -> Iterator[str]:
     yield ""
 
 
-def drawings(claims: Iterable[Claim]) -> dict[str, str]:
-    """The figures of the page, as SVG by the names of their files."""
+def drawings(claims: Iterable[Claim]) -> dict[str, bytes]:
+    """Return the figures of the page, as SVG by the names of their files."""
     return {
-        _file(table): _drawing(table) for claim in claims for table in claim.tables if table.curves
+        _file(table): render(drawing(table, claim), "svg")
+        for claim in claims
+        for table in claim.tables
+        if table.curves
     }
 
 
-def _drawing(table: Table) -> str:
-    medians = {each.name: each.median for each in table.figures}
-    curves = [
-        Growth(curve.name, [(size, medians[name]) for size, name in curve.by_size])
-        for curve in table.curves
+def drawing(table: Table, claim: Claim) -> LineFigure:
+    """Return the figure of a table with curves. Both axes are logarithmic: linear growth is a straight line."""
+    medians = {figure.name: figure.median for figure in table.figures}
+    series = [
+        Series(curve.name, [(size, medians[name]) for size, name in curve.by_size], number)
+        for number, curve in enumerate(table.curves)
     ]
-    about = (
-        f"Milliseconds by the number of {table.sizes}: {', '.join(curve.name for curve in curves)}"
+    names = ", ".join(curve.name for curve in table.curves)
+    machine = claim.machine
+    caption = Caption(
+        table.title,
+        f"Milliseconds by the number of {table.sizes}: {names}",
+        f"medians measured on {machine.on}, {machine.cores} cores of {machine.processor}",
+        f"make bench ARGS='--only {claim.name}'",
     )
-    return svg(figure(table.title, about, table.sizes, "milliseconds", curves))
+    points = [point for line in series for point in line.points]
+    across = _powers_axis(f"{table.sizes} (number, logarithmic)", [size for size, _ in points])
+    up = _powers_axis("time (ms, logarithmic)", [value for _, value in points])
+    return LineFigure(caption, across, [Panel(up, series, dotted=True)])
+
+
+def _powers_axis(label: str, values: Sequence[float]) -> Axis:
+    """Return a logarithmic axis between the powers of ten around some positive values."""
+    low, high = floor(log10(min(values)) + 1e-9), ceil(log10(max(values)) - 1e-9)
+    high = max(high, low + 1)
+    ticks = [(10.0**power, f"{10.0**power:,.10g}") for power in range(low, high + 1)]
+    return Axis(label, 10.0**low, 10.0**high, "log", ticks=ticks)
 
 
 def _file(table: Table) -> str:

@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ def faults(project: Mapping[str, Any], locks: Mapping[str, str]) -> Iterator[str
     runtime, groups = project["project"]["dependencies"], project["dependency-groups"]
     pins = {name: pins_of(lock) for name, lock in locks.items()}
     yield from _unmet(RUNTIME, runtime, pins[RUNTIME])
-    yield from _unmet(DEV, [*runtime, *groups["dev"]], pins[DEV])
+    extras = chain.from_iterable(project["project"].get("optional-dependencies", {}).values())
+    # The tests use every extra.
+    yield from _unmet(DEV, [*runtime, *extras, *groups["dev"]], pins[DEV])
     yield from _unmet(SETUP, groups["setup"], pins[SETUP])
     for name, versions in pins[RUNTIME].items():
         if pins[DEV].get(name) != versions:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from fairbank.cli.framework.exit_codes import NO_ANSWER
 from fairbank.core.errors import Malformed
 from fairbank.core.time import DAY
 from fairbank.report.ranking_rule import RankingRule
@@ -137,8 +139,9 @@ def test_what_was_recorded_as_a_figure(ask: Run, say: Say, lab: str, tmp_path: P
         "physics",
         "2026-11-18",
         "2026-11-21",
-        "level (1: its share)",
-        "part of usage",
+        "level (share / usage)",
+        "part of usage (0 to 1)",
+        "Source: what the bank recorded daily from 2026-11-18 to 2026-11-21",
     } <= set(texts)
 
 
@@ -160,6 +163,18 @@ def test_and_as_pixels(ask: Run, lab: str, tmp_path: Path) -> None:
         == 0
     )
     assert [each.name for each in (tmp_path / "figures").iterdir()] == [f"fairshare-{lab}.png"]
+
+
+def test_without_matplotlib_only_the_table_can_be_shown(
+    ask: Run, lab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask("share", "record", "--from", tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    words = ("report", "fairshare", "--days", LONG, "--cluster", lab)
+    said = ask(*words, tmp_path / "figures")
+    assert said.code == NO_ANSWER
+    assert "pip install 'fairbank[plots]'" in said.err
+    assert ask(*words).code == 0
 
 
 def test_nothing_was_recorded(ask: Run) -> None:

@@ -12,17 +12,24 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from fairbank.cli.framework.exit_codes import NO_ANSWER
 from fairbank.core.time import iso, show_duration
+from fairbank.report.plots.figures import GroupFigure, LineFigure
+from fairbank.report.plots.simulations import figures
+from fairbank.service.simulation.comparison import in_file, read_shares, simulate_each
 from fairbank.simulator.engine.policies import POLICIES
+from fairbank.simulator.engine.simulation import SimulationPlan
 from fairbank.simulator.traces.job_line import SwfJob
 from fairbank.simulator.traces.swf import read
 from tests.cli.conftest import Run, Said, session
 from tests.cli.workloads import HEAD, line
 from tests.support.kept import GOLDEN, kept
+from tests.support.plots import checked
 
 FOLDER = GOLDEN / "simulate"
 STORIES = {
@@ -380,24 +387,23 @@ PICTURES = {"utilisation", "queue", "waits", "shares", "beyond-shares"}
 
 
 def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
-    """The same bytes each time; without shares there is nothing to tell of them."""
+    """The same command gives the same bytes. Without shares there is no figure of them."""
     words = "simulate week.swf --policy fcfs --policy easy --shares shares.csv --by group -q --json"
-    said = json.loads(ask(f"{words} --plots one").out)
+    said = json.loads(ask(f"{words} --plots figures").out)
     assert {Path(each) for each in said["plots"]} == {
-        Path("one", f"{name}.svg") for name in PICTURES
+        Path("figures", f"{name}.svg") for name in PICTURES
     }
-    for each in said["plots"]:
-        drawn = (tmp_path / each).read_text()
-        assert "fcfs" in drawn
-        assert "easy" in drawn
+    drawn = {each: (tmp_path / each).read_text() for each in said["plots"]}
+    for text in drawn.values():
+        assert "fcfs" in text
+        assert "easy" in text
+        assert "Source: trace week.swf" in text
+        assert "Command: fairbank simulate week.swf --policy fcfs --policy easy" in text
     assert re.search(
-        r"mean [\d.]+, \d+ in the worst [\d.]+ h", (tmp_path / "one" / "queue.svg").read_text()
+        r"mean [\d.]+, \d+ in the worst [\d.]+ h", drawn[str(Path("figures", "queue.svg"))]
     )
-    ask(f"{words} --plots two")
-    assert all(
-        (tmp_path / each).read_bytes() == (tmp_path / each.replace("one", "two")).read_bytes()
-        for each in said["plots"]
-    )
+    ask(f"{words} --plots figures")
+    assert {each: (tmp_path / each).read_text() for each in drawn} == drawn
     bare = json.loads(ask("simulate week.swf --plots bare --png --json").out)
     assert {Path(each).name for each in bare["plots"]} == {
         "utilisation.png",
@@ -405,6 +411,60 @@ def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
         "waits.png",
     }
     assert all((tmp_path / each).read_bytes().startswith(b"\x89PNG") for each in bare["plots"])
+
+
+def test_figures_of_a_simulation_show_what_it_measured(ask: Run, tmp_path: Path) -> None:
+    """The tests' folder is the current one, because of `ask`."""
+    outcomes = simulate_each(
+        partial(in_file, Path("week.swf")),
+        ["fcfs", "easy"],
+        SimulationPlan(by_group=True, course=True),
+        holdings=read_shares(Path("shares.csv")),
+    )
+    drawn = dict(figures(outcomes, "trace week.swf", "fairbank simulate week.swf"))
+    assert set(drawn) == PICTURES
+    texts = {name: checked(figure) for name, figure in drawn.items()}
+    time = "time since the first submission (days)"
+    assert [texts[name].labels for name in ("utilisation", "queue", "beyond-shares")] == [
+        ["processors (%)", time, "processors (%)"],
+        ["jobs (number)", time, "jobs (number)"],
+        ["delivered (% of the week)", time, "delivered (% of the week)"],
+    ]
+    measures = [outcome.figures for outcome in outcomes]
+    assert texts["utilisation"].legend == [
+        f"{name}: mean {100 * measure.utilisation:.1f} %"
+        for name, measure in zip(("fcfs", "easy"), measures, strict=True)
+        if measure is not None
+    ]
+    utilisation, waits, shares = (drawn[name] for name in ("utilisation", "waits", "shares"))
+    assert isinstance(utilisation, LineFigure)
+    for panel in utilisation.panels:
+        (series,) = panel.series
+        assert max(value for _, value in series.points) <= 100
+        assert series.points[0][0] == 0
+    assert isinstance(waits, GroupFigure)
+    assert texts["waits"].legend[:2] == ["fcfs", "easy"]
+    jobs = sum(int(group.remark.split()[0]) for group in waits.groups)
+    assert [measure.jobs for measure in measures if measure] == [jobs, jobs]
+    assert isinstance(shares, GroupFigure)
+    assert {group.name: group.values[1] for group in shares.groups} == {
+        str(row.account): pytest.approx(100 * row.delivered) for row in outcomes[1].delivered
+    }
+    assert {group.name: group.line for group in shares.groups} == {
+        str(row.account): pytest.approx(100 * row.entitled) for row in outcomes[1].delivered
+    }
+
+
+def test_without_matplotlib_nothing_is_simulated_for_figures(
+    ask: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    said = ask("simulate week.swf --plots figures")
+    assert (said.code, said.out) == (NO_ANSWER, "")
+    assert "figures need matplotlib, which is not installed here" in said.err
+    assert "pip install 'fairbank[plots]'" in said.err
+    assert not (tmp_path / "figures").exists()
+    assert ask("simulate week.swf").code == 0
 
 
 PROGRAM = shlex.join(

@@ -18,7 +18,7 @@ from benchmarks.claims import CLAIMS, REMARKS, drawn, figures
 from benchmarks.crowded import NOW, crowded
 from benchmarks.loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
 from benchmarks.measure import Curve, Figure, Missing, Table, at_least, at_most, ratio
-from benchmarks.page import FIGURES, PAGE, drawings, page
+from benchmarks.page import FIGURES, PAGE, drawing, drawings, page
 from benchmarks.past import Past, fill
 from benchmarks.pgbench import Pgbench
 from benchmarks.plain_fair_tree import PlainFairTree
@@ -30,6 +30,7 @@ from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.factory import open_store
 from fairbank.store.sqlite.driver import driver
+from tests.support.plots import checked
 from tests.support.postgres import PostgresServer, wheel_installation
 
 ALLOCATIONS, PAIRS, BATCH = 3, 12, 6
@@ -173,7 +174,7 @@ def test_the_page_is_the_one_that_the_results_draw() -> None:
     assert PAGE.read_text() == drawn(RESULTS), (
         "make bench draws it; without measuring: python -m benchmarks --draw"
     )
-    assert {name: (FIGURES / name).read_text() for name in figures(RESULTS)} == figures(RESULTS)
+    assert {name: (FIGURES / name).read_bytes() for name in figures(RESULTS)} == figures(RESULTS)
 
 
 def test_what_was_measured_in_several_sizes_is_drawn_too() -> None:
@@ -189,7 +190,13 @@ def test_what_was_measured_in_several_sizes_is_drawn_too() -> None:
     assert f"![A tick, over all: milliseconds by the number of jobs](figures/{name})" in page(
         [claim], {}
     )
-    assert "Milliseconds by the number of jobs: ours" in drawings([claim])[name]
+    assert b"Milliseconds by the number of jobs: ours" in drawings([claim])[name]
+    figure = drawing(table, claim)
+    assert figure.panels[0].series[0].points == [(10, 2.0), (1_000, 200.0)]
+    texts = checked(figure)
+    assert texts.labels == ["jobs (number, logarithmic)", "time (ms, logarithmic)"]
+    assert texts.legend == ["ours"]
+    assert {"10", "100", "1,000", "1"} <= {*texts.ticks}
 
 
 def test_every_claim_was_measured_or_said_not_to_be_and_every_remark_is_about_one() -> None:

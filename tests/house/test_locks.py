@@ -36,6 +36,11 @@ def test_good_locks_raise_no_complaint() -> None:
     assert list(faults(PROJECT, GOOD)) == []
 
 
+def test_an_extra_that_the_development_lock_lacks_is_told() -> None:
+    project = {**PROJECT, "project": {**PROJECT["project"], "optional-dependencies": {"x": ["y"]}}}
+    assert list(faults(project, GOOD)) == [f"{DEV}: does not hold y; run `make lock`"]
+
+
 @pytest.mark.parametrize(
     ("lock", "text", "complaint"),
     [

@@ -1,144 +1,274 @@
-"""Figures as SVG: whole XML, told in words too, drawn where the numbers are."""
+"""Figures as matplotlib draws them: their texts and data, read from its objects, and their files."""
 
 from __future__ import annotations
 
-import re
+import sys
+from math import isnan, nan
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from matplotlib import rc_context, rcParams
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
-from fairbank.report.plots.picture import Group, Mark, Path, Picture, Text
-from fairbank.report.plots.square import (
-    KEY,
-    LEFT,
-    SCALE,
-    SIDE,
+from fairbank.core.errors import Unreachable
+from fairbank.core.time import DAY, MINUTE
+from fairbank.report.plots import canvas
+from fairbank.report.plots.figures import (
+    SERIES_MAX,
     STYLES,
-    TOP,
-    Axes,
-    Curve,
+    Axis,
+    Caption,
+    Contour,
+    ContourFigure,
+    Figure,
+    Group,
+    GroupFigure,
+    LineFigure,
     Panel,
-    contours,
-    curves,
-    figure,
+    Quartiles,
+    Series,
+    count_axis,
+    duration_axis,
+    stairs,
+    time_axis,
 )
-from fairbank.report.plots.svg import number, svg
+from tests.support.plots import checked, panels
 
-SVG = "{http://www.w3.org/2000/svg}"
-AXES = Axes("a & b", "across", "up <")
-PRODUCT = [[x * y / 97**2 for x in range(98)] for y in range(98)]
+OKABE_ITO = "#000000 #E69F00 #56B4E9 #009E73 #F0E442 #0072B2 #D55E00 #CC79A7".split()
+HOUR = 60 * MINUTE
+CAPTION = Caption("Utilisation", "Processors over time", "trace week.swf", "fairbank simulate x")
+ACROSS, UP = Axis("time (days)", 0, 10), Axis("processors (%)", 0, 100)
+RAMP = Series("ramp", [(0, 0), (5, 50), (10, 100)])
+FLAT = Series("flat", [(0, 20), (10, 20)], 1)
+LINES = LineFigure(CAPTION, ACROSS, [Panel(UP, [RAMP, FLAT])])
+PRODUCT = [[x * y / 100 for x in range(11)] for y in range(11)]
+SQUARE = "closeness (0 to 1)", "credit (0 to 1)", "site factor (0 to 1)"
+CONTOURS = ContourFigure(CAPTION, *SQUARE, [Contour("c t", PRODUCT), Contour("c", PRODUCT)])
+WAITS = GroupFigure(
+    CAPTION,
+    "processors (number)",
+    duration_axis("wait", 3 * HOUR),
+    ["fcfs", "easy"],
+    [
+        Group("1", [Quartiles(60, 600, 7_200, 3_600), None], remark="9 jobs"),
+        Group("2 to 4", [Quartiles(0, 0, 0, 5), Quartiles(0, 30, 90, 60)], remark="1 job"),
+    ],
+)
+SHARES = GroupFigure(
+    CAPTION,
+    "account (name)",
+    Axis("part (%)"),
+    ["easy"],
+    [Group("astro", [50.0], 60.0), Group("bio", [0.0])],
+    line="line: entitled",
+)
 
 
-def points(of: str) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in re.findall(r"([-\d.]+),([-\d.]+)", of)]
+def points(line: Line2D) -> list[tuple[float, float]]:
+    return list(map(tuple, np.asarray(line.get_xydata()).tolist()))
 
 
-def drawn(panel: Panel) -> ElementTree.Element:
-    return ElementTree.fromstring(svg(figure("title", "about", [panel], beside=SCALE)))
+def bars(axes: Axes) -> list[Rectangle]:
+    return [bar for bar in axes.patches if isinstance(bar, Rectangle)]
 
 
-def alone(mark: Mark) -> str:
-    """What becomes of one mark."""
-    return svg(Picture("t", "a", 10, 20, [mark])).splitlines()[4]
+def levels(axes: Axes) -> list[float]:
+    """Return the heights of the horizontal lines."""
+    lines = [each for each in axes.collections if isinstance(each, LineCollection)]
+    return [float(segment[0][1]) for each in lines for segment in each.get_segments()]
 
 
-def texts(root: ElementTree.Element) -> list[str]:
-    return [each.text or "" for each in root.iter(f"{SVG}text")]
+@pytest.mark.parametrize("figure", [LINES, CONTOURS, WAITS, SHARES])
+def test_figure_has_title_units_legend_and_provenance(figure: Figure) -> None:
+    checked(figure)
 
 
-def test_what_is_said_cannot_break_out() -> None:
-    root = ElementTree.fromstring(
-        svg(Picture("<t>", 'a"b&c', 10, 20, [Text("</text><script>", (1, 2), colour='"<')]))
+def test_lines_have_their_data_names_colours_and_dashes() -> None:
+    assert checked(LINES).legend == ["ramp", "flat"]
+    (axes,) = panels(canvas.draw(LINES))
+    ramp, flat = axes.get_lines()
+    assert points(ramp) == RAMP.points
+    assert points(flat) == FLAT.points
+    assert [line.get_color() for line in (ramp, flat)] == [colour for colour, _ in STYLES[:2]]
+    assert ramp.get_linestyle() != flat.get_linestyle()
+    assert (axes.get_xlim(), axes.get_ylim()) == ((0, 10), (0, 100))
+
+
+def test_colours_are_those_of_okabe_and_ito() -> None:
+    colours = [colour for colour, _ in STYLES]
+    assert len({*colours}) == len({dashes for _, dashes in STYLES}) == SERIES_MAX
+    assert {*colours} <= {*OKABE_ITO}
+
+
+def test_more_series_than_colours_are_an_error() -> None:
+    with pytest.raises(IndexError):
+        canvas.draw(LineFigure(CAPTION, ACROSS, [Panel(UP, [RAMP._replace(style=SERIES_MAX)])]))
+    with pytest.raises(ValueError, match="zip"):
+        canvas.draw(SHARES._replace(names=["policy"] * 6, groups=[Group("astro", [1.0] * 6)]))
+
+
+def test_each_policy_has_a_panel_with_its_name_above() -> None:
+    figure = LineFigure(
+        CAPTION, ACROSS, [Panel(UP, [RAMP], filled=True), Panel(UP, [FLAT], filled=True)]
     )
-    assert [each.tag.removeprefix(SVG) for each in root] == ["title", "desc", "rect", "text"]
-    assert [root[0].text, root[1].text, root[3].text, root[3].get("fill")] == [
-        "<t>",
-        'a"b&c',
-        "</text><script>",
-        '"<',
-    ]
-    assert (root.get("viewBox"), root.get("role")) == ("0 0 10 20", "img")
+    texts = checked(figure)
+    assert texts.legend == ["ramp", "flat"]
+    assert texts.labels == ["processors (%)", "time (days)", "processors (%)"]
+    assert [len(axes.collections) for axes in panels(canvas.draw(figure))] == [1, 1]
+
+
+def test_gaps_stay_gaps_and_a_point_alone_is_a_dot() -> None:
+    broken = Series("a", [(1.0, 3.0), (2.0, nan), (3.0, 4.0), (4.0, 5.0)])
+    (axes,) = panels(canvas.draw(LineFigure(CAPTION, ACROSS, [Panel(UP, [broken])])))
+    (line,) = axes.get_lines()
+    assert (line.get_marker(), line.get_markevery()) == ("o", [0])
+    assert [isnan(value) for _, value in points(line)] == [False, True, False, False]
+    (axes,) = panels(canvas.draw(LINES))
+    assert [line.get_marker() for line in axes.get_lines()] == ["", ""]
+
+
+def test_stairs_have_a_gap_where_nothing_is_known() -> None:
+    assert str(stairs([(0, 10, 5), (10, 20, 6), (40, 50, 7)])) == str(
+        [(0, 5), (10, 5), (10, 6), (20, 6), (40, nan), (40, 7), (50, 7)]
+    )
+
+
+def test_contours_are_at_the_tenths_of_the_grid() -> None:
+    figure = canvas.draw(CONTOURS)
+    assert [axes.get_title() for axes in panels(figure)] == ["c t", "c"]
+    bands, lines = panels(figure)[0].collections[:2]
+    assert len(lines.get_paths()) == 9
+    for tenth, path in enumerate(lines.get_paths(), start=1):
+        for x, y in np.asarray(path.vertices):
+            # Straight between the corners of the grid, so not exactly the hyperbola.
+            assert x * y == pytest.approx(tenth / 10, abs=0.003)
+    assert len(bands.get_paths()) == 10
+    assert "site factor (0 to 1)" in checked(CONTOURS).labels
+
+
+def test_boxes_show_quartiles_median_and_mean() -> None:
+    texts = checked(WAITS)
+    assert texts.legend == ["fcfs", "easy", "box: middle half", "line: median", "dot: mean"]
+    assert {"1\n9 jobs", "2 to 4\n1 job", "1 min", "1 h", "6 h"} <= {*texts.ticks}
+    (axes,) = panels(canvas.draw(WAITS))
+    boxes = [(box.get_y(), box.get_y() + box.get_height()) for box in bars(axes)]
+    assert boxes == [(60, 7_200), (0, 0), (0, 90)]
+    assert [points(dot)[0][1] for dot in axes.get_lines()] == [3_600, 5, 60]
+    assert levels(axes) == [600, 0, 30]
+    assert to_hex(bars(axes)[2].get_edgecolor()) == STYLES[1][0].lower()
+
+
+def test_bars_stand_beside_what_an_account_is_entitled_to() -> None:
+    texts = checked(SHARES)
+    assert texts.legend == ["easy", "line: entitled"]
+    (axes,) = panels(canvas.draw(SHARES))
+    assert [bar.get_height() for bar in bars(axes)] == [50, 0]
+    assert levels(axes) == [60]
+
+
+@pytest.mark.parametrize("name", ["a$b$", "_hidden", "<&>", "an_account_with_a_very_long_name"])
+def test_names_are_shown_as_they_are(name: str) -> None:
+    groups = SHARES._replace(names=[name], groups=[Group(name, [1.0])])
+    lines = LineFigure(CAPTION, ACROSS, [Panel(UP, [Series(name, RAMP.points)])])
+    for figure in (groups, lines):
+        texts = checked(figure)
+        assert name in [entry.replace("\n", "") for entry in texts.legend]
+        svg = ElementTree.fromstring(canvas.render(figure, "svg"))
+        written = [
+            "".join(part.itertext()) for part in svg.iter("{http://www.w3.org/2000/svg}text")
+        ]
+        assert name in "".join(written)
+
+
+def test_control_characters_are_spelt_out() -> None:
+    figure = SHARES._replace(groups=[Group("a\x07b", [1.0])])
+    ElementTree.fromstring(canvas.render(figure, "svg"))
+    assert "a\\x07b" in "".join(checked(figure).ticks)
+
+
+def test_nothing_to_draw_is_a_frame() -> None:
+    for figure in (
+        LineFigure(CAPTION, ACROSS, [Panel(UP, [])]),
+        LineFigure(CAPTION, ACROSS, [Panel(UP, [Series("a", [])])]),
+        SHARES._replace(groups=[]),
+    ):
+        assert canvas.render(figure, "png").startswith(b"\x89PNG\r\n")
+
+
+@pytest.mark.parametrize("figure", [LINES, CONTOURS, WAITS])
+def test_the_same_figure_is_the_same_bytes(figure: Figure) -> None:
+    for form in ("svg", "png"):
+        content = canvas.render(figure, form)
+        assert content == canvas.render(figure, form)
+        assert b"matplotlib.org" not in content
+        assert b"Processors over time" in content
+
+
+def test_svg_has_a_title_and_no_date() -> None:
+    content = canvas.render(LINES, "svg")
+    root = ElementTree.fromstring(content)
+    assert root[0].text == "Utilisation"
+    assert b"dc:date" not in content
+
+
+def test_the_readers_own_settings_of_matplotlib_change_nothing() -> None:
+    before = canvas.render(LINES, "svg")
+    with rc_context({"font.size": 30, "lines.linewidth": 9}):
+        assert canvas.render(LINES, "svg") == before
+        assert rcParams["font.size"] == 30
+
+
+def test_without_matplotlib_the_remedy_is_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(Unreachable, match="figures need matplotlib") as raised:
+        canvas.render(LINES, "svg")
+    assert raised.value.remedy == "install it: pip install 'fairbank[plots]'"
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [(0.04, "0"), (-0.04, "0"), (1.25, "1.2"), (1234.56, "1234.6"), (340.0, "340")],
+    ("seconds", "label", "high"),
+    [
+        (0, "time since then (minutes)", 1 / MINUTE),
+        (70 * MINUTE, "time since then (minutes)", 70),
+        (3 * DAY, "time since then (hours)", 72),
+        (333 * DAY, "time since then (days)", 333),
+    ],
 )
-def test_a_tenth_of_a_pixel_is_enough(value: float, said: str) -> None:
-    assert number(value) == said
+def test_time_axis_has_the_unit_that_suits_it(seconds: float, label: str, high: float) -> None:
+    axis, unit = time_axis(seconds, "then")
+    assert axis.label == label
+    assert axis.high == pytest.approx(high)
+    assert unit * high == pytest.approx(max(seconds, 1))
 
 
-def test_a_path_has_only_the_points_that_say_something() -> None:
-    line = [(0.0, 0.0), (1.0, 0.01), (2.0, 0.0), (2.0, 0.0), (2.0, 5.0), (2.0, 3.0), (0.0, 3.0)]
-    assert (
-        alone(Path([line], width=2))
-        == '<path d="M0,0L2,0L2,5L2,3L0,3" fill="none" stroke="#1a1a1a" stroke-width="2"/>'
-    )
-    assert (
-        alone(Path([line[:2], line[4:6]], fill="#fff"))
-        == '<path d="M0,0L1,0ZM2,5L2,3Z" fill="#fff" fill-rule="evenodd"/>'
-    )
-    assert (
-        alone(Path([line[:2]], "red", dash=(9, 4)))
-        == '<path d="M0,0L1,0" fill="none" stroke="red" stroke-dasharray="9 4"/>'
-    )
+@pytest.mark.parametrize(
+    ("longest", "last"),
+    [(0, "1 min"), (59, "1 min"), (HOUR, "1 h"), (2 * DAY, "4 days"), (10**9, "1000 days")],
+)
+def test_duration_axis_ends_at_a_named_duration(longest: float, last: str) -> None:
+    axis = duration_axis("wait", longest)
+    assert axis.ticks[-1][1] == last
+    assert axis.high is not None
+    assert axis.high >= longest
 
 
-def test_a_curve_is_drawn_where_its_values_are() -> None:
-    root = drawn(curves(AXES, [Curve("low", [0.0, 0.25, 1.0]), Curve("flat", [1.0, 1.0])]))
-    low, flat = (
-        each
-        for each in root.iter(f"{SVG}path")
-        if each.get("stroke-width") == "2" and points(each.get("d") or "")[0][0] == LEFT
-    )
-    assert points(low.get("d") or "") == [
-        (LEFT, TOP + SIDE),
-        (LEFT + SIDE / 2, TOP + SIDE * 0.75),
-        (LEFT + SIDE, TOP),
-    ]
-    assert points(flat.get("d") or "") == [(LEFT, TOP), (LEFT + SIDE, TOP)]
-    assert low.get("stroke-dasharray") != flat.get("stroke-dasharray"), (
-        "colour is never the only signal"
-    )
-    assert {"a & b", "across", "up <", "low", "flat", "0", "0.2", "1"} <= set(texts(root))
-
-
-def test_there_are_no_more_curves_than_ways_to_tell_them_apart() -> None:
-    assert len(set(STYLES)) == len({dash for _, dash in STYLES}) == 5
-    with pytest.raises(ValueError, match="zip"):
-        curves(AXES, [Curve("x", [0.0, 1.0])] * 6)
-
-
-def test_contours_are_at_the_tenths_and_say_which() -> None:
-    root = drawn(contours(AXES, PRODUCT))
-    thin = [each for each in root.iter(f"{SVG}path") if each.get("stroke-width") == "0.8"]
-    assert len(thin) == 9
-    for tenth, line in enumerate(thin, start=1):
-        for x, y in points(line.get("d") or ""):
-            assert (x - LEFT) / SIDE * (TOP + SIDE - y) / SIDE == pytest.approx(
-                tenth / 10, abs=0.002
-            )
-    assert texts(root).count("0.1") == 3, "on the line, in the gap beneath, and on the scale"
-
-
-def test_the_values_on_lines_do_not_cover_each_other() -> None:
-    root = drawn(contours(AXES, [[value**2 for value in row] for row in PRODUCT]))
-    places = [
-        (float(each.get("x") or 0), float(each.get("y") or 0))
-        for each in root.iter(f"{SVG}text")
-        if each.get("stroke")
-    ]
-    assert len(places) > 4
-    assert [
-        (a, b)
-        for a in places
-        for b in places
-        if a < b and abs(a[0] - b[0]) < 28 and abs(a[1] - b[1]) < 18
-    ] == []
-
-
-def test_panels_stand_beside_each_other_with_room() -> None:
-    one, two = (figure("t", "a", [[Text("x", (0, 0))]] * count, beside=KEY) for count in (1, 2))
-    assert (two.wide, two.high) == (2 * one.wide, one.high)
-    assert [each.by for each in two.marks if isinstance(each, Group)] == [(0, 0), (one.wide, 0)]
-    assert 'transform="translate(' in svg(two)
+@pytest.mark.parametrize(
+    ("most", "ticks"),
+    [
+        (0, []),
+        (200, []),
+        (1_000, ["0", "1", "10", "100", "1,000"]),
+        (16_099, ["0", "1", "10", "100", "1,000", "10,000", "100,000"]),
+    ],
+)
+def test_count_axis_is_logarithmic_for_many(most: float, ticks: list[str]) -> None:
+    axis = count_axis("jobs", most)
+    assert [text for _, text in axis.ticks] == ticks
+    assert (axis.scale == "symlog") == bool(ticks)
+    assert axis.high is not None
+    assert axis.high >= max(most, 1)

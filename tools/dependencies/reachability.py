@@ -18,7 +18,6 @@ NEXT_USERS: Mapping[str, str] = {
     "priority.fairshare.usage": "the workload manager",
     "priority.limits.submission": "the workload manager",
     "priority.limits.running": "the workload manager",
-    "report.plots.growth": "benchmarks; it moves there with the plots by matplotlib",
 }
 
 

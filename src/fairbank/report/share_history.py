@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date
+from math import nan
 from typing import NamedTuple
 
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import shown_level
-from fairbank.report.plots.days import (
-    FACTOR,
-    LEVEL,
-    PART,
-    Curve,
-    Scale,
-    day_name,
-    day_number,
-    figure,
-)
-from fairbank.report.plots.picture import Picture
-from fairbank.report.plots.square import STYLES
+from fairbank.report.plots.figures import SERIES_MAX, Axis, Caption, LineFigure, Panel, Series
 
 COLUMNS = (
     Column("DAY", text("day")),
@@ -32,7 +23,21 @@ COLUMNS = (
     Column("LEVEL", text("level"), right=True),
     Column("FACTOR", text("factor"), right=True),
 )
-CURVES_MAX = len(STYLES)
+LEVEL_MIN, LEVEL_MAX = 0.125, 8.0
+_LEVEL_TICKS = (
+    (LEVEL_MIN, "1/8 or less"),
+    (0.25, "1/4"),
+    (0.5, "1/2"),
+    (1.0, "1 (its share)"),
+    (2.0, "2"),
+    (4.0, "4"),
+    (LEVEL_MAX, "8 or more"),
+)
+_LEVEL = Axis("level (share / usage)", 0.11, 9.0, "log", ticks=_LEVEL_TICKS)
+_USAGE = Axis("part of usage (0 to 1)", 0, 1)
+_FACTOR = Axis("fair-share factor (0 to 1)", 0, 1)
+_DAYS_SHOWN = 4
+_EPOCH = date(1970, 1, 1).toordinal()
 
 
 class ShareHistoryRow(NamedTuple):
@@ -71,13 +76,6 @@ def kept_of(row: Row) -> ShareHistoryRow:
     )
 
 
-class Figure(NamedTuple):
-    """Of one cluster."""
-
-    cluster: str
-    picture: Picture
-
-
 def rows_of(kept: Sequence[ShareHistoryRow]) -> list[Row]:
     """For the table, and for programs, which get figures as they are beside it."""
     return [
@@ -97,70 +95,75 @@ def rows_of(kept: Sequence[ShareHistoryRow]) -> list[Row]:
     ]
 
 
-def figures(kept: Sequence[ShareHistoryRow]) -> list[Figure]:
-    """A figure for each cluster: levels and parts of usage, and factors where there are some; of those that used most last, at most
-    CURVES_MAX. The root is left out."""
-    return [
-        _figure(cluster, [each for each in kept if each.cluster == cluster])
-        for cluster in sorted({each.cluster for each in kept})
-    ]
+def day_name(day: int) -> str:
+    """Return the date of a day counted from 1970, such as `2026-11-21`."""
+    return date.fromordinal(_EPOCH + day).isoformat()
 
 
-def _figure(cluster: str, kept: Sequence[ShareHistoryRow]) -> Figure:
-    curves: dict[str, list[ShareHistoryRow]] = {}
-    for each in sorted(kept, key=lambda each: each.day):
-        if each.shares is not None:
-            curves.setdefault(_name(each), []).append(each)
-    most = sorted(curves, key=lambda name: (-curves[name][-1].usage, name))[:CURVES_MAX]
-    panels: list[tuple[Scale, list[Curve]]] = [
-        (
-            LEVEL,
-            [
-                Curve(
-                    name,
-                    [
-                        (each.day, value)
-                        for each in curves[name]
-                        if (value := _drawn(each)) is not None
-                    ],
-                )
-                for name in most
-            ],
-        ),
-        (
-            PART,
-            [
-                Curve(
-                    name,
-                    [
-                        (each.day, each.effective)
-                        for each in curves[name]
-                        if each.effective is not None
-                    ],
-                )
-                for name in most
-            ],
-        ),
-    ]
-    if any(each.factor is not None for name in most for each in curves[name]):
-        panels.append(
-            (
-                FACTOR,
-                [
-                    Curve(
-                        name,
-                        [
-                            (each.day, each.factor)
-                            for each in curves[name]
-                            if each.factor is not None
-                        ],
-                    )
-                    for name in most
-                ],
-            )
-        )
-    about = f"Levels and usage from day to day on {cluster}: {', '.join(most)}"
-    return Figure(cluster, figure(f"Fair share on {cluster}", about, panels))
+def day_number(name: str) -> int:
+    """Return the number of days from 1970 to a date such as `2026-11-21`."""
+    return date.fromisoformat(name).toordinal() - _EPOCH
+
+
+def figures(kept: Sequence[ShareHistoryRow], command: str) -> dict[str, LineFigure]:
+    """Return a figure for each cluster: levels, usage, and factors where the bank has some.
+
+    It shows at most SERIES_MAX associations, those with the highest usage on their last day. The
+    root is left out. `command` is the command line, for the provenance.
+    """
+    clusters = sorted({row.cluster for row in kept})
+    return {
+        cluster: _figure(cluster, [row for row in kept if row.cluster == cluster], command)
+        for cluster in clusters
+    }
+
+
+def _figure(cluster: str, kept: Sequence[ShareHistoryRow], command: str) -> LineFigure:
+    history: dict[str, list[ShareHistoryRow]] = {}
+    for row in sorted(kept, key=lambda row: row.day):
+        if row.shares is not None:
+            history.setdefault(_name(row), []).append(row)
+    shown = sorted(history, key=lambda name: (-history[name][-1].usage, name))[:SERIES_MAX]
+
+    def panel(up: Axis, value_of: Callable[[ShareHistoryRow], float | None]) -> Panel:
+        series = []
+        for style, name in enumerate(shown):
+            values = [(row.day, value_of(row)) for row in history[name]]
+            known = [(day, value) for day, value in values if value is not None]
+            series.append(Series(name, _daily(known), style))
+        return Panel(up, series)
+
+    panels = [panel(_LEVEL, _drawn_level), panel(_USAGE, lambda row: row.effective)]
+    if any(row.factor is not None for name in shown for row in history[name]):
+        panels.append(panel(_FACTOR, lambda row: row.factor))
+    days = [row.day for name in shown for row in history[name]] or [0]
+    first, last = min(days), max(days)
+    caption = Caption(
+        f"Fair share on {cluster}",
+        f"Levels and usage from day to day on {cluster}: {', '.join(shown)}",
+        f"what the bank recorded daily from {day_name(first)} to {day_name(last)}",
+        command,
+    )
+    return LineFigure(caption, _day_axis(first, last), panels)
+
+
+def _daily(values: Sequence[tuple[int, float]]) -> list[tuple[float, float]]:
+    """Return the points of (day, value) in the order of days; missing days become gaps."""
+    points: list[tuple[float, float]] = []
+    for day, value in values:
+        if points and points[-1][0] != day - 1:
+            points.append((day, nan))
+        points.append((day, value))
+    return points
+
+
+def _day_axis(first: int, last: int) -> Axis:
+    steps = min(_DAYS_SHOWN, last - first) or 1
+    days = sorted({first + (last - first) * step // steps for step in range(steps + 1)})
+    ticks = [(float(day), day_name(day)) for day in days]
+    # The margin keeps a single day, and dots on the first and the last day, inside the frame.
+    margin = max((last - first) / 50, 0.05)
+    return Axis("day (UTC)", first - margin, last + margin, ticks=ticks)
 
 
 def _name(kept: ShareHistoryRow) -> str:
@@ -176,5 +179,6 @@ def _level(kept: ShareHistoryRow) -> str | None:
     return "unused" if _unused(kept) else None if kept.level is None else shown_level(kept.level)
 
 
-def _drawn(kept: ShareHistoryRow) -> float | None:
-    return LEVEL.high if _unused(kept) else kept.level
+def _drawn_level(kept: ShareHistoryRow) -> float | None:
+    level = LEVEL_MAX if _unused(kept) else kept.level
+    return None if level is None else min(max(level, LEVEL_MIN), LEVEL_MAX)

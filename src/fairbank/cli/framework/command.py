@@ -53,7 +53,7 @@ class Command(NamedTuple):
         from fairbank.cli.framework.context import Context  # 11 ms that help does not need
 
         try:
-            return self.run(Context(options, prog), options)
+            return self.run(Context(options, prog, words), options)
         except Trouble as trouble:
             trouble.field = trouble.field and parser.typed(trouble.field, words)
             raise

@@ -17,7 +17,7 @@ from fairbank.rest.client.response import CHECK
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     Query = Mapping[str, object]
 
@@ -28,15 +28,22 @@ _NOTHING: Mapping[str, object] = {}
 
 
 class Context(Terminal):
-    """One command's surroundings. `prog` is how it was called."""
+    """Surroundings of one command: `prog` is its name as called, `words` are its arguments."""
 
-    def __init__(self, options: Namespace, prog: str) -> None:
+    def __init__(self, options: Namespace, prog: str, words: Sequence[str]) -> None:
         super().__init__(options)
-        self.prog = prog
+        self.prog, self._words = prog, words
         self.as_of: str | None = None
         """When the bank gave its last answer, by its own clock."""
         self.later_notes: list[str] = []
         """What is to be noted once the answer is shown."""
+
+    @property
+    def command_line(self) -> str:
+        """The command as it was typed, for the provenance of what it writes."""
+        import shlex
+
+        return f"{self.prog} {shlex.join(self._words)}"
 
     @cached_property
     def settings(self) -> Settings:

@@ -1,4 +1,4 @@
-"""Figures: values first (`picture`), drawn as SVG or as PNG. Nobody draws on a screen. Pure.
+"""Figures as SVG and PNG files. `figures` describes them in plain values; `canvas` draws them with matplotlib.
 
-What a figure needs of either is a screenful or two, which is less than any library would bring with it.
+matplotlib is an extra (`pip install 'fairbank[plots]'`) and is imported only while a figure is drawn.
 """

@@ -1,108 +1,136 @@
-"""Pictures of a simulation: utilisation, queue, waits and delivered shares under each policy."""
+"""The figures of simulations, one series for each policy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from fairbank.report.plots.axis import Axis, even, lengths, numbers, time
-from fairbank.report.plots.courses import Course as Panel
-from fairbank.report.plots.courses import figure as course_figure
-from fairbank.report.plots.groups import Group, Range, Words
-from fairbank.report.plots.groups import figure as group_figure
-from fairbank.report.plots.picture import Picture
+from fairbank.report.plots.figures import (
+    Axis,
+    Caption,
+    Figure,
+    Group,
+    GroupFigure,
+    LineFigure,
+    Panel,
+    Quartiles,
+    Series,
+    count_axis,
+    duration_axis,
+    stairs,
+    time_axis,
+)
 from fairbank.simulator.engine.simulation import SimulationResult
 from fairbank.simulator.results.delivered_shares import WINDOW
 from fairbank.simulator.results.time_series import Size, TimeSeries
 
 ACCOUNTS = 10
-"""Number of accounts shown: those furthest from what their shares entitle them to."""
-SINCE = "since the first submission"
+"""Number of accounts in a figure: those whose share of the delivered time differs most from theirs."""
+
+Account = int | str
 
 
-def pictures(outcomes: Sequence[SimulationResult]) -> Iterator[tuple[str, Picture]]:
-    """Yield the name and picture of each figure; none if no job ran.
+class _Sketch(NamedTuple):
+    """What all figures of one simulation share."""
 
-    Utilisation and queue over time, waits by job size, and delivered shares if accounts have any.
+    courses: Sequence[tuple[str, TimeSeries]]
+    across: Axis
+    unit: int  # of the horizontal axis, in seconds
+    names: str
+    source: str
+    command: str
+
+    def caption(self, title: str, about: str) -> Caption:
+        return Caption(title, f"{about}: {self.names}", self.source, self.command)
+
+    def panel(
+        self, name: str, number: int, up: Axis, stretches: Iterable[tuple[float, float, float]]
+    ) -> Panel:
+        scaled = [
+            (since / self.unit, until / self.unit, value) for since, until, value in stretches
+        ]
+        return Panel(up, [Series(name, stairs(scaled), number)], filled=True)
+
+
+def figures(
+    outcomes: Sequence[SimulationResult], source: str, command: str
+) -> Iterator[tuple[str, Figure]]:
+    """Return the figures with their names; none if no job ran.
+
+    They show utilisation, queue and waits, and, where accounts have shares, what accounts got.
     """
-    found = [
-        (each.policy, each.course)
-        for each in outcomes
-        if each.course is not None and each.course.end
+    courses = [
+        (outcome.policy, outcome.course)
+        for outcome in outcomes
+        if outcome.course is not None and outcome.course.end
     ]
-    if not found:
+    if not courses:
         return
-    across = time(max(course.end - course.used.begin for _, course in found), SINCE)
-    names = ", ".join(name for name, _ in found)
-    yield "utilisation", _utilisation(found, across, names)
-    yield "queue", _queue(found, across, names)
-    yield "waits", _waits(found, names)
+    seconds = max(course.end - course.used.begin for _, course in courses)
+    names = ", ".join(name for name, _ in courses)
+    sketch = _Sketch(courses, *time_axis(seconds, "the first submission"), names, source, command)
+    yield "utilisation", _utilisation(sketch)
+    yield "queue", _queue(sketch)
+    yield "waits", _waits(sketch)
     if outcomes[0].weeks:
-        yield "shares", _shares(outcomes, names)
-        yield "beyond-shares", _beyond(outcomes, across, names)
+        yield "shares", _shares(outcomes, sketch)
+        yield "beyond-shares", _beyond_shares(outcomes, sketch)
 
 
-Named = Sequence[tuple[str, TimeSeries]]
-
-
-def _utilisation(found: Named, across: Axis, names: str) -> Picture:
-    panels = []
-    for name, course in found:
+def _utilisation(sketch: _Sketch) -> Figure:
+    panels, up = [], Axis("processors (%)", 0, 100)
+    for number, (name, course) in enumerate(sketch.courses):
         stretches = [
             (since, until, 100 * used / course.size)
             for since, until, used in course.over_time(course.used)
         ]
         mean = 100 * sum(course.used.sums()) / course.size / (course.end - course.used.begin)
-        panels.append(Panel(name, f"mean {mean:.1f} %", stretches))
-    about = f"Processors at work over time, in per cent of {found[0][1].size:,}: {names}"
-    return course_figure("Utilisation", about, across, even("processors, %", 100, steps=4), panels)
+        panels.append(sketch.panel(f"{name}: mean {mean:.1f} %", number, up, stretches))
+    processors = sketch.courses[0][1].size
+    about = f"Processors in use over time, in per cent of {processors:,}"
+    title = f"Utilisation of {processors:,} processors"
+    return LineFigure(sketch.caption(title, about), sketch.across, panels)
 
 
-def _queue(found: Named, across: Axis, names: str) -> Picture:
-    panels, most = [], 0.0
-    for name, course in found:
-        stretches = list(course.over_time(course.waiting))
-        longest = max(each.mean for each in stretches)
+def _queue(sketch: _Sketch) -> Figure:
+    waiting = [list(course.over_time(course.waiting)) for _, course in sketch.courses]
+    longest = [max(stretch.mean for stretch in stretches) for stretches in waiting]
+    up, panels = count_axis("jobs", max(longest)), []
+    for number, (name, course) in enumerate(sketch.courses):
         mean = sum(course.waiting.sums()) / (course.end - course.used.begin)
-        hours = (
-            course.waiting.width / 3_600
-        )  # of the longest queue no more is known than how long it was on average in a stretch
-        panels.append(
-            Panel(name, f"mean {mean:,.1f}, {longest:,.0f} in the worst {hours:,.1f} h", stretches)
-        )
-        most = max(most, longest)
-    up = numbers("jobs", most) if most > 200 else even("jobs", max(most, 1), steps=4)
-    return course_figure(
-        "Jobs that wait", f"How many jobs wait over time: {names}", across, up, panels
-    )
+        # The simulator keeps means over stretches of time, so the longest queue is one of these.
+        hours = course.waiting.width / 3_600
+        figures = f"mean {mean:,.1f}, {longest[number]:,.0f} in the worst {hours:,.1f} h"
+        panels.append(sketch.panel(f"{name}: {figures}", number, up, waiting[number]))
+    caption = sketch.caption("Waiting jobs", "Number of waiting jobs over time")
+    return LineFigure(caption, sketch.across, panels)
 
 
-def _waits(found: Named, names: str) -> Picture:
-    sizes = [{size.most: size for size in course.sizes()} for _, course in found]
-    machine = found[0][1].size
+def _waits(sketch: _Sketch) -> Figure:
+    sizes = [{size.most: size for size in course.sizes()} for _, course in sketch.courses]
+    # Policies run the same jobs; one that refuses jobs may lack a size that another has.
+    of_any_policy: dict[int, Size] = {}
+    for of_policy in reversed(sizes):
+        of_any_policy |= of_policy
+    processors = sketch.courses[0][1].size
     groups = [
         Group(
-            _processors(one, machine),
-            f"{one.jobs:,} job{'s' if one.jobs != 1 else ''}",
-            [_range(each.get(one.most)) for each in sizes],
+            _processors(size, processors),
+            [_quartiles(of_policy.get(most)) for of_policy in sizes],
+            remark=f"{size.jobs:,} job{'s' if size.jobs != 1 else ''}",
         )
-        for one in _first_of_each(sizes)
+        for most, size in sorted(of_any_policy.items())
     ]
-    longest = max(max(size.three_quarters, size.mean) for each in sizes for size in each.values())
-    marks = ("box: the middle half", "line: the median", "dot: the mean")
-    words = Words(
-        "How long jobs of each size wait",
-        f"Waits by the number of processors: {names}",
-        "processors of the job",
-        marks,
+    longest = max(
+        max(size.three_quarters, size.mean) for of_policy in sizes for size in of_policy.values()
     )
-    return group_figure(words, lengths("wait", longest), [name for name, _ in found], groups)
-
-
-def _first_of_each(sizes: Iterable[dict[int, Size]]) -> list[Size]:
-    known: dict[int, Size] = {}
-    for each in sizes:
-        known = each | known
-    return [known[most] for most in sorted(known)]
+    return GroupFigure(
+        sketch.caption("Waits by size of job", "Waits by the number of processors"),
+        "processors of the job (number)",
+        duration_axis("wait", longest),
+        [name for name, _ in sketch.courses],
+        groups,
+    )
 
 
 def _processors(size: Size, machine: int) -> str:
@@ -110,71 +138,56 @@ def _processors(size: Size, machine: int) -> str:
     return f"{most:,}" if size.least >= most else f"{size.least:,} to {most:,}"
 
 
-def _range(size: Size | None) -> Range | None:
-    return (
-        None if size is None else Range(size.quarter, size.median, size.three_quarters, size.mean)
-    )
+def _quartiles(size: Size | None) -> Quartiles | None:
+    if size is None:
+        return None
+    return Quartiles(size.quarter, size.median, size.three_quarters, size.mean)
 
 
-def _shares(outcomes: Sequence[SimulationResult], names: str) -> Picture:
-    delivered = [
-        {each.account: each.delivered for each in outcome.delivered} for outcome in outcomes
-    ]
-    entitled = {each.account: each.entitled for each in outcomes[0].delivered}
-    off = {
-        each: max(abs(found.get(each, 0.0) - part) for found in delivered)
-        for each, part in entitled.items()
+def _shares(outcomes: Sequence[SimulationResult], sketch: _Sketch) -> Figure:
+    delivered = [{row.account: row.delivered for row in outcome.delivered} for outcome in outcomes]
+    entitled = {row.account: row.entitled for row in outcomes[0].delivered}
+    error = {
+        account: max(abs(of_policy.get(account, 0.0) - part) for of_policy in delivered)
+        for account, part in entitled.items()
     }
-    furthest = sorted(entitled, key=lambda each: (-off[each], str(each)))
-    rest = furthest[ACCOUNTS:]
+    accounts = sorted(entitled, key=lambda account: (-error[account], str(account)))
+    rest = accounts[ACCOUNTS:]
+    shown = [(str(account) or "(no account)", [account]) for account in accounts[:ACCOUNTS]]
+    shown += [(f"{len(rest):,} others", rest)] if rest else []
     groups = [
-        _group(str(each) or "nobody", [each], delivered, entitled) for each in furthest[:ACCOUNTS]
+        Group(name, [_per_cent(of, members) for of in delivered], _per_cent(entitled, members))
+        for name, members in shown
     ]
-    groups += [_group(f"{len(rest):,} others", rest, delivered, entitled)] if rest else []
-    highest = max(
-        max(group.mark or 0.0, *(value for value in group.values if isinstance(value, float)))
-        for group in groups
-    )
-    words = Words(
-        "What accounts got of what was delivered",
-        f"The part that each account got in the whole simulation, and the part that its shares entitle it to: {names}",
-        "account",
-        ("line: what its shares", "entitle it to"),
-    )
-    return group_figure(
-        words, even("of what was delivered, %", highest), [each.policy for each in outcomes], groups
+    return GroupFigure(
+        sketch.caption(
+            "Processor time of accounts and their shares",
+            "Part of the delivered time that each account got, and that its shares entitle it to",
+        ),
+        f"account (the {ACCOUNTS} that differ most from their shares)" if rest else "account (all)",
+        Axis("part of the delivered time (%)"),
+        [outcome.policy for outcome in outcomes],
+        groups,
+        line="line: what its shares entitle it to",
     )
 
 
-Account = int | str
+def _per_cent(parts: Mapping[Account, float], accounts: Iterable[Account]) -> float:
+    return 100 * sum(parts.get(account, 0.0) for account in accounts)
 
 
-def _group(
-    name: str,
-    accounts: Sequence[Account],
-    delivered: Sequence[dict[Account, float]],
-    entitled: dict[Account, float],
-) -> Group:
-    def of(found: dict[Account, float]) -> float:
-        return 100 * sum(found.get(each, 0.0) for each in accounts)
-
-    return Group(name, "", [of(found) for found in delivered], of(entitled) or None)
-
-
-def _beyond(outcomes: Sequence[SimulationResult], across: Axis, names: str) -> Picture:
-    panels = []
-    for outcome in outcomes:
+def _beyond_shares(outcomes: Sequence[SimulationResult], sketch: _Sketch) -> Figure:
+    panels, up = [], Axis("delivered (% of the week)", 0, 100)
+    for number, outcome in enumerate(outcomes):
         begin = outcome.course.used.begin if outcome.course else 0
         weeks = [
             (week.begin - begin, week.begin + WINDOW - begin, 100 * week.astray)
             for week in outcome.weeks
         ]
-        panels.append(Panel(outcome.policy, f"mean {100 * (outcome.astray or 0.0):.1f} %", weeks))
-    about = f"Of what was delivered in each week the part that went to accounts beyond their shares: {names}"
-    return course_figure(
+        name = f"{outcome.policy}: mean {100 * (outcome.astray or 0.0):.1f} %"
+        panels.append(sketch.panel(name, number, up, weeks))
+    caption = sketch.caption(
         "Delivered beyond shares, week by week",
-        about,
-        across,
-        even("of the week, %", 100, steps=4),
-        panels,
+        "Part of each week's delivered time that went to accounts beyond their shares",
     )
+    return LineFigure(caption, sketch.across, panels)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
-    from fairbank.report.plots.picture import Picture
+    from fairbank.report.plots.figures import Figure
 
 
 class PictureFile(NamedTuple):
@@ -18,7 +18,7 @@ class PictureFile(NamedTuple):
 
 
 def write_picture(
-    folder: str, name: str, picture: Picture, *, as_png: bool, option: str = "FOLDER"
+    folder: str, name: str, picture: Figure, *, as_png: bool, option: str = "FOLDER"
 ) -> str:
     """Write a picture, whole or not at all, and return the name of its file.
 
@@ -32,15 +32,15 @@ def write_picture(
     from pathlib import Path
 
     from fairbank.core.os_errors import translate_os_error
-    from fairbank.report.plots.png import png
-    from fairbank.report.plots.svg import svg
+    from fairbank.report.plots import canvas
     from fairbank.service.ops.atomic_file import whole_file
 
+    content = canvas.render(picture, "png" if as_png else "svg")
     file = Path(folder, f"{name}.png" if as_png else f"{name}.svg")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(file) as out:
-            out.write(png(picture) if as_png else svg(picture).encode())
+            out.write(content)
     except OSError as error:
         raise translate_os_error(error, f"cannot write {file}", field=option) from error
     return str(file)
@@ -49,13 +49,16 @@ def write_picture(
 def check_folder(folder: str, option: str) -> None:
     """Check that pictures can be written to a directory, or to one that would be made.
 
-    Raises Malformed if it is no directory, and what `translate_os_error` makes of a failure to write.
+    Raises Malformed if it is no directory, Unreachable if matplotlib is not installed, and what
+    `translate_os_error` makes of a failure to write.
     """
     from pathlib import Path
 
     from fairbank.core.os_errors import translate_os_error
+    from fairbank.report.plots import canvas
     from fairbank.service.ops.atomic_file import check_place
 
+    canvas.check_installed()
     place = Path(folder)
     while not place.exists():
         place = place.parent

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.report.plots.picture import Picture
+    from fairbank.report.plots.figures import Figure
 
 COLUMNS = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
 
@@ -30,7 +30,8 @@ def _add_site_factor(parser: Parser) -> None:
     parser.add_argument(
         "folder",
         metavar="FOLDER",
-        help="where to write them, in the place of those that are there; made if need be",
+        help="where to write them, in the place of those that are there; made if need be; "
+        "needs fairbank[plots]",
     )
     parser.add_argument(
         "--agent-config",
@@ -52,8 +53,10 @@ def _site_factor(context: Context, options: Namespace) -> int:
     if shown_columns(context, COLUMNS):
         return 0
     drawn = [
-        PictureFile(write_picture(options.folder, name, picture, as_png=options.png), picture.title)
-        for name, picture in _site_factor_pictures(options.agent_config)
+        PictureFile(
+            write_picture(options.folder, name, figure, as_png=options.png), figure.caption.title
+        )
+        for name, figure in _site_factor_figures(options.agent_config, context.command_line)
     ]
     show(
         context,
@@ -66,13 +69,13 @@ def _site_factor(context: Context, options: Namespace) -> int:
     return 0
 
 
-def _site_factor_pictures(agent_config: str | None) -> Iterator[tuple[str, Picture]]:
+def _site_factor_figures(agent_config: str | None, command: str) -> Iterator[tuple[str, Figure]]:
     """Yield HADM's six figures, or only the rule of an agent's settings."""
     from fairbank.report.plots.site_factor import rule_figure, site_factor_figures
 
     if agent_config is None:
-        for number, picture in enumerate(site_factor_figures(), start=1):
-            yield f"site-factor-{number}", picture
+        for number, figure in enumerate(site_factor_figures(command), start=1):
+            yield f"site-factor-{number}", figure
         return
     from pathlib import Path
 
@@ -90,7 +93,7 @@ def _site_factor_pictures(agent_config: str | None) -> Iterator[tuple[str, Pictu
             remedy="name an agent's settings, such as /etc/fairbank/agent.toml",
         ) from error
     rule = rule_of(settings.rule, settings.credit, settings.expiry)
-    yield "site-factor", rule_figure(settings.rule, rule)
+    yield "site-factor", rule_figure(settings.rule, rule, agent_config, command)
 
 
 DAYS = 30
@@ -101,7 +104,7 @@ def _add_fair_share(parser: Parser) -> None:
         "folder",
         metavar="FOLDER",
         nargs="?",
-        help="where to draw a figure of each cluster too; made if need be",
+        help="where to draw a figure of each cluster too; made if need be; needs fairbank[plots]",
     )
     parser.add_argument(
         "-A", "--accounts", metavar="ACCOUNT,...", type=listed, help="only these accounts"
@@ -122,7 +125,7 @@ def _fair_share(context: Context, options: Namespace) -> int:
     if shown_columns(context, share_history.COLUMNS):
         return 0
     kept = _kept(context, options)
-    drawn = _draw(options.folder, kept, as_png=options.png) if options.folder else []
+    drawn = _draw(context, options, kept) if options.folder else []
     notes = [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
     empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
     show(
@@ -139,15 +142,16 @@ def _fair_share(context: Context, options: Namespace) -> int:
 
 
 def _draw(
-    folder: str, kept: list[share_history.ShareHistoryRow], *, as_png: bool
+    context: Context, options: Namespace, kept: list[share_history.ShareHistoryRow]
 ) -> list[PictureFile]:
     """Draw one figure for each cluster."""
     drawn = []
-    for number, (cluster, picture) in enumerate(share_history.figures(kept), start=1):
+    figures = share_history.figures(kept, context.command_line)
+    for number, (cluster, figure) in enumerate(figures.items(), start=1):
         is_plain = cluster.isascii() and cluster.replace("-", "").replace("_", "").isalnum()
         name = f"fairshare-{cluster if is_plain else number}"
-        file = write_picture(folder, name, picture, as_png=as_png)
-        drawn.append(PictureFile(file, picture.about))
+        file = write_picture(options.folder, name, figure, as_png=options.png)
+        drawn.append(PictureFile(file, figure.caption.about))
     return drawn
 
 

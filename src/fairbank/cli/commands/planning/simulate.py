@@ -97,7 +97,8 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--plots",
         metavar="FOLDER",
-        help="draw utilisation, queue, waits and, with --shares, shares; made if need be",
+        help="draw utilisation, queue, waits and, with --shares, shares; made if need be; "
+        "needs fairbank[plots]",
     )
     parser.add_argument(
         "--png",
@@ -129,7 +130,7 @@ def run(context: Context, options: Namespace) -> int:
     try:
         if options.starts is not None:
             _write_starts(outcomes, options.starts)
-        drawn = _draw(outcomes, options.plots, as_png=options.png) if options.plots else ()
+        drawn = _draw(context, options, outcomes) if options.plots else ()
     except Trouble:
         tell(context, outcomes, ())  # the work is done, and may have been long
         raise
@@ -169,7 +170,7 @@ def _workload(options: Namespace) -> str | Modelled:
     settings = CentreSettings() if options.model is None else read_centre(Path(options.model))
     if options.jobs is not None:
         settings = msgspec.structs.replace(settings, jobs=options.jobs)
-    workload = Modelled(centre_of(settings), 1 if options.seed is None else options.seed)
+    workload = Modelled(centre_of(settings), _seed(options))
     if options.save is not None:
         workload.save(Path(options.save))
     return workload
@@ -258,26 +259,41 @@ def _name(number: int) -> str:
 
 def _check_pictures(policies: Sequence[str], folder: str) -> None:
     """Check before the work starts that the pictures can be drawn and written. Raises Malformed."""
-    from fairbank.report.plots.hues import HUES
+    from fairbank.report.plots.figures import SERIES_MAX
 
     check_folder(folder, "plots")
-    if len(policies) > len(HUES):
+    if len(policies) > SERIES_MAX:
         raise Malformed(
-            f"a picture has room for {len(HUES)} policies",
+            f"a figure can show {SERIES_MAX} policies, not {len(policies)}",
             field="plots",
             remedy="name fewer of them",
         )
 
 
-def _draw(outcomes: Sequence[SimulationResult], folder: str, *, as_png: bool) -> list[PictureFile]:
-    from fairbank.report.plots.simulations import pictures
+def _draw(
+    context: Context, options: Namespace, outcomes: Sequence[SimulationResult]
+) -> list[PictureFile]:
+    from fairbank.report.plots.simulations import figures
 
     return [
         PictureFile(
-            write_picture(folder, name, picture, as_png=as_png, option="plots"), picture.about
+            write_picture(options.plots, name, figure, as_png=options.png, option="plots"),
+            figure.caption.about,
         )
-        for name, picture in pictures(outcomes)
+        for name, figure in figures(outcomes, _source(options), context.command_line)
     ]
+
+
+def _source(options: Namespace) -> str:
+    """Return the name of the trace, or the seed of the synthetic workload."""
+    if options.trace is not None:
+        return f"trace {options.trace}"
+    site = f" of {options.model}" if options.model is not None else ""
+    return f"synthetic workload{site}, seed {_seed(options)}"
+
+
+def _seed(options: Namespace) -> int:
+    return 1 if options.seed is None else int(options.seed)
 
 
 def tell(
