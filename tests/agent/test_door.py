@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fairbank.slurm.frames import encode
-from fairbank.slurm.records import VERSION, Greeting, Welcome
+from fairbank.agent.protocol import encode
+from fairbank.agent.protocol.messages import VERSION, Greeting, Welcome
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, asks, ends
 from tests.agent.running import RunningAgent, agent_at
@@ -64,7 +64,7 @@ def connected(agent: RunningAgent) -> socket.socket:
 def befallen(agent: RunningAgent, what: str) -> dict[str, Any]:
     """What its status tells of this kind."""
     return next(
-        (dict(each) for each in agent.status()["mishaps"] if each["what"] == what), {"count": 0}
+        (dict(each) for each in agent.status()["incidents"] if each["what"] == what), {"count": 0}
     )
 
 
@@ -96,7 +96,7 @@ def test_garbage_is_told_in_the_log_and_hung_up_on(
     assert told["words"].startswith(f"process {os.getpid()} of user {os.geteuid()}: garbage: ")
     assert "Traceback" not in agent.said()
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(1)).say == "run"
+        assert plugin.verdict(asks(1)).action == "run"
 
 
 def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(
@@ -111,7 +111,7 @@ def test_a_frame_in_two_pieces_is_one_and_a_truncated_one_is_dropped(
         plugin.send_raw(encode(ends(2, number=78))[:-10])
     wait_until(lambda: "hung up within a frame" in agent.said(), "a line in the log")
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(3)).say == "run"
+        assert plugin.verdict(asks(3)).action == "run"
 
 
 def test_a_hello_that_breaks_off_is_garbage_and_a_plug_ins_broken_frame_is_not(
@@ -174,7 +174,7 @@ def test_too_many_plug_ins_are_sent_away(shared: tuple[Centre, RunningAgent]) ->
         for wire in wires:
             wire.close()
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(4)).say == "run"
+        assert plugin.verdict(asks(4)).action == "run"
 
 
 def test_a_plug_in_that_reads_nothing_is_not_listened_to_for_ever(
@@ -194,6 +194,6 @@ def test_a_plug_in_that_reads_nothing_is_not_listened_to_for_ever(
                     break
         assert taken < 200 * 1024 * 1024
         with Plugin(agent.socket) as plugin:
-            assert plugin.verdict(asks(5)).say == "run"
+            assert plugin.verdict(asks(5)).action == "run"
     with Plugin(agent.socket) as plugin:
-        assert plugin.verdict(asks(6)).say == "run"
+        assert plugin.verdict(asks(6)).action == "run"

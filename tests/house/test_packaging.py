@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.agent.settings import AgentSettings
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.main import find
 from fairbank.cli.settings import SITE_SOCKET
-from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.judging.health import SOCKET
 from fairbank.slurm.judging.loading import TABLE
 from fairbank.slurm.site import POLICY_FILE

@@ -45,8 +45,10 @@ def _status(desk: Desk, options: Namespace) -> int:
         desk.say(json.dumps(status, indent=2))
     else:
         for name, said in _lines(status):
-            desk.say(f"{name:<11}{plain(said)}")
-    well = status["bank"]["reachable"] and not status["outbox"]["trouble"] and not _aside(status)
+            desk.say(f"{name:<12}{plain(said)}")
+    well = (
+        status["bank"]["reachable"] and not status["outbox"]["trouble"] and not _quarantine(status)
+    )
     return 0 if well else FOUND
 
 
@@ -71,34 +73,31 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     yield (
         "outbox",
-        f"{outbox['letters']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only",
+        f"{outbox['reports']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only",
     )
-    if later := outbox.get("later"):
-        yield (
-            "",
-            f"besides, {later} ends that the bank's clock finds too early; they are told again later",
-        )
+    if later := outbox.get("retry_later"):
+        yield "", f"{later} more ends are too early for the bank's clock; they are sent again later"
         yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
     if outbox["trouble"]:
         yield "", f"cannot be written: {outbox['trouble']}"
         yield "", "try: make room on its disk; the agent goes on by itself"
-    if aside := _aside(status):
+    if quarantine := _quarantine(status):
         yield (
-            "aside",
-            f"{aside['frames']} frames of slurmctld's plug-in were not understood, the last: {aside['last']}",
+            "quarantine",
+            f"{quarantine['frames']} frames of slurmctld's plug-in were not understood, the last: {quarantine['last']}",
         )
-        yield "", f"try: {aside['remedy']}"
-    for mishap in status.get("mishaps", ()):
-        often = f"{mishap['count']} {mishap['about']} since {iso(mishap['since'])}, the last at {iso(mishap['last'])}"
-        yield "look at", f"{often}: {mishap['words']}"
-        yield "", f"try: {mishap['remedy']}"
+        yield "", f"try: {quarantine['remedy']}"
+    for incident in status.get("incidents", ()):
+        often = f"{incident['count']} {incident['about']} since {iso(incident['since'])}, the last at {iso(incident['last'])}"
+        yield "incidents", f"{often}: {incident['text']}"
+        yield "", f"try: {incident['remedy']}"
     yield (
         "senders",
         f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy",
     )
-    yield "questions", f"{status['questions']} open; settled: {_counted(status['answers'])}"
+    yield "questions", f"{status['questions']} open; verdicts: {_counted(status['answers'])}"
     for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):
-        yield what, _counted(status["told"][kind])
+        yield what, _counted(status["sent"][kind])
     yield "runs", f"{status['runs']} known"
     if table := status.get("site_factor"):
         written = (
@@ -117,9 +116,9 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "", f"try: {release['remedy']}"
 
 
-def _aside(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What was put aside, if anything was."""
-    found: Mapping[str, Any] | None = status.get("aside")
+def _quarantine(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the quarantine if it has frames."""
+    found: Mapping[str, Any] | None = status.get("quarantine")
     return found if found and found["frames"] else None
 
 

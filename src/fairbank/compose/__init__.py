@@ -78,9 +78,9 @@ class Works:
 
     def agent_status(self, config: str | None) -> dict[str, Any]:
         """What a running agent tells of itself. Raises Unreachable when none answers."""
-        from fairbank.slurm.agent.asking import status_of
+        from fairbank.agent.control import agent_status
 
-        return status_of(config)
+        return agent_status(config)
 
     def beside_slurm(self, client: Client, cluster: str | None) -> Beside:
         """The Slurm of this host beside the bank that `client` asks."""

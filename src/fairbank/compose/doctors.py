@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from fairbank.agent.control import agent_status
+from fairbank.agent.settings import read_agent_settings, settings_file
 from fairbank.compose.settings import settings_of
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.server.open_files import demand_enough
@@ -12,8 +14,6 @@ from fairbank.rest.sign_in.keyfile import read_secret
 from fairbank.rest.sign_in.munge import LIBRARY, Munge
 from fairbank.service.clock import SystemClock
 from fairbank.service.doctor import examine
-from fairbank.slurm.agent.asking import status_of
-from fairbank.slurm.agent.settings import read_agent_settings, settings_file
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.doctor import Doctor
 from fairbank.slurm.judging.health import Beside
@@ -55,7 +55,7 @@ class Doctors:
             patience = max(
                 terms.patience for terms in (settings.terms, *settings.partitions.values())
             )
-            status = status_of(agent)
+            status = agent_status(agent)
             return Beside(
                 socket=settings.plugin.socket,
                 slurm_users=settings.plugin.uids(),

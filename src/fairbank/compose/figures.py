@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fairbank.agent.settings import SiteFactorSettings, read_agent_settings
 from fairbank.priority.sitefactor import Power, Rule, Sigmoid, rule_of
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.png import png
 from fairbank.report.plots.square import KEY, SCALE, Axes, Curve, contours, curves, figure
 from fairbank.report.plots.svg import svg
 from fairbank.service.whole_file import check_place, whole_file
-from fairbank.slurm.agent.settings import SiteFactorSettings, read_agent_settings
 from fairbank.values.system import of_system
 from fairbank.values.trouble import Malformed, Trouble
 

@@ -277,7 +277,7 @@ def test_what_befell_the_agent_is_told_for_a_day() -> None:
         "a process of user 1000 wanted to speak for slurmctld"
     )
     assert check.remedy == "look at what it is"
-    assert wrong(health.agents(ASKING, agent, NOW + health.MISHAP_SECONDS)) == []
+    assert wrong(health.agents(ASKING, agent, NOW + health.INCIDENT_SECONDS)) == []
 
 
 def test_an_agent_that_was_not_restarted_after_an_update() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from fairbank.agent import settings as agent
+from fairbank.agent.bank_probe import ProbeResults
+from fairbank.agent.bank_status import SenderSettings
+from fairbank.agent.engine import Engine
+from fairbank.agent.metrics import Metrics
+from fairbank.agent.outage_policy import PartitionTerms
+from fairbank.agent.reports import OVERTIME_SECONDS
 from fairbank.priority.bending import Bend
-from fairbank.slurm.agent import settings as agent
-from fairbank.slurm.agent.clocks import BEYOND_SECONDS
-from fairbank.slurm.agent.core import Core
-from fairbank.slurm.agent.looking import Looks
-from fairbank.slurm.agent.metrics import Metrics
-from fairbank.slurm.agent.pool import Senders
-from fairbank.slurm.agent.silence import PartitionTerms
 from tools.reference.pages.keys import key_tables
 
 
@@ -40,7 +40,7 @@ def agent_page() -> str:
         ("[plugin]", agent.PluginSettings),
         ("[bank]", agent.BankSettings),
         ("[outbox]", agent.OutboxSettings),
-        ("[senders]", Senders),
+        ("[senders]", SenderSettings),
         ("[control]", agent.ControlSettings),
         ("[site_factor]", agent.SiteFactorSettings),
         ("[site_factor.credit] and [site_factor.expiry]", Bend),
@@ -49,7 +49,7 @@ def agent_page() -> str:
     )
     lines += key_tables(tables, level=3)
     lines += CLOCKS.splitlines()
-    core = Core(lambda partition: PartitionTerms(), Senders(), life="", now=0.0)
+    core = Engine(lambda partition: PartitionTerms(), SenderSettings(), life="", now=0.0)
     lines += [
         "## Metrics",
         "",
@@ -60,7 +60,7 @@ def agent_page() -> str:
     ]
     lines += [
         f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |"
-        for each in Metrics(core, Looks()).families()
+        for each in Metrics(core, ProbeResults()).families()
     ]
     return "\n".join(lines) + "\n"
 
@@ -76,7 +76,7 @@ which it was suspended, and never below 0. slurmdbd keeps the same difference (`
 | --- | --- |
 | back, so that it ended before it began | it costs nothing, and its hold is given back; the agent's log says so |
 | back or forward by less | it costs that much less or more, as in accounting |
-| forward, so that it lasted over {BEYOND_SECONDS} s beyond its limit | it costs what Slurm counts, where \
+| forward, so that it lasted over {OVERTIME_SECONDS} s beyond its limit | it costs what Slurm counts, where \
 `policy.overrun` is `write_off` at most what was held and what else is left; the agent's log names it, \
 and `fairbank refund` gives back what is too much |
 | forward, and that of the bank is right | its end is told again until the bank's clock comes near (`FROM_FUTURE`), and its hold \
@@ -107,8 +107,8 @@ path = "/run/fairbank-agent/site_factor"         # what Slurm's site_factor/fair
 token_file = "/etc/fairbank/reader.token"  # fairbank token create reader --scopes read, of an administrator
 
 [terms]
-silence = "closed"            # while the bank is away, jobs wait
+outage_policy = "closed"            # while the bank is away, jobs wait
 
 [partitions.debug]
-silence = "open"              # but for these: they run, and are charged later
+outage_policy = "open"              # but for these: they run, and are charged later
 """
