@@ -27,10 +27,10 @@ def test_an_agent_whose_clock_stops_ends(
 
     monkeypatch.setattr(Engine, "tick", tick)
     lines = (
-        f'[plugin]\nsocket = "{tmp_path}/prep.sock"\n[control]\nsocket = "{tmp_path}/agent.sock"',
+        f'[plugin]\nslurm_user = 0\nsocket = "{tmp_path}/prep.sock"\n[control]\nsocket = "{tmp_path}/agent.sock"',
         f'[outbox]\npath = "{tmp_path}/outbox.sqlite"\n[bank]\nserver = "unix:{tmp_path}/bank.sock"\n',
     )
     agent = Agent(agent_settings("\n".join(lines).encode()))
     asyncio.run(asyncio.wait_for(agent.run(lambda _: None), LIFE_SECONDS))
     assert len(ticks) == 2
-    assert "the agent has a bug, and ends so as to be started again" in caplog.text
+    assert "the agent has a bug and stops, to be started again" in caplog.text

@@ -70,8 +70,8 @@ def test_one_report_that_the_bank_cannot_take_spoils_no_other(
     assert len(world.engine.flow.queue) == 0
     assert world.bank.sums() == (4, 0)
     (told,) = status(world.engine, ProbeResults(), world.now, 0)["incidents"]
-    assert (told["what"], told["count"]) == ("set aside", 1)
-    assert told["words"] == f"complete of {ends(3).run}: {trouble.message}"
+    assert (told["kind"], told["count"]) == ("dropped report", 1)
+    assert told["text"] == f"complete of {ends(3).run}: {trouble.message}"
     assert "fairbank reconcile --fix" in told["remedy"]
     assert b'fairbank_agent_incidents_total{kind="dropped report"} 1.0' in Metrics(
         world.engine, ProbeResults()

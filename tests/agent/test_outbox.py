@@ -130,7 +130,7 @@ def test_only_one_agent_at_a_time(tmp_path: Path) -> None:
 def test_what_is_no_outbox_is_not_touched(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"a letter to my mother, long enough to be read as a page of something" * 20)
-    with pytest.raises(Corrupt, match="is no outbox"):
+    with pytest.raises(Corrupt, match="is not an outbox of this release"):
         Outbox(other)
     assert other.read_bytes().startswith(b"a letter")
     later = tmp_path / "later"

@@ -93,7 +93,7 @@ def test_the_example_of_the_documentation_is_read() -> None:
         (
             "[partitions.gpu]\nsilense = 1",
             "partitions[...].silense",
-            "there are: patience, silence,",
+            "there are: patience, outage_policy,",
         ),
         ("[partitions]\ngpu = 1", "partitions[...]", "docs/reference/agent.md"),
         ("terms = 1", "terms", "docs/reference/agent.md"),

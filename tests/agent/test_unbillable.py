@@ -43,10 +43,10 @@ def test_what_the_bank_does_not_know_runs_and_nothing_is_charged(
     lenient.settle()
     assert verdict(lenient) == "run"
     assert state_of(lenient, 1) is AgentRunState.WITHOUT_HOLD
-    assert "runs without a hold, and the bank is told its end: " in caplog.text
+    assert "runs without a hold, and its end is reported: " in caplog.text
     (told,) = lenient.engine.incidents.status(0)
-    assert (told["what"], told["count"]) == ("unheld", 1)
-    assert told["words"].startswith(f"{asks(1).run}: ")
+    assert (told["kind"], told["count"]) == ("without hold", 1)
+    assert told["text"].startswith(f"{asks(1).run}: ")
     lenient.say(ends(1, **unknown))
     lenient.settle()
     assert state_of(lenient, 1) is AgentRunState.ENDED
@@ -59,7 +59,7 @@ def test_a_job_without_a_limit_runs_at_once_and_is_charged_what_it_took(
 ) -> None:
     lenient.say(asks(1, limit_seconds=None))
     assert verdict(lenient) == "run"  # no bank was asked
-    assert "has no time limit: it runs without a hold, and the bank is told its end" in caplog.text
+    assert "has no time limit: it runs without a hold, and its end is reported" in caplog.text
     assert lenient.engine.counts["answers", "unbillable: run"] == 1
     lenient.settle()
     assert bank.sums() == (0, 0)

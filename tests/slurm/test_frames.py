@@ -89,7 +89,7 @@ answers: st.SearchStrategy[FromAgent] = st.one_of(
     st.builds(
         Verdict,
         number=counts,
-        say=st.sampled_from(["run", "hold", "cancel"]),
+        action=st.sampled_from(["run", "hold", "cancel"]),
         reason=words,
         text=lines,
     ),
@@ -159,12 +159,12 @@ WRONG = {
     "negative": b"noted\nnumber=-1\n",
     "other digits": "noted\nnumber=\u0663\n".encode(),
     "too great": b"noted\nnumber=99999999999999999\n",
-    "a half escape": b"verdict\nnumber=1\nsay=run\ntext=100%\n",
-    "a hidden line feed": b"verdict\nnumber=1\nsay=run\ntext=a%0Ab\n",
-    "a reason of two words": b"verdict\nnumber=1\nsay=hold\nreason=too poor\n",
-    "another verdict": b"verdict\nnumber=1\nsay=maybe\n",
-    "a long text": b"verdict\nnumber=1\nsay=run\ntext=" + b"x" * 600 + b"\n",
-    "no UTF-8": b"verdict\nnumber=1\nsay=run\ntext=\xff\n",
+    "a half escape": b"verdict\nnumber=1\naction=run\ntext=100%\n",
+    "a hidden line feed": b"verdict\nnumber=1\naction=run\ntext=a%0Ab\n",
+    "a reason of two words": b"verdict\nnumber=1\naction=hold\nreason=too poor\n",
+    "another verdict": b"verdict\nnumber=1\naction=maybe\n",
+    "a long text": b"verdict\nnumber=1\naction=run\ntext=" + b"x" * 600 + b"\n",
+    "no UTF-8": b"verdict\nnumber=1\naction=run\ntext=\xff\n",
     "nothing": b"",
 }
 

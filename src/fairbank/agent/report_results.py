@@ -156,11 +156,7 @@ def read_answers(rows: object, expected: int, *, field: str = "bank.server") -> 
     except msgspec.ValidationError as error:
         raise not_a_bank(error, field=field) from error
     if len(answers) != expected:
-        raise Unreachable(
-            f"the bank answered {len(answers)} of {expected} reports",
-            field=field,
-            remedy="the agent retries by itself",
-        )
+        raise not_a_bank(ValueError(f"{len(answers)} answers to {expected} reports"), field=field)
     return answers
 
 

@@ -45,7 +45,7 @@ def _status(desk: Desk, options: Namespace) -> int:
         desk.say(json.dumps(status, indent=2))
     else:
         for name, said in _lines(status):
-            desk.say(f"{name:<12}{plain(said)}")
+            desk.say(f"{name:<11}{plain(said)}")
     well = (
         status["bank"]["reachable"] and not status["outbox"]["trouble"] and not _quarantine(status)
     )
