@@ -36,7 +36,8 @@ ABOUT = (
 )
 REMARK = """
 srun asks slurmctld whether its job is ready as soon as it is allocated, and if it is not, again after 0.1 s. A bank that writes to a
-disk has not answered by then, so that each srun waits for that second question. With `optimistic_start` ([the agent's settings](reference/agent.md))
+disk has not answered by then, so that each srun waits for that second question. With
+`optimistic_start` ([the agent's settings](reference/agent.md))
 a job of a project with plenty left does not wait for the bank.
 """
 

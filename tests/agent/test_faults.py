@@ -137,7 +137,7 @@ def test_more_than_memory_holds_waits_on_the_disk_and_survives_a_kill(
     for first in range(0, len(jobs), 1_000):
         plugin.settle(*(ends(job, 60) for job in jobs[first : first + 1_000]))
     outbox = agent.status()["outbox"]
-    assert outbox["letters"] == 6_000
+    assert outbox["reports"] == 6_000
     assert outbox["on_disk_only"] > 1_000
     agent.kill()
     agent.start()
@@ -167,7 +167,7 @@ def test_a_full_disk_stops_nothing_while_the_bank_answers(centre: Centre, tmpfs:
         assert all(
             isinstance(each, Ack) for each in plugin.settle(*(ends(job, 60) for job in jobs))
         )
-        assert "the outbox cannot be written: database or disk is full; make room" in agent.said()
+        assert "the outbox cannot be written: database or disk is full; free space" in agent.said()
         wait_until(lambda: centre.sums(allocation) == (500, 0), "all to be charged")
         assert agent.command("agent", "status").returncode == 8
 

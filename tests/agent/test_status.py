@@ -42,7 +42,7 @@ def test_status_in_words_and_as_json(centre: Centre, agent: RunningAgent, plugin
     assert lines["bank"].startswith("answers since 20")
     assert lines["outbox"] == "0 reports wait; 0 of them on disk only"
     assert lines["senders"].endswith("(1 to 4), 0 busy")
-    assert lines["questions"] == "0 open; settled: granted 2, refused 1"
+    assert lines["questions"] == "0 open; verdicts: granted 2, refused 1"
     assert lines["holds"] == "granted 2, refused 1"
     assert lines["ends"] == "granted 1"
     told = json.loads(agent.command("agent", "status", "--json").stdout)
