@@ -56,7 +56,7 @@ def test_every_prolog_request_is_answered_or_waits(state: S, event: E) -> None:
 
 
 @pytest.mark.parametrize("state", S)
-@pytest.mark.parametrize("event", sorted(GONE_ON, key=lambda event: event.name))
+@pytest.mark.parametrize("event", [event for event in E if event in GONE_ON])
 def test_every_other_message_is_acknowledged(state: S, event: E) -> None:
     if (state, event) in NEVER_CHOSEN:
         assert (state, event) not in TABLE
