@@ -1,1 +1,1 @@
-"""Agent between a scheduler and the bank: it reports starts and ends of runs, and survives outages."""
+"""Agent between a scheduler and the bank: it reports runs, and survives outages."""

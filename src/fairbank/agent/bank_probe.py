@@ -164,7 +164,7 @@ def probe(client: Client, clusters: Set[str]) -> Trouble | None:
 
 
 def read_identity(answer: object) -> Myself:
-    """Return the identity that the bank sees in us. Raises Unreachable if it is no bank's answer."""
+    """Return our identity at the bank. Raises Unreachable if it is no bank's answer."""
     try:
         return msgspec.convert(answer, Myself)
     except msgspec.ValidationError as error:

@@ -99,18 +99,18 @@ class Metrics(Collector):
             ),
             (
                 "reports_retry_later",
-                "Ends too early for the bank's clock, sent again later; not in fairbank_agent_reports",
+                "Ends too early for the bank's clock; not in fairbank_agent_reports",
                 len(flow.retry_later),
             ),
             ("oldest_report_seconds", "Age of the oldest report in memory", waited),
             (
                 "bank_contacted",
-                "1 after the first report or probe; before that bank_up and bank_since_seconds mean nothing",
+                "1 after the first report or probe; bank_up means nothing before",
                 contacted,
             ),
             (
                 "bank_up",
-                "1 if the bank answers and takes reports of this cluster; 0 before the first contact",
+                "1 if the bank answers and takes reports of this cluster; else 0",
                 int(bool(bank.reachable)),
             ),
             (

@@ -20,7 +20,7 @@ PAUSE_SECONDS = 0.025
 RETRY_SECONDS = 1.0
 CREDIT_SECONDS = 10.0
 UNSAFE_MAX = 20_000
-"""Reports not on disk beyond which the agent stops reading from the plug-in, which keeps its own."""
+"""With more reports not on disk the agent stops reading from the plug-in, which keeps its own."""
 
 
 class OutboxWriter:

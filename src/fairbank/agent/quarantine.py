@@ -64,7 +64,7 @@ class QuarantineFile:
         Raises:
             OSError: the file cannot be written.
         """
-        # O_NOFOLLOW: somebody who may write to the directory must not redirect root's writes.
+        # O_NOFOLLOW: a symbolic link in the directory must not redirect root's writes.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(self._path, flags, 0o600)
         try:

@@ -152,7 +152,7 @@ def billing_of(fields: Mapping[str, Any]) -> Fraction:
 # ------------------------------------------------------------------ clocks
 
 OVERTIME_SECONDS = 3_600
-"""Time after its limit in which a run may still end: Slurm kills in rounds, and OverTimeLimit adds."""
+"""Time after its limit in which a run may still end: Slurm kills in rounds, OverTimeLimit adds."""
 
 _KEEP_CLOCKS = "keep the clocks right with chrony or ntpd, and see fairbank doctor --slurm"
 

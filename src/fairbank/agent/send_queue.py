@@ -158,7 +158,7 @@ class SendQueue:
     # ------------------------------------------------------------------ sending reports
 
     def take(self, limit: int) -> tuple[list[Report], list[Report]]:
-        """Return the reports of the next request, and superseded ones to drop; both may be empty."""
+        """Return the reports of the next request, and superseded ones; both may be empty."""
         if self._parts and not self._part_in_flight:
             batch = self._parts.popleft()
             self._part_in_flight = {report.seq for report in batch}

@@ -112,7 +112,7 @@ def read_fields(body: bytes) -> tuple[str, Fields]:
 
 
 class Fields:
-    """Fields of a body, by key; each can be taken once. Its methods raise Malformed with the key."""
+    """Fields of a body, by key; each can be taken once. Methods raise Malformed with the key."""
 
     def __init__(self, fields: dict[str, str]) -> None:
         self._fields = fields

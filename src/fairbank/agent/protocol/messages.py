@@ -1,4 +1,4 @@
-"""Messages between the PrEp plug-in and the agent, as values. `agent.protocol.codec` encodes them."""
+"""Messages between the PrEp plug-in and the agent; `agent.protocol.codec` encodes them."""
 
 from __future__ import annotations
 
