@@ -12,7 +12,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, CreateProject, Open
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import Report
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, Instant, StoppedClock
 from fairbank.core.units import SuMinutes
 from fairbank.rest.asking.reading import read_json
@@ -71,19 +71,19 @@ class InProcessBank:
         read = [self._read(raw) for raw in msgspec.json.decode(body, type=Reports).reports]
         prepared = iter(
             self._services.reports.prepare(
-                US, [each for each in read if not isinstance(each, Trouble)]
+                US, [each for each in read if not isinstance(each, FairbankError)]
             )
         )
-        asked = [each if isinstance(each, Trouble) else next(prepared) for each in read]
+        asked = [each if isinstance(each, FairbankError) else next(prepared) for each in read]
         outcomes = iter(
             self._services.counter.ask([each for each in asked if isinstance(each, Asked)])
         )
         return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]
 
-    def _read(self, raw: msgspec.Raw) -> Report | Trouble:
+    def _read(self, raw: msgspec.Raw) -> Report | FairbankError:
         try:
             return report_of(read_json(raw, AnyReport))
-        except Trouble as trouble:
+        except FairbankError as trouble:
             return trouble
 
     def runs(self) -> list[RunRecord]:
@@ -121,7 +121,7 @@ def _answer(came: object) -> ReportAnswer:
                 remedy=problem.remedy,
                 refusal=refused(came),
             )
-        case Trouble():
+        case FairbankError():
             return ReportAnswer(
                 status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy
             )

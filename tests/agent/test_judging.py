@@ -30,7 +30,7 @@ def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
 
 def resolved(state: str, elapsed: int | None) -> ReportAnswer:
     how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
-    no = refused("RUN_RESOLVED")
+    no = refused("RUN_CLOSED")
     return msgspec.structs.replace(
         no,
         status=409,
@@ -49,17 +49,17 @@ def granted(amount: int, available: int) -> ReportAnswer:
     ("answer", "came"),
     [
         (granted(1, 2), Came.GRANTED),
-        (refused("OVERDRAWN"), Came.REFUSED),
+        (refused("INSUFFICIENT_CREDIT"), Came.REFUSED),
         (refused("NO_ALLOCATION"), Came.REFUSED),
-        (refused("RUN_TAKEN"), Came.TAKEN),
-        (refused("RUN_RESOLVED"), Came.RESOLVED),
+        (refused("HOLD_EXISTS"), Came.TAKEN),
+        (refused("RUN_CLOSED"), Came.RESOLVED),
         (resolved("lapsed", None), Came.RESOLVED),
         (resolved("charged", 60), Came.OVER),
         (resolved("released", 60), Came.OVER),
         (resolved("released", 0), Came.NEVER_BEGAN),
         (resolved("released", None), Came.NEVER_BEGAN),
         (refused("NO_HOLD"), Came.NO_HOLD),
-        (refused("FROM_FUTURE"), Came.EARLY),
+        (refused("TIMESTAMP_IN_FUTURE"), Came.EARLY),
         (refused("SOMETHING_NEW"), Came.UNBILLABLE),
         (ReportAnswer(status=404, detail="no such account"), Came.UNBILLABLE),
         (ReportAnswer(status=403, detail="not your cluster"), Came.NOT_ALLOWED),
@@ -73,10 +73,10 @@ def test_answers(answer: ReportAnswer, came: Came) -> None:
 
 def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
     no = words(
-        "hold", judged(refused("OVERDRAWN", ["a shorter time limit: -t 1", "more credit"])), "chem"
+        "hold", judged(refused("INSUFFICIENT_CREDIT", ["a shorter time limit: -t 1", "more credit"])), "chem"
     )
     assert (
         no.text == "chem: there is too little left. Try a shorter time limit: -t 1; or more credit"
     )
-    long = words("cancel", judged(refused("OVERDRAWN", ["ü" * 2_000])), "chem")
+    long = words("cancel", judged(refused("INSUFFICIENT_CREDIT", ["ü" * 2_000])), "chem")
     assert len(long.text.encode()) <= TEXT_MAX

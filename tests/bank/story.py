@@ -8,7 +8,7 @@ project concerned, of a run that is looked at the one that it ran for).
     project physics
     open physics/cpu 0..1000 with 100
     hold 1 alice physics/cpu 60           -> ok left 40
-    hold 2 bob physics/cpu 60             -> OVERDRAWN asked 60 left 40 short 20
+    hold 2 bob physics/cpu 60             -> INSUFFICIENT_CREDIT asked 60 left 40 short 20
     charge 1 45                           -> ok left 55
     left physics/cpu 55
 

@@ -56,8 +56,8 @@ def test_the_same_wish_again_gets_the_same_answer_and_is_counted_once(line: str)
 def test_another_wish_under_the_key_is_a_conflict(line: str) -> None:
     told = tell(f"{COLLEGE}\n {line} key k")
     entries = list(told.work.entries)
-    told.play("deposit physics/cpu 51 key k -> KEY_TAKEN")
-    told.play(f"{line} key k note otherwise -> KEY_TAKEN")
+    told.play("deposit physics/cpu 51 key k -> KEY_REUSED")
+    told.play(f"{line} key k note otherwise -> KEY_REUSED")
     assert told.work.entries == entries
     assert isinstance(told.said, Refusal)
     assert told.said.kind is RefusalKind.CONFLICT
@@ -125,7 +125,7 @@ def test_a_key_is_its_actors_own() -> None:
         deposit physics/cpu 1 key k by bob          -> ok left 84      # the same wish of somebody else is another wish
         deposit physics/cpu 1 key k                 -> again left 81
         deposit physics/cpu 2 key k by alice        -> again left 83
-        deposit physics/cpu 1 key k by alice        -> KEY_TAKEN
+        deposit physics/cpu 1 key k by alice        -> KEY_REUSED
         withdraw physics/cpu 999 key n by alice     -> NOT_ENOUGH
         withdraw physics/cpu 1 key n                -> ok left 83
         """
@@ -145,7 +145,7 @@ def test_who_acts_as_somebody_else_uses_keys_of_their_own() -> None:
     assert isinstance(first, Done)
     assert isinstance(of_the_user, Done)
     assert (of_the_user.again, again) == (False, msgspec.structs.replace(first, again=True))
-    assert as_another == as_oneself == Refusal(reason=Reason.KEY_TAKEN)
+    assert as_another == as_oneself == Refusal(reason=Reason.KEY_REUSED)
 
 
 def test_a_keyed_report_is_the_same_wish_whatever_it_costs_by_now() -> None:
@@ -154,9 +154,9 @@ def test_a_keyed_report_is_the_same_wish_whatever_it_costs_by_now() -> None:
         + """
         hold 1 alice physics/cpu 60 until 500 key h report start        -> ok left 20
         hold 1 alice physics/cpu 40 until 600 key h report start        -> again left 20 amount 60
-        hold 1 alice physics/cpu 60 until 500 key h report other        -> KEY_TAKEN
-        hold 1 alice physics/cpu 60 until 500 key h report start note x -> KEY_TAKEN
-        hold 1 alice physics/cpu 60 until 500 key h                     -> KEY_TAKEN
+        hold 1 alice physics/cpu 60 until 500 key h report other        -> KEY_REUSED
+        hold 1 alice physics/cpu 60 until 500 key h report start note x -> KEY_REUSED
+        hold 1 alice physics/cpu 60 until 500 key h                     -> KEY_REUSED
         adjust 1 70 until 500 key a report change                       -> ok left 10
         adjust 1 50 until 600 key a report change                       -> again left 10
         charge 1 50 key c report end                                    -> ok left 30

@@ -42,7 +42,7 @@ def against(wish: Wish, outcome: Outcome) -> int | None:
     if (
         not isinstance(wish, Undo)
         or not isinstance(outcome, Refusal)
-        or outcome.reason not in (Reason.CHANGED_SINCE, Reason.UNDONE)
+        or outcome.reason not in (Reason.CHANGED_SINCE, Reason.ALREADY_UNDONE)
     ):
         return None
     (named,) = set(map(int, re.findall(r"entry (\d+)", outcome.about or ""))) - {wish.entry}

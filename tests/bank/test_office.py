@@ -62,7 +62,7 @@ def test_a_token_is_made_once_and_revoked_once() -> None:
         token laptop bob until 500                  -> TOKEN_TAKEN
         token phone bob key k
         token phone bob key k                       -> again
-        token phone alice key k                     -> KEY_TAKEN
+        token phone alice key k                     -> KEY_REUSED
         revoke laptop by bob                        -> UNKNOWN_TOKEN
         now 7
         revoke laptop by alice

@@ -182,7 +182,7 @@ def test_the_bank_says_no_in_one_sentence_with_what_would_help(
 def test_a_no_that_is_about_no_credit_has_no_figures_of_credit(line: str) -> None:
     no = refused(line)
     assert (
-        no.reason in (Reason.RUN_RESOLVED, Reason.RUN_TAKEN),
+        no.reason in (Reason.RUN_CLOSED, Reason.HOLD_EXISTS),
         no.asked,
         no.available,
         no.shortfall,
@@ -194,7 +194,7 @@ def test_what_an_overdrawn_refusal_knows() -> None:
     no = refused("hold 1@7 alice physics/cpu 160 billing 4 seconds 144000")
     assert no.entry is not None
     assert no == Refusal(
-        reason=Reason.OVERDRAWN,
+        reason=Reason.INSUFFICIENT_CREDIT,
         asked=9_600,
         available=5_700,
         allocation=1,
@@ -241,7 +241,7 @@ def test_a_refusal_that_stopped_nobody_says_so() -> None:
 
 
 def test_an_overdrawn_allocation_is_shown_as_such() -> None:
-    no = Refusal(reason=Reason.OVERDRAWN, asked=60, available=-90)
+    no = Refusal(reason=Reason.INSUFFICIENT_CREDIT, asked=60, available=-90)
     assert (
         sentence(no)
         == "there is too little left: asked 1 SU, available -1.50 SU, short by 2.50 SU."
@@ -252,7 +252,7 @@ def test_an_overdrawn_allocation_is_shown_as_such() -> None:
 @pytest.mark.parametrize(
     ("reason", "asked", "available", "figures"),
     [
-        (Reason.OVERDRAWN, 46_080, 37_789, "asked 768 SU, available 629.81 SU, short by 138.19 SU"),
+        (Reason.INSUFFICIENT_CREDIT, 46_080, 37_789, "asked 768 SU, available 629.81 SU, short by 138.19 SU"),
         (
             Reason.NOT_ENOUGH,
             5_999_940,

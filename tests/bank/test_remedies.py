@@ -38,7 +38,7 @@ def test_the_time_limit_advised_is_the_longest_that_fits(
     asked = cost(price, Fraction(1), limit_minutes * 60)
     assume(asked > available)
     no = Refusal(
-        reason=Reason.OVERDRAWN,
+        reason=Reason.INSUFFICIENT_CREDIT,
         asked=asked,
         available=available,
         billing=str(price),
@@ -57,7 +57,7 @@ def test_the_time_limit_advised_is_the_longest_that_fits(
 )
 def test_no_time_limit_is_advised_where_none_helps(billing: str | None, available: int) -> None:
     no = Refusal(
-        reason=Reason.OVERDRAWN,
+        reason=Reason.INSUFFICIENT_CREDIT,
         asked=100,
         available=available,
         billing=billing,
@@ -74,7 +74,7 @@ def test_no_time_limit_is_advised_where_none_helps(billing: str | None, availabl
 
 @given(st.integers(1, AMOUNT_MAX - 60), st.integers(0, AMOUNT_MAX))
 def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, available: int) -> None:
-    no = Refusal(reason=Reason.OVERDRAWN, asked=asked, available=available, allocation=1)
+    no = Refusal(reason=Reason.INSUFFICIENT_CREDIT, asked=asked, available=available, allocation=1)
     assume(no.shortfall)
     advised = re.search(r"deposit 1 (\S+) ", remedies(no)[-1])
     assert advised is not None

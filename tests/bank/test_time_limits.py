@@ -19,7 +19,7 @@ def test_a_hold_grows_and_shrinks_with_the_time_limit() -> None:
         adjust 1 30 until 500           -> ok left 70
         used alice physics/cpu 30
         adjust 1 30 until 600           -> ok left 70 amount 0   # only its deadline moves
-        adjust 1 131 until 600          -> OVERDRAWN asked 101 left 70 short 31
+        adjust 1 131 until 600          -> INSUFFICIENT_CREDIT asked 101 left 70 short 31
         kept physics/cpu 1
         run 1 held held 30
         charge 1 25                     -> ok left 75
@@ -49,7 +49,7 @@ def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
         + """
         adjust 1 80                             -> NO_HOLD              # says nothing about itself: nobody to keep it for
         kept office 0
-        hold 1 alice physics/cpu 500            -> OVERDRAWN            # the site let it run all the same
+        hold 1 alice physics/cpu 500            -> INSUFFICIENT_CREDIT            # the site let it run all the same
         adjust 1 alice physics/cpu 80 key a     -> NO_HOLD asked 80
         kept office 1
         deposit physics/cpu 400

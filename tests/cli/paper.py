@@ -11,7 +11,7 @@ from fairbank.bank.explaining import Explained, explained
 from fairbank.cli.beside import BesideSlurm
 from fairbank.compose.figures import Drawn
 from fairbank.core.check import Check
-from fairbank.core.errors import Trouble, Unreachable
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.rest.client import Client
 from fairbank.service.ops.audit import Verdict
 
@@ -25,7 +25,7 @@ class PaperWorks:
     findings: tuple[Finding, ...] = ()
     checks: tuple[Check, ...] = ()
     status: dict[str, Any] = field(default_factory=dict)
-    trouble: Trouble | None = None
+    trouble: FairbankError | None = None
     asked: list[tuple[object, ...]] = field(default_factory=list)
 
     def note(self, *what: object) -> None:
@@ -134,22 +134,22 @@ class PaperWorks:
 
     @property
     def history(self) -> NoReturn:
-        raise Unreachable("no store answers", field="store")
+        raise Unavailable("no store answers", field="store")
 
     @property
     def slurm_queue(self) -> NoReturn:
-        raise Unreachable("cannot run scontrol", field="slurm")
+        raise Unavailable("cannot run scontrol", field="slurm")
 
     @property
     def slurm_says(self) -> NoReturn:
-        raise Unreachable("cannot run sshare", field="slurm")
+        raise Unavailable("cannot run sshare", field="slurm")
 
     def composed(self, file: str) -> NoReturn:
         raise NotImplementedError
 
     def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:
         self.note("beside_slurm", cluster)
-        raise Unreachable("cannot run sinfo", field="slurm")
+        raise Unavailable("cannot run sinfo", field="slurm")
 
 
 @dataclass

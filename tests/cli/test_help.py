@@ -33,7 +33,7 @@ def test_every_reason_is_explained(fairbank: Run) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["OVERDRAWN"], ["overdrawn"], ["no-allocation"], ["no", "allocation"], ["No_Allocation"]],
+    [["INSUFFICIENT_CREDIT"], ["insufficient_credit"], ["no-allocation"], ["no", "allocation"], ["No_Allocation"]],
 )
 def test_one_reason_alone_as_tables_and_refusals_write_it(fairbank: Run, words: list[str]) -> None:
     said = fairbank("help", *words)

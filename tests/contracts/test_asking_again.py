@@ -60,7 +60,7 @@ def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
     (other,) = ask(store, Deposit(allocation=1, amount=SuMinutes(11), key="d1"))
     assert (again.entry, again.again) == (first.entry, True)
     assert isinstance(other, Refusal)
-    assert other.reason is Reason.KEY_TAKEN
+    assert other.reason is Reason.KEY_REUSED
     assert contents(store)[2][0].deposited == 1_010
 
 
@@ -113,7 +113,7 @@ def test_a_run_is_held_and_resolved_once(store: Store) -> None:
     assert granted(store, charge(1, 55))[0].again
     (no,) = ask(store, charge(1, 56))
     assert isinstance(no, Refusal)
-    assert no.reason is Reason.RUN_RESOLVED
+    assert no.reason is Reason.RUN_CLOSED
 
 
 def test_a_requeued_run_is_another_run(store: Store) -> None:

@@ -21,7 +21,7 @@ from fairbank.bank.wish import (
     SetMember,
     Transfer,
 )
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -64,7 +64,7 @@ def test_no_amount_is_less_than_nothing_in_any_store(
 ) -> None:
     fill(store)
     before = contents(store)
-    with pytest.raises(Malformed, match="less than nothing") as bad:
+    with pytest.raises(InvalidInput, match="less than nothing") as bad:
         ask(store, wish)
     assert bad.value.field == field
     assert contents(store) == before

@@ -183,5 +183,5 @@ def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(
     held, no = at_once(first, second)
     assert (held.allocation, no.allocation) == (2, 2)
     assert isinstance(no, Refusal)
-    assert no.reason is Reason.TOLD_OTHERWISE
+    assert no.reason is Reason.REPORT_MISMATCH
     assert (contents(one)[2][1].charged, contents(one)[2][1].held) == (0, 10)

@@ -31,7 +31,7 @@ def test_one_allocation_is_never_overdrawn(place: Place) -> None:
     ]
     outcomes = at_once(*clerks)
     assert sum(isinstance(each, Done) for each in outcomes) == 1_000 // 30
-    assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {Reason.OVERDRAWN}
+    assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {Reason.INSUFFICIENT_CREDIT}
     physics = contents(stores[1])[2][0]
     assert (physics.held, physics.available) == (990, 10)
     assert Audit(stores[0]).verify().findings == ()
@@ -166,6 +166,6 @@ def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place:
         )
     held = {each.entry for each in outcomes if isinstance(each, Done)}
     assert len(held) == 1_000 // 3
-    assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {Reason.OVERDRAWN}
+    assert {each.reason for each in outcomes if isinstance(each, Refusal)} == {Reason.INSUFFICIENT_CREDIT}
     assert contents(store)[2][0].held == 3 * len(held)
     assert Audit(store).verify().findings == ()

@@ -92,7 +92,7 @@ def test_a_batch_with_a_refusal_for_the_office_takes_one_transaction_too(store: 
     assert [each.reason if isinstance(each, Refusal) else "ok" for each in outcomes] == [
         "ok",
         Reason.NO_ALLOCATION,
-        Reason.OVERDRAWN,
+        Reason.INSUFFICIENT_CREDIT,
         "ok",
     ]
     assert counted.transactions == 1

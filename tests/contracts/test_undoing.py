@@ -44,7 +44,7 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
     assert [(each.deposited, each.charged) for each in before[2]] == start
     (second,) = by(store, BOB, undoing(store, number))
     assert isinstance(second, Refusal)
-    assert second.reason is Reason.UNDONE
+    assert second.reason is Reason.ALREADY_UNDONE
     assert f"entry {number} was taken back by entry " in sentence(second)
     assert f"of user {ALICE}" in sentence(second)
     assert contents(store) == before
@@ -60,7 +60,7 @@ def test_nor_do_they_in_one_batch(store: Store, kind: str) -> None:
     done, no = Bank(store, Policy()).ask([Asked(back, START, ALICE), Asked(back, START, BOB)])
     assert isinstance(done, Done)
     assert isinstance(no, Refusal)
-    assert no.reason is Reason.UNDONE
+    assert no.reason is Reason.ALREADY_UNDONE
 
 
 def test_nor_do_several_servers(sql_place: Place) -> None:
@@ -81,7 +81,7 @@ def test_a_refund_is_taken_back_once(store: Store) -> None:
     assert isinstance(first, Done)
     (second,) = by(store, BOB, undoing(store, number))
     assert isinstance(second, Refusal)
-    assert second.reason is Reason.UNDONE
+    assert second.reason is Reason.ALREADY_UNDONE
     assert f"entry {number} was taken back by entry {first.entry}, of user {ALICE}" in sentence(
         second
     )
@@ -90,7 +90,7 @@ def test_a_refund_is_taken_back_once(store: Store) -> None:
     )  # another of the same amount is not the one that was taken back
     assert isinstance(by(store, BOB, undoing(store, number))[0], Refusal)
     granted(store, undoing(store, first.entry))  # the run is given it back once more
-    assert reason_of(store, undoing(store, first.entry)) is Reason.UNDONE
+    assert reason_of(store, undoing(store, first.entry)) is Reason.ALREADY_UNDONE
     assert findings_of(store) == []
 
 
@@ -150,7 +150,7 @@ def test_what_follows_a_job_and_what_is_not_there_is_not_undone(store: Store) ->
         each.id for each in contents(store)[5] if each.kind is Kind.TRANSFER_IN and each.id > gone
     )
     for number in (*(each.entry for each in held), opening, arrived):
-        assert reason_of(store, undoing(store, number)) is Reason.NOT_UNDONE
+        assert reason_of(store, undoing(store, number)) is Reason.CANNOT_UNDO
     assert reason_of(store, Undo(entry=999_999, book=1)) is Reason.UNKNOWN_ENTRY
     assert (
         reason_of(store, msgspec.structs.replace(undoing(store, gone), book=2))
@@ -185,7 +185,7 @@ def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
     assert nothing.entries == []
     no, nothing = bank.foretell(Asked(undoing(store, number, key="b"), START, ALICE))
     assert isinstance(no, Refusal)
-    assert (no.reason, no.entry) == (Reason.UNDONE, None)
+    assert (no.reason, no.entry) == (Reason.ALREADY_UNDONE, None)
 
 
 def _told(entry: Entry) -> Entry:

@@ -14,7 +14,7 @@ import pytest
 
 from fairbank.cli import exits
 from fairbank.cli.main import COMMANDS
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.rest import statuses
 
 LOADED_FROM_ELSEWHERE = re.compile(
@@ -27,7 +27,7 @@ def test_every_trouble_is_described_with_its_status_and_exit_code(checkout: Path
     rows = re.findall(r"^\| ([a-z]+) \|.*\| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     assert sorted(rows) == sorted(
         (kind.__name__.lower(), str(statuses.OF_TROUBLE[kind]), str(exits.OF_TROUBLE[kind]))
-        for kind in _kinds(Trouble)
+        for kind in _kinds(FairbankError)
     )
 
 
@@ -144,7 +144,7 @@ def test_the_pages_build_and_load_nothing_from_elsewhere(checkout: Path, tmp_pat
     ] == []  # the theme would fetch its drawing program
 
 
-def _kinds(kind: type[Trouble]) -> Iterator[type[Trouble]]:
+def _kinds(kind: type[FairbankError]) -> Iterator[type[FairbankError]]:
     for special in kind.__subclasses__():
         if special.__module__ == kind.__module__:  # a door's own way to tell one is no new kind
             yield special

@@ -18,7 +18,7 @@ from typing import Any
 
 from uvicorn.server import Server
 
-from fairbank.core.errors import Trouble, Unauthenticated
+from fairbank.core.errors import FairbankError, Unauthenticated
 from fairbank.core.time import Instant
 from fairbank.rest.server.protocol import serving
 from fairbank.rest.server.unix_socket import bind_unix
@@ -83,7 +83,7 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
                     read_munge(header), BoundRequest.of(scope["method"], target, body, BANK)
                 ).uid
             )
-        except Trouble as no:
+        except FairbankError as no:
             return status_of(no), no.message
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

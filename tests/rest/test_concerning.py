@@ -38,12 +38,12 @@ def test_every_refusal_names_a_field_and_a_remedy(reason: Reason) -> None:
     [
         (Reason.EXISTS, "project 1 has gid 7", "enter_project", "gid"),
         (Reason.EXISTS, "project 1 has account chem", "amend_project", "account"),
-        (Reason.NAMES_STAY, "project 1 stays account chem", "amend_project", "account"),
+        (Reason.IDENTITY_LOCKED, "project 1 stays account chem", "amend_project", "account"),
         (Reason.UNKNOWN_PROJECT, None, "enter_project", "parent"),
         (Reason.UNKNOWN_PROJECT, None, "set_member", "project"),
-        (Reason.KEY_TAKEN, None, "transfer", "Idempotency-Key"),
-        (Reason.KEY_TAKEN, None, "report_run", "key"),
-        (Reason.FROM_FUTURE, "submitted is 2096-01-01T00:00:00Z", "report_run", "submitted"),
+        (Reason.KEY_REUSED, None, "transfer", "Idempotency-Key"),
+        (Reason.KEY_REUSED, None, "report_run", "key"),
+        (Reason.TIMESTAMP_IN_FUTURE, "submitted is 2096-01-01T00:00:00Z", "report_run", "submitted"),
         (Reason.NOT_ENOUGH, None, "undo_entry", "entry"),
         (Reason.NOT_ENOUGH, None, "withdraw", "amount"),
         (Reason.SAME_ALLOCATION, None, "show_job", None),
@@ -116,7 +116,7 @@ def test_one_of_many_reports_that_is_refused_names_its_field(world: World) -> No
 KINDS = {
     name
     for name, each in vars(troubles).items()
-    if isinstance(each, type) and issubclass(each, troubles.Trouble)
+    if isinstance(each, type) and issubclass(each, troubles.FairbankError)
 } - {"Busy"}
 # What is about all of the request, or about who asks, has no field.
 FIELDLESS = {"Unauthenticated", "Forbidden", "Unreachable", "Corrupt", "Trouble"}

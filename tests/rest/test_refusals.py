@@ -83,7 +83,7 @@ def test_a_refused_job_is_found_with_what_would_have_helped(world: World) -> Non
         43,
         "alpha",
         "chem",
-        "OVERDRAWN",
+        "INSUFFICIENT_CREDIT",
     )
     assert row["remedies"] == refused["refusal"]["remedies"]
     assert ids_of(data(world, "/failure"))[0] == row["id"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.core.errors import Busy, Trouble, Unknown
+from fairbank.core.errors import Busy, FairbankError, NotFound
 from fairbank.core.refusal_kind import RefusalKind
 from fairbank.rest.statuses import OF_TROUBLE, STATUS, kind_of, status_of
 
@@ -14,10 +14,10 @@ def test_every_kind_has_a_status_of_its_own() -> None:
 
 def test_every_trouble_has_a_status_and_its_own_ways_to_tell_it_have_the_same() -> None:
     assert {
-        each for each in Trouble.__subclasses__() if each.__module__ == Trouble.__module__
+        each for each in FairbankError.__subclasses__() if each.__module__ == FairbankError.__module__
     } < set(OF_TROUBLE)
 
-    class NoPath(Unknown):
+    class NoPath(NotFound):
         """A door's own way to tell one."""
 
-    assert [status_of(each) for each in (NoPath("x"), Busy("x"), Trouble("x"))] == [404, 503, 500]
+    assert [status_of(each) for each in (NoPath("x"), Busy("x"), FairbankError("x"))] == [404, 503, 500]

@@ -84,7 +84,7 @@ def test_one_route_undoes_whatever_was_done_as_it_was_foretold(world: World) -> 
         assert {each["comment"] for each in planned} == {f"undo of entry {number}: a slip"}
         no, real = foretell(world, SUPERUSER, number), undo(world, SUPERUSER, number)
         assert (no.status_code, no.json()) == (real.status_code, real.json()) == (409, no.json())
-        assert no.json()["refusal"]["reason"] == "UNDONE"
+        assert no.json()["refusal"]["reason"] == "ALREADY_UNDONE"
     assert world.ask("GET", f"/alloc/{world.own['allocation']}", PI).json()["data"] == before
 
 
@@ -141,7 +141,7 @@ def test_the_same_undo_under_its_key_is_answered_again(world: World) -> None:
     other = did(
         world, SUPERUSER, "POST", f"/alloc/{world.own['allocation']}/deposit", amount=600, **WHY
     )
-    assert undo(world, SUPERUSER, other, "slip-1").json()["refusal"]["reason"] == "KEY_TAKEN"
+    assert undo(world, SUPERUSER, other, "slip-1").json()["refusal"]["reason"] == "KEY_REUSED"
 
 
 def test_what_is_never_undone_leaves_no_entry(world: World) -> None:
@@ -149,7 +149,7 @@ def test_what_is_never_undone_leaves_no_entry(world: World) -> None:
     entries = world.entries()
     for uid in (MEMBER, SUPERUSER):
         no = undo(world, uid, world.own["job"], "k")  # the number of a run is that of its hold
-        assert (no.status_code, no.json()["refusal"]["reason"]) == (409, "NOT_UNDONE")
+        assert (no.status_code, no.json()["refusal"]["reason"]) == (409, "CANNOT_UNDO")
         assert "a hold ends with its job" in no.json()["remedy"]
     assert world.entries() == entries
     assert undo(world, OTHER_PI, world.own["job"]).status_code == 404

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.core.time import Instant
 from fairbank.service.ledger import Bank
 from fairbank.service.retry import Deadline, Patience
@@ -40,7 +40,7 @@ class Gated(Bank):
         super().__init__(store, Policy(), patience)
         self.gate = threading.Event()
         self.asked: list[list[str]] = []
-        self.failure: Exception = Trouble("this wish breaks the bank")
+        self.failure: Exception = FairbankError("this wish breaks the bank")
         self.before_failing: Callable[[], None] = lambda: None
 
     def ask(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:

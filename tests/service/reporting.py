@@ -101,7 +101,7 @@ class Centre:
         assert (yes.amount, yes.allocation, yes.run) == (0, None, None)
         return self.kept(yes.entry)
 
-    def others(self, asked: int, *, reason: Reason = Reason.OVERDRAWN) -> list[Alternative]:
+    def others(self, asked: int, *, reason: Reason = Reason.INSUFFICIENT_CREDIT) -> list[Alternative]:
         """Who else could pay for a job of Alice's that project 1 cannot."""
         return list(
             self.house.runs.alternatives(

@@ -13,7 +13,7 @@ import pytest
 from fairbank.bank.audit import Head
 from fairbank.bank.entry import OFFICE
 from fairbank.bank.query import EVERY_BOOK, Books
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.core.units import SUM_MAX
 from fairbank.service.ops.audit import Audit, Verdict
 from fairbank.service.ops.audit_processes import stretches_of, verify
@@ -130,7 +130,7 @@ def test_what_cannot_be_read_is_found_too(place: Place) -> None:
 
 
 def test_a_process_that_dies_ends_the_audit_with_a_remedy(place: Place) -> None:
-    with pytest.raises(Unreachable, match="ended from outside"):
+    with pytest.raises(Unavailable, match="ended from outside"):
         verify(place.open(), partial(os._exit, 3), {}, jobs=2, entries_min=1)
 
 

@@ -16,7 +16,7 @@ from fairbank.bank.refusal import Reason, Refusal, Resolution
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Asked, Request, digest
 from fairbank.bank.wish.asked import Request as EveryKind
-from fairbank.core.errors import Busy, Corrupt, Trouble, Unreachable
+from fairbank.core.errors import Busy, Corrupt, FairbankError, Unavailable
 from fairbank.core.time import Instant
 from fairbank.service.write_queue.protocol import (
     Frames,
@@ -52,7 +52,7 @@ outcomes = st.lists(
     )
     | st.just(
         Refusal(
-            reason=Reason.RUN_RESOLVED,
+            reason=Reason.RUN_CLOSED,
             resolution=Resolution(state=RunState.CHARGED, outcome="COMPLETED"),
         )
     ),
@@ -91,13 +91,13 @@ def test_outcomes_arrive_in_their_order(came: list[Outcome]) -> None:
     "error",
     [
         Busy("many wait", retry_after_seconds=7),
-        Unreachable("nobody is there", remedy="look"),
+        Unavailable("nobody is there", remedy="look"),
         Corrupt("damaged", field="x"),
-        Trouble("this wish breaks the bank"),
+        FairbankError("this wish breaks the bank"),
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_troubles_arrive_as_what_they_were(error: Trouble) -> None:
+def test_troubles_arrive_as_what_they_were(error: FairbankError) -> None:
     (answer,) = answers_in(encode([answer_of(3, error)]))
     arrived = came_of(answer)
     assert type(arrived) is type(error)

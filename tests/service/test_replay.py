@@ -14,7 +14,7 @@ import pytest
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
 from fairbank.cluster.job_details import Particulars
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.service.ledger import Bank
 from fairbank.service.replay import Plan, Replayed, replay
 from fairbank.service.replay.distinct_jobs import distinct
@@ -67,7 +67,7 @@ def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     both = os.open(pipe, os.O_RDWR)  # without somebody at the other end it could not even be opened
     try:
-        with pytest.raises(Malformed) as told:
+        with pytest.raises(InvalidInput) as told:
             replay(Bank(MemoryStore(), Policy()), partial(open_trace, pipe), Plan(cluster="trace"))
     finally:
         os.close(both)
@@ -96,7 +96,7 @@ def test_a_job_that_stands_twice_is_told_with_both_lines(
             ]
         )
     )
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         replay(Bank(MemoryStore(), Policy()), partial(open_trace, trace), Plan(cluster="trace"))
     assert told.value.message == f"line {3 + between}: job 1 stands in line 2 already"
     assert told.value.field == "FILE"
@@ -149,7 +149,7 @@ def test_more_jobs_of_one_second_than_there_is_room_for_are_refused() -> None:
             )
         )
     ).jobs
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         list(distinct(jobs, most=3))
     assert told.value.message == "line 4: more than 3 jobs are submitted in one second"
 
@@ -162,7 +162,7 @@ def test_more_jobs_at_one_time_than_there_is_room_for_are_refused() -> None:
     assert len(list(moments(Header(), read(BytesIO(lines)).jobs, most=4))) == 8
     apart = lines.replace(b" 0 60 ", b" 0 0 ")
     assert len(list(moments(Header(), read(BytesIO(apart)).jobs, most=2))) == 8
-    with pytest.raises(Malformed) as told:
+    with pytest.raises(InvalidInput) as told:
         list(moments(Header(), read(BytesIO(lines)).jobs, most=3))
     assert told.value.message == "job 4: more than 3 jobs wait or run at one time"
 

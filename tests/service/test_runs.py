@@ -13,7 +13,7 @@ from fairbank.bank.wish import CreateProject
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import Report
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.units import SuMinutes
 from tests.service.reporting import ALICE, Centre, changed, ended, started
 
@@ -24,7 +24,7 @@ def test_a_start_and_a_change_have_a_limit_whoever_told_the_price(
 ) -> None:
     """Without one a hold would lapse while its job runs."""
     for amount in (None, SuMinutes(60)):
-        with pytest.raises(Malformed) as bad:
+        with pytest.raises(InvalidInput) as bad:
             centre.hear(msgspec.structs.replace(report, limit_seconds=0, amount=amount))
         assert (bad.value.field, bad.value.remedy) == (
             "time_limit",

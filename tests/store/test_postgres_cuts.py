@@ -16,7 +16,7 @@ from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Deposit
 from fairbank.cluster.share_record import ShareFigure
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
@@ -102,7 +102,7 @@ def test_cut_before_commit_was_sent_nothing_is_carried_out_and_who_asked_knows(
     before = contents(store)
     batch = [Asked(gift(0), START, CLERK)]
     with (
-        pytest.raises(Unreachable, match=NOT_CARRIED_OUT) as told,
+        pytest.raises(Unavailable, match=NOT_CARRIED_OUT) as told,
         store.transaction() as transaction,
     ):
         work = transaction.load(needs_of(batch))
@@ -123,7 +123,7 @@ def test_cut_after_commit_was_sent_nobody_knows_and_under_the_same_key_it_counts
         asking = pool.submit(one_by_one, lambda number: ask(store, gift(number)), told)
         wait_for_one()
         cut(postgres_server)
-        with pytest.raises(Unreachable, match=NOT_KNOWN) as untold:
+        with pytest.raises(Unavailable, match=NOT_KNOWN) as untold:
             asking.result()
     assert (
         untold.value.remedy
@@ -139,13 +139,13 @@ def test_of_what_is_no_batch_the_same_is_told(
 ) -> None:
     assert isinstance(store, SqlStore)
     told = list[int]()
-    with pytest.raises(Unreachable, match=NOT_CARRIED_OUT), store._writing():
+    with pytest.raises(Unavailable, match=NOT_CARRIED_OUT), store._writing():
         cut(postgres_server)
     postgres_server.start()
     with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:
         keeping = pool.submit(one_by_one, lambda day: store.keep_shares([figure(day)]), told)
         wait_for_one()
         cut(postgres_server)
-        with pytest.raises(Unreachable, match=NOT_KNOWN):
+        with pytest.raises(Unavailable, match=NOT_KNOWN):
             keeping.result()
     assert not store.keep_shares([figure(len(told))]), "they are there"

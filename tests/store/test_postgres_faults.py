@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs
 from fairbank.bank.wish import Deposit, Request
-from fairbank.core.errors import Busy, Trouble, Unreachable
+from fairbank.core.errors import Busy, FairbankError, Unavailable
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -75,7 +75,7 @@ def test_while_the_server_is_dead_everything_is_unreachable(
         lambda: contents(store),
         lambda: store.spend(b"n", 1, START, LATER),
     ):
-        with pytest.raises(Unreachable):
+        with pytest.raises(Unavailable):
             attempt()
     server.start()
     granted(store, hold(1, 5))
@@ -88,7 +88,7 @@ def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(
     store = place.open()
     fill(store)
     before = contents(store)
-    with pytest.raises(Unreachable), store.transaction() as transaction:
+    with pytest.raises(Unavailable), store.transaction() as transaction:
         work = transaction.load(Needs(allocations={1}, entries=2))
         server.kill()
         transaction.write(work)
@@ -134,8 +134,8 @@ def _ask_until_killed(server: PostgresServer, store: Store, wishes: list[Request
         for wish in wishes:
             granted(store, wish)
             kept.append(wish)
-    except Trouble as gone:
-        assert isinstance(gone, Unreachable)
+    except FairbankError as gone:
+        assert isinstance(gone, Unavailable)
     killer.join()
     return kept
 
@@ -191,12 +191,12 @@ def test_a_deadlock_is_contention(place: Place) -> None:
 
 
 def test_a_statement_that_takes_too_long_is_unreachable(impatient: PostgresStore) -> None:
-    with pytest.raises(Unreachable, match="timeout"), impatient._writing() as connection:
+    with pytest.raises(Unavailable, match="timeout"), impatient._writing() as connection:
         connection.exec_driver_sql("SELECT pg_sleep(30)")
 
 
 def test_a_question_that_takes_too_long_is_unreachable(impatient: PostgresStore) -> None:
-    with pytest.raises(Unreachable, match="timeout"), impatient.reading() as reader:
+    with pytest.raises(Unavailable, match="timeout"), impatient.reading() as reader:
         reader._connection.exec_driver_sql("SELECT pg_sleep(30)")  # type: ignore[attr-defined]
 
 
@@ -248,7 +248,7 @@ def test_a_transaction_that_idles_too_long_is_cut_off(
 ) -> None:
     """A server of ours that stops in the middle must not keep the others waiting."""
     fill(place.open())
-    with pytest.raises(Unreachable), impatient.transaction() as transaction:
+    with pytest.raises(Unavailable), impatient.transaction() as transaction:
         transaction.load(Needs(allocations={1}))
         wait_until(lambda: not place.run(_IDLE), "the server to lose patience")
         transaction.load(Needs(allocations={1}, office=True))
@@ -268,7 +268,7 @@ def test_a_database_that_only_reads_is_unreachable(place: Place) -> None:
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$"
     )
     store.close()
-    with pytest.raises(Unreachable, match="read-only"):
+    with pytest.raises(Unavailable, match="read-only"):
         ask(store, hold(1, 5))
     assert contents(store)[2][0].held == 0
 
@@ -284,6 +284,6 @@ def test_commits_are_durable_whatever_the_database_says(place: Place) -> None:
 
 
 def test_a_password_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable) as told:
+    with pytest.raises(Unavailable) as told:
         open_store(f"postgresql://bank:secret@/books?host={tmp_path}")
     assert "secret" not in str(told.value)

@@ -44,7 +44,7 @@ def longest_paid(per_hour: Fraction, available: int) -> int:
 
 
 def bill(request: JobRequest, cluster: Cluster) -> Bill:
-    """The price of `request` if it uses its whole time limit. Raises Unknown when the partition is."""
+    """The price of `request` if it uses its whole time limit. Raises NotFound when the partition is."""
     partition = cluster.partition(request.partition)
     factor = cluster.qos_factor(request.qos)
     units = billing(request.counts, partition.weights, partition.adding)

@@ -55,7 +55,7 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
     """What the asker may think is in the price, and is not: a QOS and TRES that the settings do not price.
 
     They are no error, since the job is charged by the same rules: what costs nothing here costs nothing there.
-    Raises Unknown when the partition is.
+    Raises NotFound when the partition is.
     """
     notes = []
     if request.qos is not None and request.qos not in cluster.qos_factors:

@@ -11,7 +11,7 @@ from fairbank.cli.exits import FOUND
 from fairbank.cli.init import add_config
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Progress, add_progress
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Column, text
 
@@ -86,7 +86,7 @@ def _place(book: int | None) -> str:
 
 
 def read_heads(path: str) -> dict[int, tuple[int, bytes]]:
-    """Book to (number, link) of its last entry. Raises Unknown, Malformed with the line."""
+    """Book to (number, link) of its last entry. Raises NotFound, InvalidInput with the line."""
     try:
         if path == "-":
             lines = sys.stdin.readlines()
@@ -95,7 +95,7 @@ def read_heads(path: str) -> dict[int, tuple[int, bytes]]:
                 lines = file.readlines()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {why}",
             field="--heads",
             remedy="name a file that fairbank audit heads wrote",
@@ -106,14 +106,14 @@ def read_heads(path: str) -> dict[int, tuple[int, bytes]]:
             book, seq, link = json.loads(line)
             heads[int(book)] = (int(seq), bytes.fromhex(link))
         except (ValueError, TypeError) as bad:
-            raise Malformed(
+            raise InvalidInput(
                 f"{path}, line {number}: this is no head of a book",
                 field="--heads",
                 remedy="a line is [BOOK, NUMBER, LINK]",
             ) from bad
     if not heads:
         remedy = "name a file that fairbank audit heads wrote"
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is empty, so nothing could be compared", field="--heads", remedy=remedy
         )
     return heads

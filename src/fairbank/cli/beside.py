@@ -136,7 +136,7 @@ class Synced(Protocol):
 
 
 class BesideSlurm(Protocol):
-    """One Slurm and one bank. All of these raise Trouble: Unreachable when either does not answer, and then it is safe to ask again."""
+    """One Slurm and one bank. All of these raise FairbankError: Unavailable when either does not answer, and then it is safe to ask again."""
 
     def reconcile(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.shown import did_you_mean
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def the_allocation(
     desk: Desk, number: int | None, account: str | None, resource: str | None
 ) -> int:
-    """The allocation with this number, or the one that is active for the project and the resource. Raises Malformed, Unknown."""
+    """The allocation with this number, or the one that is active for the project and the resource. Raises InvalidInput, NotFound."""
     if number is not None:
         return number
     if account is None:
-        raise Malformed(
+        raise InvalidInput(
             "which allocation?",
             field="ALLOC",
             remedy="its number, or -A PROJECT -r RESOURCE; fairbank alloc list shows them",
@@ -29,14 +29,14 @@ def the_allocation(
     rows = desk.rows("/balance", {"account": account, "resource": resource})
     if not rows:
         check_accounts(desk, [account])
-        raise Unknown(
+        raise NotFound(
             f"{plain(account)} has no active allocation{f' of {plain(resource)}' if resource else ''}",
             field="--account",
             remedy=f"fairbank alloc list -A {plain(account)} shows all; name one by its number",
         )
     if len(rows) > 1:
         which = ", ".join(f"{row['id']} ({row['resource']})" for row in rows[:10])
-        raise Malformed(
+        raise InvalidInput(
             f"{plain(account)} has {len(rows)} active allocations: {which}",
             field="--resource",
             remedy="add -r, or the number",
@@ -45,11 +45,11 @@ def the_allocation(
 
 
 def the_project(desk: Desk, said: str, field: str = "PROJECT") -> Row:
-    """The project with this number, account or group. Raises Unknown, naming `field`."""
+    """The project with this number, account or group. Raises NotFound, naming `field`."""
     if said.isascii() and said.isdigit() and len(said) <= 15:
         try:
             return desk.one(f"/project/{int(said)}")
-        except Unknown as missing:
+        except NotFound as missing:
             missing.field = field
             raise
     for name in ("account", "gname"):
@@ -57,7 +57,7 @@ def the_project(desk: Desk, said: str, field: str = "PROJECT") -> Row:
             found: Row = row
             return found
     mine = [str(row["account"]) for row in desk.rows("/project")]
-    raise Unknown(
+    raise NotFound(
         f"there is no project {plain(said[:64])!r} that you may see{did_you_mean(said, mine)}",
         field=field,
         remedy="list yours with: fairbank project list",
@@ -74,7 +74,7 @@ def group_query(group: str | None) -> dict[str, object]:
 def check_listed(
     desk: Desk, rows: Sequence[Mapping[str, object]], *, of_jobs: bool = False
 ) -> None:
-    """Whether there is what -A and -r list at all, as far as no row tells of it. Raises Unknown."""
+    """Whether there is what -A and -r list at all, as far as no row tells of it. Raises NotFound."""
     check_accounts(desk, desk.options.account, {row["account"] for row in rows}, of_jobs=of_jobs)
     check_resources(
         desk,
@@ -88,14 +88,14 @@ def check_listed(
 
 
 def _check_clusters(desk: Desk, clusters: Sequence[str] | None, heard: Collection[object]) -> None:
-    """The same of clusters: whether the bank knows them, or had jobs of them. Raises Unknown."""
+    """The same of clusters: whether the bank knows them, or had jobs of them. Raises NotFound."""
     silent = [each for each in clusters or () if each not in heard]
     known = [str(cluster["name"]) for cluster in desk.get("/cluster")["data"]] if silent else []
     for name in silent:
         if name not in known and not any(
             desk.get(path, {"cluster": name, "limit": 1})["data"] for path in _OF_JOBS
         ):
-            raise Unknown(
+            raise NotFound(
                 f"there is no cluster {plain(name[:64])!r} that you may see{did_you_mean(name, known)}",
                 field="--clusters",
                 remedy=f"one of {plain(', '.join(known[:8]))}"
@@ -105,13 +105,13 @@ def _check_clusters(desk: Desk, clusters: Sequence[str] | None, heard: Collectio
 
 
 def check_group(desk: Desk, group: str | None) -> None:
-    """Whether a project that the user sees has this Unix group. Raises Unknown."""
+    """Whether a project that the user sees has this Unix group. Raises NotFound."""
     if (
         group is not None
         and not desk.get("/project", {**group_query(group), "limit": 1, "removed": "any"})["data"]
     ):
         mine = [str(row["gname"]) for row in desk.rows("/project")]
-        raise Unknown(
+        raise NotFound(
             f"you have no project with the group {plain(group[:64])!r}{did_you_mean(group, mine)}",
             field="--group",
             remedy="list yours with: sproject projects",
@@ -126,7 +126,7 @@ def check_accounts(
     of_jobs: bool = False,
 ) -> None:
     """Of the projects that no answer tells of: whether there are such at all; of a list `of_jobs`, also those of which the user sees other
-    jobs than what was asked for, such as a child's that the credit of the user's project paid. Raises Unknown."""
+    jobs than what was asked for, such as a child's that the credit of the user's project paid. Raises NotFound."""
     for account in accounts or ():
         asked = {"account": account, "limit": 1}
         if (
@@ -136,7 +136,7 @@ def check_accounts(
         if of_jobs and any(desk.get(path, asked)["data"] for path in _OF_JOBS):
             continue
         mine = [str(row["account"]) for row in desk.rows("/project")]
-        raise Unknown(
+        raise NotFound(
             f"you have no project with the account {plain(account[:64])!r}{did_you_mean(account, mine)}",
             field="--account",
             remedy=f"list yours with: {'sproject projects' if desk.prog.startswith('sproject') else 'fairbank project list'}",
@@ -149,7 +149,7 @@ _OF_JOBS = ("/job", "/failure")
 def check_resources(
     desk: Desk, resources: Sequence[str] | None, heard: Collection[object] = ()
 ) -> None:
-    """The same of resources: whether a partition bills them, or there ever was credit for them. Raises Unknown."""
+    """The same of resources: whether a partition bills them, or there ever was credit for them. Raises NotFound."""
     silent = [each for each in resources or () if each not in heard]
     if not silent:
         return
@@ -161,7 +161,7 @@ def check_resources(
     known |= {str(row["resource"]) for row in desk.rows("/alloc")}
     for resource in silent:
         if resource not in known:
-            raise Unknown(
+            raise NotFound(
                 f"there is no resource {plain(resource[:64])!r} that you may see{did_you_mean(resource, sorted(known))}",
                 field="--resource",
                 remedy=f"one of {plain(', '.join(sorted(known)[:8]))}"
@@ -174,7 +174,7 @@ ASKED_MAX = 200
 
 
 def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
-    """Lists such as `-A chem,bio -j 1,2`: a query for each combination, since the bank is asked for one of each. Raises Malformed.
+    """Lists such as `-A chem,bio -j 1,2`: a query for each combination, since the bank is asked for one of each. Raises InvalidInput.
 
     What is listed twice, perhaps once by name and once by number, is asked for once.
     """
@@ -182,7 +182,7 @@ def spread(query: Mapping[str, object]) -> list[dict[str, object]]:
     for key, value in query.items():
         values = list(dict.fromkeys(value)) if isinstance(value, list) else [value]
         if len(queries) * len(values) > ASKED_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"{len(queries) * len(values)} questions at once are too many",
                 field=key,
                 remedy="name fewer at a time",

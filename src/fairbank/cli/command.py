@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.cli.options import add_common, add_output, add_server
 from fairbank.cli.parser import Parser
 from fairbank.cli.shown import Shown, did_you_mean
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import InvalidInput, FairbankError
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Command(NamedTuple):
 
         try:
             return self.run(Desk(works, options, prog), options)
-        except Trouble as trouble:
+        except FairbankError as trouble:
             trouble.field = trouble.field and parser.typed(trouble.field, words)
             raise
 
@@ -61,7 +61,7 @@ class Noun(NamedTuple):
     usual: str | None = None
 
     def choose(self, prog: str, words: list[str]) -> tuple[str, Command, list[str]]:
-        """The command that `words` begin with, how it is called, and the words after it. Raises Malformed, or Shown with the help."""
+        """The command that `words` begin with, how it is called, and the words after it. Raises InvalidInput, or Shown with the help."""
         word = words[0] if words else ""
         if word in self.verbs:
             return f"{prog} {word}", self.verbs[word], words[1:]
@@ -71,8 +71,8 @@ class Noun(NamedTuple):
             return f"{prog} {self.usual}", self.verbs[self.usual], words
         there = f"{prog} {' | '.join(self.verbs)}"
         if not word or word.startswith("-"):
-            raise Malformed(f"{prog} needs a verb", remedy=there)
-        raise Malformed(
+            raise InvalidInput(f"{prog} needs a verb", remedy=there)
+        raise InvalidInput(
             f"{plain(word[:40])!r} is no verb of {prog}{did_you_mean(word, self.verbs)}",
             remedy=there,
         )

@@ -11,7 +11,7 @@ from fairbank.cli.init import add_config
 from fairbank.cli.options import add_clusters
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Progress, add_progress
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 
@@ -80,7 +80,7 @@ def run(desk: Desk, options: Namespace) -> int:
 def _looked(desk: Desk, options: Namespace) -> Sequence[Check]:
     if options.slurm:
         if options.config:
-            raise Malformed(
+            raise InvalidInput(
                 "it names the settings of a bank on this host",
                 field="--config",
                 remedy="leave it out, or leave out --slurm",
@@ -90,7 +90,7 @@ def _looked(desk: Desk, options: Namespace) -> Sequence[Check]:
         )
     for name, word in _BESIDE.items():
         if getattr(options, name):
-            raise Malformed(
+            raise InvalidInput(
                 "it goes with --slurm", field=word, remedy="add --slurm, or leave it out"
             )
     with Progress("doctor", options) as progress:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from fairbank.cli.exits import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal, exit_of_trouble
 from fairbank.cli.shown import Shown, terminal_width
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.core.os_errors import of_system
 from fairbank.core.units import show_short, show_su
 from fairbank.report.cells import folded, plain
@@ -34,7 +34,7 @@ def ended(command: Callable[[], int], program: str = "fairbank") -> int:
         return DONE  # whoever read us has seen enough
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return _tell(trouble_lines(trouble), exit_code(trouble), program)
     except OSError as error:
         return _tell(trouble_lines(of_system(error, _of_file(error))), NOT_DONE, program)
@@ -48,7 +48,7 @@ def _of_file(error: OSError) -> str:
     return f"cannot use {error.filename}" if error.filename else "the output cannot be written"
 
 
-def exit_code(trouble: Trouble) -> int:
+def exit_code(trouble: FairbankError) -> int:
     """What the command ends with, by the kind of refusal or of trouble."""
     return (
         exit_of_refusal(cast("Refused", trouble).status)
@@ -57,7 +57,7 @@ def exit_code(trouble: Trouble) -> int:
     )
 
 
-def trouble_lines(trouble: Trouble) -> list[str]:
+def trouble_lines(trouble: FairbankError) -> list[str]:
     """The sentence, the field concerned, the remedy; or all that a refusal has to say."""
     if _is_refusal(trouble):
         return refusal_lines(cast("Refused", trouble))
@@ -69,7 +69,7 @@ def trouble_lines(trouble: Trouble) -> list[str]:
     return lines
 
 
-def _is_refusal(trouble: Trouble) -> bool:
+def _is_refusal(trouble: FairbankError) -> bool:
     """Whether it is rest.client.Refused, which help and its like need not import."""
     return "refusal" in vars(trouble)
 

@@ -9,11 +9,11 @@ from fairbank.core.errors import (
     Conflict,
     Corrupt,
     Forbidden,
-    Malformed,
-    Trouble,
+    InvalidInput,
+    FairbankError,
     Unauthenticated,
-    Unknown,
-    Unreachable,
+    NotFound,
+    Unavailable,
 )
 from fairbank.core.refusal_kind import RefusalKind
 from fairbank.rest.statuses import kind_of
@@ -44,16 +44,16 @@ REFUSED: Mapping[RefusalKind, int] = {
     RefusalKind.CONFLICT: CONFLICT,
 }
 
-OF_TROUBLE: Mapping[type[Trouble], int] = {
-    Malformed: WRONG_USAGE,
+OF_TROUBLE: Mapping[type[FairbankError], int] = {
+    InvalidInput: WRONG_USAGE,
     Unauthenticated: NOT_PERMITTED,
     Forbidden: NOT_PERMITTED,
-    Unknown: NOT_FOUND,
+    NotFound: NOT_FOUND,
     Conflict: CONFLICT,
     Busy: NO_ANSWER,
-    Unreachable: NO_ANSWER,
+    Unavailable: NO_ANSWER,
     Corrupt: FOUND,
-    Trouble: NOT_DONE,
+    FairbankError: NOT_DONE,
 }
 
 
@@ -62,6 +62,6 @@ def exit_of_refusal(status: int) -> int:
     return REFUSED[kind_of(status)]
 
 
-def exit_of_trouble(trouble: Trouble) -> int:
+def exit_of_trouble(trouble: FairbankError) -> int:
     """The exit code for a trouble of this kind."""
     return next(OF_TROUBLE[kind] for kind in type(trouble).__mro__ if kind in OF_TROUBLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.options import at_least_one, count
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -54,24 +54,24 @@ def add_granting(parser: Parser) -> None:
 
 
 def granting_of(options: Namespace) -> Granting | None:
-    """None without a bank. Raises Malformed for options that would change nothing."""
+    """None without a bank. Raises InvalidInput for options that would change nothing."""
     if options.grant is None:
         for name in ("periods", "staggered", "unpaid"):
             if getattr(options, name):
-                raise Malformed(
+                raise InvalidInput(
                     f"--{name} says how credit is granted, and none is",
                     field=name,
                     remedy="add --grant PERCENT, or leave it out",
                 )
         if options.by is not None and options.shares is None:
-            raise Malformed(
+            raise InvalidInput(
                 "--by says whose shares or credit are meant, and there are neither",
                 field="by",
                 remedy="add --shares FILE or --grant PERCENT, or leave it out",
             )
         return None
     if (options.periods or 1) > PERIODS_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{options.periods} periods are too many",
             field="periods",
             remedy=f"a number from 1 to {PERIODS_MAX}",

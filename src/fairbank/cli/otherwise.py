@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.cli.granting import add_granting
 from fairbank.cli.options import at_least_one, count
 from fairbank.cli.traces import POLICIES, USUAL, add_processors, add_trace
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_duration
 
 if TYPE_CHECKING:
@@ -126,23 +126,23 @@ def _signed(said: str) -> int:
 
 
 def asked_of(options: Namespace) -> Asked:
-    """Raises Malformed where nothing would be otherwise, and for a job of which is not said what would."""
+    """Raises InvalidInput where nothing would be otherwise, and for a job of which is not said what would."""
     limit = None if options.limit is None else parse_duration(options.limit, field="limit")
     told = options.size is not None or limit is not None
     if options.job and not told:
-        raise Malformed(
+        raise InvalidInput(
             "nothing would be otherwise with this job",
             field="job",
             remedy="add --size N or --limit TIME",
         )
     if told and not options.job:
-        raise Malformed(
+        raise InvalidInput(
             "size and limit are those of a job, and none is named",
             field="job",
             remedy="add --job N",
         )
     if options.seed is not None and not options.shaken:
-        raise Malformed(
+        raise InvalidInput(
             "--seed says which shaken copies are meant, and there are none",
             field="seed",
             remedy="add --shaken N, or leave it out",
@@ -167,5 +167,5 @@ def asked_of(options: Namespace) -> Asked:
     )
     if asked == same:
         remedy = "say what: --add-nodes, --add-procs, --drop-user, --drop-group, --job, --scale-limits or --to-policy"
-        raise Malformed("nothing would be otherwise", field="whatif", remedy=remedy)
+        raise InvalidInput("nothing would be otherwise", field="whatif", remedy=remedy)
     return asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.report.cells import plain
 
 
@@ -24,7 +24,7 @@ def _name(uid: int) -> str:
 
 
 def uid_of(user: str, field: str = "--user") -> int:
-    """The number of a user by name or number. Raises Unknown."""
+    """The number of a user by name or number. Raises NotFound."""
     if user.isascii() and user.isdigit() and len(user) <= 10:
         return int(user)
     from pwd import getpwnam
@@ -32,7 +32,7 @@ def uid_of(user: str, field: str = "--user") -> int:
     try:
         return getpwnam(user).pw_uid
     except (KeyError, ValueError) as bad:
-        raise Unknown(
+        raise NotFound(
             f"there is no user {plain(user[:64])!r} on this host",
             field=field,
             remedy="write a name that this host knows, or the number",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.cli.exits import NOT_DONE
 from fairbank.cli.foretelling import as_people_read, show_planned
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.report.cells import plain
 from fairbank.report.envelope import as_json, as_yaml
 
@@ -49,7 +49,7 @@ def post(desk: Desk, posting: Posting) -> Row | None:
     key = said or f"cli-{os.urandom(12).hex()}"
     try:
         answer = _send(desk, posting, key, said)
-    except Unreachable as silent:
+    except Unavailable as silent:
         if hasattr(options, "idempotency_key") and posting.method in (
             "POST",
             "PATCH",

@@ -9,7 +9,7 @@ from fairbank.cli.command import Command
 from fairbank.cli.exits import FOUND, NOT_FOUND
 from fairbank.cli.like_slurm import add_folder, fit, note, told
 from fairbank.cli.options import listed
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
@@ -176,7 +176,7 @@ def _check(desk: Desk, options: Namespace) -> int:
     """8 where a factor is not what follows from the answers of Slurm."""
     found = desk.works.slurm_says.priorities_anew(options.folder, desk.now())
     if told(desk, found.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"):
-        raise Malformed(
+        raise InvalidInput(
             "with lines left out all other factors may be wrong",
             field="--check",
             remedy="mend what is told above first",

@@ -10,7 +10,7 @@ from fairbank.cli.options import add_clusters, add_period, count
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import user_name
 from fairbank.cli.progress import Stages, add_progress
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import UNITS, Column, moment, su, text
 
@@ -89,7 +89,7 @@ def run(desk: Desk, options: Namespace) -> int:
     if shown_columns(desk, COLUMNS):
         return 0
     if options.again and not options.fix:
-        raise Malformed(
+        raise InvalidInput(
             "--again does nothing by itself",
             field="--again",
             remedy="fairbank reconcile --fix --again",
@@ -110,11 +110,11 @@ def run(desk: Desk, options: Namespace) -> int:
 
 
 def period_of(desk: Desk, usual: str) -> tuple[int, int]:
-    """-S and -E as seconds since 1970, up to now when nobody says; it is not empty. Raises Malformed."""
+    """-S and -E as seconds since 1970, up to now when nobody says; it is not empty. Raises InvalidInput."""
     period = desk.period(usual)
     since, until = int(period["since"] or 0), int(period["until"] or desk.now())
     if until <= since:
-        raise Malformed(
+        raise InvalidInput(
             "the period ends before it begins",
             field="--endtime",
             remedy="a period goes from -S up to, without, -E",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_clusters, add_writing, number
 from fairbank.cli.posting import Posting, moved, post, tell
-from fairbank.core.errors import Conflict, Malformed, Unknown
+from fairbank.core.errors import Conflict, InvalidInput, NotFound
 from fairbank.core.units import parse_su
 from fairbank.report.cells import plain
 
@@ -67,12 +67,12 @@ def run(desk: Desk, options: Namespace) -> int:
 
 
 def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
-    """The one run of this job that was charged; its newest where none has anything to give back: the bank says so. Raises Unknown,
-    Conflict while it runs, or Malformed when there are several."""
+    """The one run of this job that was charged; its newest where none has anything to give back: the bank says so. Raises NotFound,
+    Conflict while it runs, or InvalidInput when there are several."""
     found = desk.rows("/job", {"job_id": job_id, "cluster": cluster})
     if not found:
         where = "" if cluster is None else f" of cluster {plain(cluster)}"
-        raise Unknown(
+        raise NotFound(
             f"there is no job {job_id}{where} that you may see",
             field="JOBID",
             remedy="list them with: fairbank jobs -a",
@@ -90,7 +90,7 @@ def _the_run(desk: Desk, job_id: int, cluster: str | None) -> Row:
         which = ", ".join(
             f"{run['id']} ({plain(run['cluster'])}, started {run['start']})" for run in runs[:10]
         )
-        raise Malformed(
+        raise InvalidInput(
             f"job {job_id} was charged {len(runs)} times: {which}",
             field="JOBID",
             remedy="name one run: --id NUMBER",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.choosing import check_listed, rows_of_each
 from fairbank.cli.output import Listing, caption, show
 from fairbank.cli.people import user_name
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import Amount, Column, Look, Row, Show, left, moment, su, text
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def show_refusals(desk: Desk, owners: list[int] | None) -> int:
     """What `fairbank jobs --refused` shows: the refusals, and what would help."""
     options = desk.options
     if options.partition is not None:
-        raise Malformed(
+        raise InvalidInput(
             "a refusal knows no partition",
             field="--partition",
             remedy="leave out -p, or leave out --refused",

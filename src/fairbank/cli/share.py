@@ -9,7 +9,7 @@ from fairbank.cli.command import Command, Noun
 from fairbank.cli.composing import COMPOSE
 from fairbank.cli.like_slurm import add_folder, fit, note, told
 from fairbank.cli.options import listed
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import iso
 from fairbank.report import forecasts
@@ -155,10 +155,10 @@ ENDINGS = {"csv": Ending.COMMAS, "bar": Ending.BAR, "between": Ending.BETWEEN}
 
 
 def _fit(options: Namespace) -> None:
-    """Raises Malformed for options that would change nothing."""
+    """Raises InvalidInput for options that would change nothing."""
     if options.forecast and options.form in ("tree", *ENDINGS):
         remedy = "it is a table, or with --json or --yaml for programs"
-        raise Malformed(
+        raise InvalidInput(
             f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy
         )
     if options.form in ("json", "yaml"):
@@ -204,9 +204,9 @@ def run(desk: Desk, options: Namespace) -> int:
 
 
 def _there(desk: Desk, found: Shares) -> Shares:
-    """What was found; with --set as it would be. Raises Malformed where there are none, or only some to compute from."""
+    """What was found; with --set as it would be. Raises InvalidInput where there are none, or only some to compute from."""
     if not found.rows:
-        raise Malformed(
+        raise InvalidInput(
             "there is nobody in what Slurm said of fair share",
             field="sshare",
             remedy="look at what it prints: sshare -a",
@@ -215,7 +215,7 @@ def _there(desk: Desk, found: Shares) -> Shares:
         return found
     if found.unreadable:
         remedy = "mend what is told above first: sacctmgr show associations"
-        raise Malformed(
+        raise InvalidInput(
             "with associations left out all other figures would be wrong",
             field="--set",
             remedy=remedy,

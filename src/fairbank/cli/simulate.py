@@ -12,7 +12,7 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms, is_table
 from fairbank.cli.traces import POLICIES, USUAL, add_processors, add_trace
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import InvalidInput, FairbankError
 from fairbank.report.cells import counted, plain
 from fairbank.report.simulations import COLUMNS, compared
 
@@ -97,11 +97,11 @@ def run(desk: Desk, options: Namespace) -> int:
     policies = list(dict.fromkeys(options.policies or [USUAL]))
     if options.starts is not None and len(policies) > 1 and not is_table(options.starts):
         remedy = "name one --policy, or a FILE.csv, which has room for all"
-        raise Malformed("--starts has room for one schedule", field="starts", remedy=remedy)
+        raise InvalidInput("--starts has room for one schedule", field="starts", remedy=remedy)
     if options.plots is not None:
         desk.works.courses.check(policies, options.plots)
     elif options.png:
-        raise Malformed(
+        raise InvalidInput(
             "--png says how pictures are drawn, and none are",
             field="png",
             remedy="add --plots FOLDER, or leave it out",
@@ -125,7 +125,7 @@ def run(desk: Desk, options: Namespace) -> int:
             if options.plots is not None
             else ()
         )
-    except Trouble:
+    except FairbankError:
         tell(desk, outcomes, ())  # the work is done, and may have been long
         raise
     tell(desk, outcomes, drawn)
@@ -137,7 +137,7 @@ def _workload(desk: Desk, options: Namespace) -> Any:
     asked = {name: getattr(options, name) for name in ("jobs", "model", "seed", "save")}
     told = [f"--{name}" for name, value in asked.items() if value is not None]
     if options.trace is not None and told:
-        raise Malformed(
+        raise InvalidInput(
             f"{told[0]} is for a synthetic workload",
             field=told[0][2:],
             remedy="name no trace, or leave it out",
@@ -145,7 +145,7 @@ def _workload(desk: Desk, options: Namespace) -> Any:
     if options.trace is not None:
         return options.trace
     if options.jobs is None and options.model is None:
-        raise Malformed(
+        raise InvalidInput(
             "there is nothing to simulate",
             field="FILE",
             remedy="name a trace, or --jobs N for a synthetic workload",

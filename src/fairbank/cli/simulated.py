@@ -206,12 +206,12 @@ class Planning(Protocol):
         progress: Callable[[str, int, int], None] | None,
     ) -> Sequence[Outcome]:
         """Run a workload (the name of a file, or one of Models) under each policy; `progress` is told the policy, how many jobs are read,
-        and of about how many. With `plots` it is kept how each went, for pictures. Raises Trouble before that where the file `starts`
+        and of about how many. With `plots` it is kept how each went, for pictures. Raises FairbankError before that where the file `starts`
         cannot be written."""
         ...
 
     def save_starts(self, outcomes: Any, path: str) -> None:
-        """Write when each job started, under one policy; in a table what became of it under each. Raises Trouble where that cannot
+        """Write when each job started, under one policy; in a table what became of it under each. Raises FairbankError where that cannot
         be."""
         ...
 
@@ -247,7 +247,7 @@ class Courses(Protocol):
     """How simulations went, as pictures."""
 
     def check(self, policies: Sequence[str], folder: str) -> None:
-        """Whether a picture has room for these, and they can be written there. Raises Malformed, Forbidden."""
+        """Whether a picture has room for these, and they can be written there. Raises InvalidInput, Forbidden."""
         ...
 
     def draw(self, outcomes: Sequence[Any], folder: str, *, as_png: bool) -> Sequence[Drawn]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
 """What the bank answers to a question of what a job costs (`rest.bodies.answers.quote.QuoteCard`); None where no bank is configured.
-Raises Trouble."""
+Raises FairbankError."""
 
 
 class Explained(Protocol):
@@ -45,5 +45,5 @@ class SlurmQueue(Protocol):
     def why(
         self, asked: Asked, *, quote: Quote, progress: Callable[[str, int, int], None] | None
     ) -> Explained:
-        """Raises Unknown for a job that is not there, Conflict for one that does not wait, Unreachable when Slurm does not answer."""
+        """Raises NotFound for a job that is not there, Conflict for one that does not wait, Unavailable when Slurm does not answer."""
         ...

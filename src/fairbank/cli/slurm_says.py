@@ -57,7 +57,7 @@ class PrioritiesAnew(Protocol):
     def said(self) -> Priorities: ...
     @property
     def rows(self) -> Sequence[PriorityRow]:
-        """Without jobs whose priority was given, and those that wait no more. Raises Malformed."""
+        """Without jobs whose priority was given, and those that wait no more. Raises InvalidInput."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class PrioritiesAnew(Protocol):
 
 
 class SlurmSays(Protocol):
-    """The Slurm of this host, or with `folder` what one said before. These raise Trouble: Unreachable when Slurm does not answer.
+    """The Slurm of this host, or with `folder` what one said before. These raise FairbankError: Unavailable when Slurm does not answer.
 
     `now` is what the answers of a Slurm that is there are `as_of`.
     """
@@ -73,7 +73,7 @@ class SlurmSays(Protocol):
     def shares(self, folder: str | None, now: int) -> Shares: ...
 
     def reckoned(self, found: Shares, shares: Mapping[str, int]) -> Shares:
-        """Fair share and forecasts as they would be with other shares of some accounts. Raises Unknown for one that is not there."""
+        """Fair share and forecasts as they would be with other shares of some accounts. Raises NotFound for one that is not there."""
         ...
 
     def priorities(self, folder: str | None, now: int) -> Priorities: ...

@@ -178,7 +178,7 @@ def _show(
 
 
 def _check(desk: Desk) -> None:
-    """Whether there is what the filters name at all, where they let nothing through. Raises Unknown."""
+    """Whether there is what the filters name at all, where they let nothing through. Raises NotFound."""
     options = desk.options
     check_group(desk, options.group)
     check_accounts(desk, [options.account] if options.account else None, of_jobs=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import count
 from fairbank.cli.output import Listing, show, shown_columns, watched
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.report.columns import Column, text
 from fairbank.rest.client import Client
 
@@ -56,14 +56,14 @@ def _show(desk: Desk, options: Namespace) -> int:
 
 
 def _answered(desk: Desk, deadline: float) -> float:
-    """How many seconds the bank took to answer. Until the deadline nobody's answer is no answer yet; then it is Unreachable."""
+    """How many seconds the bank took to answer. Until the deadline nobody's answer is no answer yet; then it is Unavailable."""
     client = Client(desk.settings.address)  # open to anybody, so nobody needs to sign in
     while True:
         began = time.monotonic()
         try:
             client.get("/health")
             return time.monotonic() - began
-        except Unreachable:
+        except Unavailable:
             if time.monotonic() >= deadline:
                 raise
         time.sleep(AGAIN_SECONDS)

@@ -9,7 +9,7 @@ from fairbank.cli.choosing import the_project
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_allocation, add_writing
 from fairbank.cli.posting import Posting, post, tell
-from fairbank.core.errors import Conflict, Malformed
+from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.core.units import parse_su
 from fairbank.report.columns import instant_of
 
@@ -79,7 +79,7 @@ def _create(desk: Desk, options: Namespace) -> int:
 
 
 def _span(desk: Desk, options: Namespace, row: Row | None = None) -> tuple[str | None, str | None]:
-    """--start and --end as the bank reads them; what is not said is as it is in `row`. Raises Malformed when they do not fit together."""
+    """--start and --end as the bank reads them; what is not said is as it is in `row`. Raises InvalidInput when they do not fit together."""
     start, end = desk.moment(options.start, "--start"), desk.moment(options.end, "--end")
     begins = int(start) if start is not None else instant_of(row["start"]) if row else 0
     ends = int(end) if end is not None else instant_of(row["end"]) if row else begins + 1
@@ -90,7 +90,7 @@ def _span(desk: Desk, options: Namespace, row: Row | None = None) -> tuple[str |
             if end
             else ("--start", "say a start before the end")
         )
-        raise Malformed(
+        raise InvalidInput(
             f"the allocation would not end after it starts: {span}", field=field, remedy=remedy
         )
     return start, end
@@ -145,7 +145,7 @@ def _set(desk: Desk, options: Namespace) -> int:
     }
     changes = {key: value for key, value in wanted.items() if value is not None}
     if not changes:
-        raise Malformed(
+        raise InvalidInput(
             "nothing is to change",
             field="--end",
             remedy="say --start, --end, --credit-limit, --shared or --not-shared",
@@ -178,7 +178,7 @@ def _extend(desk: Desk, options: Namespace) -> int:
         remedy = (
             f"name a later time, or shorten it: fairbank alloc set {row['id']} --end {options.end}"
         )
-        raise Malformed(
+        raise InvalidInput(
             f"allocation {row['id']} is valid longer already: to {row['end']}",
             field="TIME",
             remedy=remedy,

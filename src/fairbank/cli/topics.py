@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.exits import EXIT_CODES, REFUSED
 from fairbank.cli.pager import pager_of, show_text
 from fairbank.cli.shown import did_you_mean, terminal_width
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import folded, plain
 from fairbank.rest.statuses import STATUS
 
@@ -23,7 +23,7 @@ TOPICS = ("reasons", "exit-codes", "environment")
 
 
 def topic(words: str, works: Works, commands: Sequence[str]) -> int:
-    """Show what `words` mean. Raises Malformed, with what may have been meant."""
+    """Show what `words` mean. Raises InvalidInput, with what may have been meant."""
     word = words.strip().lower().replace(" ", "-")
     match word:
         case "reasons":
@@ -42,7 +42,7 @@ def topic(words: str, works: Works, commands: Sequence[str]) -> int:
             there = {each.name.lower().replace("_", "-"): each for each in works.reasons()}
             if word.replace("_", "-") not in there:
                 meant = did_you_mean(word, [*commands, *TOPICS, *there])
-                raise Malformed(
+                raise InvalidInput(
                     f"there is no help on {plain(words[:40])!r}{meant}",
                     remedy=f"fairbank --help, or fairbank help {TOPICS[0]}",
                 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
 from fairbank.cli.posting import Posting, moved, post, tell
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.units import parse_su
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def run(desk: Desk, options: Namespace) -> int:
 
 
 def _allocation(desk: Desk, number: int, field: str) -> Row:
-    """Raises Unknown, naming `field`: there are two allocations here."""
+    """Raises NotFound, naming `field`: there are two allocations here."""
     try:
         return desk.one(f"/alloc/{number}")
-    except Unknown as missing:
+    except NotFound as missing:
         missing.field = field
         raise
 

@@ -34,7 +34,7 @@ class Explained(Protocol):
 
 
 class Explaining(Protocol):
-    """Raises Unknown for a job that is not there or does not wait."""
+    """Raises NotFound for a job that is not there or does not wait."""
 
     def in_trace(
         self, asked: Asked, *, progress: Callable[[str, int, int], None] | None

@@ -13,7 +13,7 @@ from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.slurm_queue import Asked as AtSlurm
 from fairbank.cli.traces import USUAL, add_processors
 from fairbank.cli.waiting import Asked as OfTrace
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
@@ -103,13 +103,13 @@ def run(desk: Desk, options: Namespace) -> int:
 def _at_slurm(desk: Desk, options: Namespace) -> int:
     for name, word in _OF_TRACE.items():
         if getattr(options, name) is not None:
-            raise Malformed(
+            raise InvalidInput(
                 "it changes nothing of a job at Slurm",
                 field=word,
                 remedy="leave it out, or name a workload: --trace FILE",
             )
     if not _JOB.fullmatch(options.job):
-        raise Malformed(
+        raise InvalidInput(
             f"{options.job[:40]!r} is no job id",
             field="JOBID",
             remedy="give one as squeue has it, such as 812345 or 33_7",
@@ -139,13 +139,13 @@ def _in_trace(desk: Desk, options: Namespace) -> int:
     }
     for word, said in useless.items():
         if said:
-            raise Malformed(
+            raise InvalidInput(
                 "it changes nothing of a job of a trace",
                 field=word,
                 remedy="leave it out, or --trace",
             )
     if not (options.job.isascii() and options.job.isdigit() and len(options.job) <= 12):
-        raise Malformed(
+        raise InvalidInput(
             f"{options.job[:40]!r} is no job of a trace",
             field="JOBID",
             remedy="give its number there, the first column",

@@ -52,7 +52,7 @@ class Doctors(Protocol):
 
 
 class Works(Protocol):
-    """All of these raise Trouble, and so do those of the parts. `config` is the settings file; None means the usual one."""
+    """All of these raise FairbankError, and so do those of the parts. `config` is the settings file; None means the usual one."""
 
     def reasons(self) -> Sequence[Explained]:
         """Every reason why the bank says no."""
@@ -77,7 +77,7 @@ class Works(Protocol):
         ...
 
     def agent_status(self, config: str | None) -> dict[str, Any]:
-        """What a running agent tells of itself. Raises Unreachable when none answers."""
+        """What a running agent tells of itself. Raises Unavailable when none answers."""
         ...
 
     def beside_slurm(self, client: Client, cluster: str | None) -> BesideSlurm:

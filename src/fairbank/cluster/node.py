@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 WEIGHT_MAX = 2**32 - 1
 COUNT_MAX = 2**31 - 1
@@ -53,7 +53,7 @@ class Gpus(NamedTuple):
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """One host of the machine. `memory` and `tmp` are MiB, `threads` the CPUs of a core: a job gets whole cores.
 
-    `weight`: of nodes that would do the lightest are taken. Raises Malformed, naming the field, for what no node can be.
+    `weight`: of nodes that would do the lightest are taken. Raises InvalidInput, naming the field, for what no node can be.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.name or any(sign in self.name for sign in " ,\t\n[]"):
-            raise Malformed(
+            raise InvalidInput(
                 f"{self.name[:64]!r} is not the name of a node",
                 field="name",
                 remedy="one host, without blanks, commas or brackets",
@@ -85,7 +85,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         for feature in self.features:
             if not feature or _SIGNS.intersection(feature) or any(map(str.isspace, feature)):
                 remedy = f"a word without blanks and without {' '.join(sorted(_SIGNS))}"
-                raise Malformed(
+                raise InvalidInput(
                     f"{feature[:64]!r} is not a feature",
                     field=f"{self.name}.features",
                     remedy=remedy,
@@ -98,10 +98,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def whole(value: int, low: int, high: int, *, field: str) -> int:
-    """`value`, from `low` to `high`. Raises Malformed, naming `field`."""
+    """`value`, from `low` to `high`. Raises InvalidInput, naming `field`."""
     if type(value) is int and low <= value <= high:
         return value
-    raise Malformed(
+    raise InvalidInput(
         f"{value!r} is not a {field.rpartition('.')[2]}",
         field=field,
         remedy=f"a whole number from {low} to {high}",
@@ -109,11 +109,11 @@ def whole(value: int, low: int, high: int, *, field: str) -> int:
 
 
 def gpus_of(gpus: Iterable[Gpus], *, field: str) -> None:
-    """That each type is named once and counted. Raises Malformed, naming `field`."""
+    """That each type is named once and counted. Raises InvalidInput, naming `field`."""
     seen: set[str] = set()
     for kind, number in gpus:
         if kind in seen:
-            raise Malformed(
+            raise InvalidInput(
                 f"the GPUs {kind or 'of any type'} are given twice",
                 field=field,
                 remedy="give each type once",

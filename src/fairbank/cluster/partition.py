@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.tres import Adding
 
 
@@ -28,11 +28,11 @@ class Cluster(msgspec.Struct, frozen=True):
     qos_factors: Mapping[str, Fraction] = {}
 
     def partition(self, name: str) -> Partition:
-        """Raises Unknown, listing the partitions there are."""
+        """Raises NotFound, listing the partitions there are."""
         found = self.partitions.get(name)
         if found is None:
             there = ", ".join(sorted(self.partitions)) or "none"
-            raise Unknown(
+            raise NotFound(
                 f"cluster {self.name} has no partition {name!r}",
                 field="partition",
                 remedy=f"there are: {there}",
@@ -62,9 +62,9 @@ def unbilled(resource: str, clusters: Mapping[str, Cluster]) -> list[str]:
 
 
 def named(clusters: Mapping[str, Cluster], name: str, *, otherwise: str = "") -> Cluster:
-    """The cluster of this name. Raises Unknown, listing those there are and what else may be done."""
+    """The cluster of this name. Raises NotFound, listing those there are and what else may be done."""
     if (found := clusters.get(name)) is None:
-        raise Unknown(
+        raise NotFound(
             f"there is no cluster {name!r}", field="cluster", remedy=f"{known(clusters)}{otherwise}"
         )
     return found

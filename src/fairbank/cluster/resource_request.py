@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.cluster.node import COUNT_MAX, Gpus, gpus_of, whole
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 ALL_MEMORY = 0
 """All the memory of a node, whatever it has: what `--mem=0` says."""
@@ -24,7 +24,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     exclusive, shared     nodes for itself alone; nodes with others also where the partition only allows it
     required, excluded    nodes by name
 
-    Raises Malformed, naming the field, for what contradicts itself.
+    Raises InvalidInput, naming the field, for what contradicts itself.
     """
 
     nodes: int = 1
@@ -52,7 +52,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
                 whole(value, low, COUNT_MAX, field=field)
         gpus_of(self.gpus, field="gpus")
         for field, what, remedy in self._contradictions():
-            raise Malformed(what, field=field, remedy=remedy)
+            raise InvalidInput(what, field=field, remedy=remedy)
 
     def _contradictions(self) -> list[tuple[str, str, str]]:
         most, found = self.max_nodes, []

@@ -77,7 +77,7 @@ class Works:
         return run(config, ready=ready)
 
     def agent_status(self, config: str | None) -> dict[str, Any]:
-        """What a running agent tells of itself. Raises Unreachable when none answers."""
+        """What a running agent tells of itself. Raises Unavailable when none answers."""
         from fairbank.slurm.agent.asking import status_of
 
         return status_of(config)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairbank.cli.slurm_queue import Quote
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.scheduling.explain.dependencies import Awaiting
 from fairbank.scheduling.explain.funds import Funds
 from fairbank.scheduling.explain.run_times import History
@@ -35,7 +35,7 @@ def past_of(job: Pending, folder: str | None, now: int, notes: list[str]) -> His
             if folder
             else Slurm(patience_seconds=PATIENCE_SECONDS).answer(QUESTION)
         )
-    except Trouble as silent:
+    except FairbankError as silent:
         notes.append(f"no likely start: {silent.message}")
         return None
     found = read_past(text, now)
@@ -66,7 +66,7 @@ def funds_of(
         cards = [
             card for request in requests(job, told, cluster) if (card := quote(request)) is not None
         ]
-    except Trouble as silent:
+    except FairbankError as silent:
         notes.append(f"nothing is known of its funds: {silent.message}")
         return None
     return min(map(_funds, cards), key=lambda each: each.available - each.wanted, default=None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.priority.fairshare.holdings import read_holdings
 from fairbank.priority.fairshare.site_shares import raw_shares, shares
 from fairbank.report.composition import Charged, Composed
@@ -19,7 +19,7 @@ class Composition(NamedTuple):
 
 
 def composed(file: str) -> Composition:
-    """Raises Unknown for a file that cannot be read, Malformed with the place in it for what cannot be."""
+    """Raises NotFound for a file that cannot be read, InvalidInput with the place in it for what cannot be."""
     centre = read_holdings(_read(Path(file)))
     parts = shares(centre.held)
     whole = raw_shares(parts)
@@ -37,13 +37,13 @@ def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}",
             field="file",
             remedy="name a file that describes a centre",
         ) from error
     except UnicodeDecodeError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is no text: {bad.reason} at byte {bad.start}",
             field="file",
             remedy="write it as UTF-8",

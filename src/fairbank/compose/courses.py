@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fairbank.compose.figures import Drawn, check_folder, written
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.plots.axis import Axis, even, lengths, numbers, time
 from fairbank.report.plots.courses import Course as Panel
 from fairbank.report.plots.courses import figure as course_figure
@@ -26,10 +26,10 @@ class Courses:
     """How simulations went, as pictures (cli.simulated.Courses)."""
 
     def check(self, policies: Sequence[str], folder: str) -> None:
-        """Before the work begins. Raises Malformed for more policies than pictures have colours, and what `check_folder` raises."""
+        """Before the work begins. Raises InvalidInput for more policies than pictures have colours, and what `check_folder` raises."""
         check_folder(folder, "plots")
         if len(policies) > len(HUES):
-            raise Malformed(
+            raise InvalidInput(
                 f"a picture has room for {len(HUES)} policies",
                 field="plots",
                 remedy="name fewer of them",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import InvalidInput, FairbankError
 from fairbank.core.os_errors import of_system
 from fairbank.priority.site_factor import Power, Rule, Sigmoid, rule_of
 from fairbank.report.plots.picture import Picture
@@ -62,13 +62,13 @@ def written(
 
 
 def check_folder(folder: str, option: str) -> None:
-    """Before the work begins: pictures can be written there, or a folder made for them. Raises Malformed, and what `of_system`
+    """Before the work begins: pictures can be written there, or a folder made for them. Raises InvalidInput, and what `of_system`
     makes of it where they cannot."""
     place = Path(folder)
     while not place.exists():
         place = place.parent
     if not place.is_dir():
-        raise Malformed(
+        raise InvalidInput(
             f"{place} is no folder", field=option, remedy="name a folder, or one that can be made"
         )
     try:
@@ -82,7 +82,7 @@ def check_folder(folder: str, option: str) -> None:
 def _settings(path: Path) -> SiteFactorSettings:
     try:
         return read_agent_settings(path).site_factor
-    except Trouble as bad:
+    except FairbankError as bad:
         if bad.field != "config":
             raise
         raise type(bad)(

@@ -30,7 +30,7 @@ class History:
 
     def record(self, client: Client, folder: str | None, now: int, *, dry_run: bool) -> Recorded:
         """Tell the bank how everybody stands now, or stood as a Slurm said before. Raises what asking Slurm and the bank raises, and
-        Malformed where a cluster has no name or figures are none."""
+        InvalidInput where a cluster has no name or figures are none."""
         found = SlurmSays().shares(folder, now)
         rows = day_told(found.cluster, found.rows, found.rule)
         path = "/share?dry-run=true" if dry_run else "/share"

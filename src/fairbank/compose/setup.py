@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from fairbank.compose.settings import usual_folder
-from fairbank.core.errors import Conflict, Trouble
+from fairbank.core.errors import Conflict, FairbankError
 from fairbank.core.os_errors import MAKE_ROOM, of_system
 from fairbank.rest.sign_in.keyfile import make_private, read_secret
 from fairbank.service.settings import example, read_settings
@@ -63,11 +63,11 @@ def _write(settings: Path, text: str) -> None:
 
 @contextmanager
 def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> Iterator[None]:
-    """Take away what of `files` was made, and the folder if it is new, where the disk does not take all. Raises Trouble that says so."""
+    """Take away what of `files` was made, and the folder if it is new, where the disk does not take all. Raises FairbankError that says so."""
     made = [each for each in files if not each.exists()]
     try:
         yield
-    except Trouble as full:
+    except FairbankError as full:
         if NO_ROOM not in full.message:
             raise
         if not (
@@ -78,7 +78,7 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
             if new:
                 with suppress(OSError):  # there may be more in it by now
                     folder.rmdir()
-        raise Trouble(
+        raise FairbankError(
             f"cannot make a bank in {folder}: the disk is full", field="FOLDER", remedy=MAKE_ROOM
         ) from full
 

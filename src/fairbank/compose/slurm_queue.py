@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fairbank.cli.slurm_queue import Asked, Quote
 from fairbank.compose.beside_queue import awaited, funds_of, past_of
 from fairbank.compose.ranges import without_range
-from fairbank.core.errors import Conflict, Unknown
+from fairbank.core.errors import Conflict, NotFound
 from fairbank.core.time import iso
 from fairbank.report.explanation import WhyRow
 from fairbank.scheduling.explain.answer import Why
@@ -105,7 +105,7 @@ def _wanted(job: str, there: Live) -> Pending:
     remedy = (
         "give a job that waits, as squeue --states=PENDING has it; sacct knows those that are over"
     )
-    raise Unknown(f"slurmctld has no job {job} that waits", field="JOBID", remedy=remedy)
+    raise NotFound(f"slurmctld has no job {job} that waits", field="JOBID", remedy=remedy)
 
 
 def _row(job: Pending, told: Told, found: Why, there: Live) -> WhyRow:

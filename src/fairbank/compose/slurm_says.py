@@ -88,7 +88,7 @@ class SlurmSays:
         return Shares(found.cluster, found.as_of, found.rule, rows, found.unreadable)
 
     def priorities(self, folder: str | None, now: int) -> Priorities:
-        """Raises Malformed where jobs are not ranked by factors."""
+        """Raises InvalidInput where jobs are not ranked by factors."""
         return self._priorities(_source(folder), now)
 
     def priorities_anew(self, folder: str | None, now: int) -> PrioritiesAnew:

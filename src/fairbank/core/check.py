@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -18,9 +18,9 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def attempt(what: str, look: Callable[[], object]) -> Check:
-    """A check that is ok when `look` raises no Trouble."""
+    """A check that is ok when `look` raises no FairbankError."""
     try:
         look()
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return Check(f"{what}: {trouble.message}", False, trouble.remedy)
     return Check(what, True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 
-class Trouble(Exception):
+class FairbankError(Exception):
     """A failure that a person is told in one sentence, with the field concerned and the remedy.
 
-    * Trouble
-      + Malformed         we cannot read what was sent
+    * FairbankError
+      + InvalidInput         we cannot read what was sent
       + Unauthenticated   we do not know who asks
       + Forbidden         the asker may not do this
-      + Unknown           there is no such thing, or not for you
+      + NotFound           there is no such thing, or not for you
       + Conflict          it exists with other content
       + Busy              too much is waiting; try again
-      + Unreachable       nobody answered; try again
+      + Unavailable       nobody answered; try again
       + Corrupt           a stored thing fails its own check
 
     `rest.statuses` says which HTTP status each is, `cli.exits` which exit code.
@@ -34,22 +34,22 @@ class Trouble(Exception):
         return type(self).__name__.lower()
 
 
-class Malformed(Trouble): ...
+class InvalidInput(FairbankError): ...
 
 
-class Unauthenticated(Trouble): ...
+class Unauthenticated(FairbankError): ...
 
 
-class Forbidden(Trouble): ...
+class Forbidden(FairbankError): ...
 
 
-class Unknown(Trouble): ...
+class NotFound(FairbankError): ...
 
 
-class Conflict(Trouble): ...
+class Conflict(FairbankError): ...
 
 
-class Busy(Trouble):
+class Busy(FairbankError):
     def __init__(self, message: str, *, retry_after_seconds: int = 1) -> None:
         super().__init__(
             message, remedy=f"try again in {retry_after_seconds} s; the request was not carried out"
@@ -57,7 +57,7 @@ class Busy(Trouble):
         self.retry_after_seconds = retry_after_seconds
 
 
-class Unreachable(Trouble): ...
+class Unavailable(FairbankError): ...
 
 
-class Corrupt(Trouble): ...
+class Corrupt(FairbankError): ...

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, product, zip_longest
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 RANGE_MAX = 65_536
 """The most hosts of one range, and the most names before the last bracket of an item; Slurm's own."""
@@ -24,7 +24,7 @@ def expand(text: str, *, field: str = "nodes") -> list[str]:
     """The hosts of a list, in its order, as often as it names them.
 
     The width is that of the first number of a range. Of several brackets in a name the last runs quickest, then the first, then the second.
-    Raises Malformed, naming `field` and the place.
+    Raises InvalidInput, naming `field` and the place.
     """
     hosts: list[str] = []
     for item in _items(text, field):
@@ -96,8 +96,8 @@ def _numbers(inside: str, field: str) -> list[str]:
     return numbers
 
 
-def _wrong(what: str, field: str, remedy: str = _REMEDY) -> Malformed:
-    return Malformed(what, field=field, remedy=remedy)
+def _wrong(what: str, field: str, remedy: str = _REMEDY) -> InvalidInput:
+    return InvalidInput(what, field=field, remedy=remedy)
 
 
 class _Host(NamedTuple):

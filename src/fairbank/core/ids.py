@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 UID_MAX = 2**32 - 2  # the last uid a kernel hands out; 2**32 - 1 means "no user"
 JOB_ID_MAX = 2**32 - 1
@@ -20,10 +20,10 @@ _KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
 
 def name(text: str, *, field: str = "name") -> str:
-    """A Unix group, Slurm account, cluster, partition or QOS name. Raises Malformed, naming `field`."""
+    """A Unix group, Slurm account, cluster, partition or QOS name. Raises InvalidInput, naming `field`."""
     if is_name(text):
         return text
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:64]!r} is not a name",
         field=field,
         remedy="start with a letter or _, then letters, digits, _ . -; at most 64 characters",
@@ -36,10 +36,10 @@ def is_name(text: str) -> bool:
 
 
 def kind(text: str, *, field: str = "resource") -> str:
-    """A resource or a category: a lower-case word. Raises Malformed, naming `field`."""
+    """A resource or a category: a lower-case word. Raises InvalidInput, naming `field`."""
     if _KIND.fullmatch(text):
         return text
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:64]!r} is not a {field}",
         field=field,
         remedy="a lower-case letter, then letters, digits, _ or -; at most 32 characters",
@@ -47,10 +47,10 @@ def kind(text: str, *, field: str = "resource") -> str:
 
 
 def key(text: str, *, field: str = "key") -> str:
-    """An idempotency key: printable ASCII without blanks. Raises Malformed, naming `field`."""
+    """An idempotency key: printable ASCII without blanks. Raises InvalidInput, naming `field`."""
     if _KEY.fullmatch(text):
         return text
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:64]!r} is not an idempotency key",
         field=field,
         remedy="1 to 128 printable ASCII characters without blanks",
@@ -58,11 +58,11 @@ def key(text: str, *, field: str = "key") -> str:
 
 
 def comment(text: str, *, field: str = "comment") -> str:
-    """Free text on one line for people. Raises Malformed, naming `field`, for control characters and over-long text."""
+    """Free text on one line for people. Raises InvalidInput, naming `field`, for control characters and over-long text."""
     if len(text) <= COMMENT_MAX and text.isprintable():
         return text
     remedy = f"one line of printable text, at most {COMMENT_MAX} characters"
-    raise Malformed(f"this {field} cannot be kept: it {_fault(text)}", field=field, remedy=remedy)
+    raise InvalidInput(f"this {field} cannot be kept: it {_fault(text)}", field=field, remedy=remedy)
 
 
 def _fault(text: str) -> str:
@@ -76,10 +76,10 @@ def _fault(text: str) -> str:
 
 
 def job_name(text: str, *, field: str = "name") -> str:
-    """What a job's owner calls it. Raises Malformed, naming `field`, for control characters and over-long text."""
+    """What a job's owner calls it. Raises InvalidInput, naming `field`, for control characters and over-long text."""
     if 0 < len(text) <= JOB_NAME_MAX and text.isprintable():
         return text
-    raise Malformed(
+    raise InvalidInput(
         f"this {field} cannot be kept",
         field=field,
         remedy=f"one line of printable text, 1 to {JOB_NAME_MAX} characters",
@@ -92,16 +92,16 @@ def as_job_name(text: str) -> str | None:
 
 
 def reason(text: str, *, field: str = "comment") -> str:
-    """A comment that is demanded: blanks alone say nothing. Raises Malformed, naming `field`."""
+    """A comment that is demanded: blanks alone say nothing. Raises InvalidInput, naming `field`."""
     if text.strip():
         return comment(text, field=field)
-    raise Malformed(f"this {field} says nothing", field=field, remedy="say in a few words why")
+    raise InvalidInput(f"this {field} says nothing", field=field, remedy="say in a few words why")
 
 
 def uid(number: int, *, field: str = "uid") -> int:
-    """A Unix user or group number. Raises Malformed, naming `field`."""
+    """A Unix user or group number. Raises InvalidInput, naming `field`."""
     if 0 <= number <= UID_MAX:
         return number
-    raise Malformed(
+    raise InvalidInput(
         f"{number} is not a Unix id", field=field, remedy=f"a whole number from 0 to {UID_MAX}"
     )

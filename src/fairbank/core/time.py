@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import NewType, Protocol
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 Instant = NewType("Instant", int)
 """Whole seconds since 1970-01-01T00:00:00Z."""
@@ -61,7 +61,7 @@ def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Inst
     """Read `2026-11-21`, `2026-11-21T07:30[:12][Z|+01:00]`, or seconds since 1970: nine digits or more, or any behind an `@`.
     Without a zone of its own it is meant in `zone`.
 
-    Raises Malformed, naming `field`.
+    Raises InvalidInput, naming `field`.
     """
     return _instant(text, zone, field, _WRITE)
 
@@ -91,7 +91,7 @@ _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?", re.ASCII)
 def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time") -> Instant:
     """Read what people write for a time, the way Slurm's commands do: what parse_instant reads, and also
     `now`, `now-7days`, `now+2hours` (Slurm's units, or their first letters; seconds without one), `today`, `midnight`, `noon`,
-    `tomorrow`, and `07:30[:12]` of today. What has no zone of its own is meant in `zone`. Raises Malformed, naming `field`.
+    `tomorrow`, and `07:30[:12]` of today. What has no zone of its own is meant in `zone`. Raises InvalidInput, naming `field`.
     """
     word = text.strip().lower()
     if (match := _AGO.fullmatch(word)) and (unit := _unit(match[3])):
@@ -135,14 +135,14 @@ def _in_range(seconds: int, text: str, field: str) -> Instant:
     return Instant(seconds)
 
 
-def _out_of_range(text: str, field: str) -> Malformed:
-    return Malformed(
+def _out_of_range(text: str, field: str) -> InvalidInput:
+    return InvalidInput(
         f"{text[:40]!r} is out of range", field=field, remedy="a time in the years 1970 to 9999"
     )
 
 
-def _not_a_time(text: str, field: str, remedy: str) -> Malformed:
-    return Malformed(f"{text[:40]!r} is not a time", field=field, remedy=remedy)
+def _not_a_time(text: str, field: str, remedy: str) -> InvalidInput:
+    return InvalidInput(f"{text[:40]!r} is not a time", field=field, remedy=remedy)
 
 
 _SLURM_DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", re.ASCII)
@@ -169,9 +169,9 @@ def parse_duration(text: str, *, field: str = "time limit") -> int:
     return -(-seconds // 60) * 60
 
 
-def _not_a_limit(text: str, field: str) -> Malformed:
+def _not_a_limit(text: str, field: str) -> InvalidInput:
     remedy = "write minutes, h:mm:ss or d-hh:mm:ss, for example 12:00:00"
-    return Malformed(f"{text[:40]!r} is not a finite time limit", field=field, remedy=remedy)
+    return InvalidInput(f"{text[:40]!r} is not a finite time limit", field=field, remedy=remedy)
 
 
 def show_duration(seconds: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 Counts = Mapping[str, Fraction]
 """How much of each TRES, by its lower-case name; memory and burst buffers in MiB."""
@@ -41,13 +41,13 @@ _LEVELS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
 def tres_name(text: str, *, field: str = "tres") -> str:
-    """The TRES's one spelling: lower case, and `gpu` for people who leave out `gres/`. Raises Malformed, naming `field`, when unknown."""
+    """The TRES's one spelling: lower case, and `gpu` for people who leave out `gres/`. Raises InvalidInput, naming `field`, when unknown."""
     name = text.lower()
     if name == "gpu" or name.startswith("gpu:"):
         name = f"gres/{name}"
     if name in _PLAIN or any(name.startswith(kind) and len(name) > len(kind) for kind in _NAMED):
         return name
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:40]!r} is not a TRES",
         field=field,
         remedy="known are cpu, mem, node, gres/NAME (gpu), license/NAME, bb/NAME, fs/NAME, energy",
@@ -64,19 +64,19 @@ def _pairs(text: str, field: str) -> list[tuple[str, Fraction, str]]:
         match = _PAIR.fullmatch(part.strip())
         if match is None:
             if _LONG.fullmatch(part.strip()):
-                raise Malformed(
+                raise InvalidInput(
                     f"the number in {part[:40]!r} is too long",
                     field=field,
                     remedy="at most 18 digits",
                 )
-            raise Malformed(
+            raise InvalidInput(
                 f"{part[:40]!r} is not NAME=NUMBER",
                 field=field,
                 remedy="write for example cpu=8,mem=16G,gres/gpu=1",
             )
         name = tres_name(match[1], field=field)
         if any(name == known for known, _, _ in pairs):
-            raise Malformed(f"{name} is given twice", field=field, remedy="give each TRES once")
+            raise InvalidInput(f"{name} is given twice", field=field, remedy="give each TRES once")
         pairs.append((name, Fraction(match[2]), match[3]))
     return pairs
 
@@ -84,7 +84,7 @@ def _pairs(text: str, field: str) -> list[tuple[str, Fraction, str]]:
 def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
     """Read `cpu=4,mem=16G,gres/gpu=1`. Sizes in MiB unless a suffix K, M, G, T or P (steps of 1024) says otherwise.
 
-    Raises Malformed, naming `field`.
+    Raises InvalidInput, naming `field`.
     """
     counts = {}
     for name, number, suffix in _pairs(text, field):
@@ -93,7 +93,7 @@ def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
             continue
         level = _LEVELS.get(suffix[0].upper())
         if level is None or suffix[1:].upper() not in ("", "B"):
-            raise Malformed(
+            raise InvalidInput(
                 f"{suffix!r} is not a size suffix", field=field, remedy="use K, M, G, T or P"
             )
         counts[name] = number * Fraction(1024) ** (level - (2 if _in_mebibytes(name) else 0))
@@ -103,12 +103,12 @@ def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
 def parse_held(text: str, *, prices: bool = True, field: str = "tres") -> dict[str, Fraction]:
     """`parse_counts` for a job that is to run: it holds whole CPUs, at least one, and where this is what `prices` it they are told.
 
-    Without them it would be priced by whatever else is there, perhaps by nothing. Raises Malformed, naming `field`.
+    Without them it would be priced by whatever else is there, perhaps by nothing. Raises InvalidInput, naming `field`.
     """
     counts = parse_counts(text, field=field)
     cpus = counts.get("cpu", Fraction(0 if prices else 1))
     if cpus < 1 or cpus.denominator != 1:
-        raise Malformed(
+        raise InvalidInput(
             "a job holds at least one CPU, and whole ones",
             field=field,
             remedy="say how many it holds: cpu=1 or more",
@@ -126,7 +126,7 @@ def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
     for name, number, suffix in _pairs(text, field):
         level = _LEVELS.get(suffix[:1].upper(), 0)
         if suffix and not level:
-            raise Malformed(
+            raise InvalidInput(
                 f"{suffix!r} is not a weight suffix", field=field, remedy="use K, M, G, T or P"
             )
         weights[name] = number / Fraction(1024) ** max(0, level - (2 if _in_mebibytes(name) else 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple, NewType
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 if TYPE_CHECKING:  # the everyday command formats amounts and must not pay for importing fractions
     from fractions import Fraction
@@ -34,7 +34,7 @@ def round_up(exact: Fraction) -> SuMinutes:
 def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int = 1) -> SuMinutes:
     """Read `100`, `12.5`, `1,200`, `90m`, `20k`, `1.5M` as SU-minutes; no suffix means SU (hours).
 
-    What `show_su` prints is read back: of SU with two decimals, the minute that is shown so. Raises Malformed, naming `field`, for anything
+    What `show_su` prints is read back: of SU with two decimals, the minute that is shown so. Raises InvalidInput, naming `field`, for anything
     else, for amounts finer than a minute, below `least` minutes, or above AMOUNT_MAX.
 
     >>> parse_su("25.58"), parse_su("0.42"), parse_su("0.41", least=0)
@@ -42,7 +42,7 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:40]!r} is not an amount of SU",
             field=field,
             remedy="write SU (hours) such as 100 or 12.5, or 90m, 20k, 1.5M",
@@ -63,11 +63,11 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
 
 def _shown_as(hundredths: int, below: int, *, hours: bool, text: str, field: str) -> int:
     """The minutes that these two decimals are, cut off as they are printed, or to the nearest; between two minutes no others are meant.
-    Raises Malformed, naming the two."""
+    Raises InvalidInput, naming the two."""
     for minutes in (below, below + 1) if hours else ():
         if hundredths in (_shown(minutes, "h", None), (20 * minutes + 6) // 12):
             return minutes
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:40]!r} is finer than one SU-minute",
         field=field,
         remedy=f"the bank counts whole minutes: {below}m is {show_su(below)} SU, {below + 1}m is {show_su(below + 1)} SU",
@@ -75,13 +75,13 @@ def _shown_as(hundredths: int, below: int, *, hours: bool, text: str, field: str
 
 
 def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
-    """`minutes` as an amount: at least 1 (or `least`), at most AMOUNT_MAX. Raises Malformed, naming `field`."""
+    """`minutes` as an amount: at least 1 (or `least`), at most AMOUNT_MAX. Raises InvalidInput, naming `field`."""
     if minutes < least:
         rule = "an amount is at least one SU-minute: 1m" if least else "an amount is 0 or more"
-        raise Malformed(f"{show_su(minutes)} SU is too small an amount", field=field, remedy=rule)
+        raise InvalidInput(f"{show_su(minutes)} SU is too small an amount", field=field, remedy=rule)
     if minutes > AMOUNT_MAX:
         most = f"at most {AMOUNT_MAX}m, which is {show_su(AMOUNT_MAX)} SU"
-        raise Malformed(
+        raise InvalidInput(
             f"{minutes} SU-minutes is more than the bank counts in one entry",
             field=field,
             remedy=most,

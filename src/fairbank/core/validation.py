@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, inspect
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 _WHERE = re.compile(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
 _EACH = re.compile(r"\[[^]]*\]")
@@ -27,7 +27,7 @@ _WORDS = {
 }
 
 
-def misfit(error: ValidationError, settings: type[Struct], page: str) -> Malformed:
+def misfit(error: ValidationError, settings: type[Struct], page: str) -> InvalidInput:
     """msgspec's sentence with the key in the words of the file; `page` is where all keys of these `settings` are listed.
 
     The remedy names the keys or the words that there are, where these are few and known, and else the page.
@@ -38,19 +38,19 @@ def misfit(error: ValidationError, settings: type[Struct], page: str) -> Malform
     all_keys = f"{page} lists all settings"
     if unknown := _UNKNOWN.fullmatch(said):
         field, there = f"{path}.{unknown[1]}".lstrip("."), ", ".join(_choice(settings, path))
-        return Malformed(
+        return InvalidInput(
             f"{field} is no setting",
             field=field,
             remedy=f"there are: {there}" if there else all_keys,
         )
     if missing := _MISSING.fullmatch(said):
         field = f"{path}.{missing[1]}".lstrip(".")
-        return Malformed(f"{field} is missing", field=field, remedy=f"add it; {all_keys}")
+        return InvalidInput(f"{field} is missing", field=field, remedy=f"add it; {all_keys}")
     words = re.sub(
         r"`([a-z]+)(?: \| null)?`", lambda found: _WORDS.get(found[1], f'"{found[1]}"'), said
     )
     choice = ", ".join(_choice(settings, path)) if said.startswith("Invalid enum value") else ""
-    return Malformed(
+    return InvalidInput(
         f"{path}: {words[:1].lower()}{words[1:]}",
         field=path,
         remedy=f"one of: {choice}" if choice else all_keys,
@@ -93,23 +93,23 @@ def _names(shape: inspect.Type) -> list[str]:
 
 
 def table_in(text: bytes, name: str, *, field: str) -> dict[str, Any]:
-    """What the text of a file says. Raises Malformed, with `field`, for what is no TOML; `name` is the file's."""
+    """What the text of a file says. Raises InvalidInput, with `field`, for what is no TOML; `name` is the file's."""
     try:
         return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{name} is not TOML: {bad}", field=field, remedy="mend the line named"
         ) from bad
 
 
 @contextmanager
 def fitting(name: str, settings: type[Struct], page: str) -> Iterator[None]:
-    """While these settings are made of what the file says. Raises Malformed with the key for what does not fit; `page` is where all keys
+    """While these settings are made of what the file says. Raises InvalidInput with the key for what does not fit; `page` is where all keys
     are listed."""
     try:
         yield
     except ValidationError as error:
         bad = misfit(error, settings, page)
-        raise Malformed(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
-    except Malformed as bad:
-        raise Malformed(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
+        raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
+    except InvalidInput as bad:
+        raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

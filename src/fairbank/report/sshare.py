@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.cells import csv_line
 
@@ -114,12 +114,12 @@ def usual_fields(
 
 
 def parse_fields(text: str) -> list[Field]:
-    """`account%30,user,lev%-12`: names, which may be cut short, with widths. Raises Malformed."""
+    """`account%30,user,lev%-12`: names, which may be cut short, with widths. Raises InvalidInput."""
     fields = []
     for wanted in filter(None, text.split(",")):
         match = _WANTED.fullmatch(wanted)
         if match is None:
-            raise Malformed(
+            raise InvalidInput(
                 f"{wanted[:40]!r} is not a column",
                 field="--format",
                 remedy="write NAME or NAME%WIDTH, as in account%30,user",
@@ -134,7 +134,7 @@ def _found(name: str) -> Field:
         if field.name.lower().startswith(name.lower()):
             return field
     there = ",".join(field.name for field in FIELDS)
-    raise Malformed(
+    raise InvalidInput(
         f"there is no column {name[:40]!r}", field="--format", remedy=f"there are {there}"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import csv_line, cut, padded, plain, width, without
 from fairbank.report.columns import Column, Look, Row
 
@@ -158,7 +158,7 @@ def csv(
 def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = False) -> list[Column]:
     """The columns that `-o COL%WIDTH,+COL` asks for, of those there are; a list of + alone adds to the usual ones.
 
-    What is asked for by name is never dropped. Without `wanted` the usual ones, and with `extras` all. Raises Malformed.
+    What is asked for by name is never dropped. Without `wanted` the usual ones, and with `extras` all. Raises InvalidInput.
     """
     if not wanted:
         return (
@@ -185,7 +185,7 @@ def _asked(columns: Sequence[Column], said: str) -> Column:
     found = _headed(columns, name)
     if found is None:
         there = ", ".join(column.head for column in columns)
-        raise Malformed(
+        raise InvalidInput(
             f"there is no column {plain(name[:40])!r}",
             field="--format",
             remedy=f"there are: {there}",
@@ -195,7 +195,7 @@ def _asked(columns: Sequence[Column], said: str) -> Column:
         and wide.lstrip("-").isdigit()
         and 1 <= int(wide.lstrip("-")) <= 1_000
     ):
-        raise Malformed(
+        raise InvalidInput(
             f"{plain(said[:40])!r} has no width after %",
             field="--format",
             remedy=f"write for example {name.upper()}%20",
@@ -215,7 +215,7 @@ def _headed(columns: Sequence[Column], name: str) -> Column | None:
 
 
 def sort_rows(columns: Sequence[Column], rows: Sequence[Row], wanted: str, look: Look) -> list[Row]:
-    """`rows` by `COL[,-COL]`: numbers by size, the rest as text; with - the largest first. Raises Malformed."""
+    """`rows` by `COL[,-COL]`: numbers by size, the rest as text; with - the largest first. Raises InvalidInput."""
     ordered = list(rows)
     exactly = look._replace(units="m", separators=False, short=False)
     for said in reversed([each.strip() for each in wanted.split(",") if each.strip()]):
@@ -232,7 +232,7 @@ def _column(columns: Sequence[Column], name: str) -> Column:
         if column.head == name.upper().replace("_", "-"):
             return column
     there = ", ".join(column.head for column in columns)
-    raise Malformed(
+    raise InvalidInput(
         f"there is no column {plain(name[:40])!r} to sort by",
         field="--sort",
         remedy=f"there are: {there}",

@@ -14,7 +14,7 @@ from litestar.types import ExceptionHandlersMap
 
 from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.bank.run import RunState
-from fairbank.core.errors import Busy, Malformed, Trouble, Unauthenticated
+from fairbank.core.errors import Busy, InvalidInput, FairbankError, Unauthenticated
 from fairbank.rest.asking.misfits import DOCUMENTED, in_words, missing_body, remedy_for
 from fairbank.rest.asking.params import AS_SENT
 from fairbank.rest.bodies.answers import Problem, Refused, Resolution
@@ -35,7 +35,7 @@ class SaidNo(Exception):
         self.refusal, self.known = refusal, known
 
 
-def problem_of_trouble(trouble: Trouble) -> Problem:
+def problem_of_trouble(trouble: FairbankError) -> Problem:
     return Problem(
         type=f"/problem/{trouble.title}",
         title=trouble.title,
@@ -92,7 +92,7 @@ def response_of(problem: Problem, headers: Mapping[str, str] | None = None) -> R
 # Exceptions become answers.
 
 
-def headers_of(trouble: Trouble) -> dict[str, str]:
+def headers_of(trouble: FairbankError) -> dict[str, str]:
     """What the answer says beside the problem: how to sign in, when to come back."""
     headers: dict[str, str] = {}
     if isinstance(trouble, Unauthenticated):
@@ -104,7 +104,7 @@ def headers_of(trouble: Trouble) -> dict[str, str]:
     return headers
 
 
-def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem]:
+def _on_trouble(_: Request[Any, Any, Any], trouble: FairbankError) -> Response[Problem]:
     if status_of(trouble) >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.warning("%s: %s", trouble.title, trouble.message)
     return response_of(problem_of_trouble(trouble), headers_of(trouble))
@@ -126,7 +126,7 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
     if error.detail == _BAD_HOST:
         return response_of(
             problem_of_trouble(
-                Malformed("the header Host is no name", field="Host", remedy="send one: Host: NAME")
+                InvalidInput("the header Host is no name", field="Host", remedy="send one: Host: NAME")
             )
         )
     detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], DOCUMENTED))
@@ -182,16 +182,16 @@ _SAYINGS: Mapping[int, tuple[str, str]] = {
 }
 
 
-def _bad_parameter(error: ValidationException) -> Malformed:
+def _bad_parameter(error: ValidationException) -> InvalidInput:
     first = next(iter(error.extra or ()), None)
     if not isinstance(first, dict):
         detail = str(error.detail)
-        return Malformed(in_words(detail), remedy=remedy_for(detail))
+        return InvalidInput(in_words(detail), remedy=remedy_for(detail))
     field, said = str(first.get("key", "")), str(first.get("message", ""))
     field = AS_SENT.get(field, field)
     if field == "data":
         return missing_body()
-    return Malformed(f"{field}: {in_words(said)}", field=field, remedy=remedy_for(said))
+    return InvalidInput(f"{field}: {in_words(said)}", field=field, remedy=remedy_for(said))
 
 
 def _dashed(title: str) -> str:
@@ -199,7 +199,7 @@ def _dashed(title: str) -> str:
 
 
 _ANSWERS: Mapping[type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Problem]]] = {
-    Trouble: _on_trouble,
+    FairbankError: _on_trouble,
     SaidNo: _on_refusal,
     HTTPException: _on_http,
     Exception: _on_anything,

@@ -9,11 +9,11 @@ from fairbank.core.errors import (
     Conflict,
     Corrupt,
     Forbidden,
-    Malformed,
-    Trouble,
+    InvalidInput,
+    FairbankError,
     Unauthenticated,
-    Unknown,
-    Unreachable,
+    NotFound,
+    Unavailable,
 )
 from fairbank.core.refusal_kind import RefusalKind
 
@@ -27,16 +27,16 @@ STATUS: Mapping[RefusalKind, int] = {
     RefusalKind.CONFLICT: 409,
 }
 
-OF_TROUBLE: Mapping[type[Trouble], int] = {
-    Malformed: 400,
+OF_TROUBLE: Mapping[type[FairbankError], int] = {
+    InvalidInput: 400,
     Unauthenticated: 401,
     Forbidden: 403,
-    Unknown: 404,
+    NotFound: 404,
     Conflict: 409,
     Busy: 503,
-    Unreachable: 503,
+    Unavailable: 503,
     Corrupt: 500,
-    Trouble: 500,
+    FairbankError: 500,
 }
 
 
@@ -45,6 +45,6 @@ def kind_of(status: int) -> RefusalKind:
     return next((kind for kind, ours in STATUS.items() if ours == status), RefusalKind.CONFLICT)
 
 
-def status_of(trouble: Trouble) -> int:
+def status_of(trouble: FairbankError) -> int:
     """The status that tells this trouble."""
     return next(OF_TROUBLE[kind] for kind in type(trouble).__mro__ if kind in OF_TROUBLE)

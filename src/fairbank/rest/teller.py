@@ -30,7 +30,7 @@ class Teller:
         self._woken = False
 
     async def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
-        """An answer for each wish, in order. Raises Busy, Unreachable.
+        """An answer for each wish, in order. Raises Busy, Unavailable.
 
         Who stops waiting (a client that left) does not stop the wishes: what was handed in is carried out.
         """

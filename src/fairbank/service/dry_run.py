@@ -57,7 +57,7 @@ class Foreteller:
         self._bank = bank
 
     def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
-        """The bank's no to each wish. Raises Foretold at the first that would be granted; Unreachable."""
+        """The bank's no to each wish. Raises Foretold at the first that would be granted; Unavailable."""
         return [self._refusal(each) for each in batch]
 
     def _refusal(self, asked: Asked) -> Refusal:
@@ -69,7 +69,7 @@ class Foreteller:
 
 
 def ask(judge: Judge, asker: Asker, wish: Request, now: Instant) -> Outcome:
-    """What the bank answers to the wish. Raises Busy, Unreachable; Foretold instead of a yes, where it is only foretold."""
+    """What the bank answers to the wish. Raises Busy, Unavailable; Foretold instead of a yes, where it is only foretold."""
     return judge.ask([Asked(wish, now, asker.actor, asker.acting_as)])[0]
 
 

@@ -34,7 +34,7 @@ class Bank:
     def ask(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
         """An answer for each wish, in order. When this returns, all that was granted is durable.
 
-        More than BATCH_MAX wishes take several transactions. Raises Busy when other writers stay in the way, Unreachable.
+        More than BATCH_MAX wishes take several transactions. Raises Busy when other writers stay in the way, Unavailable.
         After the deadline (by default each transaction has its own) no try is begun, but the first and the one under way
         may last: as long as the store waits for a lock.
         """
@@ -49,7 +49,7 @@ class Bank:
         """What `ask` would answer to one wish, and the rows that it was judged in, the same under the same locks, with all that `ask`
         would write; nothing is written.
 
-        Entries and whatever else is new have numbers that are not taken: the next to write gets them. Raises Busy, Unreachable.
+        Entries and whatever else is new have numbers that are not taken: the next to write gets them. Raises Busy, Unavailable.
         """
         work, (answer,) = self._judge_once([asked], self.patience.from_now(), write=False)
         if isinstance(answer, Refusal) and any(each.id == answer.entry for each in work.entries):

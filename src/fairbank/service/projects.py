@@ -6,7 +6,7 @@ from fairbank.bank.ledger import Outcome
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject, SetMember
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
 from fairbank.service.dry_run import Judge, ask
 from fairbank.service.identity import Asker
@@ -27,10 +27,10 @@ class Projects:
             return reader.projects(query, page)
 
     def get(self, asker: Asker, number: int) -> Project:
-        """Raises Unknown, for a project that is not there as for one of others."""
+        """Raises NotFound, for a project that is not there as for one of others."""
         found = self.find(ProjectQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no project {number}",
                 field="project",
                 remedy="list yours with: fairbank project list",
@@ -38,7 +38,7 @@ class Projects:
         return found[0]
 
     def members(self, asker: Asker, number: int, page: Page) -> list[Member]:
-        """By uid; `page.after` is one. Raises Unknown."""
+        """By uid; `page.after` is one. Raises NotFound."""
         project = self.get(asker, number)
         with self._store.reading() as reader:
             return reader.members(project.id, page)
@@ -51,20 +51,20 @@ class Projects:
         return outcome
 
     def amend(self, asker: Asker, wish: AmendProject) -> Outcome:
-        """Change names or parent, or bring a removed project back. Raises Unknown, Forbidden."""
+        """Change names or parent, or bring a removed project back. Raises NotFound, Forbidden."""
         self.get(asker, wish.project)
         demand(asker, Do.AMEND_PROJECT)
         if wish.parent:
             self._directory.refresh()
             try:
                 self._directory.by_id(wish.parent)
-            except Unknown as missing:
+            except NotFound as missing:
                 missing.field = "parent"
                 raise
         return self._changed(asker, wish)
 
     def remove(self, asker: Asker, wish: RemoveProject) -> Outcome:
-        """Let a project be no more. Raises Unknown, Forbidden.
+        """Let a project be no more. Raises NotFound, Forbidden.
 
         Another server may still grant its runs what a parent shares, for as long as its directory may be old: seconds.
         """
@@ -87,7 +87,7 @@ class Projects:
         comment: str | None = None,
         key: str | None = None,
     ) -> Outcome:
-        """Give `uid` a role, or take it away with None. Raises Unknown, Forbidden.
+        """Give `uid` a role, or take it away with None. Raises NotFound, Forbidden.
 
         Which roles the asker may give and take is judged with the wish, by the roles as they are then.
         """

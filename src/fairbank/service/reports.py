@@ -12,7 +12,7 @@ from fairbank.cluster.job import checked_run
 from fairbank.cluster.partition import Cluster, named
 from fairbank.cluster.run_report import Changed, Ended, Report, Started, fingerprint
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble, Unknown
+from fairbank.core.errors import InvalidInput, FairbankError, NotFound
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
 from fairbank.core.tres import billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
@@ -20,7 +20,7 @@ from fairbank.service.identity import Asker
 from fairbank.service.project_cache import Directory
 from fairbank.service.rights import demand_cluster
 
-Prepared = Asked | Trouble
+Prepared = Asked | FairbankError
 
 
 class Reports:
@@ -63,7 +63,7 @@ class Reports:
                         latest,
                     )
                 )
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 prepared.append(trouble)
         return prepared
 
@@ -83,7 +83,7 @@ class Reports:
             case Ended():
                 return self._resolution(report)
             case _:
-                raise Malformed(
+                raise InvalidInput(
                     "a report is a start, a change or an end",
                     field="do",
                     remedy="one of hold, adjust, complete",
@@ -158,7 +158,7 @@ class Reports:
         }
         try:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
-        except Unknown as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
+        except NotFound as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
             return Unpriced(why=unknown.message, **facts)
         return (
             Charge(amount=amount, priced_in=_priced_in(report), **facts)
@@ -167,20 +167,20 @@ class Reports:
         )
 
     def _price(self, report: Report, seconds: int) -> SuMinutes:
-        """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""
+        """What `seconds` of the run cost. Raises InvalidInput when nothing says what the run holds."""
         if report.amount is not None:
             amount = report.amount
         else:
             units = self._units(report)
             if units is None:
-                raise Malformed(
+                raise InvalidInput(
                     "nothing prices this run",
                     field="billing",
                     remedy="send billing, tres or amount",
                 )
             amount = cost(units, self._factor(report), seconds)
         if not 0 <= amount <= AMOUNT_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"{amount} SU-minutes is out of range",
                 field="amount",
                 remedy=f"from 0 to {AMOUNT_MAX}",
@@ -208,7 +208,7 @@ class Reports:
         """Only a run whose hold never arrived needs it: a partition renamed since must not keep a run from being settled."""
         try:
             return self._resource(report)
-        except Unknown:
+        except NotFound:
             return None
 
     def _cluster(self, report: Report) -> Cluster:
@@ -221,9 +221,9 @@ def _priced_in(report: Changed | Ended) -> str | None:
 
 
 def _demand_limit(report: Report) -> None:
-    """Raises Malformed: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
+    """Raises InvalidInput: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
     if not report.limit_seconds:
-        raise Malformed(
+        raise InvalidInput(
             "a hold needs a finite time limit",
             field="time_limit",
             remedy="send the limit in seconds, at least 1",
@@ -232,7 +232,7 @@ def _demand_limit(report: Report) -> None:
 
 def _checked_seconds(seconds: int, field: str) -> None:
     if not 0 <= seconds <= LIMIT_MAX_SECONDS:
-        raise Malformed(
+        raise InvalidInput(
             f"{seconds} s is out of range",
             field=field,
             remedy=f"whole seconds from 0 to {LIMIT_MAX_SECONDS}; holds need a finite limit",

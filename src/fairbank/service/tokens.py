@@ -17,7 +17,7 @@ from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.bank.wish import IssueToken, RevokeToken
 from fairbank.core import ids
-from fairbank.core.errors import Conflict, Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.core.errors import Conflict, Forbidden, InvalidInput, Unauthenticated, NotFound
 from fairbank.core.time import DAY, LAST_INSTANT, Clock, Instant, iso
 from fairbank.service.dry_run import Judge, ask
 from fairbank.service.identity import FULL, Asker
@@ -40,7 +40,7 @@ class Tokens:
     def create(
         self, asker: Asker, *, label: str, scopes: Iterable[str], days: int, uid: int | None = None
     ) -> tuple[Token, str]:
-        """A new token and its secret, which nobody will see again. Raises Forbidden, Malformed.
+        """A new token and its secret, which nobody will see again. Raises Forbidden, InvalidInput.
 
         A superuser may make tokens for others, and tokens for a cluster's agent; all others only for themselves, with no
         more scopes than they have themselves. One made by means of a token is good as long as that one, and no longer.
@@ -122,14 +122,14 @@ class Tokens:
             return [_with_its_line(each, reader) for each in reader.tokens(owner, page)]
 
     def revoke(self, asker: Asker, number: int) -> Token:
-        """Take a token back, on all servers at once. Raises Unknown, for a token that is not there as for one of others; Forbidden."""
+        """Take a token back, on all servers at once. Raises NotFound, for a token that is not there as for one of others; Forbidden."""
         _demand_write(asker)
         owner = None if asker.superuser else asker.uid
         outcome = self._ask(asker, RevokeToken(token=number, uid=owner), self._clock.now())
         with self._store.reading() as reader:
             token = next(iter(reader.tokens(owner, Page(1, after=number - 1))), None)
         if not isinstance(outcome, Done) or token is None or token.id != number:
-            raise Unknown(
+            raise NotFound(
                 f"there is no valid token {number}",
                 field="token",
                 remedy="list yours with: fairbank token list",
@@ -184,16 +184,16 @@ _SCOPES = "read, write, agent:CLUSTER, or several of them"
 
 
 def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
-    """The scopes in one order. Raises Malformed for words that are none, Forbidden for more than `asker` has."""
+    """The scopes in one order. Raises InvalidInput for words that are none, Forbidden for more than `asker` has."""
     wanted = tuple(sorted(set(scopes)))
     if not wanted:
-        raise Malformed("a token needs a scope", field="scopes", remedy=_SCOPES)
+        raise InvalidInput("a token needs a scope", field="scopes", remedy=_SCOPES)
     for scope in wanted:
         if scope.startswith(AGENT):
             ids.name(scope.removeprefix(AGENT), field="scopes")
             _demand_agents(asker, scope)
         elif scope not in FULL:
-            raise Malformed(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
+            raise InvalidInput(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
         elif scope not in asker.scopes:
             raise Forbidden(
                 f"you signed in without the scope {scope!r}", field="scopes", remedy=_AS_YOURSELF
@@ -230,7 +230,7 @@ def _demand_write(asker: Asker) -> None:
 def _checked_label(label: str) -> str:
     if label.strip() and len(label) <= LABEL_MAX and label.isprintable():
         return label
-    raise Malformed(
+    raise InvalidInput(
         "this label cannot be kept",
         field="label",
         remedy=f"1 to {LABEL_MAX} printable characters that say what it is for",
@@ -239,7 +239,7 @@ def _checked_label(label: str) -> str:
 
 def _checked_days(days: int) -> int:
     if not 1 <= days <= DAYS_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"a token cannot be good for {days} days", field="days", remedy=f"from 1 to {DAYS_MAX}"
         )
     return days

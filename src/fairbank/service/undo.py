@@ -13,7 +13,7 @@ from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Undo, undo_of
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
 from fairbank.service.dry_run import Judge, ask
 from fairbank.service.identity import Asker
@@ -40,7 +40,7 @@ class Undoing:
         self._store, self._judge, self._clock = store, judge, clock
 
     def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
-        """Take the entry back. Raises Unknown, Forbidden."""
+        """Take the entry back. Raises NotFound, Forbidden."""
         wish = self._wish(asker, number, comment, key)
         return (
             wish if isinstance(wish, Refusal) else ask(self._judge, asker, wish, self._clock.now())
@@ -74,7 +74,7 @@ class Undoing:
 
 
 def _the_entry(reader: Reader, asker: Asker, number: int) -> Entry:
-    """The entry, in a book that the asker sees; who sees a project sees who was given a role in it. Raises Unknown."""
+    """The entry, in a book that the asker sees; who sees a project sees who was given a role in it. Raises NotFound."""
     wanted = EntryQuery(ids=frozenset({number}))
     role = next(
         iter(
@@ -88,7 +88,7 @@ def _the_entry(reader: Reader, asker: Asker, number: int) -> Entry:
         return role
     found = reader.entries(msgspec.structs.replace(wanted, sight=asker.sight), Page(1))
     if not found:
-        raise Unknown(
+        raise NotFound(
             f"there is no entry {number}, or you may not see it",
             field="entry",
             remedy="the number is the one that the command printed, or in the column ENTRY of: fairbank statement",

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.bank import Against, Bank, Progress, silent
 from fairbank.slurm.compare import reports
 from fairbank.slurm.compare.bank_records import Funds
@@ -39,7 +39,7 @@ class Mender:
         now: int,
         *,
         again: bool,
-        doubt: Malformed | None,
+        doubt: InvalidInput | None,
         funds: Funds | None = None,
     ) -> None:
         self._bank, self._prices, self._now, self._again, self._doubt = (
@@ -66,7 +66,7 @@ class Mender:
         for finding in sorted(findings, key=lambda each: each.kind in RELEASED):
             try:
                 body = self._report(finding)
-            except Malformed as bad:
+            except InvalidInput as bad:
                 left.append(_not_told(finding, bad))
             else:
                 told += [] if body is None else [(finding, body)]
@@ -84,14 +84,14 @@ class Mender:
                 body = self._report(finding)
                 if body is not None and finding.job is not None:
                     self._demand_grant(finding, finding.job)
-            except Malformed as bad:
+            except InvalidInput as bad:
                 outcomes.append(_not_told(finding, bad))
             else:
                 outcomes.append(Outcome(finding=finding, said="" if body is None else None))
         return outcomes
 
     def _report(self, finding: Finding) -> dict[str, Any] | None:
-        """What the bank is told; None when that is for people to judge. Raises Malformed when it cannot be."""
+        """What the bank is told; None when that is for people to judge. Raises InvalidInput when it cannot be."""
         job, run = finding.job, finding.run
         if job is not None and finding.kind is Kind.REFUSED and self._again:
             self._demand_payer(job)
@@ -112,7 +112,7 @@ class Mender:
         )
 
     def _demand_payer(self, job: Job) -> None:
-        """Raises Malformed when nobody could pay: the bank would only keep another refusal."""
+        """Raises InvalidInput when nobody could pay: the bank would only keep another refusal."""
         partition = self._prices.partitions.get(job.partition)
         project = self._funds.by_account.get(job.account)
         if (
@@ -120,15 +120,15 @@ class Mender:
             or partition is None
             or not self._funds.payers(project.id, partition.resource, job.start or 0)
         ):
-            raise Malformed(
+            raise InvalidInput(
                 "no allocation was there that could pay",
                 remedy="fairbank alloc create, for the time when it ran",
             )
 
     def _demand_grant(self, finding: Finding, job: Job) -> None:
-        """Raises Malformed for an end that the bank would refuse: nothing prices it, or nothing was held and nobody could pay."""
+        """Raises InvalidInput for an end that the bank would refuse: nothing prices it, or nothing was held and nobody could pay."""
         if finding.amount is None:
-            raise Malformed(
+            raise InvalidInput(
                 f"the bank's settings have no partition {job.partition}",
                 remedy="have it entered there, by staff",
             )
@@ -144,7 +144,7 @@ def _told(finding: Finding, against: Against | None) -> Outcome:
     return Outcome(finding=finding, said=None if against is None else str(against), against=against)
 
 
-def _not_told(finding: Finding, why: Malformed) -> Outcome:
+def _not_told(finding: Finding, why: InvalidInput) -> Outcome:
     return Outcome(
         finding=finding, said=f"{why.message}; {why.remedy}" if why.remedy else why.message
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.core.errors import Malformed, Unreachable
+from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.core.ids import as_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.tres import parse_held
@@ -51,15 +51,15 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 _BY_REASON = {
-    "OVERDRAWN": (Came.REFUSED, "Allocation_exhausted"),
+    "INSUFFICIENT_CREDIT": (Came.REFUSED, "Allocation_exhausted"),
     "CAPPED": (Came.REFUSED, "User_cap_reached"),
     "NO_ALLOCATION": (Came.REFUSED, "No_allocation"),
     "FROZEN": (Came.REFUSED, "Allocation_frozen"),
     "TOO_LARGE": (Came.REFUSED, "Too_large"),
-    "RUN_TAKEN": (Came.TAKEN, ""),
-    "RUN_RESOLVED": (Came.RESOLVED, ""),
+    "HOLD_EXISTS": (Came.TAKEN, ""),
+    "RUN_CLOSED": (Came.RESOLVED, ""),
     "NO_HOLD": (Came.NO_HOLD, ""),
-    "FROM_FUTURE": (Came.EARLY, "Clocks_differ"),
+    "TIMESTAMP_IN_FUTURE": (Came.EARLY, "Clocks_differ"),
 }
 _UNBILLABLE = (Came.UNBILLABLE, "Fairbank_cannot_bill_this")
 _GRANTED, _MAY_NOT = (200, 201), (401, 403)
@@ -96,18 +96,18 @@ def _resolved(how: Resolution) -> Came:
     return Came.RESOLVED if how.state == "lapsed" else Came.OVER
 
 
-def cannot_ask(error: OSError) -> Unreachable:
+def cannot_ask(error: OSError) -> Unavailable:
     """This host could not even begin to ask."""
-    return Unreachable(
+    return Unavailable(
         f"the bank cannot be asked: {error}",
         field="bank.server",
         remedy="look at the host's limits",
     )
 
 
-def no_bank(bad: Exception, *, field: str = "bank.server") -> Unreachable:
+def no_bank(bad: Exception, *, field: str = "bank.server") -> Unavailable:
     """Somebody answered, and not as a bank does; `field` is where the bank's address is set."""
-    return Unreachable(
+    return Unavailable(
         f"what answers is not a bank: {bad}", field=field, remedy="name the bank's address"
     )
 
@@ -126,7 +126,7 @@ def words_of(name: str, tres: str) -> dict[str, Any]:
 def _is_known(tres: str) -> bool:
     try:
         parse_held(tres, prices=False)
-    except Malformed:
+    except InvalidInput:
         return False
     return True
 

@@ -214,11 +214,11 @@ class Store(Protocol):
     def writers(self) -> int: ...
 
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
+        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unavailable."""
         ...
 
     def reading(self) -> AbstractContextManager[Reader]:
-        """A consistent snapshot. Raises Unreachable."""
+        """A consistent snapshot. Raises Unavailable."""
         ...
 
     def filling(self, *, replace: bool) -> AbstractContextManager[Filling]:
@@ -233,18 +233,18 @@ class Store(Protocol):
         ...
 
     def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
-        """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unreachable."""
+        """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unavailable."""
         ...
 
     def forget_shares(self, before: int) -> int:
-        """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
+        """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unavailable."""
         ...
 
     def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
         """What the database itself finds wrong with its file, in words; nothing where it is sound, or has no such check of its own.
 
         Takes as long as the file is long; a check that is not thorough, which compares indexes with their tables by sums only, a fifth of
-        that. Raises Corrupt where not even that can be read, Unreachable.
+        that. Raises Corrupt where not even that can be read, Unavailable.
         `at_work` is called at its beginning and several times a second, in the thread that asks.
         """
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import demand_current, no_books
@@ -19,8 +19,8 @@ def open_store(url: str, *, journal: str | None = None) -> Store:
     """The store at `memory:`, `sqlite:///path` or `postgresql://...`; `journal` is SQLite's: wal or truncate (None: whichever is
     safe here, wal if it may be).
 
-    Raises Malformed for a URL or journal that cannot be, Unknown when there are no books yet, Conflict when they have
-    another schema or the database is not UTF-8, Forbidden when the file is another user's, Unreachable when the database does not answer.
+    Raises InvalidInput for a URL or journal that cannot be, NotFound when there are no books yet, Conflict when they have
+    another schema or the database is not UTF-8, Forbidden when the file is another user's, Unavailable when the database does not answer.
     """
     where = read_url(url)
     if where.drivername == MEMORY:
@@ -37,7 +37,7 @@ def open_store(url: str, *, journal: str | None = None) -> Store:
 def _sqlite(path: Path, journal: str | None) -> SqlStore:
     try:
         if not path.parent.is_dir():
-            raise Unknown(
+            raise NotFound(
                 f"there is no folder {path.parent}",
                 field="store.url",
                 remedy=f"mkdir -p {path.parent}, then fairbank init",
@@ -45,7 +45,7 @@ def _sqlite(path: Path, journal: str | None) -> SqlStore:
         if not path.exists():
             raise no_books(str(path))
         if not path.is_file():
-            raise Malformed(
+            raise InvalidInput(
                 f"{path} is no file", field="store.url", remedy="name the file with the books"
             )
     except PermissionError as locked:

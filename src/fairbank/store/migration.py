@@ -11,7 +11,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, inspect
 
-from fairbank.core.errors import Conflict, Unknown
+from fairbank.core.errors import Conflict, NotFound
 from fairbank.store.postgres.store import migrating_engine
 from fairbank.store.schema import REVISIONS
 from fairbank.store.sql.db_errors import as_troubles
@@ -27,8 +27,8 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7283746)"
 def migrate(url: str, *, journal: str | None = None) -> bool:
     """Make the books at `url`, or bring them up to date; False when there was nothing to do.
 
-    Raises Malformed, Unknown when a folder is missing, Conflict when this Fairbank does not know the schema of the books or the
-    database is not UTF-8, Unreachable.
+    Raises InvalidInput, NotFound when a folder is missing, Conflict when this Fairbank does not know the schema of the books or the
+    database is not UTF-8, Unavailable.
     """
     where = read_url(url)
     if where.drivername == MEMORY:
@@ -91,7 +91,7 @@ def demand_known(version: str | None) -> None:
 
 
 def demand_current(connection: Connection) -> None:
-    """Raises Unknown when there are no books, Conflict when they have another schema."""
+    """Raises NotFound when there are no books, Conflict when they have another schema."""
     version = schema_version(connection)
     if version is None:
         raise no_books("this database")
@@ -104,5 +104,5 @@ def demand_current(connection: Connection) -> None:
         )
 
 
-def no_books(where: str) -> Unknown:
-    return Unknown(f"there are no books in {where}", field="store.url", remedy="fairbank init")
+def no_books(where: str) -> NotFound:
+    return NotFound(f"there are no books in {where}", field="store.url", remedy="fairbank init")

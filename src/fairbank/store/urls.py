@@ -8,7 +8,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 _HIDDEN = "***"
 MEMORY, SQLITE, POSTGRESQL = "memory", "sqlite", "postgresql+psycopg"
@@ -22,7 +22,7 @@ _SPELLINGS = {
 
 
 def read_url(text: str) -> URL:
-    """`text` under the driver's name that we use. Raises Malformed."""
+    """`text` under the driver's name that we use. Raises InvalidInput."""
     if text == "memory:":
         return URL.create(MEMORY)
     try:
@@ -32,7 +32,7 @@ def read_url(text: str) -> URL:
     if url.drivername not in _SPELLINGS or (
         url.drivername == SQLITE and (not url.database or url.query)
     ):
-        raise Malformed(
+        raise InvalidInput(
             f"{_without_password(text)!r} is not a database",
             field="store.url",
             remedy="write sqlite:///var/lib/fairbank/books.sqlite, postgresql://user@host/name or memory:",

@@ -22,7 +22,7 @@ class Model(Undoing):
         if (asked.actor, str(wish.key)) in self.answers:
             before, word, number = self.answers[asked.actor, str(wish.key)]
             if not self._is_the_same(before, asked):
-                return "KEY_TAKEN"
+                return "KEY_REUSED"
             self.like = number
             return "again" if word == "ok" else word
         word = str(getattr(self, f"_{type(wish).__name__.lower()}")(wish, asked.at))
@@ -30,7 +30,7 @@ class Model(Undoing):
             isinstance(wish, w.Charge | w.Release) and word != "ok"
         )  # it happened: it may be said again until it counts
         noted = isinstance(wish, w.Adjust) and (
-            word == "TOLD_OTHERWISE" or wish.run not in self.runs
+            word == "REPORT_MISMATCH" or wish.run not in self.runs
         )
         if (
             wish.key and word not in ("again", "NO_HOLD") and not usage and not noted

@@ -33,7 +33,7 @@ class Office(Words):
         above = parent
         while above:
             if above == number:
-                return "OWN_PARENT"
+                return "PARENT_CYCLE"
             above = self.projects[above]["parent"]
         old = self.projects.get(number)
         if (
@@ -41,7 +41,7 @@ class Office(Words):
             and (old["gid"], old["account"]) != (facts["gid"], facts["account"])
             and self._was_used(number)
         ):
-            return "NAMES_STAY"
+            return "IDENTITY_LOCKED"
         self.projects[number] = facts
         return "ok"
 
@@ -124,7 +124,7 @@ class Office(Words):
                 return "ROLE_ABOVE"
         role = None if wish.role is None else wish.role.value
         if undoes is None and self.members.get((wish.project, wish.uid)) == role:
-            return "again" if role else "NO_MEMBER"
+            return "again" if role else "NOT_A_MEMBER"
         self.members.pop((wish.project, wish.uid), None)
         if role is not None:
             self.members[wish.project, wish.uid] = role

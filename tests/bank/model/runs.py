@@ -15,7 +15,7 @@ class Runs(Granted):
         known = self.runs.get(wish.run)
         if known:
             if known["state"] != "held":
-                return "RUN_RESOLVED"
+                return "RUN_CLOSED"
             first = self.asked[known["opened"]].wish
             facts = [
                 (each.owner, each.start, each.partition, each.line[0], each.resource)
@@ -25,7 +25,7 @@ class Runs(Granted):
             return (
                 self._again(known["opened"])
                 if same or self._repeats(known["opened"])
-                else "RUN_TAKEN"
+                else "HOLD_EXISTS"
             )
         offers = self._offers(wish)
         willing = [where for where in offers if not self._against(where, wish.owner, wish.amount)]
@@ -58,7 +58,7 @@ class Runs(Granted):
         if self.allocations[where]["state"] == "frozen":
             return "FROZEN"
         if more > self.left(where):
-            return "OVERDRAWN"
+            return "INSUFFICIENT_CREDIT"
         cap = self.caps.get((where, uid))
         return (
             "CAPPED"
@@ -85,9 +85,9 @@ class Runs(Granted):
         if not run and wish.owner is not None and not self.enforce:
             return "ok"  # let through, nothing is held
         if not run or run["state"] != "held":
-            return "RUN_RESOLVED" if run else "NO_HOLD"
+            return "RUN_CLOSED" if run else "NO_HOLD"
         if not self._repeats(run["set"]) and not self._is_its_own(run, wish):
-            return "TOLD_OTHERWISE"
+            return "REPORT_MISMATCH"
         if (run["held"], run["until"]) == (wish.amount, wish.until) or self._repeats(run["set"]):
             return self._again(run["set"])
         more = wish.amount - run["held"]
@@ -106,10 +106,10 @@ class Runs(Granted):
     def _resolve(self, wish: w.Charge | w.Release, state: str, cost: int) -> str:
         run = self.runs.get(wish.run)
         if run and not self._repeats(run["set"]) and not self._is_its_own(run, wish):
-            return "TOLD_OTHERWISE"
+            return "REPORT_MISMATCH"
         if run and run["state"] in ("charged", "released"):
             same = (run["state"], run["charged"] + run["off"]) == (state, cost)
-            return self._again(run["set"]) if same or self._repeats(run["set"]) else "RUN_RESOLVED"
+            return self._again(run["set"]) if same or self._repeats(run["set"]) else "RUN_CLOSED"
         if not run:
             offers = self._offers(wish)
             if not offers or not self.late:
@@ -137,7 +137,7 @@ class Runs(Granted):
     def _lapse(self, wish: w.Lapse, at: int) -> str:
         run = self.runs.get(wish.run)
         if not run or run["state"] != "held":
-            return "RUN_RESOLVED" if run else "NO_HOLD"
+            return "RUN_CLOSED" if run else "NO_HOLD"
         if at < run["until"]:
             return "NOT_DUE"
         run.update(state="lapsed", held=0, set=len(self.asked) - 1)
@@ -150,8 +150,8 @@ class Runs(Granted):
         most = run["charged"] - run["back"]
         back = most if wish.amount is None else wish.amount
         if not back:
-            return "NOTHING_BACK"
+            return "NOTHING_TO_REFUND"
         if back > most:
-            return "TOO_MUCH_BACK"
+            return "REFUND_TOO_LARGE"
         run["back"] += back
         return "ok"

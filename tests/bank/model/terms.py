@@ -47,7 +47,7 @@ class Terms(Words):
 
     def _bad_period(self, number: int, terms: dict[str, Any]) -> str:
         if terms["end"] <= terms["start"]:
-            return "BAD_PERIOD"
+            return "INVALID_PERIOD"
         others = [each for other, each in self.allocations.items() if other != number]
         same = [
             each
@@ -99,14 +99,14 @@ class Terms(Words):
         if new["limit"] < old["limit"] and self.free(wish.allocation) + new["limit"] < 0:
             return "LIMIT_IN_USE"
         if event == "reopen" and new["end"] <= at:
-            return "OVER"
+            return "ALLOCATION_EXPIRED"
         if (
             over
             and event != "reopen"
             and new["end"] > at
             and (old["start"], old["end"]) != (new["start"], new["end"])
         ):
-            return "OVER"
+            return "ALLOCATION_EXPIRED"
         self._now(wish.allocation, new, at)
         return "ok"
 

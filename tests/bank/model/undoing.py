@@ -76,10 +76,10 @@ class Undoing(Runs, Credit, Terms, Office):
             return "UNKNOWN_ENTRY"
         if wish.entry in self.undone:
             self.against = self.undone[wish.entry]
-            return "UNDONE"
+            return "ALREADY_UNDONE"
         match self.reverse.get(wish.entry):
             case None:
-                return "NOT_UNDONE"
+                return "CANNOT_UNDO"
             case Recharge() as back:
                 word = self._recharge(back)
             case Before(about):
@@ -97,7 +97,7 @@ class Undoing(Runs, Credit, Terms, Office):
             )
             return "CHANGED_SINCE"
         if wish.entry in self.swept:
-            return "OVER"
+            return "ALLOCATION_EXPIRED"
         before = {
             what: value for what, value in self._before(about, wish.entry).items() if what != "over"
         }

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.compare.classification import restart_of
 from fairbank.slurm.parsers import (
     job_ends,
@@ -276,7 +276,7 @@ def test_what_is_no_json_of_slurms_is_told(text: bytes) -> None:
         json_2205.read_queue,
         json_2311.read_queue,
     ):
-        with pytest.raises(Malformed, match="--json"):
+        with pytest.raises(InvalidInput, match="--json"):
             read(text)
 
 
@@ -298,7 +298,7 @@ def test_versions(text: str, version: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "slurm", "slurm 20.11.9", "bash 5.2", "slurm 22.05"])
 def test_unknown_versions_are_refused(text: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidInput):
         read_version(text)
 
 

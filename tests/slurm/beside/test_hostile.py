@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.slurm.parsers import json_2205, json_2311, sacct, sacctmgr, scontrol, squeue, sshare
 from fairbank.slurm.parsers.sacct import COLUMNS
@@ -122,7 +122,7 @@ def test_damaged_json_is_told_by_its_field(field: str, value: object) -> None:
     for read in (json_2205.read_jobs, json_2311.read_jobs):
         try:
             found = read(json.dumps({"jobs": jobs}).encode())
-        except (Malformed, UnicodeEncodeError):
+        except (InvalidInput, UnicodeEncodeError):
             continue  # numbers that no JSON of ours holds: the whole is no answer
         numbers = [job.job_id for job in found.rows]
         assert numbers[0] == 1

@@ -18,7 +18,7 @@ def test_an_end_of_another_user_than_its_hold_is_told_with_the_field(opened: Cen
     (row,) = opened.reconciled("--fix", code=8)
     refusal = row["refusal"]
     assert isinstance(refusal, dict)
-    assert (refusal["reason"], refusal["field"]) == ("TOLD_OTHERWISE", "owner_uid")
+    assert (refusal["reason"], refusal["field"]) == ("REPORT_MISMATCH", "owner_uid")
     assert refusal["detail"] == f"the run was told of otherwise before: {SAID}."
     assert str(refusal["remedy"]).startswith(
         "send the report with user, account and partition as its start had them"

@@ -103,11 +103,11 @@ def refund(work: WorkingSet, asked: Asked, wish: Refund, *, undoes: int | None =
     if amount == 0:
         about = f"it was charged {show_su(known.charged)} SU, and {show_su(known.refunded)} SU of that were given back"
         return Refusal(
-            reason=Reason.NOTHING_BACK, run=str(wish.run), allocation=known.allocation, about=about
+            reason=Reason.NOTHING_TO_REFUND, run=str(wish.run), allocation=known.allocation, about=about
         )
     if amount > left:
         return Refusal(
-            reason=Reason.TOO_MUCH_BACK,
+            reason=Reason.REFUND_TOO_LARGE,
             asked=amount,
             available=left,
             run=str(wish.run),

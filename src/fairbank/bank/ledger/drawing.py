@@ -25,7 +25,7 @@ def objection(work: WorkingSet, allocation: Allocation, owner: int, more: int) -
     if allocation.state is _FROZEN:
         return Reason.FROZEN
     if more > allocation.available:
-        return Reason.OVERDRAWN
+        return Reason.INSUFFICIENT_CREDIT
     sums = work.sums_of(allocation.id, owner)
     if sums.cap is not None and sums.charged + sums.held + more > sums.cap:
         return Reason.CAPPED

@@ -15,7 +15,7 @@ from fairbank.bank.ledger.repeating import again, is_the_wish_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.working_set import WorkingSet
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 # Each wish has its rule; those of runs also depend on what the centre decided.
 _BY_POLICY: Mapping[type, Callable[[WorkingSet, wishes.Asked, Any, Policy], Outcome]] = {
@@ -60,19 +60,19 @@ def judge(work: WorkingSet, asked: wishes.Asked, policy: Policy) -> Outcome:
     """Judge one wish and, if it is granted (or its refusal is to be kept), write it into `work`.
 
     Asking the same thing twice under one key of one's own is answered twice and counted once. Raises OfficeNeeded when the office's
-    book must be loaded first; the batch is then to be judged again from fresh rows. Raises Malformed for a negative amount, which no
+    book must be loaded first; the batch is then to be judged again from fresh rows. Raises InvalidInput for a negative amount, which no
     door lets in.
     """
     wish = asked.wish
     for field in _AMOUNTS[type(wish)]:
         if (getattr(wish, field) or 0) < 0:
-            raise Malformed(
+            raise InvalidInput(
                 f"{type(wish).__name__} of less than nothing",
                 field=field,
                 remedy="amounts are not negative",
             )
     if wish.key is not None and (known := work.known.get((asked.actor, wish.key))) is not None:
-        return again(known) if is_the_wish_of(known, asked) else Refusal(reason=Reason.KEY_TAKEN)
+        return again(known) if is_the_wish_of(known, asked) else Refusal(reason=Reason.KEY_REUSED)
     rule = _BY_POLICY.get(type(wish))
     outcome = (
         rule(work, asked, wish, policy) if rule else _EVERYWHERE[type(wish)](work, asked, wish)

@@ -103,7 +103,7 @@ def _objection(work: WorkingSet, wanted: Project, parent: int | None) -> Refusal
         each.id for each in with_all_above([work.projects[parent]], work.projects_of)
     }:
         return Refusal(
-            reason=Reason.OWN_PARENT,
+            reason=Reason.PARENT_CYCLE,
             project=wanted.id,
             about=f"project {parent} is project {wanted.id} or under it",
         )
@@ -151,7 +151,7 @@ def _untimely(work: WorkingSet, old: Project, new: Project) -> Refusal | None:
     if not changed or not work.is_used(old.id):
         return None
     return Refusal(
-        reason=Reason.NAMES_STAY,
+        reason=Reason.IDENTITY_LOCKED,
         project=old.id,
         about=f"project {old.id} stays {' and '.join(changed)}",
     )
@@ -199,7 +199,7 @@ def set_member(
     known = work.members.get((wish.project, wish.uid))
     if undoes is None and known is None and wish.role is None:
         return Refusal(
-            reason=Reason.NO_MEMBER,
+            reason=Reason.NOT_A_MEMBER,
             project=wish.project,
             owner=wish.uid,
             about=f"user {wish.uid} in project {wish.project}",

@@ -127,7 +127,7 @@ def refuse_otherwise(
     """Refuse an end or a change that is not that of its hold, and keep the refusal where the hold is. The hold stays, and the key."""
     allocation = work.allocations[known.allocation]
     no = Refusal(
-        reason=Reason.TOLD_OTHERWISE,
+        reason=Reason.REPORT_MISMATCH,
         asked=cost,
         available=allocation.available,
         allocation=allocation.id,

@@ -59,7 +59,7 @@ def held_before(work: WorkingSet, asked: Asked, known: RunRecord, wish: Hold) ->
         return again(first)
     about = f"it holds {show_su(known.held)} SU"
     return Refusal(
-        reason=Reason.RUN_TAKEN, run=str(wish.run), allocation=known.allocation, about=about
+        reason=Reason.HOLD_EXISTS, run=str(wish.run), allocation=known.allocation, about=about
     )
 
 
@@ -88,7 +88,7 @@ def resolved_before(
     last = work.entry(known.set_by)
     if (about := told_otherwise(known, wish)) is not None and not is_reported_by(last, asked):
         return Refusal(
-            reason=Reason.TOLD_OTHERWISE,
+            reason=Reason.REPORT_MISMATCH,
             run=str(known.run),
             allocation=known.allocation,
             about=about,
@@ -109,7 +109,7 @@ def already_resolved(known: RunRecord) -> Refusal:
         else f"it is {known.state.value}"
     )
     return Refusal(
-        reason=Reason.RUN_RESOLVED,
+        reason=Reason.RUN_CLOSED,
         run=str(known.run),
         allocation=known.allocation,
         about=end,

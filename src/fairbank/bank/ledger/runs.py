@@ -55,7 +55,7 @@ def hold(work: WorkingSet, asked: Asked, wish: Hold, policy: Policy) -> Outcome:
     if (about := from_future(asked, wish)) is not None:
         observed = not policy.enforce
         early = refuse_hold(
-            work, without_key(asked), wish, Reason.FROM_FUTURE, None, about=about, observed=observed
+            work, without_key(asked), wish, Reason.TIMESTAMP_IN_FUTURE, None, about=about, observed=observed
         )
         return let_through(early) if observed else early
     refusals = []
@@ -131,7 +131,7 @@ def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outc
     if more == 0 and wish.until == known.until:
         return again(newest)
     if (about := from_future(asked, wish)) is not None:
-        return refuse_for_now(work, asked, wish, Reason.FROM_FUTURE, allocation, about=about)
+        return refuse_for_now(work, asked, wish, Reason.TIMESTAMP_IN_FUTURE, allocation, about=about)
     no = objection(work, allocation, known.owner, more) if more > 0 else None
     if no is not None:
         observed = not policy.enforce and is_countable(allocation.charged + allocation.held + more)
@@ -199,7 +199,7 @@ def lapse(work: WorkingSet, asked: Asked, wish: Lapse) -> Outcome:
     if known is None:
         return Refusal(reason=Reason.NO_HOLD, run=str(wish.run))
     if known.state is not RunState.HELD or asked.at < known.until:
-        reason = Reason.NOT_DUE if known.state is RunState.HELD else Reason.RUN_RESOLVED
+        reason = Reason.NOT_DUE if known.state is RunState.HELD else Reason.RUN_CLOSED
         return Refusal(reason=reason, run=str(wish.run), allocation=known.allocation)
     number = work.next_entry_id()
     work.put_run(_replace(known, state=RunState.LAPSED, held=SuMinutes(0), set_by=number))
@@ -226,7 +226,7 @@ def _resolve(
     """Close the hold of `known` at `cost`, where there is one; but not on word from the future."""
     if (about := from_future(asked, wish)) is not None:
         held_in = work.allocations[known.allocation] if known else None
-        return refuse_for_now(work, asked, wish, Reason.FROM_FUTURE, held_in, about=about)
+        return refuse_for_now(work, asked, wish, Reason.TIMESTAMP_IN_FUTURE, held_in, about=about)
     if known is None:
         return resolve_late(work, asked, wish, cost, policy)
     if (about := told_otherwise(known, wish)) is not None:

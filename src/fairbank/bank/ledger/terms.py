@@ -29,7 +29,7 @@ def open_allocation(work: WorkingSet, asked: Asked, wish: Open) -> Outcome:
         return Refusal(reason=Reason.PROJECT_REMOVED, project=wish.project)
     if wish.end <= wish.start:
         return Refusal(
-            reason=Reason.BAD_PERIOD,
+            reason=Reason.INVALID_PERIOD,
             project=wish.project,
             resource=wish.resource,
             about=_period(wish),
@@ -144,7 +144,7 @@ def _over(
     else:
         return None
     return Refusal(
-        reason=Reason.OVER,
+        reason=Reason.ALLOCATION_EXPIRED,
         allocation=old.id,
         project=old.project,
         resource=old.resource,
@@ -208,7 +208,7 @@ def _period(terms: Open | Allocation) -> str:
 def _objection(work: WorkingSet, old: Allocation, new: Allocation) -> Refusal | None:
     if new.end <= new.start:
         return Refusal(
-            reason=Reason.BAD_PERIOD,
+            reason=Reason.INVALID_PERIOD,
             allocation=old.id,
             project=old.project,
             resource=old.resource,

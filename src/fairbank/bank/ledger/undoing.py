@@ -74,7 +74,7 @@ def no_undoing(entry: Entry, run: Run | None) -> Refusal | None:
 def _never(entry: Entry, run: Run | None) -> Refusal:
     name = None if run is None else str(run)
     return Refusal(
-        reason=Reason.NOT_UNDONE, allocation=entry.book or None, run=name, about=entry.kind.value
+        reason=Reason.CANNOT_UNDO, allocation=entry.book or None, run=name, about=entry.kind.value
     )
 
 
@@ -137,7 +137,7 @@ def _words_before(said: Sequence[Entry], entry: Entry) -> Entry | Refusal | None
     before = said[place - 1] if (place := said.index(entry)) else None
     if before is not None and _only_expired(entry, before):
         about = f"entry {entry.id} says only that allocation {entry.book} ended {iso(facts_of(entry)['end'])}"
-        return Refusal(reason=Reason.OVER, allocation=entry.book, about=about)
+        return Refusal(reason=Reason.ALLOCATION_EXPIRED, allocation=entry.book, about=about)
     return before
 
 
@@ -175,5 +175,5 @@ def _taken_back(work: WorkingSet, entry: Entry) -> Refusal | None:
     who = f"user {other.actor}" + ("" if other.acting_as is None else f" as user {other.acting_as}")
     about = f"entry {entry.id} was taken back by entry {other.id}, of {who}"
     return Refusal(
-        reason=Reason.UNDONE, allocation=None if entry.book == OFFICE else entry.book, about=about
+        reason=Reason.ALREADY_UNDONE, allocation=None if entry.book == OFFICE else entry.book, about=about
     )

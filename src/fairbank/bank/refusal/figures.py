@@ -18,12 +18,12 @@ from fairbank.core.units import show_short, show_su
 # Where the reason is how much there is: of credit for a job, of credit to take out, of a charge to give back.
 _LOOKED = frozenset(
     {
-        Reason.OVERDRAWN,
+        Reason.INSUFFICIENT_CREDIT,
         Reason.CAPPED,
         Reason.NO_ALLOCATION,
         Reason.FROZEN,
         Reason.NOT_ENOUGH,
-        Reason.TOO_MUCH_BACK,
+        Reason.REFUND_TOO_LARGE,
     }
 )
 
@@ -50,7 +50,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     `account` is the one that was reported where no project has it. `billing` is the price of one hour in SU, exact, `limit_seconds`
     the time limit of the job concerned, and `start` when it started, where nothing pays at that time. `observed`: the bank only
     observes, so the job ran all the same. `about` says which name, state or period it was, where that is the reason. `resolution` is
-    for RUN_RESOLVED, which no journal keeps.
+    for RUN_CLOSED, which no journal keeps.
     """
 
     reason: Reason
@@ -96,10 +96,10 @@ def refusal_of(entry: Entry) -> Refusal:
 def sentence(no: Refusal, known: Help = NOTHING_KNOWN) -> str:
     """The refusal in one sentence with its figures; a second one says that the bank only observed."""
     said = no.reason.value
-    if no.reason in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NOT_ENOUGH):
+    if no.reason in (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED, Reason.NOT_ENOUGH):
         available = show_su(no.available, down=True)
         said += f": asked {show_su(no.asked)} SU, available {available} SU, short by {show_short(no.asked, no.available)} SU"
-    elif no.reason is Reason.TOO_MUCH_BACK:
+    elif no.reason is Reason.REFUND_TOO_LARGE:
         said += f": asked {show_su(no.asked)} SU, left of its charge {show_su(no.available)} SU"
     elif no.reason is Reason.NO_ALLOCATION and no.start is not None:
         said += f": the job started at {iso(no.start)}{_missed(known.nearest, no.start)}"

@@ -50,15 +50,15 @@ def remedies(no: Refusal, known: Help = NOTHING_KNOWN) -> tuple[str, ...]:
 def _advice(no: Refusal, known: Help) -> str:
     if no.account is not None and no.reason not in (
         Reason.UNPRICED,
-        Reason.FROM_FUTURE,
-        Reason.TOLD_OTHERWISE,
+        Reason.TIMESTAMP_IN_FUTURE,
+        Reason.REPORT_MISMATCH,
     ):  # there a project would not help
         return _UNKNOWN_ACCOUNT
     if no.reason is Reason.NO_ALLOCATION and no.start is not None and known.nearest is not None:
         return _EARLIER if no.start < known.nearest.start else _LATER
     if no.reason is Reason.NOT_ENOUGH and no.run is not None:
         return _WHOLE
-    if no.reason is Reason.NOT_UNDONE:
+    if no.reason is Reason.CANNOT_UNDO:
         return _INSTEAD.get(no.about or "", _ADVICE[no.reason])
     if no.reason is Reason.PROJECT_IN_USE and (no.allocation is None or IN_USE in (no.about or "")):
         return _CHILDREN if UNDER_IT in (no.about or "") else _RUNNING
@@ -113,44 +113,44 @@ _INSTEAD: Mapping[str, str] = {
 
 # What helps against each, with the words to type.
 _ADVICE: Mapping[Reason, str] = {
-    Reason.OVERDRAWN: "more credit, by staff: fairbank deposit {no.allocation} {more} --reason '...'",
+    Reason.INSUFFICIENT_CREDIT: "more credit, by staff: fairbank deposit {no.allocation} {more} --reason '...'",
     Reason.CAPPED: "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap {no.allocation} {no.owner} AMOUNT",
     Reason.NO_ALLOCATION: "an allocation, by staff: "
     "fairbank alloc create -A {project} -r {no.resource} --start {start} --end ... --reason '...'",
     Reason.FROZEN: "have it thawed, by staff: fairbank alloc thaw {no.allocation} --reason '...'",
     Reason.UNPRICED: "have the cluster and the partition entered in the settings, by staff, then send the report again",
-    Reason.FROM_FUTURE: "set the clocks of the bank and of the cluster right, by staff, then send the report again: an end counts then",
+    Reason.TIMESTAMP_IN_FUTURE: "set the clocks of the bank and of the cluster right, by staff, then send the report again: an end counts then",
     Reason.NO_HOLD: "send the hold first; an end without one is charged only where policy.late_charges = true",
-    Reason.RUN_TAKEN: "send the run's own figures again, or adjust its hold",
-    Reason.RUN_RESOLVED: "look at what it cost: fairbank jobs; a correction is a refund, by staff",
-    Reason.TOLD_OTHERWISE: "send the report with user, account and partition as its start had them: fairbank jobs -a -l -j {job}",
-    Reason.KEY_TAKEN: "use a new key for a new wish",
+    Reason.HOLD_EXISTS: "send the run's own figures again, or adjust its hold",
+    Reason.RUN_CLOSED: "look at what it cost: fairbank jobs; a correction is a refund, by staff",
+    Reason.REPORT_MISMATCH: "send the report with user, account and partition as its start had them: fairbank jobs -a -l -j {job}",
+    Reason.KEY_REUSED: "use a new key for a new wish",
     Reason.NOT_ENOUGH: "take out at most {most}",
     Reason.LIMIT_IN_USE: "first deposit what is drawn on the limit: fairbank deposit {no.allocation} AMOUNT --reason '...'",
-    Reason.UNDONE: "look at both: {both}",
+    Reason.ALREADY_UNDONE: "look at both: {both}",
     Reason.CHANGED_SINCE: "undo that first: fairbank undo ENTRY --reason '...'",
-    Reason.NOT_UNDONE: "look at what it did: {both}",
+    Reason.CANNOT_UNDO: "look at what it did: {both}",
     Reason.SAME_ALLOCATION: "name another allocation to move credit to",
     Reason.NOT_DUE: "wait until it is due",
-    Reason.TOO_MUCH_BACK: "refund at most {most}",
-    Reason.NOTHING_BACK: "look at what it cost: fairbank jobs",
+    Reason.REFUND_TOO_LARGE: "refund at most {most}",
+    Reason.NOTHING_TO_REFUND: "look at what it cost: fairbank jobs",
     Reason.OTHER_RESOURCE: "name two allocations of one resource: fairbank alloc list",
     Reason.OVERLAP: "end or move allocation {no.allocation}, or choose another period",
     Reason.WRONG_STATE: "look at its state: {show}",
-    Reason.OVER: "extend it, by staff: fairbank alloc reopen {no.allocation} --end ... --reason '...'",
+    Reason.ALLOCATION_EXPIRED: "extend it, by staff: fairbank alloc reopen {no.allocation} --end ... --reason '...'",
     Reason.TOO_LARGE: "give the credit in several allocations",
-    Reason.BAD_PERIOD: "choose an end after the start",
+    Reason.INVALID_PERIOD: "choose an end after the start",
     Reason.UNKNOWN_ENTRY: "the numbers are in the column ENTRY of: fairbank statement ALLOC",
     Reason.UNKNOWN_ALLOCATION: "list those there are: fairbank alloc list",
     Reason.UNKNOWN_PROJECT: "list those there are: fairbank project list",
-    Reason.NO_MEMBER: "list those there are: fairbank project users {no.project}",
+    Reason.NOT_A_MEMBER: "list those there are: fairbank project users {no.project}",
     Reason.UNKNOWN_TOKEN: "list those there are: fairbank token list",
     Reason.TOKEN_TAKEN: "make a new secret",
     Reason.ROLE_ABOVE: "ask a superuser",
     Reason.PROJECT_IN_USE: "end its allocations first: fairbank alloc end {no.allocation} --reason '...'; and let its runs end",
     Reason.PROJECT_REMOVED: "bring it back first, by staff: fairbank project set {no.project} --restore",
-    Reason.OWN_PARENT: "name another parent",
-    Reason.NAMES_STAY: "create another project, and an allocation of it, and move the credit: "
+    Reason.PARENT_CYCLE: "name another parent",
+    Reason.IDENTITY_LOCKED: "create another project, and an allocation of it, and move the credit: "
     "fairbank project create GROUP -A ACCOUNT; fairbank transfer ALLOC ALLOC AMOUNT --reason '...'",
     Reason.EXISTS: "look at the project that has it: fairbank project list",
 }

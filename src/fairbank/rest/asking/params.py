@@ -10,7 +10,7 @@ from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryPara
 
 from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Sight
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant, iso, parse_instant
 from fairbank.rest.asking import Asking
 
@@ -70,10 +70,10 @@ class Period(NamedTuple):
 
 
 def period(since: OneTime = None, until: OneTime = None) -> Period:
-    """Raises Malformed for a time that cannot be read, and for a period that ends before it begins."""
+    """Raises InvalidInput for a time that cannot be read, and for a period that ends before it begins."""
     read = Period(one_time(since, "since"), one_time(until, "until"))
     if read.since is not None and read.until is not None and read.until < read.since:
-        raise Malformed(
+        raise InvalidInput(
             f"the period ends before it begins: until {iso(read.until)}, since {iso(read.since)}",
             field="until",
             remedy="a period goes from since up to, without, until: exchange the two",
@@ -92,12 +92,12 @@ class AllocationFilters(NamedTuple):
 def allocation_filters(
     request: Asking, resource: OneName = None, category: OneName = None, active_at: ActiveAt = None
 ) -> AllocationFilters:
-    """Raises Malformed for a time that cannot be read."""
+    """Raises InvalidInput for a time that cannot be read."""
     return AllocationFilters(resource, category, instant(request, active_at))
 
 
 def instant(request: Asking, active_at: str | None) -> Instant | None:
-    """Raises Malformed."""
+    """Raises InvalidInput."""
     return request.services.clock.now() if active_at == "now" else one_time(active_at, "active-at")
 
 
@@ -153,12 +153,12 @@ async def _named(
 
 
 def one_time(text: str | None, field: str) -> Instant | None:
-    """Raises Malformed, naming `field`."""
+    """Raises InvalidInput, naming `field`."""
     return None if text is None else parse_instant(text, field=field)
 
 
 def checked_key(key: str | None) -> str | None:
-    """Raises Malformed."""
+    """Raises InvalidInput."""
     return None if key is None else ids.key(key, field="Idempotency-Key")
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from fairbank.bank.entry import EFFECTS, OF_CREDIT
 from fairbank.bank.query import DebitPage, DebitQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.run import RunState
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.lookup import runs_by_id
@@ -156,12 +156,12 @@ def list_debits(
 
 
 def _after(text: str | None) -> tuple[int, int] | None:
-    """The allocation and the owner that the page before ended with. Raises Malformed."""
+    """The allocation and the owner that the page before ended with. Raises InvalidInput."""
     if text is None:
         return None
     found = re.fullmatch(r"(\d{1,16})-(\d{1,10})", text, re.ASCII)
     if found is None:
-        raise Malformed(
+        raise InvalidInput(
             f"{text!r} is no place in this list",
             field="after",
             remedy="send the `next` of the page before",

@@ -125,7 +125,7 @@ def list_users(request: Asking, allocation: Number, page: OnePage) -> Listing[Dr
 
 
 def shown(request: Asking, allocation: int) -> Single[AllocationRow]:
-    """An allocation as it stands now. Raises Unknown."""
+    """An allocation as it stands now. Raises NotFound."""
     found = request.services.allocations.look(request.asker, allocation)
     return single("allocation", request.services.clock, _row(request, found))
 

@@ -14,7 +14,7 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.cluster.partition import unbilled
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import Instant, parse_instant
 from fairbank.core.units import SuMinutes
 from fairbank.rest.answering import answer, done_of, new
@@ -67,13 +67,13 @@ def _changed(
 
 
 def _instant(said: str | int, field: str) -> Instant:
-    """Raises Malformed."""
+    """Raises InvalidInput."""
     return Instant(said) if isinstance(said, int) else parse_instant(said, field=field)
 
 
 def _check_period(start: Instant | None, end: Instant | None) -> None:
     if start is not None and end is not None and end <= start:
-        raise Malformed(
+        raise InvalidInput(
             "the allocation would not end after it starts",
             field="end",
             remedy="an allocation is valid from start up to, without, end",
@@ -82,7 +82,7 @@ def _check_period(start: Instant | None, end: Instant | None) -> None:
 
 def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
     if (data.project is None) == (data.account is None):
-        raise Malformed(
+        raise InvalidInput(
             "name the project once",
             field="project",
             remedy="send either project, its number, or account",
@@ -91,7 +91,7 @@ def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
         return data.project
     found = request.services.directory.by_account(ids.name(data.account or "", field="account"))
     if found is None:
-        raise Unknown(
+        raise NotFound(
             f"there is no project with the account {data.account}",
             field="account",
             remedy="enter it first: fairbank project create",
@@ -112,7 +112,7 @@ def amend_allocation(
         event=None if data.event is None else AllocationEvent(data.event),
     )
     if terms == Terms():
-        raise Malformed(
+        raise InvalidInput(
             "nothing is to change", remedy="send start, end, credit_limit, shared or event"
         )
     _check_period(terms.start, terms.end)

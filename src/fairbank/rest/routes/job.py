@@ -18,7 +18,7 @@ from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked
 from fairbank.cluster.run_report import Report
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import InvalidInput, FairbankError
 from fairbank.core.units import SuMinutes
 from fairbank.rest.answering import Reply, new, reply, response
 from fairbank.rest.asking import JUDGED, Asking, Judged
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 async def answer_report(request: Asking, data: AnyReport) -> Reply:
-    """What `report_run` answers. Raises SaidNo, Trouble."""
+    """What `report_run` answers. Raises SaidNo, FairbankError."""
     _demand_no_key(request, 'send it in the body, as "key"')
     outcome = await _judged(request, data)
     if isinstance(outcome, Refusal):
@@ -95,9 +95,9 @@ async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[Repor
 
 
 def _demand_no_key(request: Asking, remedy: str) -> None:
-    """A report has its key within. One in the head would protect nothing, and who sends it would rely on it. Raises Malformed."""
+    """A report has its key within. One in the head would protect nothing, and who sends it would rely on it. Raises InvalidInput."""
     if any(name == b"idempotency-key" for name, _ in request.scope["headers"]):
-        raise Malformed(
+        raise InvalidInput(
             "a report of a run takes no Idempotency-Key header: its key is a part of it",
             field="Idempotency-Key",
             remedy=remedy,
@@ -110,12 +110,12 @@ async def _judged(request: Asking, data: AnyReport) -> Outcome:
     if handed_in is not None:
         return (await handed_in.waiting)[0]
     prepared = (await _prepared(request, [report_of(data)]))[0]
-    if isinstance(prepared, Trouble):
+    if isinstance(prepared, FairbankError):
         raise prepared
     return (await request.teller.ask([prepared]))[0]
 
 
-async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | Trouble]:
+async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | FairbankError]:
     """At once when no look at the books is needed, which is nearly always; else in a worker thread."""
     service = request.services.reports
     if service.knows(reports):
@@ -141,32 +141,32 @@ async def _in_time(look: Callable[[], T], otherwise: T) -> T:
     try:
         async with asyncio.timeout(ADVICE_SECONDS):
             return await sync_to_thread(look)
-    except (TimeoutError, Trouble):
+    except (TimeoutError, FairbankError):
         return otherwise
 
 
-def _read(raw: msgspec.Raw) -> Report | Trouble:
+def _read(raw: msgspec.Raw) -> Report | FairbankError:
     try:
         return report_of(read_json(raw, AnyReport))
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return trouble
 
 
-def _prepare(request: Asking, data: Reports) -> list[Asked | Trouble]:
+def _prepare(request: Asking, data: Reports) -> list[Asked | FairbankError]:
     """The reports that can be read as wishes; the others as what is wrong with them."""
     read = [_read(each) for each in data.reports]
     wishes = iter(
         request.services.reports.prepare(
-            request.asker, [each for each in read if not isinstance(each, Trouble)]
+            request.asker, [each for each in read if not isinstance(each, FairbankError)]
         )
     )
-    return [each if isinstance(each, Trouble) else next(wishes) for each in read]
+    return [each if isinstance(each, FairbankError) else next(wishes) for each in read]
 
 
 _TOLD = fields_of_body(AnyReport)
 
 
-def _answer(came: Outcome | Trouble, known: Help) -> ReportAnswer:
+def _answer(came: Outcome | FairbankError, known: Help) -> ReportAnswer:
     match came:
         case Done():
             return ReportAnswer(status=200 if came.again else 201, granted=granted(came))
@@ -179,7 +179,7 @@ def _answer(came: Outcome | Trouble, known: Help) -> ReportAnswer:
                 remedy=problem.remedy,
                 refusal=problem.refusal,
             )
-        case Trouble():
+        case FairbankError():
             return ReportAnswer(
                 status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy
             )

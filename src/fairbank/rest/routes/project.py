@@ -12,7 +12,7 @@ from fairbank.bank.project import Role
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import (
@@ -117,7 +117,7 @@ def amend_project(
         None,
         False,
     ):
-        raise Malformed(
+        raise InvalidInput(
             "nothing is to change", remedy="send gname, gid, account, parent or restore"
         )
     return answer(request.services.projects.amend(request.asker, wish), request.services.clock)

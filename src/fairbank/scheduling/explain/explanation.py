@@ -44,7 +44,7 @@ def whole(
     Without `history` there is no range, without `advice` nothing is tried; a job that may not start at all has no range either, unless its
     time is known.
 
-    Raises Unknown for a job that does not wait there, or that starts now.
+    Raises NotFound for a job that does not wait there, or that starts now.
     """
     plan = both(snapshot, parameters, now) if plan is None else plan
     found = why(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
@@ -74,7 +74,7 @@ def why(
     funds: Funds | None = None,
     awaiting: Awaiting | None = None,
 ) -> Why:
-    """`plan` is what a pass made of the snapshot. Raises Unknown for a job that does not wait there.
+    """`plan` is what a pass made of the snapshot. Raises NotFound for a job that does not wait there.
 
     `funds` and `awaiting` are judged where somebody knows them.
     """

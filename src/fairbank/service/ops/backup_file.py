@@ -26,7 +26,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
 from fairbank.cluster.share_record import ShareFigure
-from fairbank.core.errors import Corrupt, Malformed, Unknown
+from fairbank.core.errors import Corrupt, InvalidInput, NotFound
 from fairbank.core.time import Instant, iso
 from fairbank.service.ops.restored_tokens import RestoredTokens
 from fairbank.store.contract import Filling, Reader
@@ -111,7 +111,7 @@ def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | 
 
 def check(path: Path, progress: Progress | None = None) -> int:
     """Read a backup to its end without restoring it. Returns the number of rows; raises Corrupt for one that is damaged,
-    Malformed for another kind of file, Unknown."""
+    InvalidInput for another kind of file, NotFound."""
     return sum(1 for _ in _lines(path, progress))
 
 
@@ -152,7 +152,7 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
         ) from bad
     except OSError as error:
         remedy = "name a file made by: fairbank backup create"
-        raise Unknown(
+        raise NotFound(
             f"cannot read {path}: {error.strerror}", field="file", remedy=remedy
         ) from error
 
@@ -160,7 +160,7 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
 def _check_form(stream: gzip.GzipFile, path: Path) -> None:
     form = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1).get("format")
     if form != FORMAT:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is no backup of the form {FORMAT}",
             field="file",
             remedy="name a file made by: fairbank backup create",

@@ -10,7 +10,7 @@ from pathlib import Path
 from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.core.check import Check
-from fairbank.core.errors import Corrupt, Trouble
+from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import Clock, Instant
 from fairbank.service.settings import Settings
 from fairbank.service.tokens import AGENT
@@ -29,7 +29,7 @@ def examine(settings: Settings, clock: Clock, at_work: AtWork | None = None) -> 
     yield from _settings(settings)
     try:
         store = open_store(settings.store.url, journal=settings.store.journal)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         yield Check(f"the store cannot be opened: {trouble.message}", False, trouble.remedy)
         return
     try:
@@ -69,7 +69,7 @@ def guards(url: str) -> Iterator[Check]:
     """Whether the triggers, views, indexes and constraints are those that Fairbank made, each that is not."""
     try:
         found = differences(url)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         yield Check(f"the guards could not be compared: {trouble.message}", False, trouble.remedy)
         return
     if not found:
@@ -93,7 +93,7 @@ def _file(store: Store, settings: Settings, at_work: AtWork | None) -> Iterator[
         return
     try:
         found = store.damage(at_work=at_work)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         yield Check(f"the file cannot be checked: {trouble.message}", False, trouble.remedy)
         return
     if not found:

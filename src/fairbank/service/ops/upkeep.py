@@ -10,7 +10,7 @@ import msgspec
 
 from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Asked, Expire, Lapse
-from fairbank.core.errors import Corrupt, Trouble
+from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import DAY, Clock, Instant
 from fairbank.service.ledger import BATCH_MAX
 from fairbank.service.write_queue.queue import Counter
@@ -131,7 +131,7 @@ class Upkeep:
                     )
                 if gone := self.forget():
                     _log.info("upkeep: %d old figures of fair share forgotten", gone)
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 _log.warning("upkeep: %s; next try in %g s", trouble.message, every_seconds)
             except Exception:  # noqa: BLE001  a fault of ours, told in full: the sweep must go on, or holds would never lapse
                 _log.exception("upkeep failed; next try in %g s", every_seconds)

@@ -10,7 +10,7 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import remedies, sentence
 from fairbank.bank.wish import Asked, CreateProject, Open, Request, SetMember
-from fairbank.core.errors import Conflict, Trouble
+from fairbank.core.errors import Conflict, FairbankError
 from fairbank.core.time import DAY, LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.service.ledger import Bank
@@ -83,7 +83,7 @@ def _openings(project: int, fund: Fund, demand: Demand, plan: Plan) -> Iterator[
 
 
 def _ask(bank: Bank, demand: Demand, plan: Plan, wishes: list[Request]) -> list[Done]:
-    """Raises Trouble when any is refused."""
+    """Raises FairbankError when any is refused."""
     return [
         _granted(outcome)
         for outcome in bank.ask([Asked(wish, demand.begin, plan.actor) for wish in wishes])
@@ -93,6 +93,6 @@ def _ask(bank: Bank, demand: Demand, plan: Plan, wishes: list[Request]) -> list[
 def _granted(outcome: Outcome) -> Done:
     if isinstance(outcome, Done):
         return outcome
-    raise Trouble(
+    raise FairbankError(
         f"the replay could not be set up: {sentence(outcome)}", remedy=remedies(outcome)[0]
     )

@@ -11,7 +11,7 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.refusal import remedies, sentence
 from fairbank.bank.wish import Asked, Charge, EndFacts, Hold, Release
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import InvalidInput, FairbankError
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Bank
@@ -42,12 +42,12 @@ def replay(
 ) -> Replayed:
     """Run a whole trace through `bank`, whose store must be empty. Reads the trace twice: to size the allocations, then to play it.
 
-    Raises Malformed for a trace that cannot be read, Conflict for a store that is not empty.
+    Raises InvalidInput for a trace that cannot be read, Conflict for a store that is not empty.
     """
     with open_trace() as trace:
         demand = demand_of(trace.header, distinct(trace.jobs), plan.payer)
     if not demand.seconds:
-        raise Malformed(
+        raise InvalidInput(
             "there is no job to replay in this trace",
             field="FILE",
             remedy="a job needs a size and a run time; look at the file",
@@ -179,7 +179,7 @@ class _Player:
             if not self._was_refused(
                 wish.run
             ):  # the end of a job that was refused in this very batch says NO_HOLD
-                raise Trouble(
+                raise FairbankError(
                     f"job {moment.number} could not be settled: {sentence(outcome)}",
                     remedy=remedies(outcome)[0],
                 )

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 
 from fairbank.bank.ledger import Outcome
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.service.gc_tuning import calm_collector
 from fairbank.service.ledger import Bank
 from fairbank.service.retry import Deadline, Patience
@@ -52,7 +52,7 @@ def serve(
     prepare(opening)
     try:
         store = open_store(opening.url, journal=opening.journal)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         line.sendall(framed(failure_of(trouble)))
         return
     calm_collector()
@@ -143,7 +143,7 @@ class _Outbox:
         )
 
     def _put(self, number: int, came: Came) -> None:
-        if isinstance(came, Exception) and not isinstance(came, Trouble):
+        if isinstance(came, Exception) and not isinstance(came, FairbankError):
             _log.error("the counter failed", exc_info=came)
         self._answers.append(answer_of(number, came))
 

@@ -83,13 +83,13 @@ def came_of(answer: Answer) -> Came:
 
 def failure_of(error: Exception) -> Failure:
     """An error, to be sent."""
-    if not isinstance(error, errors.Trouble):
+    if not isinstance(error, errors.FairbankError):
         return Failure("", f"{type(error).__name__}: {error}")
     retry = error.retry_after_seconds if isinstance(error, errors.Busy) else 1
     return Failure(type(error).__name__, error.message, error.field, error.remedy, retry)
 
 
-_TROUBLES: list[type[errors.Trouble]] = [errors.Trouble, *errors.Trouble.__subclasses__()]
+_TROUBLES: list[type[errors.FairbankError]] = [errors.FairbankError, *errors.FairbankError.__subclasses__()]
 _KINDS = {each.__name__: each for each in _TROUBLES}
 
 

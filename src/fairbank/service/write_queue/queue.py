@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.service.ledger import BATCH_MAX, Bank
 
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Counter(ABC):
         self.bank = bank
         self.room = room
         self.watch: Callable[[Sequence[Outcome]], None] = _nobody
-        self.failure: Unreachable | None = None
+        self.failure: Unavailable | None = None
 
     @property
     @abstractmethod
@@ -62,7 +62,7 @@ class Counter(ABC):
         yield
 
     def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
-        """Queue a batch and wait for its answers. Not in an event loop. Raises Busy, Unreachable."""
+        """Queue a batch and wait for its answers. Not in an event loop. Raises Busy, Unavailable."""
         answers: Future[list[Outcome]] = Future()
 
         def notify(came: Came) -> None:

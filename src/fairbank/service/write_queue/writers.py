@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.service.ledger import BATCH_MAX, Bank
 from fairbank.service.retry import Deadline
 from fairbank.service.write_queue.queue import Came, Counter, Notify, demand_one_transaction, say
@@ -152,13 +152,13 @@ class Windows(Counter):
         lie at a wish when nobody answers; and when the time is over, or nobody answers any more, whatever is left is not begun.
         """
         for each in taken:
-            if len(taken) > 1 and not isinstance(error, Unreachable):
+            if len(taken) > 1 and not isinstance(error, Unavailable):
                 came = (
                     Busy("other writers were in the way all the time")
                     if deadline.over
                     else self._alone(each, deadline)
                 )
-                error = _not_begun() if isinstance(came, Unreachable) else error
+                error = _not_begun() if isinstance(came, Unavailable) else error
             else:
                 came = error
             say(each.notify, came)
@@ -172,8 +172,8 @@ class Windows(Counter):
             return own
 
 
-def _not_begun() -> Unreachable:
-    return Unreachable(
+def _not_begun() -> Unavailable:
+    return Unavailable(
         "the database does not answer any more, and this was not carried out", remedy="try again"
     )
 

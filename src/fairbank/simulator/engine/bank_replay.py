@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.cluster.job import COMPLETED
 from fairbank.cluster.job_details import Particulars
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import is_name
 from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX
 from fairbank.core.time import LAST_INSTANT, Instant
@@ -124,7 +124,7 @@ def _count(demand: Demand, job: SwfJob, header: Header) -> None:
 def moments(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> Iterator[Moment]:
     """Every start and end of the billable jobs, in order. Holds no more jobs than wait or run at one time.
 
-    Raises Malformed, with the job, where those are more than `most`.
+    Raises InvalidInput, with the job, where those are more than `most`.
     """
     zero = header.unix_start_time or 0
     ahead: list[Moment] = []
@@ -138,7 +138,7 @@ def moments(header: Header, jobs: Iterable[SwfJob], most: int = OPEN_MAX) -> Ite
         if end is not None:
             there += 1
             if there > most:
-                raise Malformed(
+                raise InvalidInput(
                     f"job {job.number}: more than {most:,} jobs wait or run at one time",
                     field="FILE",
                     remedy=_FEWER,

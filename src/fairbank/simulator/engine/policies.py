@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.scheduling.machines.processor_queue import ByPartition, ByWidth, InOrder
 from fairbank.scheduling.policies.conservative import conservative
 from fairbank.scheduling.policies.easy import easy
@@ -92,10 +92,10 @@ POLICIES: Mapping[str, Policy] = {
 
 
 def policy_named(name: str) -> Policy:
-    """One of those there are. Raises Unknown, listing them."""
+    """One of those there are. Raises NotFound, listing them."""
     found = POLICIES.get(name)
     if found is None:
-        raise Unknown(
+        raise NotFound(
             f"there is no policy {name!r}",
             field="policy",
             remedy=f"there are: {', '.join(POLICIES)}; or name a file: NAME.toml",

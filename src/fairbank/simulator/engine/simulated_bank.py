@@ -20,7 +20,7 @@ from fairbank.bank.refusal import sentence
 from fairbank.bank.wish import Asked, Charge, CreateProject, Hold, Request
 from fairbank.bank.working_set import Changes, Office, WorkingSet
 from fairbank.cluster.job import COMPLETED, Run
-from fairbank.core.errors import Corrupt, Trouble
+from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.simulator.engine.bank_replay import Fund
@@ -207,7 +207,7 @@ class Till:
         outcome = self._ask(wish, at)
         if isinstance(outcome, Done):
             return outcome
-        raise Trouble(f"the bank of the simulation refused: {sentence(outcome)}")
+        raise FairbankError(f"the bank of the simulation refused: {sentence(outcome)}")
 
     def _ask(self, wish: Request, at: Instant) -> Outcome:
         """Judge a wish, show the audit what was written, and forget it."""

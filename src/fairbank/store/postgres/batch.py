@@ -71,7 +71,7 @@ class PostgresTransaction(SqlTransaction):
         return super().load(needs)
 
     def commit(self) -> None:
-        """What is still to be written, and COMMIT. Raises Unreachable, which says whether it is known that nothing was carried out."""
+        """What is still to be written, and COMMIT. Raises Unavailable, which says whether it is known that nothing was carried out."""
         if self._begun:
             with committing(self._connection), self._driver.pipeline():
                 self._write_what_waits()

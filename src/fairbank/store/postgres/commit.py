@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import Connection, exc
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 from fairbank.store.sql.db_errors import first_line
 
 # The connection is lost, or the server ends it: also in the middle of a commit.
@@ -19,7 +19,7 @@ _LOST = ("08", "57P")
 
 @contextmanager
 def committing(connection: Connection) -> Iterator[None]:
-    """For what COMMIT is sent with. Raises Unreachable for a connection that is lost: before that was sent nothing was carried out, and
+    """For what COMMIT is sent with. Raises Unavailable for a connection that is lost: before that was sent nothing was carried out, and
     the trouble says so; afterwards nobody here knows."""
     _demand_session(connection)
     try:
@@ -29,7 +29,7 @@ def committing(connection: Connection) -> Iterator[None]:
         if isinstance(complaint, psycopg.OperationalError) and (
             complaint.sqlstate or "08"
         ).startswith(_LOST):
-            raise Unreachable(
+            raise Unavailable(
                 f"the database does not answer any more, and whether this was carried out is not known: {first_line(complaint)}",
                 remedy="ask again with the same key: it counts once; without a key look into the statement first",
             ) from error
@@ -37,7 +37,7 @@ def committing(connection: Connection) -> Iterator[None]:
 
 
 def _demand_session(connection: Connection) -> None:
-    """Raises Unreachable for a session that is over. A database that is asked nothing says nothing: what there is to read is its farewell,
+    """Raises Unavailable for a session that is over. A database that is asked nothing says nothing: what there is to read is its farewell,
     or the end of the connection. Only then it is worth a question of its own."""
     driver: Any = connection.connection.driver_connection
     if not driver.closed and not _speaks(driver):
@@ -45,7 +45,7 @@ def _demand_session(connection: Connection) -> None:
     try:
         connection.exec_driver_sql("SELECT 1")
     except exc.DBAPIError as error:
-        raise Unreachable(
+        raise Unavailable(
             f"the database does not answer any more, and this was not carried out: {first_line(error.orig)}",
             remedy="try again",
         ) from error

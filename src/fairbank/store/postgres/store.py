@@ -74,7 +74,7 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
+        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unavailable."""
         with self._turn(), as_troubles(), self._writer.connect() as connection:
             transaction = self._transaction_over(connection)  # it begins with what it loads first
             yield transaction
@@ -91,7 +91,7 @@ class PostgresStore(SqlStore):
             connection.commit()
 
     def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Remember a nonce until it expires; False when it was spent before. Does not wait for batches. Raises Busy, Unreachable."""
+        """Remember a nonce until it expires; False when it was spent before. Does not wait for batches. Raises Busy, Unavailable."""
         with once(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
             driver: Any = connection.connection.driver_connection
             fresh = (

@@ -41,7 +41,7 @@ class Difference(msgspec.Struct, frozen=True):
 def differences(url: str) -> list[Difference]:
     """In the order of kind and name. More views, indexes and functions than ours are no difference, more triggers are.
 
-    Raises Forbidden and Unreachable; Trouble when the user may not make a schema.
+    Raises Forbidden and Unavailable; FairbankError when the user may not make a schema.
     """
     where = read_url(url)
     if where.drivername == MEMORY:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from fairbank.cluster.share_record import ShareFigure
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.core.time import Instant
 from fairbank.store.contract import AtWork, Contention, Filling, Reader, Transaction
 from fairbank.store.sql.batch import SqlTransaction
@@ -46,13 +46,13 @@ class SqlStore(ABC):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
+        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unavailable."""
         with self._writing() as connection:
             yield self._transaction_over(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
-        """A consistent snapshot. Raises Unreachable."""
+        """A consistent snapshot. Raises Unavailable."""
         with self._looking() as connection, closing(SqlReader(connection)) as reader:
             yield reader
 
@@ -66,12 +66,12 @@ class SqlStore(ABC):
             filling.end()
 
     def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
-        """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unreachable."""
+        """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unavailable."""
         with self._writing_once() as connection:
             return keep(connection, figures)
 
     def forget_shares(self, before: int) -> int:
-        """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
+        """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unavailable."""
         with self._writing_once() as connection:
             return forget(connection, before)
 
@@ -91,12 +91,12 @@ class SqlStore(ABC):
 
     @contextmanager
     def _looking(self) -> Iterator[Connection]:
-        """A transaction that reads. Raises Unreachable, also where a reader has to wait for others too long."""
+        """A transaction that reads. Raises Unavailable, also where a reader has to wait for others too long."""
         try:
             with as_troubles(), begun(self._reader, self.begin_reading) as connection:
                 yield connection
         except Contention as busy:
-            raise Unreachable(f"the database is busy: {busy}", remedy="try again") from busy
+            raise Unavailable(f"the database is busy: {busy}", remedy="try again") from busy
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine
 
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.os_errors import of_system
 from fairbank.core.time import Instant
 from fairbank.store.contract import AtWork
@@ -67,12 +67,12 @@ class SqliteStore(SqlStore):
         return SqliteFilling(connection)
 
     def examine(self, demand: Callable[[Connection], None]) -> None:
-        """The same; before, that the file can have its journal. Raises Malformed where it cannot, Busy."""
+        """The same; before, that the file can have its journal. Raises InvalidInput where it cannot, Busy."""
         with once(), as_troubles(), self._writer.connect():
             super().examine(demand)
 
     def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
-        """What `PRAGMA integrity_check` says, in words. Raises Corrupt, Unreachable."""
+        """What `PRAGMA integrity_check` says, in words. Raises Corrupt, Unavailable."""
         with self._looking() as connection, _telling(connection, at_work):
             return complaints(connection) if thoroughly else unlike(connection)
 
@@ -103,7 +103,7 @@ def _telling(connection: Connection, at_work: AtWork | None) -> Iterator[None]:
 def writing_engine(
     path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS
 ) -> Engine:
-    """The one connection that writes `path`, a file that exists. Raises Malformed when the journal is not to be had."""
+    """The one connection that writes `path`, a file that exists. Raises InvalidInput when the journal is not to be had."""
     chosen = journal_of(journal, VERSION)
     return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)
 
@@ -111,18 +111,18 @@ def writing_engine(
 def journal_of(asked: str | None, version: tuple[int, int, int]) -> str:
     """The journal that is asked for; of itself the write-ahead log, or "truncate" where that is not safe with this version of SQLite.
 
-    Raises Malformed for one that is unknown, or not safe.
+    Raises InvalidInput for one that is unknown, or not safe.
     """
     if asked is None:
         return "wal" if wal_is_safe(version) else "truncate"
     if asked not in JOURNALS:
-        raise Malformed(
+        raise InvalidInput(
             f"{asked!r} is not a journal",
             field="store.journal",
             remedy=f"one of {', '.join(JOURNALS)}",
         )
     if asked == "wal" and not wal_is_safe(version):
-        raise Malformed(
+        raise InvalidInput(
             f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead log (the WAL-reset bug)",
             field="store.journal",
             remedy='pip install pysqlite3, which brings a mended SQLite, or set store.journal = "truncate", which is safe but slower',
@@ -131,14 +131,14 @@ def journal_of(asked: str | None, version: tuple[int, int, int]) -> str:
 
 
 def create_file(path: Path) -> None:
-    """An empty file that only its owner may read, unless there is one. Raises Unknown when its folder is missing,
-    Forbidden, Trouble."""
+    """An empty file that only its owner may read, unless there is one. Raises NotFound when its folder is missing,
+    Forbidden, FairbankError."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         return
     except FileNotFoundError as missing:
-        raise Unknown(
+        raise NotFound(
             f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}"
         ) from missing
     except OSError as bad:
@@ -187,7 +187,7 @@ def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds:
     else:
         chosen = _ask_in_turn(connection, journal, patience_seconds)
     if chosen != journal:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} cannot be given the journal {journal!r}: {chosen}",
             field="store.journal",
             remedy="stop whatever else has the file open, then try again",

@@ -66,7 +66,7 @@ class FailureRow(Struct, frozen=True, kw_only=True):
     """A job the bank said no to, with the figures and what would help.
 
     HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`; `comments` are the job's, else the reason in words.
-    `available` and `shortfall` are null where the reason is not want of credit (OVERDRAWN, CAPPED, NO_ALLOCATION, FROZEN): nobody looked
+    `available` and `shortfall` are null where the reason is not want of credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): nobody looked
     then what there is. `asked` is null there, too, unless something was: what a run without a hold had cost is not lost.
     """
 
