@@ -1,24 +1,30 @@
-"""Everything that can go wrong outside the rules of the bank, on one page."""
+"""Error classes, and the kinds of refusals, each with its HTTP status and its exit code."""
 
 from __future__ import annotations
 
+import re
+from enum import Enum
+
 
 class FairbankError(Exception):
-    """A failure that a person is told in one sentence, with the field concerned and the remedy.
+    """An error that is shown in one sentence, with the field concerned and the remedy.
 
     * FairbankError
-      + InvalidInput         we cannot read what was sent
-      + Unauthenticated   we do not know who asks
-      + Forbidden         the asker may not do this
-      + NotFound           there is no such thing, or not for you
+      + InvalidInput      the input cannot be read, or contradicts itself
+      + Unauthenticated   the user is not known
+      + Forbidden         the user may not do this
+      + NotFound          no such thing exists, or the user may not see it
       + Conflict          it exists with other content
-      + Busy              too much is waiting; try again
-      + Unavailable       nobody answered; try again
-      + Corrupt           a stored thing fails its own check
+      + Busy              too many requests are queued; retry later
+      + Unavailable       no answer; retry later
+      + Corrupt           stored data fails its own check
 
-    `rest.statuses` says which HTTP status each is, `cli.exits` which exit code.
-    A refusal is not here: saying no is the bank's work, so it is a value (`bank.refusal`).
+    A refusal of the bank is no error but a normal result, so it is a value (`bank.refusals`).
+    Subclasses elsewhere inherit the status and the exit code.
     """
+
+    status, exit_code = 500, 1
+    title = "error"
 
     def __init__(
         self, message: str, *, field: str | None = None, remedy: str | None = None
@@ -28,36 +34,67 @@ class FairbankError(Exception):
         self.field = field
         self.remedy = remedy
 
-    @property
-    def title(self) -> str:
-        """The kind of trouble in lower-case words, for the head of an error."""
-        return type(self).__name__.lower()
+    def __init_subclass__(cls) -> None:
+        """Make the title of a class that states its own status: `invalid input`."""
+        super().__init_subclass__()
+        if "status" in vars(cls):
+            cls.title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
 
-class InvalidInput(FairbankError): ...
+class InvalidInput(FairbankError):
+    status, exit_code = 400, 2
 
 
-class Unauthenticated(FairbankError): ...
+class Unauthenticated(FairbankError):
+    status, exit_code = 401, 4
 
 
-class Forbidden(FairbankError): ...
+class Forbidden(FairbankError):
+    status, exit_code = 403, 4
 
 
-class NotFound(FairbankError): ...
+class NotFound(FairbankError):
+    status, exit_code = 404, 3
 
 
-class Conflict(FairbankError): ...
+class Conflict(FairbankError):
+    status, exit_code = 409, 7
 
 
 class Busy(FairbankError):
+    status, exit_code = 503, 6
+
     def __init__(self, message: str, *, retry_after_seconds: int = 1) -> None:
-        super().__init__(
-            message, remedy=f"try again in {retry_after_seconds} s; the request was not carried out"
-        )
+        remedy = f"try again in {retry_after_seconds} s; the request was not carried out"
+        super().__init__(message, remedy=remedy)
         self.retry_after_seconds = retry_after_seconds
 
 
-class Unavailable(FairbankError): ...
+class Unavailable(FairbankError):
+    status, exit_code = 503, 6
 
 
-class Corrupt(FairbankError): ...
+class Corrupt(FairbankError):
+    status, exit_code = 500, 8
+
+
+class RefusalKind(Enum):
+    """Kinds of refusals: HTTP status and exit code of each."""
+
+    PAYMENT_REQUIRED = (402, 5)
+    FORBIDDEN = (403, 4)
+    NOT_FOUND = (404, 3)
+    CONFLICT = (409, 7)
+
+    @property
+    def status(self) -> int:
+        return self.value[0]
+
+    @property
+    def exit_code(self) -> int:
+        return self.value[1]
+
+    @classmethod
+    def of_status(cls, status: int) -> RefusalKind:
+        """Return the kind with this HTTP status; CONFLICT for a status of a newer server."""
+        return next((kind for kind in cls if kind.status == status), cls.CONFLICT)

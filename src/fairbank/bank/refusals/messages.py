@@ -1,0 +1,119 @@
+"""Message and remedies of a refusal, made from the record of its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from string import Formatter
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.charge import longest_paid
+from fairbank.bank.refusals.reasons import Case, Detail, Reason
+from fairbank.bank.refusals.refusal import NOTHING_KNOWN, Help, Refusal
+from fairbank.cluster.job import Run
+from fairbank.core.time import iso, show_duration
+from fairbank.core.units import MINUTES_IN_SU, show_short, show_su, type_su
+
+_UNKNOWN_ACCOUNT = (
+    "use the right account, or have its project created, by staff: "
+    "fairbank project create GROUP -A {account}"
+)
+# A project would not help here: these reports are wrong, whatever their account.
+_ACCOUNT_NO_MATTER = frozenset(
+    {Reason.UNPRICED, Reason.TIMESTAMP_IN_FUTURE, Reason.REPORT_MISMATCH}
+)
+
+
+class _Templates(Formatter):
+    """Format amounts with `:su` and `:su_down`, times with `:time`."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        match format_spec:
+            case "su":
+                return show_su(value)
+            case "su_down":
+                return show_su(value, down=True)
+            case "time":
+                return iso(value)
+        return super().format_field(value, format_spec)
+
+
+_format = _Templates().vformat
+
+
+def sentence(refusal: Refusal, known: Help = NOTHING_KNOWN) -> str:
+    """Return the message; a second sentence says if the bank only observed."""
+    text = refusal.reason.info.message
+    if message := _case(refusal, known).message:
+        text += f": {_format(message, (), values_of(refusal, known))}"
+    return f"{text}. The bank only observes: the job ran." if refusal.observed else f"{text}."
+
+
+def longest_that_fits(refusal: Refusal) -> int:
+    """Return the longest time limit, in whole minutes as seconds, that the available credit pays."""
+    return longest_paid(Fraction(refusal.billing), refusal.available) if refusal.billing else 0
+
+
+def remedies(refusal: Refusal, known: Help = NOTHING_KNOWN) -> tuple[str, ...]:
+    """Return what the user can do, the best first, each with the command or option to type."""
+    advice = []
+    seconds = longest_that_fits(refusal)
+    if refusal.limit_seconds and 0 < seconds < refusal.limit_seconds:
+        advice.append(f"a shorter time limit: -t {show_duration(seconds)}")
+    advice += [
+        f"another project: -A {other.account} ({show_su(other.available, down=True)} SU available)"
+        for other in known.alternatives
+    ]
+    if refusal.account is not None and refusal.reason not in _ACCOUNT_NO_MATTER:
+        template = _UNKNOWN_ACCOUNT
+    else:
+        template = _case(refusal, known).remedy or refusal.reason.info.remedy
+    return (*advice, _format(template, (), values_of(refusal, known)))
+
+
+def general_remedy(reason: Reason) -> str:
+    """Return what helps in general, with capitals for what each refusal has of its own."""
+    return reason.info.general_remedy or reason.info.remedy
+
+
+def _case(refusal: Refusal, known: Help) -> Case:
+    return refusal.reason.info.details.get(_detail(refusal, known), Case())
+
+
+def _detail(refusal: Refusal, known: Help) -> Detail:
+    """Return the detail of the rule, or what follows from the figures and the nearest allocation."""
+    if refusal.detail is not Detail.NONE:
+        return refusal.detail
+    if refusal.reason is Reason.NO_ALLOCATION and refusal.start is not None:
+        if known.nearest is None:
+            return Detail.STARTED
+        too_early = refusal.start < known.nearest.start
+        return Detail.STARTED_TOO_EARLY if too_early else Detail.STARTED_TOO_LATE
+    if refusal.reason is Reason.NOT_ENOUGH and refusal.available <= 0:
+        return Detail.NOTHING_LEFT
+    return Detail.NONE
+
+
+def values_of(refusal: Refusal, known: Help = NOTHING_KNOWN) -> Mapping[str, Any]:
+    """Return the values that templates may name."""
+    allocation, near = refusal.allocation, known.nearest
+    values = {
+        **msgspec.structs.asdict(refusal),
+        "short": show_short(refusal.asked, refusal.available),
+        "missing": -(-refusal.shortfall // MINUTES_IN_SU),
+        "most": type_su(max(0, refusal.available)),
+        "payer": known.account or refusal.project or "ACCOUNT",
+        "begin": "..." if refusal.start is None else iso(refusal.start),
+        "show": "fairbank jobs -a -l"
+        if allocation is None
+        else f"fairbank alloc show {allocation}",
+        "statement": "fairbank project users PROJECT"
+        if allocation is None
+        else f"fairbank statement {allocation}",
+        "job": "JOBID" if refusal.run is None else Run.parse(refusal.run).job_id,
+    }
+    if near is not None:
+        values |= {"near": near.id, "near_start": near.start, "near_end": near.end}
+    return values | dict(refusal.facts or {})
