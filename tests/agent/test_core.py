@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.core.errors import Forbidden, InvalidInput, FairbankError
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
 from fairbank.core.time import Instant
 from fairbank.slurm.agent.later import EARLY_SECONDS
 from fairbank.slurm.agent.looking import Looks

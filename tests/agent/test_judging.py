@@ -73,7 +73,9 @@ def test_answers(answer: ReportAnswer, came: Came) -> None:
 
 def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
     no = words(
-        "hold", judged(refused("INSUFFICIENT_CREDIT", ["a shorter time limit: -t 1", "more credit"])), "chem"
+        "hold",
+        judged(refused("INSUFFICIENT_CREDIT", ["a shorter time limit: -t 1", "more credit"])),
+        "chem",
     )
     assert (
         no.text == "chem: there is too little left. Try a shorter time limit: -t 1; or more credit"

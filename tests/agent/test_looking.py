@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.core.errors import Forbidden, FairbankError, Unavailable
+from fairbank.core.errors import FairbankError, Forbidden, Unavailable
 from fairbank.slurm.agent.look_rounds import read_me
 from fairbank.slurm.agent.looking import LOOK_SECONDS, Looks, barred, wants_a_look
 from fairbank.slurm.agent.pool import pause

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Busy, Forbidden, InvalidInput, FairbankError, Unavailable
+from fairbank.core.errors import Busy, FairbankError, Forbidden, InvalidInput, Unavailable
 from fairbank.slurm.agent.faring import SETTLED_SECONDS, Faring, Next, after_failure
 from fairbank.slurm.agent.pool import (
     GROW_SECONDS,

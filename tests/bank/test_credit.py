@@ -128,7 +128,10 @@ def test_a_cap_below_what_is_drawn_only_stops_new_holds() -> None:
 
 
 def test_an_empty_allocation_is_told_before_a_cap() -> None:
-    tell(PHYSICS + "cap alice physics/cpu 1\n hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT left 100")
+    tell(
+        PHYSICS
+        + "cap alice physics/cpu 1\n hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT left 100"
+    )
 
 
 # --- what the bank can count ---

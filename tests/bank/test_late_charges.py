@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.ledger import judge
-from fairbank.bank.refusal import Reason, Refusal
-from fairbank.bank.wish import Asked
+from fairbank.bank.refusals import Reason, Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import apply
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
@@ -95,7 +95,7 @@ def test_a_late_charge_is_never_lost() -> None:
         kept physics/cpu 1
         left physics/cpu 100
         charge 2 alice physics/gpu 20           -> NO_ALLOCATION
-        kept office 1
+        kept registry 1
         charge 3 20                             -> NO_HOLD             # says nothing about itself: nobody to keep it for
         policy late
         charge 1 alice physics/cpu 20           -> ok left 80
@@ -208,7 +208,7 @@ def test_usage_of_an_account_that_nobody_has_counts_once_its_project_is_entered(
     )
     assert isinstance(told.said, Refusal)
     assert (told.said.account, told.said.project) == ("physics", None)
-    told.play("kept office 2")
+    told.play("kept registry 2")
     for line in (
         *PHYSICS.strip().splitlines(),
         "charge 1 alice physics/cpu 20 key c -> ok left 80",
@@ -218,10 +218,12 @@ def test_usage_of_an_account_that_nobody_has_counts_once_its_project_is_entered(
 
 def test_usage_of_a_partition_that_nobody_knows_is_kept() -> None:
     told = tell(PHYSICS)
-    charge = told.cast.wish("charge 1 alice physics/cpu 20", told.now)
-    no = judge(
-        told.work, Asked(msgspec.structs.replace(charge, resource=None), told.now, 0), told.policy
+    charge = told.cast.request("charge 1 alice physics/cpu 20", told.now)
+    no = apply(
+        told.work,
+        SubmittedRequest(msgspec.structs.replace(charge, resource=None), told.now, 0),
+        told.policy,
     )
     assert isinstance(no, Refusal)
     assert (no.reason, no.asked, no.project) == (Reason.NO_HOLD, 20 * 60, 1)
-    told.play("kept office 1")
+    told.play("kept registry 1")

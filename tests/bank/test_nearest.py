@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.refusal import Help, Reason, Refusal, nearest, remedies, sentence
+from fairbank.bank.refusals import Help, Reason, Refusal, nearest, remedies, sentence
 from fairbank.core.time import Instant
 
 LINE = (2, 1)

@@ -90,14 +90,14 @@ def test_a_job_without_an_allocation_is_let_through_and_its_cost_is_kept_while_t
         + """
         policy observe
         hold 1 alice physics/gpu 1 key h        -> ok left 0 amount 0
-        kept office 1
+        kept registry 1
         hold 1 alice physics/gpu 1 key h        -> again amount 0
         hold 1 alice physics/gpu 2 key h        -> KEY_REUSED
-        kept office 1
+        kept registry 1
         adjust 1 alice physics/gpu 2 key a      -> ok amount 0          # noted: the job runs on
-        kept office 2
+        kept registry 2
         charge 1 alice physics/gpu 1            -> NO_ALLOCATION asked 1
-        kept office 3
+        kept registry 3
         open physics/gpu 0..1000 with 10
         policy enforce
         hold 1 alice physics/gpu 1 key h        -> again amount 0      # the first answer stands
@@ -112,6 +112,6 @@ def test_a_job_of_an_account_that_nobody_has_is_let_through_while_the_bank_obser
         hold 1 alice nosuch/cpu 1               -> UNKNOWN_PROJECT asked 1
         policy observe
         hold 2 alice nosuch/cpu 1               -> ok amount 0
-        kept office 2
+        kept registry 2
         """
     )

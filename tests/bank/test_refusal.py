@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from fairbank.bank.refusal import KINDS, Alternative, Help, Reason, Refusal, remedies, sentence
 from fairbank.core.refusal_kind import RefusalKind
+
+from fairbank.bank.refusals import KINDS, Alternative, Help, Reason, Refusal, remedies, sentence
 from tests.bank.beginnings import UNWILLING
 from tests.bank.story import tell
 
@@ -101,7 +101,7 @@ def refused(line: str) -> Refusal:
         (
             "deposit physics/cpu 2 key k",
             "this idempotency key was used for something else.",
-            ("use a new key for a new wish",),
+            ("use a new key for a new request",),
             RefusalKind.CONFLICT,
         ),
         (
@@ -252,7 +252,12 @@ def test_an_overdrawn_allocation_is_shown_as_such() -> None:
 @pytest.mark.parametrize(
     ("reason", "asked", "available", "figures"),
     [
-        (Reason.INSUFFICIENT_CREDIT, 46_080, 37_789, "asked 768 SU, available 629.81 SU, short by 138.19 SU"),
+        (
+            Reason.INSUFFICIENT_CREDIT,
+            46_080,
+            37_789,
+            "asked 768 SU, available 629.81 SU, short by 138.19 SU",
+        ),
         (
             Reason.NOT_ENOUGH,
             5_999_940,

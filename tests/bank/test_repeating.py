@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.ledger import Done, judge
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, apply
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.errors import Corrupt
 from fairbank.core.time import Instant
 from tests.bank.story import Teller, tell
@@ -218,12 +218,14 @@ def test_the_row_of_a_run_names_the_entry_that_set_it() -> None:
 def test_a_run_whose_entry_is_gone_is_answered_with_a_trouble_not_with_a_guess() -> None:
     told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60")
     rows = told.work
-    work = WorkingSet(allocations=rows.allocations.values(), runs=rows.runs.values())
+    work = TransactionData(allocations=rows.allocations.values(), runs=rows.runs.values())
     with pytest.raises(
         Corrupt, match=f"entry {rows.entries[-1].id}, which the row of a run names, is missing"
     ):
-        judge(
+        apply(
             work,
-            Asked(told.cast.wish("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0),
+            SubmittedRequest(
+                told.cast.request("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0
+            ),
             Policy(),
         )

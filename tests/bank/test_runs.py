@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.entry import facts_of
-from fairbank.bank.ledger import Done
+from fairbank.bank.rules import Done
 from fairbank.bank.run import NEXT, RunEvent, RunState
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import Teller, tell
 
@@ -183,7 +183,7 @@ def test_the_start_picks_the_allocation_not_the_hour_of_the_message() -> None:
         open physics/cpu 10..100 with 50
         now 9
         hold 1 alice physics/cpu 20             -> NO_ALLOCATION asked 20 left 0
-        kept office 1
+        kept registry 1
         now 100
         hold 2 alice physics/cpu 20             -> NO_ALLOCATION
         hold 3 alice physics/cpu 20 start 99    -> ok from physics/cpu
@@ -250,7 +250,10 @@ def test_no_sum_of_holds_is_more_than_the_bank_can_count() -> None:
         hold(2, 9 * 10**14),
         *(hold(number, 10**15) for number in range(3, 11)),
     ]
-    refused = [f"{hold(11, 10**15)} -> INSUFFICIENT_CREDIT", f"adjust 1 {2 * 10**14}m -> INSUFFICIENT_CREDIT"]
+    refused = [
+        f"{hold(11, 10**15)} -> INSUFFICIENT_CREDIT",
+        f"adjust 1 {2 * 10**14}m -> INSUFFICIENT_CREDIT",
+    ]
     tell("\n".join([PHYSICS, "policy observe", *holds, *refused]))
 
 
@@ -274,8 +277,8 @@ def counted(told: Teller) -> tuple[int | None, int | None]:
     """What counts of processor time that cannot have been: by the answer, and by the entry; its run's row keeps what was told."""
     assert isinstance(told.said, Done)
     (run,) = (each for each in told.work.runs.values() if each.run.job_id == 1)
-    assert run.particulars is not None
-    assert run.particulars.cpu_seconds in (122, 123)
+    assert run.job_details is not None
+    assert run.job_details.cpu_seconds in (122, 123)
     return told.said.cpu_counted, facts_of(told.work.entry(told.said.entry)).get("cpu_counted")
 
 
@@ -290,15 +293,15 @@ def test_what_is_told_of_a_run_is_kept_and_each_entry_says_only_what_is_new() ->
         hold 3 bob physics/cpu 5
         release 3
     """)
-    of = {each.run.job_id: each.particulars for each in told.work.runs.values()}
+    of = {each.run.job_id: each.job_details for each in told.work.runs.values()}
     assert of == {
-        1: Particulars(
+        1: JobDetails(
             name="relax", qos="high", cpus=8, limit_seconds=7_200, exit_status=256, cpu_seconds=99
         ),
-        2: Particulars(name="fit", cpu_seconds=7),
+        2: JobDetails(name="fit", cpu_seconds=7),
         3: None,
     }
-    said = [facts_of(each).get("particulars") for each in told.work.entries if each.run is not None]
+    said = [facts_of(each).get("job_details") for each in told.work.entries if each.run is not None]
     assert said == [
         {"name": "relax", "qos": "high", "cpus": 8, "limit_seconds": 3_600},
         {"limit_seconds": 7_200},

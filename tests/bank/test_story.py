@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
 from tests.bank.story import tell
 
 A_PROJECT = """
@@ -46,4 +46,6 @@ def test_a_line_that_goes_otherwise_is_named(line: str) -> None:
 
 
 def test_the_last_answer_can_be_looked_at() -> None:
-    assert isinstance(tell(A_PROJECT + "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT").said, Refusal)
+    assert isinstance(
+        tell(A_PROJECT + "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT").said, Refusal
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.allocation import NEXT, AllocationEvent, AllocationState, Standing, diagram
-from fairbank.bank.refusal import Refusal, remedies
+from fairbank.bank.refusals import Refusal, remedies
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
@@ -66,7 +66,7 @@ def test_nothing_new_is_drawn_from_an_ended_allocation() -> None:
         now 400
         end physics/cpu
         hold 2 alice physics/cpu 10     -> NO_ALLOCATION
-        kept office 1
+        kept registry 1
         charge 1 10                     -> ok left 90
         withdraw physics/cpu 40         -> ok left 50           # staff collect what was not used
         reopen physics/cpu              -> ALLOCATION_EXPIRED                 # with its old end

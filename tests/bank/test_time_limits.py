@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairbank.bank.entry import OFFICE, Kind
-from fairbank.bank.refusal import Reason, refusal_of, sentence
+from fairbank.bank.entry import REGISTRY, Kind
+from fairbank.bank.refusals import Reason, refusal_of, sentence
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
@@ -48,10 +48,10 @@ def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
         PHYSICS
         + """
         adjust 1 80                             -> NO_HOLD              # says nothing about itself: nobody to keep it for
-        kept office 0
+        kept registry 0
         hold 1 alice physics/cpu 500            -> INSUFFICIENT_CREDIT            # the site let it run all the same
         adjust 1 alice physics/cpu 80 key a     -> NO_HOLD asked 80
-        kept office 1
+        kept registry 1
         deposit physics/cpu 400
         hold 1 alice physics/cpu 500            -> ok
         adjust 1 alice physics/cpu 80 key a     -> ok                   # its key was left free
@@ -60,7 +60,7 @@ def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
     kept = [
         refusal_of(entry)
         for entry in told.work.entries
-        if entry.kind is Kind.REFUSAL and entry.book == OFFICE
+        if entry.kind is Kind.REFUSAL and entry.book == REGISTRY
     ]
     assert [(no.reason, no.project, no.resource, no.owner) for no in kept] == [
         (Reason.NO_HOLD, 1, "cpu", 1001)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from fairbank.bank.audit import Finding, Head
 from fairbank.bank.explaining import Explained, explained
+
+from fairbank.bank.audit import Finding, Head
 from fairbank.cli.beside import BesideSlurm
 from fairbank.compose.figures import Drawn
 from fairbank.core.check import Check

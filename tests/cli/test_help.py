@@ -6,15 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
-
 from fairbank.bank.explaining import explained
-from fairbank.bank.refusal import Reason
+from fairbank.core.refusal_kind import RefusalKind
+from fairbank.rest.statuses import STATUS
+
+from fairbank.bank.refusals import Reason
 from fairbank.cli.ending import exit_code
 from fairbank.cli.exits import EXIT_CODES, OF_TROUBLE, REFUSED
 from fairbank.cli.settings import ENVIRONMENT
-from fairbank.core.refusal_kind import RefusalKind
 from fairbank.rest.client import Refused
-from fairbank.rest.statuses import STATUS
 from tests.cli.conftest import Run
 
 
@@ -33,7 +33,13 @@ def test_every_reason_is_explained(fairbank: Run) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["INSUFFICIENT_CREDIT"], ["insufficient_credit"], ["no-allocation"], ["no", "allocation"], ["No_Allocation"]],
+    [
+        ["INSUFFICIENT_CREDIT"],
+        ["insufficient_credit"],
+        ["no-allocation"],
+        ["no", "allocation"],
+        ["No_Allocation"],
+    ],
 )
 def test_one_reason_alone_as_tables_and_refusals_write_it(fairbank: Run, words: list[str]) -> None:
     said = fairbank("help", *words)

@@ -9,8 +9,16 @@ import msgspec
 import pytest
 
 from fairbank.bank.entry import Kind
-from fairbank.bank.query import EntryQuery, GroupPage, Page, RunQuery, Sight, UsageBy, UsageQuery
-from fairbank.bank.wish import Adjust, Charge, Deposit
+from fairbank.bank.query import (
+    EntryQuery,
+    GroupPage,
+    Page,
+    RunQuery,
+    UsageBy,
+    UsageQuery,
+    Visibility,
+)
+from fairbank.bank.requests import Adjust, Charge, Deposit
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
@@ -87,13 +95,16 @@ def _late_for_optics() -> Charge:
         ({"projects": frozenset({CHEMISTRY})}, []),
         ({"allocation": 1}, [1, 3, 4, 5, 6]),
         ({"allocation": 1, "projects": frozenset({OPTICS})}, [3, 6]),
-        ({"sight": Sight(projects=frozenset({PHYSICS}))}, [1, 3, 4, 5, 6]),
-        ({"sight": Sight(projects=frozenset({OPTICS}))}, [2, 3, 6]),
-        ({"sight": Sight(projects=frozenset({LASERS}))}, [4]),
-        ({"sight": Sight(uid=BOB, projects=frozenset({LASERS}))}, [2, 3, 4]),
-        ({"sight": Sight(uid=ALICE, projects=frozenset({CHEMISTRY}))}, [1, 5, 6]),
-        ({"sight": Sight(projects=frozenset({PHYSICS})), "projects": frozenset({OPTICS})}, [3, 6]),
-        ({"sight": Sight(projects=frozenset({LASERS})), "allocation": 1}, [4]),
+        ({"sight": Visibility(projects=frozenset({PHYSICS}))}, [1, 3, 4, 5, 6]),
+        ({"sight": Visibility(projects=frozenset({OPTICS}))}, [2, 3, 6]),
+        ({"sight": Visibility(projects=frozenset({LASERS}))}, [4]),
+        ({"sight": Visibility(uid=BOB, projects=frozenset({LASERS}))}, [2, 3, 4]),
+        ({"sight": Visibility(uid=ALICE, projects=frozenset({CHEMISTRY}))}, [1, 5, 6]),
+        (
+            {"sight": Visibility(projects=frozenset({PHYSICS})), "projects": frozenset({OPTICS})},
+            [3, 6],
+        ),
+        ({"sight": Visibility(projects=frozenset({LASERS})), "allocation": 1}, [4]),
     ],
 )
 def test_a_run_is_of_the_project_that_it_ran_for(
@@ -114,13 +125,16 @@ def test_a_run_is_of_the_project_that_it_ran_for(
             ["deposit 5", "hold 10", "hold 300", "hold 40", "adjust 10", "charge 5", "charge 600"],
         ),
         ({"book": 1, "projects": frozenset({LASERS})}, ["hold 40", "adjust 10"]),
-        ({"sight": Sight(projects=frozenset({LASERS}))}, ["hold 40", "adjust 10"]),
-        ({"sight": Sight(projects=frozenset({OPTICS})), "book": 1}, ["hold 300", "charge 600"]),
+        ({"sight": Visibility(projects=frozenset({LASERS}))}, ["hold 40", "adjust 10"]),
         (
-            {"sight": Sight(projects=frozenset({PHYSICS})), "projects": frozenset({LASERS})},
+            {"sight": Visibility(projects=frozenset({OPTICS})), "book": 1},
+            ["hold 300", "charge 600"],
+        ),
+        (
+            {"sight": Visibility(projects=frozenset({PHYSICS})), "projects": frozenset({LASERS})},
             ["hold 40", "adjust 10"],
         ),
-        ({"sight": Sight(uid=CAROL)}, []),
+        ({"sight": Visibility(uid=CAROL)}, []),
     ],
 )
 def test_so_are_its_entries_in_whatever_book(
@@ -139,8 +153,8 @@ def test_so_are_its_entries_in_whatever_book(
         ({"projects": frozenset({OPTICS})}, 600),
         ({"projects": frozenset({PHYSICS, OPTICS, LASERS})}, 605),
         ({"allocation": 1}, 605),
-        ({"allocation": 1, "sight": Sight(projects=frozenset({OPTICS}))}, 600),
-        ({"sight": Sight(projects=frozenset({PHYSICS}))}, 605),
+        ({"allocation": 1, "sight": Visibility(projects=frozenset({OPTICS}))}, 600),
+        ({"sight": Visibility(projects=frozenset({PHYSICS}))}, 605),
     ],
 )
 def test_and_what_it_used(lent: Store, query: dict[str, Any], expected: int) -> None:

@@ -10,11 +10,19 @@ import pytest
 from fairbank.bank.allocation import NO_LINK
 from fairbank.bank.audit import Fold
 from fairbank.bank.entry import Entry, Kind, link_of
-from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Reason, Refusal, sentence
-from fairbank.bank.wish import Asked, Deposit, Refund, SetMember, Transfer, Undo, Withdraw
+from fairbank.bank.refusals import Reason, Refusal, sentence
+from fairbank.bank.requests import (
+    Deposit,
+    Refund,
+    SetMember,
+    SubmittedRequest,
+    Transfer,
+    Undo,
+    Withdraw,
+)
+from fairbank.bank.rules import Done
 from fairbank.service.ledger import Bank
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
@@ -57,7 +65,9 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
 def test_nor_do_they_in_one_batch(store: Store, kind: str) -> None:
     opened(store)
     back = undoing(store, refunded(store) if kind == "refund" else moved(store, kind))
-    done, no = Bank(store, Policy()).ask([Asked(back, START, ALICE), Asked(back, START, BOB)])
+    done, no = Bank(store, Policy()).ask(
+        [SubmittedRequest(back, START, ALICE), SubmittedRequest(back, START, BOB)]
+    )
     assert isinstance(done, Done)
     assert isinstance(no, Refusal)
     assert no.reason is Reason.ALREADY_UNDONE
@@ -168,7 +178,10 @@ def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
         "refund": lambda: refunded(store),
     }
     number = numbers[kind]() if kind in numbers else moved(store, kind)
-    bank, asked = Bank(store, Policy()), Asked(undoing(store, number, key="a"), START, ALICE)
+    bank, asked = (
+        Bank(store, Policy()),
+        SubmittedRequest(undoing(store, number, key="a"), START, ALICE),
+    )
     before = contents(store)
     foretold, work = bank.foretell(asked)
     assert isinstance(foretold, Done)
@@ -183,7 +196,7 @@ def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
     assert isinstance(again, Done)
     assert again.again
     assert nothing.entries == []
-    no, nothing = bank.foretell(Asked(undoing(store, number, key="b"), START, ALICE))
+    no, nothing = bank.foretell(SubmittedRequest(undoing(store, number, key="b"), START, ALICE))
     assert isinstance(no, Refusal)
     assert (no.reason, no.entry) == (Reason.ALREADY_UNDONE, None)
 

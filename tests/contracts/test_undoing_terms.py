@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.bank.allocation import AllocationEvent, AllocationState
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Reason, Refusal, sentence
-from fairbank.bank.wish import Amend, Expire, SetCap, SetMember
+from fairbank.bank.refusals import Reason, Refusal, sentence
+from fairbank.bank.requests import Amend, Expire, SetCap, SetMember
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store

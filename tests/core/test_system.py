@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from fairbank.core.errors import Forbidden, InvalidInput, FairbankError, NotFound
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.os_errors import is_full, of_system
 
 

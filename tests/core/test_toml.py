@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.core.errors import InvalidInput, FairbankError
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.validation import fitting, table_in
 
 FILE, PAGE = "/etc/lab.toml", "docs/lab.md"

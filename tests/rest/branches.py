@@ -16,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from fairbank.rest.statuses import status_of
 from uvicorn.server import Server
 
 from fairbank.core.errors import FairbankError, Unauthenticated
@@ -26,7 +27,6 @@ from fairbank.rest.sign_in import credentials
 from fairbank.rest.sign_in.authorization import authorization, read_munge
 from fairbank.rest.sign_in.credentials import BoundRequest, MungeDoor
 from fairbank.rest.sign_in.munge import Munge
-from fairbank.rest.statuses import status_of
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order
 from tests.support.munge import Munged

@@ -300,7 +300,7 @@ def test_another_report_under_the_same_key_is_a_conflict(world: World) -> None:
     problem = refused(world, AGENT, "POST", "/job", 409, "key", json=report(32, key="k"))
     assert (problem["refusal"]["reason"], problem["remedy"]) == (
         "KEY_REUSED",
-        "use a new key for a new wish",
+        "use a new key for a new request",
     )
 
 

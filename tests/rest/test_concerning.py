@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fairbank
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.refusals import Reason, Refusal
 from fairbank.core import errors as troubles
 from fairbank.rest.app import ROUTES
 from fairbank.rest.bodies.requests import AnyReport
@@ -43,7 +43,12 @@ def test_every_refusal_names_a_field_and_a_remedy(reason: Reason) -> None:
         (Reason.UNKNOWN_PROJECT, None, "set_member", "project"),
         (Reason.KEY_REUSED, None, "transfer", "Idempotency-Key"),
         (Reason.KEY_REUSED, None, "report_run", "key"),
-        (Reason.TIMESTAMP_IN_FUTURE, "submitted is 2096-01-01T00:00:00Z", "report_run", "submitted"),
+        (
+            Reason.TIMESTAMP_IN_FUTURE,
+            "submitted is 2096-01-01T00:00:00Z",
+            "report_run",
+            "submitted",
+        ),
         (Reason.NOT_ENOUGH, None, "undo_entry", "entry"),
         (Reason.NOT_ENOUGH, None, "withdraw", "amount"),
         (Reason.SAME_ALLOCATION, None, "show_job", None),

@@ -236,5 +236,6 @@ def test_a_charge_is_refunded(world: World) -> None:
     row = data(world, f"/job/{world.own['job']}")
     assert (row["charged"], row["refunded"]) == (30_000, 30_000)
     assert (
-        world.ask("POST", path, SUPERUSER, json=WHY).json()["refusal"]["reason"] == "NOTHING_TO_REFUND"
+        world.ask("POST", path, SUPERUSER, json=WHY).json()["refusal"]["reason"]
+        == "NOTHING_TO_REFUND"
     )

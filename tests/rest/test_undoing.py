@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.wish import SetMember
+from fairbank.bank.requests import SetMember
 from tests.rest.world import (
     COORDINATOR,
     MEMBER,
@@ -123,7 +123,7 @@ def test_a_transfer_between_two_projects_is_undone_by_who_speaks_for_both(world:
     target, there = world.foreign["allocation"], f"/alloc/{world.own['allocation']}/transfer"
     number = did(world, SUPERUSER, "POST", there, to=target, amount=60, **WHY)
     assert undo(world, PI, number).status_code == 403
-    world.wish(SetMember(project=world.foreign["project"], uid=PI, role=Role.PI))
+    world.request(SetMember(project=world.foreign["project"], uid=PI, role=Role.PI))
     world.ticks.at += 60
     assert undo(world, PI, number).status_code == 201
 

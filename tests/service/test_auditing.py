@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.audit import Head
-from fairbank.bank.entry import OFFICE
+from fairbank.bank.entry import REGISTRY
 from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.core.errors import Unavailable
 from fairbank.core.units import SUM_MAX
@@ -51,7 +51,7 @@ def lengths(*entries: int) -> list[Head]:
 @pytest.mark.parametrize("pieces", [1, 2, 7])
 def test_every_book_lies_in_one_stretch(heads: list[Head], pieces: int) -> None:
     stretches = list(stretches_of(heads, pieces, 1))
-    for book in (-SUM_MAX, -1, OFFICE, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
+    for book in (-SUM_MAX, -1, REGISTRY, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
         assert sum(book in each for each in stretches) == 1
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Conflict, InvalidInput, FairbankError, NotFound
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.core.time import Instant, StoppedClock
 from fairbank.service.ops import backup_file
 from fairbank.service.ops.backup import Backups

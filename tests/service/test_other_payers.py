@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import Alternative, Reason
-from fairbank.bank.wish import SetCap, SetMember
+from fairbank.bank.refusals import Alternative, Reason
+from fairbank.bank.requests import SetCap, SetMember
 from fairbank.core.units import SuMinutes
 from tests.service.reporting import ALICE, GROUPS, Centre, made
 

@@ -13,7 +13,7 @@ import pytest
 
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.errors import InvalidInput
 from fairbank.service.ledger import Bank
 from fairbank.service.replay import Plan, Replayed, replay
@@ -196,9 +196,9 @@ def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
     replay(Bank(store, Policy()), partial(open_trace, trace), Plan(cluster="trace"))
     with store.reading() as reader:
         (used,) = reader.usage(UsageQuery(), UsageBy.USER, GroupPage())
-        told = {run.run.job_id: run.particulars for run in reader.runs(RunQuery(), Page())}
+        told = {run.run.job_id: run.job_details for run in reader.runs(RunQuery(), Page())}
     assert (used.cpu_seconds, used.given_seconds, used.waited_seconds) == (8 * 900, 8 * 3_600, 60)
     assert told == {
-        1: Particulars(cpus=8, qos="queue1", tres="cpu=8", limit_seconds=1_800, cpu_seconds=7_200),
-        2: Particulars(cpus=1, qos="queue1", tres="cpu=1", limit_seconds=60),
+        1: JobDetails(cpus=8, qos="queue1", tres="cpu=8", limit_seconds=1_800, cpu_seconds=7_200),
+        2: JobDetails(cpus=1, qos="queue1", tres="cpu=1", limit_seconds=60),
     }

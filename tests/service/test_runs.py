@@ -7,9 +7,9 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from fairbank.bank.ledger import Done
-from fairbank.bank.refusal import Reason, Refusal, remedies
-from fairbank.bank.wish import CreateProject
+from fairbank.bank.refusals import Reason, Refusal, remedies
+from fairbank.bank.requests import CreateProject
+from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import Report

@@ -135,7 +135,9 @@ def test_a_compressed_trace_reads_the_same() -> None:
 
 @pytest.mark.parametrize("text", ["", " padded", "two\nlines", "bell\a", "x" * (LABEL_LIMIT + 1)])
 def test_text_that_would_break_a_header_is_not_written(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"Computer: .* cannot stand in a header comment") as said:
+    with pytest.raises(
+        InvalidInput, match=r"Computer: .* cannot stand in a header comment"
+    ) as said:
         list(write(Header(computer=text), []))
     assert said.value.remedy
 

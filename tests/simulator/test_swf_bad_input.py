@@ -294,7 +294,8 @@ class peak_below:  # noqa: N801 - reads as a phrase
 )
 def test_a_job_that_costs_more_than_the_bank_counts(line: bytes, field: str) -> None:
     with pytest.raises(
-        InvalidInput, match="line 2: .* processors for .* at most 1000000000000000 processor-minutes"
+        InvalidInput,
+        match="line 2: .* processors for .* at most 1000000000000000 processor-minutes",
     ) as bad:
         drain(BytesIO(GOOD + line))
     assert bad.value.field == field

@@ -47,7 +47,9 @@ def test_what_is_refused_there_is_ended_in_words_and_leaves_nothing_in_the_queue
     assert office.sums(allocation) == (0, 0)
     assert office.rows("/job", cluster="lab") == []
     kept = office.rows("/failure", cluster="lab")
-    assert [(each["account"], each["reason"]) for each in kept] == [(TEAM, "INSUFFICIENT_CREDIT")] * 3
+    assert [(each["account"], each["reason"]) for each in kept] == [
+        (TEAM, "INSUFFICIENT_CREDIT")
+    ] * 3
     assert [each["job_id"] for each in kept].count(job) == 1
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from fairbank.bank.ledger import Done, judge
-from fairbank.bank.needs import needs_of
+from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, Deposit
+from fairbank.bank.requests import Deposit, SubmittedRequest
+from fairbank.bank.rules import Done, apply
 from fairbank.cluster.share_record import ShareFigure
 from fairbank.core.errors import Unavailable
 from fairbank.core.units import SuMinutes
@@ -100,13 +100,13 @@ def test_cut_before_commit_was_sent_nothing_is_carried_out_and_who_asked_knows(
     store: Store, postgres_server: PostgresServer, cut: Cut
 ) -> None:
     before = contents(store)
-    batch = [Asked(gift(0), START, CLERK)]
+    batch = [SubmittedRequest(gift(0), START, CLERK)]
     with (
         pytest.raises(Unavailable, match=NOT_CARRIED_OUT) as told,
         store.transaction() as transaction,
     ):
-        work = transaction.load(needs_of(batch))
-        assert isinstance(judge(work, batch[0], Policy()), Done)
+        work = transaction.load(lock_set_of(batch))
+        assert isinstance(apply(work, batch[0], Policy()), Done)
         transaction.write(work)
         cut(postgres_server)
     assert told.value.remedy == "try again"

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import make_url
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.needs import Needs
-from fairbank.bank.wish import Deposit, Request
+from fairbank.bank.lock_set import LockSet
+from fairbank.bank.requests import Deposit, Request
 from fairbank.core.errors import Busy, FairbankError, Unavailable
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -89,10 +89,10 @@ def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(
     fill(store)
     before = contents(store)
     with pytest.raises(Unavailable), store.transaction() as transaction:
-        work = transaction.load(Needs(allocations={1}, entries=2))
+        work = transaction.load(LockSet(allocations={1}, entries=2))
         server.kill()
         transaction.write(work)
-        transaction.load(Needs(allocations={1}, office=True))
+        transaction.load(LockSet(allocations={1}, registry=True))
     server.start()
     assert contents(store) == before
     granted(store, hold(1, 5))
@@ -114,13 +114,15 @@ def test_a_server_killed_under_load_keeps_what_it_acknowledged(
         )
         server.start()
         keys = {entry.key for entry in contents(store)[5]}
-        assert {wish.key for wish in kept} <= keys
+        assert {request.key for request in kept} <= keys
     assert Audit(store).verify().findings == ()
     entries = contents(store)[5]
     assert len({entry.id for entry in entries}) == len(entries)
 
 
-def _ask_until_killed(server: PostgresServer, store: Store, wishes: list[Request]) -> list[Request]:
+def _ask_until_killed(
+    server: PostgresServer, store: Store, requests: list[Request]
+) -> list[Request]:
     """What was granted before the server was gone."""
     kept: list[Request] = []
 
@@ -131,9 +133,9 @@ def _ask_until_killed(server: PostgresServer, store: Store, wishes: list[Request
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        for wish in wishes:
-            granted(store, wish)
-            kept.append(wish)
+        for request in requests:
+            granted(store, request)
+            kept.append(request)
     except FairbankError as gone:
         assert isinstance(gone, Unavailable)
     killer.join()
@@ -158,9 +160,9 @@ def test_a_row_locked_too_long_is_contention(place: Place, impatient: PostgresSt
     other = place.open()
     fill(other)
     with other.transaction() as transaction:
-        transaction.load(Needs(allocations={1}))
+        transaction.load(LockSet(allocations={1}))
         with pytest.raises(Contention, match="lock timeout"), impatient.transaction() as blocked:
-            blocked.load(Needs(allocations={1}))
+            blocked.load(LockSet(allocations={1}))
     granted(impatient, hold(1, 5))
 
 
@@ -173,9 +175,9 @@ def test_a_deadlock_is_contention(place: Place) -> None:
         host=str(url.query["host"]), port=5432, user=url.username, dbname=url.database
     ) as administrator:
         administrator.execute("SET deadlock_timeout = '1h'")
-        administrator.execute("SELECT 1 FROM office FOR UPDATE")
+        administrator.execute("SELECT 1 FROM registry FOR UPDATE")
         with pytest.raises(Contention, match="deadlock"), store.transaction() as transaction:
-            transaction.load(Needs(allocations={1}))
+            transaction.load(LockSet(allocations={1}))
             crossing = threading.Thread(
                 target=administrator.execute,
                 args=["SELECT 1 FROM allocation WHERE id = 1 FOR UPDATE"],
@@ -185,7 +187,7 @@ def test_a_deadlock_is_contention(place: Place) -> None:
                 lambda: place.run("SELECT 1 FROM pg_locks WHERE NOT granted"),
                 "the administrator to wait",
             )
-            transaction.load(Needs(allocations={1}, office=True))
+            transaction.load(LockSet(allocations={1}, registry=True))
         crossing.join()
     granted(store, hold(1, 5))
 
@@ -239,7 +241,7 @@ def test_books_are_opened_while_somebody_writes(place: Place) -> None:
     store = place.open()
     fill(store)
     with store.transaction() as transaction:
-        transaction.load(Needs(allocations={1}))
+        transaction.load(LockSet(allocations={1}))
         assert contents(place.open())[2]
 
 
@@ -249,9 +251,9 @@ def test_a_transaction_that_idles_too_long_is_cut_off(
     """A server of ours that stops in the middle must not keep the others waiting."""
     fill(place.open())
     with pytest.raises(Unavailable), impatient.transaction() as transaction:
-        transaction.load(Needs(allocations={1}))
+        transaction.load(LockSet(allocations={1}))
         wait_until(lambda: not place.run(_IDLE), "the server to lose patience")
-        transaction.load(Needs(allocations={1}, office=True))
+        transaction.load(LockSet(allocations={1}, registry=True))
     granted(impatient, hold(1, 5))
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from fairbank.bank.wish import Lapse, Refund, Release, Transfer, Withdraw
+from fairbank.bank.requests import Lapse, Refund, Release, Transfer, Withdraw
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
 from tests.contracts.centre import (

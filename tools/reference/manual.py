@@ -6,15 +6,16 @@ from argparse import SUPPRESS, Action
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 
-from fairbank import __version__
 from fairbank.bank.explaining import explained
+from fairbank.rest.statuses import STATUS
+
+from fairbank import __version__
 from fairbank.cli import main as front
 from fairbank.cli import settings as client
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.exits import EXIT_CODES, REFUSED
 from fairbank.cli.parser import Parser
 from fairbank.cli.sproject import COMMAND as SPROJECT
-from fairbank.rest.statuses import STATUS
 
 SHARED = ("How to show it", "Care", "Which bank, and as whom", "Common options")
 """Groups of options that many verbs have: told once a page."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.charge import Bill, longest_paid
 from fairbank.bank.policy import Policy
+from fairbank.bank.pricing import Bill, longest_paid
 from fairbank.bank.run import UserSums
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster

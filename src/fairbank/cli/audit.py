@@ -82,7 +82,7 @@ def _verify(desk: Desk, options: Namespace) -> int:
 def _place(book: int | None) -> str:
     if book is None:
         return "the store"
-    return f"allocation {book}" if book else "the office's book"
+    return f"allocation {book}" if book else "the registry"
 
 
 def read_heads(path: str) -> dict[int, tuple[int, bytes]]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Finding(Protocol):
-    """One thing that is not as the journal says: in which book (0 is the office's, None the store as a whole), perhaps at which entry."""
+    """One thing that is not as the journal says: in which book (0 is the registry's, None the store as a whole), perhaps at which entry."""
 
     @property
     def book(self) -> int | None: ...

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.cli.options import add_common, add_output, add_server
 from fairbank.cli.parser import Parser
 from fairbank.cli.shown import Shown, did_you_mean
-from fairbank.core.errors import InvalidInput, FairbankError
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from fairbank.core.errors import (
     Busy,
     Conflict,
     Corrupt,
+    FairbankError,
     Forbidden,
     InvalidInput,
-    FairbankError,
-    Unauthenticated,
     NotFound,
+    Unauthenticated,
     Unavailable,
 )
 from fairbank.core.refusal_kind import RefusalKind

@@ -12,7 +12,7 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms, is_table
 from fairbank.cli.traces import POLICIES, USUAL, add_processors, add_trace
-from fairbank.core.errors import InvalidInput, FairbankError
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.report.cells import counted, plain
 from fairbank.report.simulations import COLUMNS, compared
 

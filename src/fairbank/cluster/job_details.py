@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Particulars(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class JobDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """None for what nobody told. `tres` is what the run holds, as Slurm writes it, `cpus` the processors among it.
 
     `exit_status` is that of wait(2): the exit code times 256, plus the signal. `cpu_seconds` is what all its processors together were
@@ -22,7 +22,7 @@ class Particulars(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     cpu_seconds: int | None = None
 
 
-UNTOLD = Particulars()
+UNTOLD = JobDetails()
 
 
 def split_status(status: int | None) -> tuple[int | None, int | None]:
@@ -30,7 +30,7 @@ def split_status(status: int | None) -> tuple[int | None, int | None]:
     return (None, None) if status is None else divmod(status, 256)
 
 
-def news(told: Particulars | None, known: Particulars | None) -> Particulars | None:
+def news(told: JobDetails | None, known: JobDetails | None) -> JobDetails | None:
     """What of `told` is not known yet; None when all of it is."""
     if told is None or told == known:
         return None
@@ -42,10 +42,10 @@ def news(told: Particulars | None, known: Particulars | None) -> Particulars | N
         for field, value in said.items()
         if value is not None and value != getattr(known, field)
     }
-    return Particulars(**new) if new else None
+    return JobDetails(**new) if new else None
 
 
-def together(known: Particulars | None, new: Particulars | None) -> Particulars | None:
+def together(known: JobDetails | None, new: JobDetails | None) -> JobDetails | None:
     """What is known after `new` was told: it takes the place of what was said of the same before."""
     if new is None or known is None:
         return known if new is None else new

@@ -9,7 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.time import Instant
 
 
@@ -18,7 +18,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
 
     `account` is the Slurm account that pays; `start` picks the allocation. The price comes from the first that is
     given: `amount` (SU-minutes, all in all), `billing` (billing units, as Slurm computed them), `counts` (TRES).
-    `resource` is asked for only where the partition is not known to the bank. `particulars` change nothing about the price.
+    `resource` is asked for only where the partition is not known to the bank. `job details` change nothing about the price.
     """
 
     run: Run
@@ -34,7 +34,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
     counts: Mapping[str, Fraction] | None = None
     key: str | None = None
     comment: str | None = None
-    particulars: Particulars | None = None
+    job_details: JobDetails | None = None
 
 
 class Started(Report, frozen=True, kw_only=True, tag="start"):

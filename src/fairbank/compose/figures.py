@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.core.errors import InvalidInput, FairbankError
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.os_errors import of_system
 from fairbank.priority.site_factor import Power, Rule, Sigmoid, rule_of
 from fairbank.report.plots.picture import Picture

@@ -62,7 +62,9 @@ def comment(text: str, *, field: str = "comment") -> str:
     if len(text) <= COMMENT_MAX and text.isprintable():
         return text
     remedy = f"one line of printable text, at most {COMMENT_MAX} characters"
-    raise InvalidInput(f"this {field} cannot be kept: it {_fault(text)}", field=field, remedy=remedy)
+    raise InvalidInput(
+        f"this {field} cannot be kept: it {_fault(text)}", field=field, remedy=remedy
+    )
 
 
 def _fault(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from errno import EACCES, EDQUOT, EEXIST, EISDIR, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
 
-from fairbank.core.errors import Forbidden, InvalidInput, FairbankError, NotFound
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 
 _FULL = frozenset({ENOSPC, EDQUOT})
 _NOT_OURS = frozenset({EACCES, EPERM})

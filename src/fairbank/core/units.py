@@ -78,7 +78,9 @@ def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
     """`minutes` as an amount: at least 1 (or `least`), at most AMOUNT_MAX. Raises InvalidInput, naming `field`."""
     if minutes < least:
         rule = "an amount is at least one SU-minute: 1m" if least else "an amount is 0 or more"
-        raise InvalidInput(f"{show_su(minutes)} SU is too small an amount", field=field, remedy=rule)
+        raise InvalidInput(
+            f"{show_su(minutes)} SU is too small an amount", field=field, remedy=rule
+        )
     if minutes > AMOUNT_MAX:
         most = f"at most {AMOUNT_MAX}m, which is {show_su(AMOUNT_MAX)} SU"
         raise InvalidInput(

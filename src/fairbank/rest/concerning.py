@@ -10,7 +10,7 @@ from typing import Any, get_args
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
-from fairbank.bank.refusal import Reason, Refusal
+from fairbank.bank.refusals import Reason, Refusal
 from fairbank.rest.asking.params import AS_SENT
 
 

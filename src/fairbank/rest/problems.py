@@ -12,9 +12,9 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
+from fairbank.bank.refusals import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.bank.run import RunState
-from fairbank.core.errors import Busy, InvalidInput, FairbankError, Unauthenticated
+from fairbank.core.errors import Busy, FairbankError, InvalidInput, Unauthenticated
 from fairbank.rest.asking.misfits import DOCUMENTED, in_words, missing_body, remedy_for
 from fairbank.rest.asking.params import AS_SENT
 from fairbank.rest.bodies.answers import Problem, Refused, Resolution
@@ -126,7 +126,9 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
     if error.detail == _BAD_HOST:
         return response_of(
             problem_of_trouble(
-                InvalidInput("the header Host is no name", field="Host", remedy="send one: Host: NAME")
+                InvalidInput(
+                    "the header Host is no name", field="Host", remedy="send one: Host: NAME"
+                )
             )
         )
     detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], DOCUMENTED))

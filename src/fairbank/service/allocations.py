@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import (
     AllocationQuery,
     Debit,
@@ -20,7 +18,9 @@ from fairbank.bank.query import (
     Page,
     UserRow,
 )
-from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.bank.requests import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.bank.rules import Outcome
+from fairbank.bank.term_changes import changes
 from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.time import Clock, Instant
 from fairbank.core.units import SuMinutes
@@ -68,7 +68,7 @@ class Allocations:
 
         Whoever may draw on an allocation sees what is left on it, but not who else drew: its statement, users and runs are not theirs.
         """
-        drawing = asker.sight.projects if projects is None else projects
+        drawing = asker.visibility.projects if projects is None else projects
         lines = (self._directory.line(self._directory.by_id(each)) for each in drawing)
         return frozenset(number for _, *parents in lines for number in parents)
 
@@ -76,7 +76,9 @@ class Allocations:
         """An allocation of the asker's projects, or one that they draw on. Raises NotFound."""
         found = self.find(
             AllocationQuery(
-                sight=asker.sight, ids=frozenset({number}), lenders=self.lenders(asker, None)
+                visibility=asker.visibility,
+                ids=frozenset({number}),
+                lenders=self.lenders(asker, None),
             ),
             Page(1),
         )
@@ -90,7 +92,9 @@ class Allocations:
 
     def get(self, asker: Asker, number: int) -> Allocation:
         """An allocation of the asker's projects. Raises NotFound, and Forbidden for one that they only draw on."""
-        found = self.find(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        found = self.find(
+            AllocationQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
             raise self._not_theirs(asker, number)
         return found[0]
@@ -121,7 +125,7 @@ class Allocations:
         """One page of the allocation's journal in its own order; `page.after` is a seq. Raises NotFound, Forbidden."""
         with self._store.reading() as reader:
             found = reader.allocations(
-                AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1)
+                AllocationQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
             )
             if found:
                 entries = reader.statement(number, since, until, page)
@@ -149,11 +153,11 @@ class Allocations:
 
     # --- changing ---
 
-    def open(self, asker: Asker, wish: Open) -> Outcome:
+    def open(self, asker: Asker, request: Open) -> Outcome:
         """Make an allocation. Raises Forbidden, NotFound."""
         demand(asker, Do.OPEN_ALLOCATION)
-        self._directory.by_id(wish.project)
-        return self._ask(asker, wish)
+        self._directory.by_id(request.project)
+        return self._ask(asker, request)
 
     def amend(
         self, asker: Asker, number: int, terms: Terms, comment: str, key: str | None
@@ -162,7 +166,7 @@ class Allocations:
         allocation = self.get(asker, number)
         demand(asker, Do.AMEND_ALLOCATION)
         changes = msgspec.structs.asdict(terms)
-        wish = Amend(
+        request = Amend(
             allocation=number,
             project=allocation.project,
             resource=allocation.resource,
@@ -170,36 +174,36 @@ class Allocations:
             key=key,
             **changes,
         )
-        return self._ask(asker, wish)
+        return self._ask(asker, request)
 
-    def set_cap(self, asker: Asker, wish: SetCap) -> Outcome:
-        """Whom the asker may cap is judged with the wish, by the roles as they are then. Raises Forbidden, NotFound."""
-        project = self.get(asker, wish.allocation).project
+    def set_cap(self, asker: Asker, request: SetCap) -> Outcome:
+        """Whom the asker may cap is judged with the request, by the roles as they are then. Raises Forbidden, NotFound."""
+        project = self.get(asker, request.allocation).project
         demand(asker, Do.SET_CAP, project)
         return self._ask(
             asker,
             msgspec.structs.replace(
-                wish, project=project, by=None if asker.superuser else asker.uid
+                request, project=project, by=None if asker.superuser else asker.uid
             ),
         )
 
-    def deposit(self, asker: Asker, wish: Deposit) -> Outcome:
+    def deposit(self, asker: Asker, request: Deposit) -> Outcome:
         """Put credit in. Raises Forbidden, NotFound."""
-        self.get(asker, wish.allocation)
+        self.get(asker, request.allocation)
         demand(asker, Do.DEPOSIT)
-        return self._ask(asker, wish)
+        return self._ask(asker, request)
 
-    def withdraw(self, asker: Asker, wish: Withdraw) -> Outcome:
+    def withdraw(self, asker: Asker, request: Withdraw) -> Outcome:
         """Take credit out, as far as nothing else needs it. Raises Forbidden, NotFound."""
-        self.get(asker, wish.allocation)
+        self.get(asker, request.allocation)
         demand(asker, Do.WITHDRAW)
-        return self._ask(asker, wish)
+        return self._ask(asker, request)
 
-    def transfer(self, asker: Asker, wish: Transfer) -> Outcome:
+    def transfer(self, asker: Asker, request: Transfer) -> Outcome:
         """A PI moves credit between allocations of the projects that are the PI's own. Raises Forbidden, NotFound."""
-        demand(asker, Do.TRANSFER, self.get(asker, wish.source).project)
-        demand(asker, Do.TRANSFER, self._taker(asker, wish.target).project)
-        return self._ask(asker, wish)
+        demand(asker, Do.TRANSFER, self.get(asker, request.source).project)
+        demand(asker, Do.TRANSFER, self._taker(asker, request.target).project)
+        return self._ask(asker, request)
 
     def _taker(self, asker: Asker, number: int) -> Allocation:
         """The allocation that credit is to go to. Raises NotFound."""
@@ -209,8 +213,8 @@ class Allocations:
             missing.field = "to"
             raise
 
-    def _ask(self, asker: Asker, wish: Request) -> Outcome:
-        return ask(self._judge, asker, wish, self._clock.now())
+    def _ask(self, asker: Asker, request: Request) -> Outcome:
+        return ask(self._judge, asker, request, self._clock.now())
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:

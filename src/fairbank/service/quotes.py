@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairbank.bank.charge import bill
 from fairbank.bank.policy import Policy
+from fairbank.bank.pricing import bill
 from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, known, named
@@ -42,7 +42,7 @@ class Quotes:
         """The price with its lines, and the allocation that would carry it now. Raises NotFound, InvalidInput."""
         cluster = named(self._clusters, request.cluster)
         project = self._directory.by_account(account)
-        if project is None or project.removed or not asker.sight.sees(project.id):
+        if project is None or project.removed or not asker.visibility.sees(project.id):
             raise NotFound(
                 f"there is no project with the account {account!r}",
                 field="account",

@@ -1,18 +1,26 @@
-"""What clusters report becomes wishes: accounts, prices and deadlines are looked up."""
+"""What clusters report becomes requests: accounts, prices and deadlines are looked up."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from fairbank.bank.charge import cost
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Adjust, Asked, Charge, EndFacts, Hold, Release, Unpriced
+from fairbank.bank.pricing import cost
+from fairbank.bank.requests import (
+    Adjust,
+    Charge,
+    EndFacts,
+    Hold,
+    Release,
+    SubmittedRequest,
+    Unpriced,
+)
 from fairbank.cluster.job import checked_run
 from fairbank.cluster.partition import Cluster, named
 from fairbank.cluster.run_report import Changed, Ended, Report, Started, fingerprint
 from fairbank.core import ids
-from fairbank.core.errors import InvalidInput, FairbankError, NotFound
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
 from fairbank.core.tres import billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
@@ -20,7 +28,7 @@ from fairbank.service.identity import Asker
 from fairbank.service.project_cache import Directory
 from fairbank.service.rights import demand_cluster
 
-Prepared = Asked | FairbankError
+Prepared = SubmittedRequest | FairbankError
 
 
 class Reports:
@@ -37,15 +45,15 @@ class Reports:
         )
 
     def prepare(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
-        """Each report as a wish, or as the trouble that keeps it from being one; after a look at the books where one is due."""
+        """Each report as a request, or as the trouble that keeps it from being one; after a look at the books where one is due."""
         self._directory.look_for([each.account for each in reports])
-        return self.wishes(asker, reports)
+        return self.requests(asker, reports)
 
     def knows(self, reports: Sequence[Report]) -> bool:
-        """Whether `wishes` may be asked straight away: all accounts are known, and were read lately."""
+        """Whether `requests` may be asked straight away: all accounts are known, and were read lately."""
         return self._directory.knows([each.account for each in reports])
 
-    def wishes(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
+    def requests(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
         """`prepare` without a look at the books: it never waits."""
         now = self._clock.now()
         latest = now + self._policy.clock_tolerance_seconds
@@ -54,8 +62,8 @@ class Reports:
             try:
                 demand_cluster(asker, report.run.cluster)
                 prepared.append(
-                    Asked(
-                        self._wish(report),
+                    SubmittedRequest(
+                        self._request(report),
                         now,
                         asker.actor,
                         asker.acting_as,
@@ -67,7 +75,7 @@ class Reports:
                 prepared.append(trouble)
         return prepared
 
-    def _wish(self, report: Report) -> Hold | Adjust | Charge | Release | Unpriced:
+    def _request(self, report: Report) -> Hold | Adjust | Charge | Release | Unpriced:
         checked_run(report.run)
         ids.uid(report.owner, field="owner_uid")
         _checked_seconds(report.limit_seconds, "time_limit")
@@ -100,7 +108,7 @@ class Reports:
         )  # a price that was told is the same for any time limit
         return Hold(
             run=report.run,
-            line=self._directory.line(project) if project and removed is None else (),
+            chain=self._directory.line(project) if project and removed is None else (),
             account=None if project else report.account,
             removed=removed,
             resource=self._resource(report),
@@ -113,7 +121,7 @@ class Reports:
             limit_seconds=report.limit_seconds,
             key=report.key,
             comment=report.comment,
-            particulars=report.particulars,
+            job_details=report.job_details,
         )
 
     def _adjust(self, report: Changed, until: Instant) -> Adjust:
@@ -123,13 +131,13 @@ class Reports:
             amount=self._price(report, report.limit_seconds),
             until=until,
             start=report.start,
-            line=self._directory.line(project) if project else (),
+            chain=self._directory.line(project) if project else (),
             account=None if project else report.account,
             resource=self._resource_if_known(report),
             owner=report.owner,
             key=report.key,
             comment=report.comment,
-            particulars=report.particulars,
+            job_details=report.job_details,
             priced_in=_priced_in(report),
         )
 
@@ -144,7 +152,7 @@ class Reports:
             "ended": report.ended,
             "outcome": report.outcome,
             "elapsed_seconds": report.elapsed_seconds,
-            "line": self._directory.line(project) if project else (),
+            "chain": self._directory.line(project) if project else (),
             "account": None
             if project
             else report.account,  # its usage is not lost, but kept as refused
@@ -154,7 +162,7 @@ class Reports:
             "partition": report.partition,
             "key": report.key,
             "comment": report.comment,
-            "particulars": report.particulars,
+            "job_details": report.job_details,
         }
         try:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)

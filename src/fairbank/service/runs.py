@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import Page, RefusalQuery, RunQuery
 from fairbank.bank.quote import usable
-from fairbank.bank.refusal import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
+from fairbank.bank.refusals import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
+from fairbank.bank.requests import Refund
+from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Refund
 from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
 from fairbank.core.units import SuMinutes
@@ -61,7 +61,7 @@ class Runs:
 
     def get(self, asker: Asker, number: int) -> RunRecord:
         """Raises NotFound, for a run that is not there as for one of others."""
-        found = self.find(RunQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        found = self.find(RunQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1))
         if not found:
             raise NotFound(
                 f"there is no job record {number}",
@@ -78,7 +78,9 @@ class Runs:
 
     def refusal(self, asker: Asker, number: int) -> tuple[Entry, Refusal]:
         """Raises NotFound, for a refusal that is not there as for one of others."""
-        found = self.refusals(RefusalQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        found = self.refusals(
+            RefusalQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
             raise NotFound(
                 f"there is no refusal {number}",
@@ -156,8 +158,8 @@ class Runs:
         """Give back part or all of what a run was charged. Raises NotFound, Forbidden."""
         record = self.get(asker, number)
         demand(asker, Do.REFUND)
-        wish = Refund(run=record.run, amount=amount, comment=comment, key=key)
-        return ask(self._judge, asker, wish, self._clock.now())
+        request = Refund(run=record.run, amount=amount, comment=comment, key=key)
+        return ask(self._judge, asker, request, self._clock.now())
 
 
 def _left_for(offers: Means, asked: int) -> int | None:

@@ -32,7 +32,7 @@ class Log(Enum):
 
 
 class CounterPlace(Enum):
-    """Where wishes are judged: in threads of the server, or in a process beside it."""
+    """Where requests are judged: in threads of the server, or in a process beside it."""
 
     THREADS = "threads"
     PROCESS = "process"
@@ -49,9 +49,9 @@ class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the server listens: always on `socket`; on TCP when `port` is given, which needs tokens or MUNGE to sign in.
 
-    `waiting_max`: how many wishes may wait before a 503. `unix_groups`: users whose system groups contain a project's
+    `waiting_max`: how many requests may wait before a 503. `unix_groups`: users whose system groups contain a project's
     gid are members of it. `log`: JSON lines, or short ones; "auto" is JSON, but on a terminal short lines, and only warnings.
-    `counter`: where wishes are judged and written on PostgreSQL, in "threads" of the server or in a "process" beside it, which takes a
+    `counter`: where requests are judged and written on PostgreSQL, in "threads" of the server or in a "process" beside it, which takes a
     second processor; on SQLite always in threads.
     """
 

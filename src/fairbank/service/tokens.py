@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import Page
+from fairbank.bank.requests import IssueToken, RevokeToken
+from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.token import Token
-from fairbank.bank.wish import IssueToken, RevokeToken
 from fairbank.core import ids
-from fairbank.core.errors import Conflict, Forbidden, InvalidInput, Unauthenticated, NotFound
+from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import DAY, LAST_INSTANT, Clock, Instant, iso
 from fairbank.service.dry_run import Judge, ask
 from fairbank.service.identity import FULL, Asker
@@ -32,7 +32,7 @@ LINE_MAX = 8
 
 
 class Tokens:
-    """The use cases around tokens. They are made and taken back as wishes, so the office's book vouches for each row."""
+    """The use cases around tokens. They are made and taken back as requests, so the registry vouches for each row."""
 
     def __init__(self, store: Store, judge: Judge, clock: Clock, key: bytes) -> None:
         self._store, self._judge, self._clock, self._key = store, judge, clock, key
@@ -60,7 +60,7 @@ class Tokens:
             self._demand_short_line(asker.token)
         now = self._clock.now()
         secret = new_secret()
-        wish = IssueToken(
+        request = IssueToken(
             digest=digest(secret, self._key),
             uid=owner,
             label=_checked_label(label),
@@ -73,7 +73,7 @@ class Tokens:
             ),
             parent=asker.token,
         )
-        outcome = self._ask(asker, wish, now)
+        outcome = self._ask(asker, request, now)
         if not isinstance(outcome, Done) or outcome.token is None:
             raise Conflict(
                 "this secret is in use already, so no token was made",
@@ -81,13 +81,13 @@ class Tokens:
             )
         return Token(
             id=outcome.token,
-            digest=wish.digest,
+            digest=request.digest,
             uid=owner,
-            label=wish.label,
+            label=request.label,
             scopes=wanted,
             created=now,
-            expires=wish.expires,
-            parent=wish.parent,
+            expires=request.expires,
+            parent=request.parent,
         ), secret
 
     def find(self, secret: str) -> Token:
@@ -147,8 +147,8 @@ class Tokens:
                 remedy=_AS_YOURSELF,
             )
 
-    def _ask(self, asker: Asker, wish: IssueToken | RevokeToken, now: Instant) -> Outcome:
-        return ask(self._judge, asker, wish, now)
+    def _ask(self, asker: Asker, request: IssueToken | RevokeToken, now: Instant) -> Outcome:
+        return ask(self._judge, asker, request, now)
 
 
 def _line(token: Token, reader: Reader) -> Iterator[Token]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
-from fairbank.bank.ledger import Outcome, no_undoing
+from fairbank.bank.entry import REGISTRY, Entry, Kind, facts_of
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Undo, undo_of
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import Undo, undo_of
+from fairbank.bank.rules import Outcome, cannot_undo
 from fairbank.cluster.job import Run
 from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
@@ -41,18 +41,20 @@ class Undoing:
 
     def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
         """Take the entry back. Raises NotFound, Forbidden."""
-        wish = self._wish(asker, number, comment, key)
+        request = self._request(asker, number, comment, key)
         return (
-            wish if isinstance(wish, Refusal) else ask(self._judge, asker, wish, self._clock.now())
+            request
+            if isinstance(request, Refusal)
+            else ask(self._judge, asker, request, self._clock.now())
         )
 
-    def _wish(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
-        """The wish to undo the entry; at once the bank's no where that is of a kind that is not undone."""
+    def _request(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
+        """The request to undo the entry; at once the bank's no where that is of a kind that is not undone."""
         with self._store.reading() as reader:
             entry = _the_entry(reader, asker, number)
             books = _books_of(reader, entry)
             run = _run_of(reader, entry)
-        no = no_undoing(entry, run)
+        no = cannot_undo(entry, run)
         if no is not None:
             return no
         projects = (
@@ -83,10 +85,10 @@ def _the_entry(reader: Reader, asker: Asker, number: int) -> Entry:
         None,
     )
     if role is not None and (
-        asker.sight.everything or facts_of(role)["project"] in asker.sight.projects
+        asker.visibility.everything or facts_of(role)["project"] in asker.visibility.projects
     ):
         return role
-    found = reader.entries(msgspec.structs.replace(wanted, sight=asker.sight), Page(1))
+    found = reader.entries(msgspec.structs.replace(wanted, visibility=asker.visibility), Page(1))
     if not found:
         raise NotFound(
             f"there is no entry {number}, or you may not see it",
@@ -100,7 +102,7 @@ def _books_of(reader: Reader, entry: Entry) -> list[Allocation]:
     """The allocations that undoing it touches: its own, and the other of a transfer."""
     other = facts_of(entry)["to"] if entry.kind is Kind.TRANSFER_OUT else entry.book
     return reader.allocations(
-        AllocationQuery(ids=frozenset({entry.book, other} - {OFFICE})), Page(2)
+        AllocationQuery(ids=frozenset({entry.book, other} - {REGISTRY})), Page(2)
     )
 
 

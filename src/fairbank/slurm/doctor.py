@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
 from fairbank.core.check import Check, attempt
-from fairbank.core.errors import Forbidden, FairbankError, NotFound, Unavailable
+from fairbank.core.errors import FairbankError, Forbidden, NotFound, Unavailable
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import Bank

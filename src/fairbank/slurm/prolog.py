@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import InvalidInput, FairbankError, Unavailable
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
 from fairbank.slurm.commands import Slurm

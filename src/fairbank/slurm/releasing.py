@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from fairbank.core.errors import InvalidInput, FairbankError, NotFound
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.rest.client import Client
 from fairbank.slurm.compare.held_jobs import Offer, Turns, payable
 from fairbank.slurm.parsers.held_jobs import Held

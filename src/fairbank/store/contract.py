@@ -8,7 +8,7 @@ from typing import Protocol
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry
-from fairbank.bank.needs import Needs
+from fairbank.bank.lock_set import LockSet
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
     EVERY_BOOK,
@@ -31,7 +31,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.cluster.share_record import ShareFigure, ShareQuery
 from fairbank.core.time import Instant
@@ -118,8 +118,8 @@ class Reader(Protocol):
         """Active allocations past their end, to be ended; what is frozen stays so."""
         ...
 
-    def office(self) -> Office:
-        """How far the office's book is."""
+    def registry(self) -> RegistryHead:
+        """How far the registry is."""
         ...
 
     def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
@@ -179,12 +179,12 @@ class Reader(Protocol):
 class Transaction(Protocol):
     """One batch: load and lock what it needs, then write what judging it changed. Both, or nothing."""
 
-    def load(self, needs: Needs) -> WorkingSet:
-        """The rows needed, locked: the allocations in the order of their numbers, then the office. May be asked again with the office,
+    def load(self, locks: LockSet) -> TransactionData:
+        """The rows needed, locked: the allocations in the order of their numbers, then the registry. May be asked again with the registry,
         before anything is written: the working set from before is then void, its locks are not."""
         ...
 
-    def write(self, work: WorkingSet) -> None:
+    def write(self, data: TransactionData) -> None:
         """Write what judging changed. The store commits when the block ends."""
         ...
 
@@ -202,7 +202,7 @@ class Filling(Protocol):
     def users(self, rows: Sequence[UserRow]) -> None: ...
     def runs(self, rows: Sequence[RunRecord]) -> None: ...
     def entries(self, rows: Sequence[Entry]) -> None: ...
-    def office(self, head: Office) -> None: ...
+    def registry(self, head: RegistryHead) -> None: ...
     def tokens(self, rows: Sequence[Token]) -> None: ...
     def share_figures(self, rows: Sequence[ShareFigure]) -> None: ...
 

@@ -25,7 +25,7 @@ def of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
     used = [efficiency(run) for run in runs]
     early = [run for run in runs if failed_early(run)]
     exits = {
-        UNTOLD if run.particulars is None else _told(run.particulars.exit_status) for run in early
+        UNTOLD if run.job_details is None else _told(run.job_details.exit_status) for run in early
     } or {UNTOLD}
     return Usage(
         group,

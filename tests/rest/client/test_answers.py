@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from fairbank.rest.statuses import STATUS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,17 +13,16 @@ from fairbank.cli.ending import exit_code
 from fairbank.core.errors import (
     Conflict,
     Corrupt,
+    FairbankError,
     Forbidden,
     InvalidInput,
-    FairbankError,
-    Unauthenticated,
     NotFound,
+    Unauthenticated,
     Unavailable,
 )
 from fairbank.rest.client import Address, Refused
 from fairbank.rest.client.answers import read_answer, trouble_of
 from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, read_response
-from fairbank.rest.statuses import STATUS
 
 HERE = Address("unix", "/run/bank.sock")
 

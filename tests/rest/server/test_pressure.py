@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Asked, Note
+from fairbank.bank.requests import AuditNote, SubmittedRequest
 from fairbank.core.errors import Unavailable
 from fairbank.core.time import Instant, iso
 from fairbank.rest.teller import Teller
@@ -107,8 +107,8 @@ def test_a_mistake_of_ours_is_told_by_a_number_that_the_log_explains(
 # --- the teller ---
 
 
-def _note(text: str) -> Asked:
-    return Asked(Note(details=text), Instant(NOW), 0)
+def _note(text: str) -> SubmittedRequest:
+    return SubmittedRequest(AuditNote(details=text), Instant(NOW), 0)
 
 
 def test_the_desk_answers_everybody_with_their_own() -> None:
@@ -125,7 +125,7 @@ def test_the_desk_answers_everybody_with_their_own() -> None:
     counter.close()
 
 
-def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
+def test_who_leaves_the_desk_does_not_stop_the_request() -> None:
     store = Sluggish()
     counter = Windows(Bank(store, Policy()))
 

@@ -1,4 +1,4 @@
-"""What each state allows: the ledger itself is asked, each wish of a small bank in which one thing is in that state."""
+"""What each state allows: the ledger itself is asked, each request of a small bank in which one thing is in that state."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from itertools import count
 from typing import Any
 
 from fairbank.bank.allocation import Allocation, AllocationEvent, AllocationState, Standing
-from fairbank.bank.ledger import judge
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Project
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.run import RunState
-from fairbank.bank.wish import (
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import (
     Adjust,
     Amend,
-    Asked,
     Charge,
     Deposit,
     Expire,
@@ -24,10 +21,13 @@ from fairbank.bank.wish import (
     Refund,
     Release,
     Request,
+    SubmittedRequest,
     Transfer,
     Withdraw,
 )
-from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.bank.rules import apply
+from fairbank.bank.run import RunState
+from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -81,7 +81,7 @@ _OF_RUN: Mapping[str, Request] = {
 
 
 def of_an_allocation() -> Iterator[tuple[str, list[str]]]:
-    """For each wish, what is answered where the allocation stands so, in the order of `Standing`."""
+    """For each request, what is answered where the allocation stands so, in the order of `Standing`."""
     starting = {
         each: Hold(amount=_SOME, until=_LATER, **{**_LIFE, "start": _AT[each]}) for each in Standing
     }
@@ -89,30 +89,30 @@ def of_an_allocation() -> Iterator[tuple[str, list[str]]]:
         "the hold of a run that starts now",
         [_said(_work(each), starting[each], _AT[each]) for each in Standing],
     )
-    for name, wish in _OF_ALLOCATION.items():
-        yield name, [_said(_work(standing), wish, _AT[standing]) for standing in Standing]
+    for name, request in _OF_ALLOCATION.items():
+        yield name, [_said(_work(standing), request, _AT[standing]) for standing in Standing]
 
 
 def of_a_run() -> Iterator[tuple[str, list[str]]]:
-    """For each wish, what is answered where the run is in that state, in the order of `RunState`."""
-    for name, wish in _OF_RUN.items():
-        yield name, [_said(_with_run(state), wish, Instant(5_000)) for state in RunState]
+    """For each request, what is answered where the run is in that state, in the order of `RunState`."""
+    for name, request in _OF_RUN.items():
+        yield name, [_said(_with_run(state), request, Instant(5_000)) for state in RunState]
 
 
-def _work(standing: Standing) -> WorkingSet:
+def _work(standing: Standing) -> TransactionData:
     common: Mapping[str, Any] = {"project": 1, "category": "research", "deposited": SuMinutes(100)}
     state = _STORED.get(standing, AllocationState.ACTIVE)
     asked = Allocation(id=1, resource="cpu", start=_START, end=_END, state=state, **common)
     other = Allocation(id=2, resource="cpu", start=_LATER, end=Instant(9_999), **common)
-    return WorkingSet(
+    return TransactionData(
         allocations=[asked, other],
         projects=[Project(id=1, gname="chem", gid=1, account="chem")],
-        office=Office(),
+        registry=RegistryHead(),
         entry_ids=count(1),
     )
 
 
-def _with_run(state: RunState) -> WorkingSet:
+def _with_run(state: RunState) -> TransactionData:
     """The run was held; then that became of it which brings it into this state."""
     work = _work(Standing.ACTIVE)
     roads: Mapping[RunState, tuple[Request, ...]] = {
@@ -122,13 +122,13 @@ def _with_run(state: RunState) -> WorkingSet:
         RunState.LAPSED: (Lapse(run=_RUN),),
     }
     hold = Hold(amount=SuMinutes(20), until=Instant(4_000), **{**_LIFE, "start": Instant(1_400)})
-    for wish in (hold, *roads[state]):
-        judge(work, Asked(wish, Instant(5_000), 0), Policy())
+    for request in (hold, *roads[state]):
+        apply(work, SubmittedRequest(request, Instant(5_000), 0), Policy())
     return work
 
 
-def _said(work: WorkingSet, wish: Request, now: Instant) -> str:
-    outcome = judge(work, Asked(wish, now, 0), Policy())
+def _said(work: TransactionData, request: Request, now: Instant) -> str:
+    outcome = apply(work, SubmittedRequest(request, now, 0), Policy())
     if isinstance(outcome, Refusal):
         return outcome.reason.name
     return "as before" if outcome.again else "yes"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fairbank.bank.explaining import explained
-from fairbank.cli.exits import REFUSED
 from fairbank.rest.statuses import STATUS
+
+from fairbank.cli.exits import REFUSED
 
 
 def refusals_page() -> str:

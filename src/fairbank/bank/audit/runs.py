@@ -63,7 +63,7 @@ def new_run(entry: Entry) -> RunRecord:
         start=opening.start,
         until=opening.until,
         set_by=entry.id,
-        particulars=opening.particulars,
+        job_details=opening.job_details,
     )
 
 
@@ -96,14 +96,14 @@ def _resolved(run: RunRecord, entry: Entry, state: RunState, charged: SuMinutes)
         ended=end.ended,
         outcome=end.outcome,
         elapsed_seconds=end.elapsed_seconds,
-        particulars=together(run.particulars, end.particulars),
+        job_details=together(run.job_details, end.job_details),
     )
 
 
 def _adjusted(run: RunRecord, entry: Entry) -> RunRecord:
     changed = read_adjustment(entry)
-    held, told = SuMinutes(run.held + entry.amount), together(run.particulars, changed.particulars)
-    return _replace(run, held=held, until=changed.until, set_by=entry.id, particulars=told)
+    held, told = SuMinutes(run.held + entry.amount), together(run.job_details, changed.job_details)
+    return _replace(run, held=held, until=changed.until, set_by=entry.id, job_details=told)
 
 
 def _lapsed(run: RunRecord, entry: Entry) -> RunRecord:

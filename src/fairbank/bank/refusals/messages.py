@@ -9,21 +9,12 @@ from typing import Any
 
 import msgspec
 
-from fairbank.bank.charge import longest_paid
+from fairbank.bank.pricing import longest_paid
 from fairbank.bank.refusals.reasons import Case, Detail, Reason
 from fairbank.bank.refusals.refusal import NOTHING_KNOWN, Help, Refusal
 from fairbank.cluster.job import Run
 from fairbank.core.time import iso, show_duration
 from fairbank.core.units import MINUTES_IN_SU, show_short, show_su, type_su
-
-_UNKNOWN_ACCOUNT = (
-    "use the right account, or have its project created, by staff: "
-    "fairbank project create GROUP -A {account}"
-)
-# A project would not help here: these reports are wrong, whatever their account.
-_ACCOUNT_NO_MATTER = frozenset(
-    {Reason.UNPRICED, Reason.TIMESTAMP_IN_FUTURE, Reason.REPORT_MISMATCH}
-)
 
 
 class _Templates(Formatter):
@@ -66,10 +57,7 @@ def remedies(refusal: Refusal, known: Help = NOTHING_KNOWN) -> tuple[str, ...]:
         f"another project: -A {other.account} ({show_su(other.available, down=True)} SU available)"
         for other in known.alternatives
     ]
-    if refusal.account is not None and refusal.reason not in _ACCOUNT_NO_MATTER:
-        template = _UNKNOWN_ACCOUNT
-    else:
-        template = _case(refusal, known).remedy or refusal.reason.info.remedy
+    template = _case(refusal, known).remedy or refusal.reason.info.remedy
     return (*advice, _format(template, (), values_of(refusal, known)))
 
 

@@ -190,6 +190,7 @@ class Reason(Enum):
             ("account", "allocation", "entry"),
             "have it thawed, by staff: fairbank alloc thaw {allocation} --reason '...'",
             "have it thawed, by staff: fairbank alloc thaw ALLOC --reason '...'",
+            {Detail.NONE: Case("requested {asked:su} SU, available {available:su_down} SU")},
         ),
     )
     UNPRICED = (
@@ -234,7 +235,12 @@ class Reason(Enum):
             "send the hold first; the end of a run without a hold is charged only with "
             "policy.late_charges = true",
             details={
-                Detail.LIMIT_CHANGED: Case("its time limit changed while it runs without a hold")
+                Detail.LIMIT_CHANGED: Case("its time limit changed while it runs without a hold"),
+                Detail.UNKNOWN_ACCOUNT: Case(
+                    "no project has the account {account!r}",
+                    "use the right account, or have its project created, by staff: "
+                    "fairbank project create GROUP -A {account}",
+                ),
             },
         ),
     )
@@ -381,9 +387,7 @@ class Reason(Enum):
             "would be lost with it, so they are undone first, the last one before the others.",
             ("entry",),
             "undo that first: fairbank undo ENTRY --reason '...'",
-            details={
-                Detail.CHANGED: Case("entry {by_entry} changed it after entry {of_entry}"),
-            },
+            details={Detail.CHANGED: Case("entry {by_entry} changed it after entry {of_entry}")},
         ),
     )
     CANNOT_UNDO = (
@@ -461,11 +465,7 @@ class Reason(Enum):
             ("amount", "entry"),
             "refund at most {most}",
             "refund at most AMOUNT",
-            {
-                Detail.NONE: Case(
-                    "requested {asked:su} SU, left of its charge {available:su} SU"
-                )
-            },
+            {Detail.NONE: Case("requested {asked:su} SU, left of its charge {available:su} SU")},
         ),
     )
     NOTHING_TO_REFUND = (
@@ -573,9 +573,7 @@ class Reason(Enum):
             "is invalid input instead: HTTP 400, exit code 2.",
             ("end", "entry"),
             "choose an end after the start",
-            details={
-                Detail.OTHER_PERIOD: Case("start {near_start:time}, end {near_end:time}"),
-            },
+            details={Detail.OTHER_PERIOD: Case("start {near_start:time}, end {near_end:time}")},
         ),
     )
     UNKNOWN_ENTRY = (
@@ -610,7 +608,11 @@ class Reason(Enum):
             "list them: fairbank project list",
             details={
                 Detail.UNKNOWN_PARENT: Case("parent {project}"),
-                Detail.UNKNOWN_ACCOUNT: Case("no project has the account {account!r}"),
+                Detail.UNKNOWN_ACCOUNT: Case(
+                    "no project has the account {account!r}",
+                    "use the right account, or have its project created, by staff: "
+                    "fairbank project create GROUP -A {account}",
+                ),
             },
         ),
     )
@@ -628,7 +630,7 @@ class Reason(Enum):
         ),
     )
     UNKNOWN_TOKEN = (
-        "UNKNOWN_TOKEN",  # noqa: S105 (a code)
+        "UNKNOWN_TOKEN",
         ReasonInfo(
             RefusalKind.NOT_FOUND,
             "there is no such valid token",
@@ -638,7 +640,7 @@ class Reason(Enum):
         ),
     )
     TOKEN_TAKEN = (
-        "TOKEN_TAKEN",  # noqa: S105 (a code)
+        "TOKEN_TAKEN",
         ReasonInfo(
             RefusalKind.CONFLICT,
             "this secret belongs to another token",
@@ -709,7 +711,6 @@ class Reason(Enum):
             "restore it first, by staff: fairbank project set {project} --restore",
             "restore it first, by staff: fairbank project set PROJECT --restore",
             {
-                Detail.UNKNOWN_ACCOUNT: Case("it had the account {account!r}"),
                 Detail.PARENT_REMOVED: Case("parent {project}"),
                 Detail.PARENT_STILL_REMOVED: Case(
                     "project {project}, the parent of project {child}"
@@ -725,9 +726,7 @@ class Reason(Enum):
             "Parents share credit with the projects below them; a cycle of parents would have no top.",
             ("parent",),
             "name another parent",
-            details={
-                Detail.NONE: Case("project {parent} is project {project} or below it"),
-            },
+            details={Detail.NONE: Case("project {parent} is project {project} or below it")},
         ),
     )
     IDENTITY_LOCKED = (

@@ -36,7 +36,9 @@ def no_json(body: bytes, said: str) -> InvalidInput:
     found = _first(text) if len(body) <= LOOKED_AT_MAX else None
     if bad is not None:
         field = found.path if found else ""
-        return InvalidInput(f"{field}: {bad}" if field else bad, field=field or None, remedy=_REMEDY)
+        return InvalidInput(
+            f"{field}: {bad}" if field else bad, field=field or None, remedy=_REMEDY
+        )
     if found is not None:
         return InvalidInput(
             f"{found.path or 'the body'}: {found.what}",

@@ -8,7 +8,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
 
-from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Sight
+from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Visibility
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant, iso, parse_instant
@@ -109,7 +109,7 @@ async def projects(
     account: OneName = None,
 ) -> frozenset[int] | None:
     """The projects that are named and may be seen; None when none is named. What fits nothing selects nothing."""
-    return await _named(request, request.asker.sight, project, gid, gname, account)
+    return await _named(request, request.asker.visibility, project, gid, gname, account)
 
 
 async def run_for(
@@ -128,7 +128,7 @@ async def run_for(
 
 async def _named(
     request: Asking,
-    sight: Sight,
+    visibility: Visibility,
     project: int | None,
     gid: int | None,
     gname: str | None,
@@ -140,9 +140,9 @@ async def _named(
             return None
         directory = request.services.directory
         if directory.knows((account,)) and (known := directory.known(account)) is not None:
-            return frozenset({known.id} if sight.sees(known.id) else ())
+            return frozenset({known.id} if visibility.sees(known.id) else ())
     query = ProjectQuery(
-        sight=sight,
+        visibility=visibility,
         ids=None if project is None else frozenset({project}),
         gid=gid,
         gname=gname,
@@ -165,7 +165,7 @@ def checked_key(key: str | None) -> str | None:
 class JobFilters(NamedTuple):
     """What both lists of jobs are asked for, that of runs and that of refusals; named as in RunQuery and RefusalQuery."""
 
-    sight: Sight
+    visibility: Visibility
     projects: frozenset[int] | None
     resource: str | None
     category: str | None
@@ -190,7 +190,14 @@ def job_filters(
 ) -> JobFilters:
     """As far as the asker may see."""
     return JobFilters(
-        request.asker.sight, projects, *concerned, allocation, owner_uid, cluster, job_id, *period
+        request.asker.visibility,
+        projects,
+        *concerned,
+        allocation,
+        owner_uid,
+        cluster,
+        job_id,
+        *period,
     )
 
 

@@ -56,7 +56,9 @@ def _demand_no_twins(body: bytes, kind: Any) -> None:
         [each[0] for each in pairs if isinstance(each, tuple)] if isinstance(pairs, list) else []
     )  # no object has no keys
     if twin := next((name for name in names if names.count(name) > 1), None):
-        raise InvalidInput(f"{twin[:64]!r} stands there twice", field=twin[:64], remedy="send it once")
+        raise InvalidInput(
+            f"{twin[:64]!r} stands there twice", field=twin[:64], remedy="send it once"
+        )
 
 
 def _has_surely_none(body: bytes, kind: Any) -> bool:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.cluster.run_report import Changed, Ended, Report, Started
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
@@ -62,7 +62,7 @@ def _facts(body: requests.AnyReport) -> dict[str, Any]:
         "counts": counts,
         "key": None if body.key is None else ids.key(body.key),
         "comment": None if body.comment is None else ids.comment(body.comment),
-        "particulars": _particulars(body, qos, counts),
+        "job_details": _particulars(body, qos, counts),
     }
 
 
@@ -102,14 +102,14 @@ def _counts(body: requests.AnyReport, tres: str) -> Counts:
 
 def _particulars(
     body: requests.AnyReport, qos: str | None, counts: Counts | None
-) -> Particulars | None:
+) -> JobDetails | None:
     """What it says beside the price. Raises InvalidInput for a name that cannot be kept."""
     status = cpu_seconds = None
     if isinstance(body, requests.CompleteReport):
         cpu_seconds = body.cpu_seconds
         if body.exit_code is not None or body.exit_signal is not None:
             status = (body.exit_code or 0) * 256 + (body.exit_signal or 0)
-    return Particulars(
+    return JobDetails(
         name=None if body.name is None else ids.job_name(body.name),
         qos=qos,
         nodes=body.nodes or _whole(counts, "node", NODES_MAX),

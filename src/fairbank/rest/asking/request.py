@@ -88,7 +88,7 @@ class Asking(Request[Asker, None, State]):
 
     @property
     def teller(self) -> Teller:
-        """Where wishes wait to be judged, those of many requests together."""
+        """Where requests wait to be judged, those of many requests together."""
         return cast("Teller", self.app.state["teller"])
 
     @property

@@ -9,11 +9,11 @@ from typing import Any
 from fairbank.core.errors import (
     Conflict,
     Corrupt,
+    FairbankError,
     Forbidden,
     InvalidInput,
-    FairbankError,
-    Unauthenticated,
     NotFound,
+    Unauthenticated,
     Unavailable,
 )
 from fairbank.rest.client.address import Address

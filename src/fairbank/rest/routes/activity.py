@@ -42,7 +42,7 @@ def entries(
 ) -> EntryQuery:
     """The entries that are asked for, of whatever kind, as far as the asker may see them."""
     return EntryQuery(
-        sight=request.asker.sight,
+        visibility=request.asker.visibility,
         book=allocation,
         projects=projects,
         since=period.since,
@@ -116,7 +116,7 @@ def list_credits(request: Asking, page: OnePage, chosen: Entries) -> Listing[Cre
 def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[PredebitRow]:
     """Open holds; since and until are about the start of the run."""
     runs = RunQuery(
-        sight=chosen.sight,
+        visibility=chosen.visibility,
         projects=chosen.projects,
         allocation=chosen.book,
         state=RunState.HELD,
@@ -148,7 +148,10 @@ def list_debits(
     """What each owner was charged in each allocation, one after the other."""
     page = DebitPage(limit, _after(after))
     query = DebitQuery(
-        sight=request.asker.sight, projects=projects, allocation=allocation, owner=owner_uid
+        visibility=request.asker.visibility,
+        projects=projects,
+        allocation=allocation,
+        owner=owner_uid,
     )
     debits = request.services.allocations.debits(query, page.and_one)
     found, following = cut(limit, debits, lambda each: f"{each.allocation}-{each.owner}")

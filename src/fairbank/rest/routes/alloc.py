@@ -86,7 +86,7 @@ def list_balances(
 
 def _find(request: Asking, page: Page, chosen: Asked) -> tuple[list[Allocation], str | None]:
     query = AllocationQuery(
-        sight=request.asker.sight,
+        visibility=request.asker.visibility,
         projects=chosen.projects,
         **chosen.concerned._asdict(),
         stands=None if chosen.stands is None else (chosen.stands, request.services.clock.now()),

@@ -10,8 +10,8 @@ from litestar.params import JSONBody
 from msgspec import UNSET, structs
 
 from fairbank.bank.allocation import AllocationEvent
-from fairbank.bank.ledger import Done
-from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.bank.requests import Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.bank.rules import Done
 from fairbank.cluster.partition import unbilled
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound
@@ -36,7 +36,7 @@ def open_allocation(
     demand(
         request.asker, Do.OPEN_ALLOCATION
     )  # before the project is looked for, so that nobody can ask which there are
-    wish = Open(
+    bank_request = Open(
         project=_project(request, data),
         resource=ids.kind(data.resource),
         category=ids.kind(data.category, field="category"),
@@ -48,10 +48,10 @@ def open_allocation(
         key=checked_key(key),
         comment=ids.reason(data.comment),
     )
-    _check_period(wish.start, wish.end)
-    done = done_of(request.services.allocations.open(request.asker, wish))
+    _check_period(bank_request.start, bank_request.end)
+    done = done_of(request.services.allocations.open(request.asker, bank_request))
     return Response(
-        _changed(request, done, unbilled(wish.resource, request.services.clusters)),
+        _changed(request, done, unbilled(bank_request.resource, request.services.clusters)),
         status_code=200 if done.again else 201,
     )
 
@@ -131,8 +131,12 @@ def set_cap(
     """Let a user draw at most so much in all from an allocation."""
     cap = None if data.cap is None else SuMinutes(data.cap)
     comment = None if data.comment is None else ids.comment(data.comment)
-    wish = SetCap(allocation=allocation, uid=uid, cap=cap, key=checked_key(key), comment=comment)
-    return answer(request.services.allocations.set_cap(request.asker, wish), request.services.clock)
+    bank_request = SetCap(
+        allocation=allocation, uid=uid, cap=cap, key=checked_key(key), comment=comment
+    )
+    return answer(
+        request.services.allocations.set_cap(request.asker, bank_request), request.services.clock
+    )
 
 
 class _Moved(TypedDict):
@@ -156,8 +160,10 @@ def deposit(
     request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None
 ) -> Response[Single[Granted]]:
     """Put credit into an allocation."""
-    wish = Deposit(allocation=allocation, **_moved(data, key))
-    return new(request.services.allocations.deposit(request.asker, wish), request.services.clock)
+    bank_request = Deposit(allocation=allocation, **_moved(data, key))
+    return new(
+        request.services.allocations.deposit(request.asker, bank_request), request.services.clock
+    )
 
 
 @writes(post, "/alloc/{allocation:int}/withdraw", responses=AGAIN)
@@ -165,8 +171,10 @@ def withdraw(
     request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None
 ) -> Response[Single[Granted]]:
     """Take unused credit out of an allocation."""
-    wish = Withdraw(allocation=allocation, **_moved(data, key))
-    return new(request.services.allocations.withdraw(request.asker, wish), request.services.clock)
+    bank_request = Withdraw(allocation=allocation, **_moved(data, key))
+    return new(
+        request.services.allocations.withdraw(request.asker, bank_request), request.services.clock
+    )
 
 
 @writes(post, "/alloc/{allocation:int}/transfer", responses=AGAIN)
@@ -174,8 +182,10 @@ def transfer(
     request: Asking, allocation: Number, data: JSONBody[NewTransfer], key: Key = None
 ) -> Response[Single[Granted]]:
     """Move unused credit to another allocation of the same resource."""
-    wish = Transfer(source=allocation, target=data.to, **_moved(data, key))
-    return new(request.services.allocations.transfer(request.asker, wish), request.services.clock)
+    bank_request = Transfer(source=allocation, target=data.to, **_moved(data, key))
+    return new(
+        request.services.allocations.transfer(request.asker, bank_request), request.services.clock
+    )
 
 
 ROUTES = (open_allocation, amend_allocation, set_cap, deposit, withdraw, transfer)

@@ -11,14 +11,14 @@ from litestar import Response, post
 from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import RunQuery
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Reason, Refusal
+from fairbank.bank.refusals import NOTHING_KNOWN, Help, Reason, Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.bank.wish import Asked
 from fairbank.cluster.run_report import Report
 from fairbank.core import ids
-from fairbank.core.errors import InvalidInput, FairbankError
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.units import SuMinutes
 from fairbank.rest.answering import Reply, new, reply, response
 from fairbank.rest.asking import JUDGED, Asking, Judged
@@ -84,9 +84,9 @@ async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[Repor
     _demand_no_key(request, 'send one with each report, as "key"')
     prepared = await request.workers.reports.run(_prepare, request, data)
     outcomes = iter(
-        await request.teller.ask([each for each in prepared if isinstance(each, Asked)])
+        await request.teller.ask([each for each in prepared if isinstance(each, SubmittedRequest)])
     )
-    came = [next(outcomes) if isinstance(each, Asked) else each for each in prepared]
+    came = [next(outcomes) if isinstance(each, SubmittedRequest) else each for each in prepared]
     known = iter(await _helps(request, [each for each in came if isinstance(each, Refusal)]))
     rows = [
         _answer(each, next(known) if isinstance(each, Refusal) else NOTHING_KNOWN) for each in came
@@ -115,11 +115,13 @@ async def _judged(request: Asking, data: AnyReport) -> Outcome:
     return (await request.teller.ask([prepared]))[0]
 
 
-async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | FairbankError]:
+async def _prepared(
+    request: Asking, reports: list[Report]
+) -> list[SubmittedRequest | FairbankError]:
     """At once when no look at the books is needed, which is nearly always; else in a worker thread."""
     service = request.services.reports
     if service.knows(reports):
-        return service.wishes(request.asker, reports)
+        return service.requests(request.asker, reports)
     return await request.workers.reports.run(service.prepare, request.asker, reports)
 
 
@@ -152,15 +154,15 @@ def _read(raw: msgspec.Raw) -> Report | FairbankError:
         return trouble
 
 
-def _prepare(request: Asking, data: Reports) -> list[Asked | FairbankError]:
-    """The reports that can be read as wishes; the others as what is wrong with them."""
+def _prepare(request: Asking, data: Reports) -> list[SubmittedRequest | FairbankError]:
+    """The reports that can be read as requests; the others as what is wrong with them."""
     read = [_read(each) for each in data.reports]
-    wishes = iter(
+    requests = iter(
         request.services.reports.prepare(
             request.asker, [each for each in read if not isinstance(each, FairbankError)]
         )
     )
-    return [each if isinstance(each, FairbankError) else next(wishes) for each in read]
+    return [each if isinstance(each, FairbankError) else next(requests) for each in read]
 
 
 _TOLD = fields_of_body(AnyReport)

@@ -60,7 +60,7 @@ def show_usage(
     group_by = UsageBy(by)
     page = GroupPage(limit, _after(after, group_by))
     query = UsageQuery(
-        sight=request.asker.sight,
+        visibility=request.asker.visibility,
         projects=projects,
         allocation=allocation,
         resource=resource,

@@ -14,7 +14,7 @@ from typing import Any, cast
 import uvicorn
 import uvloop
 
-from fairbank.core.errors import Conflict, InvalidInput, FairbankError
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput
 from fairbank.rest.app import create_app
 from fairbank.rest.house import House
 from fairbank.rest.server.front import Front

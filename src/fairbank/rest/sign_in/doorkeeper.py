@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, cast
 
 from litestar.concurrency import sync_to_thread
 
-from fairbank.bank.wish import Asked, Note
+from fairbank.bank.requests import AuditNote, SubmittedRequest
 from fairbank.core import ids
-from fairbank.core.errors import Forbidden, InvalidInput, Unauthenticated, NotFound
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import Instant
 from fairbank.rest.asking import JUDGED, SENT, Asking
 from fairbank.rest.house import House
@@ -211,9 +211,9 @@ class Doorkeeper:
             until=signed_in.until,
         )
         if asker.acting_as is not None:
-            note = Note(details=f"acted as user {uid}: {method} {path[:200]}")
+            note = AuditNote(details=f"acted as user {uid}: {method} {path[:200]}")
             self._services.counter.ask(
-                [Asked(note, self._services.clock.now(), asker.actor, asker.acting_as)]
+                [SubmittedRequest(note, self._services.clock.now(), asker.actor, asker.acting_as)]
             )
         return asker
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
-from fairbank.core.errors import InvalidInput, FairbankError, Unauthenticated, Unavailable
+from fairbank.core.errors import FairbankError, InvalidInput, Unauthenticated, Unavailable
 from fairbank.core.time import Instant, iso
 
 LIBRARY = "libmunge.so.2"

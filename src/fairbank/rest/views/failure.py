@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
+from fairbank.bank.refusals import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.cluster.job import Run
 from fairbank.core.time import iso
 from fairbank.rest.bodies import answers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.entry import EFFECTS, Entry, Kind
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import iso
 from fairbank.rest.bodies import answers

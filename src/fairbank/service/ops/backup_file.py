@@ -24,7 +24,7 @@ from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
-from fairbank.bank.working_set import Office
+from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.share_record import ShareFigure
 from fairbank.core.errors import Corrupt, InvalidInput, NotFound
 from fairbank.core.time import Instant, iso
@@ -73,10 +73,10 @@ _TABLES = (
     Table("run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, _: filling.runs),
     Table("entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries),
     Table(
-        "office",
-        Office,
-        lambda reader: [reader.office()],
-        lambda _, tokens: lambda rows: tokens.office(rows[0]),
+        "registry",
+        RegistryHead,
+        lambda reader: [reader.registry()],
+        lambda _, tokens: lambda rows: tokens.registry(rows[0]),
     ),
     Table("token", Token, lambda reader: reader.tokens(None), lambda _, tokens: tokens.tokens),
     Table(

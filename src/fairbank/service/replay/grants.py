@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.project import Role
-from fairbank.bank.refusal import remedies, sentence
-from fairbank.bank.wish import Asked, CreateProject, Open, Request, SetMember
+from fairbank.bank.refusals import remedies, sentence
+from fairbank.bank.requests import CreateProject, Open, Request, SetMember, SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.core.errors import Conflict, FairbankError
 from fairbank.core.time import DAY, LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
@@ -30,7 +30,7 @@ class Payers(msgspec.Struct, frozen=True):
 def grant(bank: Bank, demand: Demand, plan: Plan) -> Payers:
     """Enter everybody and open the allocations. Raises Conflict for a store that is not empty."""
     with bank.store.reading() as reader:
-        if reader.office().seq:
+        if reader.registry().seq:
             raise Conflict("this store is not empty", field="store", remedy="replay into a new one")
     letter = demand.payer.value[0]
     names = {each: f"{letter}{each}" for each in sorted(demand.members)}
@@ -50,9 +50,9 @@ def grant(bank: Bank, demand: Demand, plan: Plan) -> Payers:
         for user in sorted(demand.members[each])
     ]
     openings = [
-        wish
+        request
         for fund in sorted(demand.seconds)
-        for wish in _openings(projects[fund.payer], fund, demand, plan)
+        for request in _openings(projects[fund.payer], fund, demand, plan)
     ]
     _ask(bank, demand, plan, [*members, *openings])
     return Payers(projects, {projects[each]: name for each, name in names.items()})
@@ -82,11 +82,13 @@ def _openings(project: int, fund: Fund, demand: Demand, plan: Plan) -> Iterator[
             )
 
 
-def _ask(bank: Bank, demand: Demand, plan: Plan, wishes: list[Request]) -> list[Done]:
+def _ask(bank: Bank, demand: Demand, plan: Plan, requests: list[Request]) -> list[Done]:
     """Raises FairbankError when any is refused."""
     return [
         _granted(outcome)
-        for outcome in bank.ask([Asked(wish, demand.begin, plan.actor) for wish in wishes])
+        for outcome in bank.ask(
+            [SubmittedRequest(request, demand.begin, plan.actor) for request in requests]
+        )
     ]
 
 

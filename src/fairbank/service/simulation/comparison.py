@@ -171,7 +171,9 @@ def policies_of(names: Sequence[str]) -> list[Policy]:
     for number, each in enumerate(policies):
         if any(each.name == other.name for other in policies[:number]):
             remedy = "name the files differently: a policy is called as its file is, without .toml"
-            raise InvalidInput(f"two policies are called {each.name!r}", field="policy", remedy=remedy)
+            raise InvalidInput(
+                f"two policies are called {each.name!r}", field="policy", remedy=remedy
+            )
     return policies
 
 
@@ -220,7 +222,9 @@ def check_starts(path: Path, trace: Path | None) -> None:
     """Before the work begins. Raises InvalidInput for the trace itself, and what `of_system` makes of where nothing can be
     written."""
     if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
-        raise InvalidInput(f"{path} is the trace itself", field="starts", remedy="name another file")
+        raise InvalidInput(
+            f"{path} is the trace itself", field="starts", remedy="name another file"
+        )
     try:
         check_place(path)
     except OSError as error:

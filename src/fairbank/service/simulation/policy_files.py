@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.core.errors import InvalidInput, FairbankError, NotFound
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.simulator.engine.policies import Policy
 from fairbank.simulator.engine.policy_settings import PAGE, policy_of
 

@@ -24,8 +24,8 @@ from itertools import count
 
 import msgspec
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
 from fairbank.core.errors import Unavailable
 from fairbank.service.ledger import Bank
 from fairbank.service.write_queue.protocol import (
@@ -86,7 +86,7 @@ class Apart(Counter):
     def waiting(self) -> int:
         return self._count
 
-    def submit(self, batch: Sequence[Asked], notify: Notify) -> None:
+    def submit(self, batch: Sequence[SubmittedRequest], notify: Notify) -> None:
         """As of every counter."""
         demand_one_transaction(batch)
         number = next(self._numbers)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.cluster.job import COMPLETED
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import is_name
 from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX
@@ -175,17 +175,17 @@ def qos_of(job: SwfJob, header: Header) -> str | None:
     return called if is_name(called) else f"queue{job.queue}"
 
 
-def particulars_of(job: SwfJob, header: Header) -> Particulars | None:
+def particulars_of(job: SwfJob, header: Header) -> JobDetails | None:
     """What the trace says of it when it starts; None for a job of a size that no machine has."""
     cpus = _given(job)
     if not _is_possible(job):
         return None
-    return Particulars(
+    return JobDetails(
         cpus=cpus, qos=qos_of(job, header), tres=f"cpu={cpus}", limit_seconds=job.time_limit
     )
 
 
-def time_used_by(job: SwfJob) -> Particulars | None:
+def time_used_by(job: SwfJob) -> JobDetails | None:
     """What the trace says of it when it ends: logs have the time that one processor was busy on average. None where it is unknown.
 
     Where that is longer than the run, it is for the bank to judge, as with any other cluster.
@@ -194,7 +194,7 @@ def time_used_by(job: SwfJob) -> Particulars | None:
     return (
         None
         if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX
-        else Particulars(cpu_seconds=used)
+        else JobDetails(cpu_seconds=used)
     )
 
 

@@ -144,7 +144,9 @@ def ranking_of(said: PrioritySettings) -> Ranking:
     """Raises InvalidInput, naming the key, for a time that is none."""
     if said.dampening != 1 and said.fair_share is Algorithm.FAIR_TREE:
         remedy = f'write fair_share = "{Algorithm.CLASSIC.value}" or "{Algorithm.DEPTH_OBLIVIOUS.value}", or leave dampening out'
-        raise InvalidInput("Fair Tree knows no dampening", field="priority.dampening", remedy=remedy)
+        raise InvalidInput(
+            "Fair Tree knows no dampening", field="priority.dampening", remedy=remedy
+        )
     try:
         half_life = parse_half_life(said.half_life)
     except InvalidInput as bad:

@@ -96,7 +96,9 @@ class _Search:
                     scheduler.until = job.submitted
                 elif scheduler.until < job.submitted:
                     what = f"job {job.name} was not there yet: it came at {iso(zero + job.submitted)}, second {job.submitted} of the trace"
-                    raise InvalidInput(what, field="at", remedy="name a time while it waits, or none")
+                    raise InvalidInput(
+                        what, field="at", remedy="name a time while it waits, or none"
+                    )
                 self.job, self.at = job, scheduler.until
             if self._tick is not None and self._workload.lines % TICK == 0:
                 self._tick(self._workload.lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from fairbank.core.errors import InvalidInput, FairbankError
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.slurm.agent.pool import pause
 
 SETTLED_SECONDS = 2.0

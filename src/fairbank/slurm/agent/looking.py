@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
-from fairbank.core.errors import Forbidden, FairbankError
+from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.rest.bodies.answers import Myself
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Faring
@@ -38,7 +38,9 @@ class Looks:
         self.clusters: Set[str] = frozenset()
         self._standing = Standing(None, 0.0)
 
-    def found(self, trouble: FairbankError | None, clusters: Set[str], bank: Faring, now: float) -> bool:
+    def found(
+        self, trouble: FairbankError | None, clusters: Set[str], bank: Faring, now: float
+    ) -> bool:
         """One has ended; `trouble` is why the bank would take no reports of these clusters. Whether that is news."""
         before, reachable = self.standing(bank), trouble is None
         news = before.reachable is not reachable

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from fairbank.core.errors import Conflict, Corrupt, Forbidden, FairbankError
+from fairbank.core.errors import Conflict, Corrupt, FairbankError, Forbidden
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, Words
 from fairbank.slurm.agent.memory import Changes
 from fairbank.slurm.agent.reserve import Reserve

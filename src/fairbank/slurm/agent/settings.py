@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fairbank.core.errors import Forbidden, InvalidInput, FairbankError, NotFound
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.ids import UID_MAX
 from fairbank.core.validation import misfit, table_in
 from fairbank.priority.site_factor import Bend, RuleName, idle_keys

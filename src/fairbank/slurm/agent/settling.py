@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from fairbank.core.errors import Forbidden, FairbankError
+from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Next, after_failure
 from fairbank.slurm.agent.judging import given_up, words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fairbank.bank.charge import cost
+from fairbank.bank.pricing import cost
 from fairbank.core.errors import NotFound
 from fairbank.core.tres import billing, parse_counts
 from fairbank.slurm.compare.bank_records import BookedCluster

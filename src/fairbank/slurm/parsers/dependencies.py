@@ -65,4 +65,6 @@ def _met(state: str | None) -> Met:
         return Met.NOT_YET
     if state in _MET:
         return _MET[state]
-    raise InvalidInput(f"{words.shown(state)} is not how far a dependency can have come", field=FIELD)
+    raise InvalidInput(
+        f"{words.shown(state)} is not how far a dependency can have come", field=FIELD
+    )

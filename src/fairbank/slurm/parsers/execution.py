@@ -139,7 +139,9 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
                     "ran shorter than from its start to its end, and was not suspended for the rest"
                 )
             if told + paused > end - start + SLACK:
-                raise InvalidInput("ran and was suspended for longer than from its start to its end")
+                raise InvalidInput(
+                    "ran and was suspended for longer than from its start to its end"
+                )
     waits_or_runs = (
         state in UNDER_WAY
         or ("Start" in cells and start is None)

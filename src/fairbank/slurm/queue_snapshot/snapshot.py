@@ -10,7 +10,7 @@ import msgspec
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.core.errors import InvalidInput, FairbankError
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.priority.limits.chain import Enforced
 from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.machines.node_snapshot import OnNodes, on_nodes

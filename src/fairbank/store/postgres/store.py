@@ -154,7 +154,7 @@ _GUARDED = ("allocation", "run", "journal")
 
 # Every batch begins by locking rows of one of these two, in this order. So this waits for the batches under way and
 # keeps the next ones out, without ever holding what one of them waits for; readers go on.
-_ALONE = "LOCK TABLE allocation, office IN EXCLUSIVE MODE"
+_ALONE = "LOCK TABLE allocation, registry IN EXCLUSIVE MODE"
 
 # The statement limits of a batch are not meant for a restore.
 _LIMITS = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)"

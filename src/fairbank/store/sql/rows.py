@@ -19,7 +19,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.job_details import JobDetails
 from fairbank.core.errors import Corrupt
 
 Row = Sequence[Any]
@@ -182,7 +182,7 @@ def run_of(row: Row) -> RunRecord:
         ended,
         outcome,
         elapsed,
-        _particulars_of(row[20:]),
+        _job_details_of(row[20:]),
     )
 
 
@@ -205,19 +205,19 @@ def run_row(record: RunRecord) -> tuple[Any, ...]:
         record.outcome,
         record.elapsed_seconds,
         record.set_by,
-        *particulars_row(record.particulars),
+        *job_details_row(record.job_details),
     )
 
 
-_UNTOLD = (None,) * len(Particulars.__struct_fields__)
+_UNTOLD = (None,) * len(JobDetails.__struct_fields__)
 
 
-def _particulars_of(cells: Row) -> Particulars | None:
+def _job_details_of(cells: Row) -> JobDetails | None:
     """A run of which nothing was told has nothing in any of them."""
     if tuple(cells) == _UNTOLD:
         return None
     name, qos, nodes, cpus, tres, limit, status, used = cells
-    return Particulars(
+    return JobDetails(
         name=name,
         qos=qos,
         nodes=nodes,
@@ -229,7 +229,7 @@ def _particulars_of(cells: Row) -> Particulars | None:
     )
 
 
-def particulars_row(told: Particulars | None) -> tuple[Any, ...]:
+def job_details_row(told: JobDetails | None) -> tuple[Any, ...]:
     """The cells of what was told of a run."""
     if told is None:
         return _UNTOLD
@@ -274,7 +274,7 @@ def _no_entry(row: Row, said: str) -> Corrupt:
         if match
         else said
     )
-    book = f"allocation {row[1]}" if row[1] else "the office's book"
+    book = f"allocation {row[1]}" if row[1] else "the registry"
     return Corrupt(
         f"entry {row[0]} of {book} cannot be read: {why}", remedy="fairbank audit verify"
     )

@@ -66,7 +66,7 @@ class Single(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Granted(Struct, frozen=True, kw_only=True):
-    """A wish that was granted: the entry that says so and the figures after it. `again`: it was granted before, by that entry.
+    """A request that was granted: the entry that says so and the figures after it. `again`: it was granted before, by that entry.
 
     `entry` is null where nothing had to be written, since all was so already. `cpu_counted` is there only where a run's end told more
     `cpu_seconds` than its processors had: so many of them count.

@@ -19,7 +19,7 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
     a = allocation.c
     wanted = [
         or_(
-            and_(seen(query.sight, a.project), among(a.project, query.projects)),
+            and_(seen(query.visibility, a.project), among(a.project, query.projects)),
             and_(a.shared, among(a.project, query.lenders)) if query.lenders else false(),
         ),
         among(a.id, query.ids),
@@ -53,7 +53,9 @@ def debits(query: DebitQuery, page: DebitPage) -> Select[Any]:
     latest = of_owner.order_by(r.id.desc()).limit(1).scalar_subquery()
     wanted = [
         u.charged > 0,
-        of_projects(u.allocation, None if query.sight.everything else query.sight.projects),
+        of_projects(
+            u.allocation, None if query.visibility.everything else query.visibility.projects
+        ),
         of_projects(u.allocation, query.projects),
         equal(u.allocation, query.allocation),
         equal(u.uid, query.owner),

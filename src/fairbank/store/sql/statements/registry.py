@@ -15,7 +15,7 @@ from fairbank.store.sql.statements.visibility import among, seen
 def projects(query: ProjectQuery, page: Page) -> Select[Any]:
     p = project.c
     wanted = [
-        seen(query.sight, p.id),
+        seen(query.visibility, p.id),
         among(p.id, query.ids),
         equal(p.gname, query.gname),
         equal(p.gid, query.gid),

@@ -18,7 +18,7 @@ from fairbank.store.sql.statements.visibility import among, sees_run
 def runs(query: RunQuery, page: Page) -> Select[Any]:
     r = run.c
     wanted = [
-        sees_run(query.sight),
+        sees_run(query.visibility),
         among(r.id, query.ids),
         among(r.project, query.projects),
         of_allocations(r.allocation, query.resource, query.category, query.active_at),

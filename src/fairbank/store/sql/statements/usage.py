@@ -73,7 +73,7 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
     after = beyond(page.after, by)
     wanted = [
         r.state.in_([each.value for each in RESOLVED]),
-        sees_run(query.sight),
+        sees_run(query.visibility),
         among(r.project, query.projects),
         of_allocations(r.allocation, query.resource),
         equal(r.allocation, query.allocation),

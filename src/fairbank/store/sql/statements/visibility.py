@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, false, literal_column, or_, select, true
 
-from fairbank.bank.entry import OFFICE, Kind
-from fairbank.bank.query import Sight
+from fairbank.bank.entry import REGISTRY, Kind
+from fairbank.bank.query import Visibility
 from fairbank.store.schema import allocation, journal, project, run
 from fairbank.store.sql.dialects import one_of_few
 
@@ -22,37 +22,47 @@ def among(column: ColumnElement[Any], values: Iterable[Any] | None) -> Condition
     return true() if values is None else column.in_(sorted(values))
 
 
-def seen(sight: Sight, of_project: ColumnElement[Any]) -> Condition:
-    return true() if sight.everything else among(of_project, sight.projects)
+def seen(visibility: Visibility, of_project: ColumnElement[Any]) -> Condition:
+    return true() if visibility.everything else among(of_project, visibility.projects)
 
 
-def seen_or_owned(sight: Sight, of_allocation: ColumnElement[Any], owned: Condition) -> Condition:
-    if sight.everything:
+def seen_or_owned(
+    visibility: Visibility, of_allocation: ColumnElement[Any], owned: Condition
+) -> Condition:
+    if visibility.everything:
         return true()
-    return or_(of_projects(of_allocation, sight.projects), false() if sight.uid is None else owned)
-
-
-def sees_run(sight: Sight) -> Condition:
-    """Those that ran for one of its projects, that an allocation of these carries, and its own."""
     return or_(
-        seen_or_owned(sight, run.c.allocation, run.c.owner == sight.uid), seen(sight, run.c.project)
+        of_projects(of_allocation, visibility.projects),
+        false() if visibility.uid is None else owned,
     )
 
 
-def sees_entry(sight: Sight) -> Condition:
+def sees_run(visibility: Visibility) -> Condition:
+    """Those that ran for one of its projects, that an allocation of these carries, and its own."""
+    return or_(
+        seen_or_owned(visibility, run.c.allocation, run.c.owner == visibility.uid),
+        seen(visibility, run.c.project),
+    )
+
+
+def sees_entry(visibility: Visibility) -> Condition:
     """Those in books of its projects or about runs for these, and its own refusals."""
-    found = seen_or_owned(sight, journal.c.book, and_(journal.c.owner == sight.uid, IS_REFUSAL))
-    if sight.everything or not sight.projects:
+    found = seen_or_owned(
+        visibility, journal.c.book, and_(journal.c.owner == visibility.uid, IS_REFUSAL)
+    )
+    if visibility.everything or not visibility.projects:
         return found
-    return or_(found, and_(_in_their_line(sight.projects), _about_runs_for(sight.projects)))
+    return or_(
+        found, and_(_in_their_line(visibility.projects), _about_runs_for(visibility.projects))
+    )
 
 
 def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | None) -> Condition:
-    """Rows of allocations of these projects; the office's book is of none."""
+    """Rows of allocations of these projects; the registry is of none."""
     if projects is None:
         return true()
     theirs = select(allocation.c.id).where(allocation.c.project.in_(sorted(projects)))
-    return and_(of_allocation != OFFICE, of_allocation.in_(theirs)) if projects else false()
+    return and_(of_allocation != REGISTRY, of_allocation.in_(theirs)) if projects else false()
 
 
 def of_entries(projects: frozenset[int] | None) -> Condition:
