@@ -17,7 +17,7 @@ from benchmarks.measure import Figure, Promise, Say, Table, at_most, ratio
 from tests.agent.running import RunningAgent
 from tests.slurm.desk import build, install, settings
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import RICH, RegistryHead, agent_beside, prices
+from tests.slurm.office import RICH, Office, agent_beside, prices
 from tests.support.server import made
 from tests.support.waiting import wait_until
 
@@ -149,7 +149,7 @@ def _place() -> Iterator[Place]:
         agent = agent_beside(cluster, bank, tables="[terms]\n")
         stack.callback(agent.close)
         agent.start()
-        registry = RegistryHead(cluster, agent, bank)
-        registry.found()
-        registry.leave("wg_astro", RICH)
+        office = Office(cluster, agent, bank)
+        office.found()
+        office.leave("wg_astro", RICH)
         yield Place(cluster, agent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-from fairbank.rest.statuses import status_of
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, Page, RefusalQuery, RunQuery, Visibility
@@ -132,6 +131,6 @@ def _answer(came: object) -> ReportAnswer:
             )
         case FairbankError():
             return ReportAnswer(
-                status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy
+                status=came.status, detail=came.message, field=came.field, remedy=came.remedy
             )
     raise AssertionError(came)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from fairbank.core.refusal_kind import RefusalKind
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import AuditNote, SubmittedRequest, digest
 from fairbank.bank.rules import Done, apply
+from fairbank.core.errors import RefusalKind
 from fairbank.core.time import Instant
 from tests.bank.beginnings import COLLEGE
 from tests.bank.story import nothing_yet, tell

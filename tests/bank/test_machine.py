@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import msgspec
@@ -53,7 +52,7 @@ def against(request: BaseRequest, outcome: Outcome) -> int | None:
         or outcome.reason not in (Reason.CHANGED_SINCE, Reason.ALREADY_UNDONE)
     ):
         return None
-    (named,) = set(map(int, re.findall(r"entry (\d+)", outcome.about or ""))) - {request.entry}
+    named = (outcome.facts or {})["by_entry"]
     assert named > request.entry
     return named
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import LINE_MAX, line_of
-from fairbank.bank.refusals import Refusal
+from fairbank.bank.refusals import Detail, Refusal
 from fairbank.bank.requests import CreateProject, SubmittedRequest
 from fairbank.bank.rules import apply
 from fairbank.core.time import Instant
@@ -64,8 +64,10 @@ def test_no_two_projects_share_a_group_a_gid_or_an_account(
             for name, value in (("gname", "physics"), ("gid", 5), ("account", "phys"))
             if name not in shared
         ]
-        assert outcome.about == f"project 1 has {', '.join(same)}" + (
-            ", but another parent" if "parent" in shared else ""
+        assert (outcome.project, outcome.detail, (outcome.facts or {})["names"]) == (
+            1,
+            Detail.OTHER_PARENT if "parent" in shared else Detail.SAME_NAMES,
+            ", ".join(same),
         )
 
 

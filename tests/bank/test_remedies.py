@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fairbank.bank.pricing import cost
-from fairbank.bank.refusals import Reason, Refusal, longest_that_fits, remedies
+from fairbank.bank.refusals import Detail, Reason, Refusal, longest_that_fits, remedies
 from fairbank.core.time import parse_duration
 from fairbank.core.units import AMOUNT_MAX, parse_su
 from tests.bank.beginnings import UNWILLING
@@ -85,7 +85,7 @@ def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, available: i
     ("line", "advice"),
     [
         ("refund 7 26m", "refund at most 25m"),
-        ("withdraw physics/cpu:next 2", "take out at most 80m"),
+        ("withdraw physics/cpu:next 2", "withdraw at most 80m"),
     ],
 )
 def test_what_is_left_to_take_is_advised_to_the_minute(line: str, advice: str) -> None:
@@ -100,12 +100,17 @@ def test_where_nothing_is_left_to_take_out_it_is_told_what_holds_it() -> None:
     told.hear("withdraw physics/cpu:next 1m")
     assert isinstance(told.said, Refusal)
     assert remedies(told.said) == (
-        "nothing can be taken out now; see what is used and held: fairbank alloc show 2",
+        "nothing can be withdrawn now; check charges and holds: fairbank alloc show 2",
     )
 
 
 def test_a_report_of_no_known_cluster_is_not_helped_by_a_project() -> None:
-    no = Refusal(reason=Reason.UNPRICED, account="nosuch", about="there is no cluster 'mars'")
+    no = Refusal(
+        reason=Reason.UNPRICED,
+        detail=Detail.NOT_PRICED,
+        account="nosuch",
+        facts={"cause": "there is no cluster 'mars'"},
+    )
     assert remedies(no) == (
-        "have the cluster and the partition entered in the settings, by staff, then send the report again",
+        "have the cluster and the partition added to the settings, by staff, then send the report again",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.allocation import NEXT, AllocationEvent, AllocationState, Standing, diagram
-from fairbank.bank.refusals import Refusal, remedies
+from fairbank.bank.refusals import Refusal, remedies, sentence
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
@@ -102,7 +102,9 @@ def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
         """
     )
     assert isinstance(told.said, Refusal)
-    assert told.said.about == "allocation 1 has ended, and another period alone does not reopen it"
+    assert sentence(told.said).endswith(
+        ": allocation 1 has ended, and another period alone does not reopen it."
+    )
     assert remedies(told.said) == (
         "extend it, by staff: fairbank alloc reopen 1 --end ... --reason '...'",
     )
@@ -174,7 +176,7 @@ def test_what_is_over_is_ended_before_the_sweep_comes() -> None:
         """
     )
     assert isinstance(told.said, Refusal)
-    assert told.said.about == "allocation 2 ended 1970-01-01T00:03:20Z"
+    assert sentence(told.said).endswith(": allocation 2 ended at 1970-01-01T00:03:20Z.")
     assert remedies(told.said) == (
         "extend it, by staff: fairbank alloc reopen 2 --end ... --reason '...'",
     )
@@ -246,4 +248,4 @@ def test_a_no_names_the_state_or_the_period(road: str, about: str) -> None:
     for line in road.split("\n"):
         told.hear(line)
     assert isinstance(told.said, Refusal)
-    assert told.said.about == about
+    assert sentence(told.said).endswith(f": {about}.")

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from fairbank.bank.explaining import Explained, explained
-
 from fairbank.bank.audit import Finding, Head
+from fairbank.bank.refusals import Reason
 from fairbank.cli.beside import BesideSlurm
 from fairbank.compose.figures import Drawn
 from fairbank.core.check import Check
@@ -34,8 +33,8 @@ class PaperWorks:
         if self.trouble is not None:
             raise self.trouble
 
-    def reasons(self) -> Sequence[Explained]:
-        return explained()
+    def reasons(self) -> Sequence[Reason]:
+        return list(Reason)
 
     def init(self, directory: str | None, store: str | None) -> Sequence[str]:
         self.note("init", directory, store)

@@ -211,8 +211,8 @@ def test_a_project_in_use_is_not_removed(over: Store) -> None:
     assert reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE
     no = ask(over, RemoveProject(project=1), at=2_000)[0]
     assert isinstance(no, Refusal)
-    assert (no.about, remedies(no)) == (
-        "allocation 1 is in use by open runs",
+    assert (sentence(no), remedies(no)) == (
+        "the project is still in use: allocation 1 is in use by open runs.",
         ("let its runs end first: fairbank jobs -a -A ACCOUNT",),
     )
     granted(over, charge(2, 1, run=job(2)))
@@ -246,7 +246,7 @@ def test_a_removed_project_gets_nothing_more_and_nobody_gets_its_names(over: Sto
     ):
         no = ask(over, project(**names))[0]  # type: ignore[arg-type]
         assert isinstance(no, Refusal)
-        assert "project 1, which was removed, has" in (no.about or "")
+        assert "project 1, which was removed, has" in sentence(no)
     assert reason_of(ask(over, project("child", 7, parent=1))[0]) is Reason.PROJECT_REMOVED
     assert granted(over, RemoveProject(project=1), at=2_000)[0].again
     assert not Audit(over).verify().findings

@@ -16,7 +16,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from fairbank.rest.statuses import status_of
 from uvicorn.server import Server
 
 from fairbank.core.errors import FairbankError, Unauthenticated
@@ -84,7 +83,7 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
                 ).uid
             )
         except FairbankError as no:
-            return status_of(no), no.message
+            return no.status, no.message
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         body = b""

@@ -152,9 +152,9 @@ def test_a_run_in_a_partition_that_was_renamed_is_kept_as_refused_and_counts_onc
     centre.clusters["darwin"] = Cluster("darwin", {"new": Partition("new", "cpu")})
     no = centre.hear(report)
     assert isinstance(no, Refusal)
-    assert (no.reason, no.about, no.allocation, no.owner) == (
+    assert (no.reason, no.facts, no.allocation, no.owner) == (
         Reason.UNPRICED,
-        "cluster darwin has no partition 'old'",
+        {"cause": "cluster darwin has no partition 'old'"},
         1,
         ALICE,
     )

@@ -25,12 +25,10 @@ STREETS: Mapping[str, tuple[str, ...]] = {
         "bank",
         "service",
         "rest.bodies",
-        "rest.statuses",
         "rest.sign_in",
         "rest.sign_in.doorkeeper",
     ),
     "rest.bodies": ("core",),
-    "rest.statuses": ("core",),
     "rest.client": ("core", "rest.bodies", "rest.sign_in"),
     "rest.sign_in": ("core",),
     "rest.sign_in.doorkeeper": ("core", "bank", "service", "rest", "rest.sign_in"),
@@ -66,7 +64,7 @@ STREETS: Mapping[str, tuple[str, ...]] = {
         "rest.sign_in",
         "rest.server.unix_socket",
     ),
-    "cli": ("core", "report", "rest.client", "rest.statuses"),
+    "cli": ("core", "report", "rest.client"),
     "compose": (EVERYONE,),
 }
 

@@ -6,14 +6,12 @@ from argparse import SUPPRESS, Action
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 
-from fairbank.bank.explaining import explained
-from fairbank.rest.statuses import STATUS
-
 from fairbank import __version__
+from fairbank.bank.refusals import Reason
 from fairbank.cli import main as front
 from fairbank.cli import settings as client
 from fairbank.cli.command import Command, Noun
-from fairbank.cli.exits import EXIT_CODES, REFUSED
+from fairbank.cli.exits import EXIT_CODES
 from fairbank.cli.parser import Parser
 from fairbank.cli.sproject import COMMAND as SPROJECT
 
@@ -180,21 +178,22 @@ def _files() -> list[tuple[str, str]]:
 
 
 def _reasons() -> str:
-    lines = _head("fairbank reasons", 7, "why the bank says no, and what to do")
+    lines = _head("fairbank reasons", 7, "reasons of refusals, and what to do")
     lines += [
         ".SH DESCRIPTION",
-        "Capitals in a remedy stand for what each case has of its own; a refusal itself names the figures.",
+        "Capitals in a remedy stand for the figures of each case; a refusal itself names them.",
     ]
-    for no in explained():
+    for each in Reason:
+        info = each.info
         lines += [
-            f".SH {said(no.name)}",
-            f"{said(no.meaning)}.",
+            f".SH {said(each.name)}",
+            f"{said(info.message)}.",
             ".PP",
-            said(no.why),
+            said(info.explanation),
             ".PP",
-            f"What to do: {said(no.remedy)}",
+            f"What to do: {said(info.general_remedy)}",
         ]
-        lines += [".PP", f"Exit code {REFUSED[no.kind]}, HTTP status {STATUS[no.kind]}."]
+        lines += [".PP", f"Exit code {each.kind.exit_code}, HTTP status {each.kind.status}."]
     return (
         "\n".join([*lines, ".SH SEE ALSO", "\\fBfairbank\\-jobs\\fR(1), \\fBfairbank\\fR(1)"])
         + "\n"

@@ -6,11 +6,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, cast
 
-from fairbank.cli.exits import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal, exit_of_trouble
+from fairbank.cli.exits import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal
 from fairbank.cli.shown import Shown, terminal_width
 from fairbank.core.errors import FairbankError
 from fairbank.core.os_errors import of_system
-from fairbank.core.units import show_short, show_su
+from fairbank.core.units import show_su
 from fairbank.report.cells import folded, plain
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def exit_code(trouble: FairbankError) -> int:
     return (
         exit_of_refusal(cast("Refused", trouble).status)
         if _is_refusal(trouble)
-        else exit_of_trouble(trouble)
+        else trouble.exit_code
     )
 
 
@@ -78,8 +78,9 @@ def refusal_lines(no: Refused) -> list[str]:
     """The bank's no: what was asked, what is available, what is short, and each remedy."""
     lines = [f"refused: {plain(no.message)}"]
     said = no.refusal
-    if said.get("asked") and "asked" not in no.message:
-        lines.append(f"  {', '.join(_figures(int(said['asked']), said.get('available')))}")
+    # Where the bank looked for credit, its message has the amounts.
+    if said.get("asked") and said.get("available") is None:
+        lines.append(f"  requested {show_su(int(said['asked']))} SU")
     if said.get("allocation"):
         lines.append(f"  allocation: {said['allocation']}")
     lines += [
@@ -91,14 +92,6 @@ def refusal_lines(no: Refused) -> list[str]:
     ):  # a job's; other refusals are in no list
         lines.append(f"  kept as refusal {said['entry']}: fairbank jobs --refused")
     return lines
-
-
-def _figures(asked: int, available: int | None) -> list[str]:
-    """Of a no without a sentence that has them; where nobody looked what there was, only what was asked."""
-    if available is None:
-        return [f"asked {show_su(asked)} SU"]
-    left, lacking = show_su(available, down=True), show_short(asked, available)
-    return [f"asked {show_su(asked)} SU", f"available {left} SU", f"shortfall {lacking} SU"]
 
 
 def _bug_lines(bug: Exception) -> list[str]:

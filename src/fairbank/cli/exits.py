@@ -1,22 +1,10 @@
-"""Exit codes: what each means, and with which one a refusal and a trouble end."""
+"""Exit codes: the meaning of each, and the code of a refusal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.core.errors import (
-    Busy,
-    Conflict,
-    Corrupt,
-    FairbankError,
-    Forbidden,
-    InvalidInput,
-    NotFound,
-    Unauthenticated,
-    Unavailable,
-)
-from fairbank.core.refusal_kind import RefusalKind
-from fairbank.rest.statuses import kind_of
+from fairbank.core.errors import RefusalKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,31 +25,7 @@ EXIT_CODES: Mapping[int, str] = {
     INTERRUPTED: "interrupted",
 }
 
-REFUSED: Mapping[RefusalKind, int] = {
-    RefusalKind.CANNOT_BE_PAID: TOO_LITTLE,
-    RefusalKind.NOT_FOUND: NOT_FOUND,
-    RefusalKind.NOT_PERMITTED: NOT_PERMITTED,
-    RefusalKind.CONFLICT: CONFLICT,
-}
-
-OF_TROUBLE: Mapping[type[FairbankError], int] = {
-    InvalidInput: WRONG_USAGE,
-    Unauthenticated: NOT_PERMITTED,
-    Forbidden: NOT_PERMITTED,
-    NotFound: NOT_FOUND,
-    Conflict: CONFLICT,
-    Busy: NO_ANSWER,
-    Unavailable: NO_ANSWER,
-    Corrupt: FOUND,
-    FairbankError: NOT_DONE,
-}
-
 
 def exit_of_refusal(status: int) -> int:
-    """The exit code for a refusal that came with this HTTP status."""
-    return REFUSED[kind_of(status)]
-
-
-def exit_of_trouble(trouble: FairbankError) -> int:
-    """The exit code for a trouble of this kind."""
-    return next(OF_TROUBLE[kind] for kind in type(trouble).__mro__ if kind in OF_TROUBLE)
+    """Return the exit code for a refusal with this HTTP status."""
+    return RefusalKind.of_status(status).exit_code

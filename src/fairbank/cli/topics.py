@@ -7,17 +7,17 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from fairbank.cli.exits import EXIT_CODES, REFUSED
+from fairbank.cli.exits import EXIT_CODES
 from fairbank.cli.pager import pager_of, show_text
 from fairbank.cli.shown import did_you_mean, terminal_width
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import folded, plain
-from fairbank.rest.statuses import STATUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fairbank.cli.works import Explained, Works
+    from fairbank.bank.refusals import Reason
+    from fairbank.cli.works import Works
 
 TOPICS = ("reasons", "exit-codes", "environment")
 
@@ -50,18 +50,23 @@ def topic(words: str, works: Works, commands: Sequence[str]) -> int:
     return 0
 
 
-def _reasons(reasons: Iterable[Explained]) -> Iterator[str]:
-    yield "Why the bank says no: each reason, what it means, and what to do."
-    yield "Capitals in a remedy stand for what your case has of its own; the refusal"
-    yield "itself names the figures: fairbank jobs --refused"
+def _reasons(reasons: Iterable[Reason]) -> Iterator[str]:
+    yield "Reasons of refusals: what each means, and what to do."
+    yield "Capitals in a remedy stand for the figures of your own case; the refusal"
+    yield "itself names them: fairbank jobs --refused"
     for each in reasons:
         yield ""
         yield from _reason(each)
 
 
-def _reason(no: Explained) -> list[str]:
-    told = f"exit code {REFUSED[no.kind]}, HTTP status {STATUS[no.kind]}"
-    return [f"{no.name}: {no.meaning}", f"  {no.why}", f"  try: {no.remedy}", f"  {told}"]
+def _reason(reason: Reason) -> list[str]:
+    info, kind = reason.info, reason.kind
+    return [
+        f"{reason.name}: {info.message}",
+        f"  {info.explanation}",
+        f"  try: {info.general_remedy}",
+        f"  exit code {kind.exit_code}, HTTP status {kind.status}",
+    ]
 
 
 def _environment() -> list[str]:

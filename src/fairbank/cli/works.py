@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from fairbank.bank.refusals import Reason
     from fairbank.cli.beside import BesideSlurm
     from fairbank.cli.books import Books
     from fairbank.cli.composed import Composition
@@ -17,23 +18,7 @@ if TYPE_CHECKING:
     from fairbank.cli.slurm_says import SlurmSays
     from fairbank.cli.waiting import Explaining
     from fairbank.core.check import Check
-    from fairbank.core.refusal_kind import RefusalKind
     from fairbank.rest.client import Client
-
-
-class Explained(Protocol):
-    """A reason why the bank says no: its name, what it means in a few words and in more, what to do, and its kind."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def meaning(self) -> str: ...
-    @property
-    def why(self) -> str: ...
-    @property
-    def remedy(self) -> str: ...
-    @property
-    def kind(self) -> RefusalKind: ...
 
 
 class Doctors(Protocol):
@@ -54,8 +39,8 @@ class Doctors(Protocol):
 class Works(Protocol):
     """All of these raise FairbankError, and so do those of the parts. `config` is the settings file; None means the usual one."""
 
-    def reasons(self) -> Sequence[Explained]:
-        """Every reason why the bank says no."""
+    def reasons(self) -> Sequence[Reason]:
+        """Return all reasons of refusals."""
         ...
 
     def init(self, directory: str | None, store: str | None) -> Sequence[str]:

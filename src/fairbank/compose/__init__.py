@@ -15,7 +15,7 @@ from fairbank.cli import main as commands
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fairbank.bank.explaining import Explained
+    from fairbank.bank.refusals import Reason
     from fairbank.compose.books import Books
     from fairbank.compose.composition import Composition
     from fairbank.compose.courses import Courses
@@ -50,11 +50,11 @@ def sproject() -> int:
 class Works:
     """What the commands that run on the bank's own host and on Slurm's are made of (cli.works.Works)."""
 
-    def reasons(self) -> list[Explained]:
-        """Every reason why the bank says no."""
-        from fairbank.bank.explaining import explained
+    def reasons(self) -> list[Reason]:
+        """Return all reasons of refusals."""
+        from fairbank.bank.refusals import Reason
 
-        return explained()
+        return list(Reason)
 
     def init(self, directory: str | None, store: str | None) -> list[str]:
         """Make settings, secret and an empty store in a folder; an older store is migrated. Returns what was done."""

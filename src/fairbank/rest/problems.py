@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.handlers import HTTPRouteHandler
 from litestar.types import ExceptionHandlersMap
+from msgspec import Struct
 
 from fairbank.bank.refusals import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.bank.run import RunState
@@ -18,9 +21,7 @@ from fairbank.core.errors import Busy, FairbankError, InvalidInput, Unauthentica
 from fairbank.rest.asking.misfits import DOCUMENTED, in_words, missing_body, remedy_for
 from fairbank.rest.asking.params import AS_SENT
 from fairbank.rest.bodies.answers import Problem, Refused, Resolution
-from fairbank.rest.concerning import field_of, fields_of
 from fairbank.rest.sign_in.authorization import CHALLENGE
-from fairbank.rest.statuses import STATUS, status_of
 
 PROBLEM_JSON = "application/problem+json"
 
@@ -37,9 +38,9 @@ class SaidNo(Exception):
 
 def problem_of_trouble(trouble: FairbankError) -> Problem:
     return Problem(
-        type=f"/problem/{trouble.title}",
+        type=f"/problem/{_dashed(trouble.title)}",
         title=trouble.title,
-        status=status_of(trouble),
+        status=trouble.status,
         detail=trouble.message,
         field=trouble.field,
         remedy=trouble.remedy,
@@ -54,12 +55,38 @@ def problem_of_refusal(
     return Problem(
         type="/problem/refused",
         title="refused",
-        status=STATUS[no.kind],
+        status=no.kind.status,
         detail=sentence(no, known),
         field=field,
         remedy=told.remedies[0],
         refusal=told,
     )
+
+
+def field_of(refusal: Refusal, fields: Collection[str]) -> str | None:
+    """Return the field of a request that a refusal is about, of those that the request may have."""
+    blamed = (refusal.facts or {}).get("field")
+    if blamed in fields:
+        return blamed
+    return next((each for each in refusal.reason.info.request_fields if each in fields), None)
+
+
+@cache
+def fields_of(handler: HTTPRouteHandler) -> frozenset[str]:
+    """Return the fields of a request to this route, in its address, headers and body, as sent."""
+    names = {AS_SENT.get(each, each) for each in handler.parsed_fn_signature.parameters}
+    data = handler.parsed_data_field
+    return frozenset(names if data is None else names | fields_of_body(data.annotation))
+
+
+def fields_of_body(kind: Any) -> frozenset[str]:
+    """Return the fields of a schema, or of all schemas of a union."""
+    schemas = [
+        each
+        for each in (kind, *get_args(kind))
+        if isinstance(each, type) and issubclass(each, Struct)
+    ]
+    return frozenset(name for each in schemas for name in each.__struct_encode_fields__)
 
 
 def refused(no: Refusal, known: Help = NOTHING_KNOWN) -> Refused:
@@ -97,7 +124,7 @@ def headers_of(trouble: FairbankError) -> dict[str, str]:
     headers: dict[str, str] = {}
     if isinstance(trouble, Unauthenticated):
         headers["WWW-Authenticate"] = CHALLENGE
-    if status_of(trouble) == HTTPStatus.SERVICE_UNAVAILABLE:
+    if trouble.status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(
             trouble.retry_after_seconds if isinstance(trouble, Busy) else 5
         )
@@ -105,7 +132,7 @@ def headers_of(trouble: FairbankError) -> dict[str, str]:
 
 
 def _on_trouble(_: Request[Any, Any, Any], trouble: FairbankError) -> Response[Problem]:
-    if status_of(trouble) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if trouble.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.warning("%s: %s", trouble.title, trouble.message)
     return response_of(problem_of_trouble(trouble), headers_of(trouble))
 

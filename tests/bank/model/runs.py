@@ -18,7 +18,7 @@ class Runs(Granted):
                 return "RUN_CLOSED"
             first = self.asked[known["opened"]].request
             facts = [
-                (each.owner, each.start, each.partition, each.line[0], each.resource)
+                (each.owner, each.start, each.partition, each.chain[0], each.resource)
                 for each in (request, first)
             ]
             same = facts[0] == facts[1] and request.amount in (first.amount, known["held"])

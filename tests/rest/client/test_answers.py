@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from fairbank.rest.statuses import STATUS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from fairbank.core.errors import (
     Forbidden,
     InvalidInput,
     NotFound,
+    RefusalKind,
     Unauthenticated,
     Unavailable,
 )
@@ -113,7 +113,6 @@ def test_no_bytes_do_harm(said: bytes) -> None:
         (401, {"title": "unauthenticated"}, Unauthenticated, 4),
         (403, {"title": "forbidden"}, Forbidden, 4),
         (404, {"title": "not found"}, NotFound, 3),
-        (404, {"title": "not found"}, NotFound, 3),
         (409, {"title": "conflict"}, Conflict, 7),
         (405, {"title": "method not allowed"}, InvalidInput, 2),
         (500, {"title": "corrupt"}, Corrupt, 8),
@@ -134,7 +133,7 @@ def test_a_problem_becomes_a_trouble_with_its_exit_code(
         assert (trouble.message, trouble.field, trouble.remedy) == ("bad", "gid", "mend")
 
 
-@pytest.mark.parametrize("status", STATUS.values())
+@pytest.mark.parametrize("status", [each.status for each in RefusalKind])
 def test_a_refusal_brings_its_figures(status: int) -> None:
     refusal = {
         "reason": "INSUFFICIENT_CREDIT",

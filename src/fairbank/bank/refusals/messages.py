@@ -61,11 +61,6 @@ def remedies(refusal: Refusal, known: Help = NOTHING_KNOWN) -> tuple[str, ...]:
     return (*advice, _format(template, (), values_of(refusal, known)))
 
 
-def general_remedy(reason: Reason) -> str:
-    """Return what helps in general, with capitals for what each refusal has of its own."""
-    return reason.info.general_remedy or reason.info.remedy
-
-
 def _case(refusal: Refusal, known: Help) -> Case:
     return refusal.reason.info.details.get(_detail(refusal, known), Case())
 

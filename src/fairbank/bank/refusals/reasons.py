@@ -88,8 +88,8 @@ class ReasonInfo(NamedTuple):
     """Record of one reason.
 
     `request_fields` are the fields to mark as wrong, the most specific first; the first one that a
-    request has is marked. `general_remedy` has capitals for what each case has of its own;
-    without it the remedy itself is as general.
+    request has is marked, unless the rule names one. `remedy_with_capitals` has capitals instead of
+    names in braces; a remedy without such names needs none.
     """
 
     kind: RefusalKind
@@ -97,8 +97,12 @@ class ReasonInfo(NamedTuple):
     explanation: str
     request_fields: tuple[str, ...]
     remedy: str
-    general_remedy: str = ""
+    remedy_with_capitals: str = ""
     details: Mapping[Detail, Case] = {}
+
+    @property
+    def general_remedy(self) -> str:
+        return self.remedy_with_capitals or self.remedy
 
 
 class Reason(Enum):
@@ -739,7 +743,7 @@ class Reason(Enum):
             ("gid", "account"),
             "create another project with an allocation, and transfer the credit: fairbank project "
             "create GROUP -A ACCOUNT; fairbank transfer ALLOC ALLOC AMOUNT --reason '...'",
-            details={Detail.NONE: Case("project {project} keeps {names}")},
+            details={Detail.SAME_NAMES: Case("project {project} keeps {names}")},
         ),
     )
     EXISTS = (

@@ -181,6 +181,7 @@ def _untimely(data: TransactionData, old: Project, new: Project) -> Refusal | No
         return None
     return Refusal(
         reason=Reason.IDENTITY_LOCKED,
+        detail=Detail.SAME_NAMES,
         project=old.id,
         facts={
             "field": changed[0],

@@ -60,7 +60,7 @@ def read_answer(status: int, body: bytes, address: Address) -> dict[str, Json]:
 
 
 _BY_TITLE: Mapping[str, type[FairbankError]] = {
-    kind.__name__.lower(): kind
+    kind.title: kind
     for kind in (InvalidInput, Unauthenticated, Forbidden, NotFound, Conflict, Unavailable, Corrupt)
 }
 _BY_STATUS: Mapping[int, type[FairbankError]] = {

@@ -27,9 +27,7 @@ from fairbank.rest.asking.reading import read_json
 from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
-from fairbank.rest.concerning import fields_of_body
-from fairbank.rest.problems import SaidNo, problem_of_refusal
-from fairbank.rest.statuses import status_of
+from fairbank.rest.problems import SaidNo, fields_of_body, problem_of_refusal
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import by_id, cut, granted, job_row, listing, single
 
@@ -183,7 +181,7 @@ def _answer(came: Outcome | FairbankError, known: Help) -> ReportAnswer:
             )
         case FairbankError():
             return ReportAnswer(
-                status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy
+                status=came.status, detail=came.message, field=came.field, remedy=came.remedy
             )
 
 

@@ -27,7 +27,7 @@ def failure_row(
         run=no.run,
         reason=no.reason.name,
         detail=sentence(no, known),
-        comments=entry.comment if entry.comment is not None else no.reason.value,
+        comments=entry.comment if entry.comment is not None else no.reason.info.message,
         **no.figures._asdict(),
         remedies=list(remedies(no, known)),
     )
