@@ -173,7 +173,7 @@ class Cast:
         account = name.partition("/")[0]
         known = account in self.projects
         return {
-            "line": line_of(project, self.parents) if known else (),
+            "chain": line_of(project, self.parents) if known else (),
             "account": None if known else account,
             "resource": resource,
             "owner": USERS[user],

@@ -93,7 +93,7 @@ starts = st.sampled_from([0, 10, 20, 50, 59, 60, 99, 100]).map(Instant)
 
 _drawn: dict[str, Any] = {
     "run": runs,
-    "line": st.sampled_from(LINES),
+    "chain": st.sampled_from(LINES),
     "resource": resources,
     "owner": uids,
     "start": starts,
@@ -123,7 +123,7 @@ _ended: dict[str, Any] = {
 def _of_its_job(request: Hold | Adjust | Charge | Release) -> Request:
     """Starts, changes and ends of one job that agree on whose it is."""
     which = request.run.job_id - 1
-    return msgspec.structs.replace(request, owner=which % 2 + 1, line=LINES[which])
+    return msgspec.structs.replace(request, owner=which % 2 + 1, chain=LINES[which])
 
 
 of_runs = st.one_of(

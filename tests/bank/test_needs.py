@@ -105,7 +105,7 @@ def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() 
         start=Instant(3),
     )
     needs = lock_set_of(
-        asked(msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), line=(5,)), CHARGE, other)
+        asked(msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), chain=(5,)), CHARGE, other)
     )
     start = (5, "cpu", AllocationFilter(0, 0, own=True))
     assert reaches(needs, RUN, other.run) == {start}
@@ -114,7 +114,7 @@ def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() 
 
 def test_a_late_report_is_no_reason_to_want_all_that_lies_between() -> None:
     later = msgspec.structs.replace(
-        HOLD, run=RUN._replace(job_id=2), line=(2,), start=Instant(365 * DAY)
+        HOLD, run=RUN._replace(job_id=2), chain=(2,), start=Instant(365 * DAY)
     )
     needs = lock_set_of(asked(HOLD, later))
     assert {reach for project, _, reach in needs.filters(set()) if project == 2} == {
@@ -123,14 +123,14 @@ def test_a_late_report_is_no_reason_to_want_all_that_lies_between() -> None:
     }
 
 
-ACCOUNT = {"line": (), "account": "nosuch"}
+ACCOUNT = {"chain": (), "account": "nosuch"}
 
 
 @pytest.mark.parametrize(
-    "request",
+    "bank_request",
     [
         msgspec.structs.replace(HOLD, **ACCOUNT),
-        msgspec.structs.replace(HOLD, line=()),
+        msgspec.structs.replace(HOLD, chain=()),
         msgspec.structs.replace(CHARGE, **ACCOUNT),
         Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1), owner=7, account="nosuch"),
         Release(
@@ -152,12 +152,12 @@ ACCOUNT = {"line": (), "account": "nosuch"}
     ],
 )
 def test_what_is_reported_of_an_account_that_no_project_has_is_judged_once(
-    request: Request,
+    bank_request: Request,
 ) -> None:
     """Its refusal is kept in the registry, and that is known beforehand."""
-    assert lock_set_of(asked(request)).registry
+    assert lock_set_of(asked(bank_request)).registry
     shelf = Shelf()
-    (no,) = shelf.ask(asked(request), Policy())
+    (no,) = shelf.ask(asked(bank_request), Policy())
     assert isinstance(no, Refusal)
     assert (shelf.loads, len(shelf.journal)) == (1, 1)
 
@@ -192,7 +192,7 @@ def test_needs_of_a_batch_are_those_of_all_its_requests() -> None:
 def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
     later, above = (
         msgspec.structs.replace(HOLD, **more)
-        for more in ({"start": Instant(7)}, {"line": (1,), "start": Instant(3)})
+        for more in ({"start": Instant(7)}, {"chain": (1,), "start": Instant(3)})
     )
     needs = lock_set_of(asked(HOLD, later, above))
     assert needs.funds == {
@@ -225,17 +225,17 @@ def test_every_request_says_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    "request",
+    "bank_request",
     [
         CreateProject(gname="a", gid=1, account="a", parent=3),
         SetMember(project=3, uid=7, role=None),
         AuditNote(details="{}"),
     ],
 )
-def test_the_registry_is_asked_for_by_what_writes_there(request: Request) -> None:
-    needs = lock_set_of(asked(request))
+def test_the_registry_is_asked_for_by_what_writes_there(bank_request: Request) -> None:
+    needs = lock_set_of(asked(bank_request))
     assert needs.registry
-    assert needs.projects == (set() if isinstance(request, AuditNote) else {3})
+    assert needs.projects == (set() if isinstance(bank_request, AuditNote) else {3})
 
 
 def test_the_registry_is_asked_for_a_second_time_when_a_refusal_met_no_allocation() -> None:

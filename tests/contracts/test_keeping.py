@@ -47,7 +47,7 @@ from tests.contracts.centre import (
 
 
 @pytest.mark.parametrize(
-    ("request", "field"),
+    ("bank_request", "field"),
     [
         (Deposit(allocation=1, amount=SuMinutes(-5)), "amount"),
         (allocation(1, -5, resource="gpu"), "deposit"),
@@ -60,12 +60,12 @@ from tests.contracts.centre import (
     ],
 )
 def test_no_amount_is_less_than_nothing_in_any_store(
-    store: Store, request: Request, field: str
+    store: Store, bank_request: Request, field: str
 ) -> None:
     fill(store)
     before = contents(store)
     with pytest.raises(InvalidInput, match="less than nothing") as bad:
-        ask(store, request)
+        ask(store, bank_request)
     assert bad.value.field == field
     assert contents(store) == before
 

@@ -70,12 +70,12 @@ def _lent(store: Store) -> Store:
     granted(
         store,
         hold(1, 10),
-        hold(2, 20, line=(OPTICS, PHYSICS), owner=BOB),
-        hold(3, 300, line=(OPTICS, PHYSICS), owner=BOB),
+        hold(2, 20, chain=(OPTICS, PHYSICS), owner=BOB),
+        hold(3, 300, chain=(OPTICS, PHYSICS), owner=BOB),
     )
     granted(
         store,
-        hold(4, 40, line=(LASERS, OPTICS, PHYSICS), owner=CAROL),
+        hold(4, 40, chain=(LASERS, OPTICS, PHYSICS), owner=CAROL),
         Adjust(run=job(4), amount=SuMinutes(50), until=END),
     )
     granted(store, late_charge(5, 5), _late_for_optics())
@@ -83,7 +83,7 @@ def _lent(store: Store) -> Store:
 
 
 def _late_for_optics() -> Charge:
-    return msgspec.structs.replace(late_charge(6, 600), line=(OPTICS, PHYSICS))
+    return msgspec.structs.replace(late_charge(6, 600), chain=(OPTICS, PHYSICS))
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,9 @@ def test_the_end_of_a_run_needs_what_its_line_may_draw_on_only_where_it_has_no_h
         allocation(3, 50),
         Amend(allocation=1, project=1, resource="cpu", shared=True),
     )
-    own, lent = hold(1, 10, project=3, line=(3, 1)), hold(2, 60, project=3, line=(3, 1))
+    own, lent = hold(1, 10, project=3, chain=(3, 1)), hold(2, 60, project=3, chain=(3, 1))
     assert [each.allocation for each in granted(store, own, lent)] == [3, 1]
-    ends = [late_charge(number, 5, line=(3, 1)) for number in (1, 2, 99)]
+    ends = [late_charge(number, 5, chain=(3, 1)) for number in (1, 2, 99)]
     assert [sorted(_loaded(store, each).allocations) for each in ends] == [[3], [1], [1, 3]]
     assert sorted(_loaded(store, ends[0], ends[2]).allocations) == [1, 3]
     assert sorted(_loaded(store, ends[0], hold(3, 5, project=2)).allocations) == [2, 3]

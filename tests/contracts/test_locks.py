@@ -69,7 +69,7 @@ def test_who_draws_on_something_else_does_not_wait(postgres_place: Place) -> Non
     granted(
         one, allocation(2, 1_000), allocation(3, 1_000), allocation(3, 500, start=END, end=2 * END)
     )
-    physics, optics = hold(1, 600, line=(2, 1)), hold(2, 600, line=(3, 1))
+    physics, optics = hold(1, 600, chain=(2, 1)), hold(2, 600, chain=(3, 1))
     with one.transaction() as transaction:
         asked = [
             SubmittedRequest(request, START, 0)
@@ -98,12 +98,12 @@ def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
         allocation(1, 1_000, shared=True),
         allocation(2, 1_000),
     )
-    granted(one, hold(1, 600, line=(2, 1)))
+    granted(one, hold(1, 600, chain=(2, 1)))
     with one.transaction() as transaction:
         transaction.load(
             lock_set_of([SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)])
         )
-        (charged,) = granted(two, late_charge(1, 7, line=(2, 1)))
+        (charged,) = granted(two, late_charge(1, 7, chain=(2, 1)))
         assert charged.allocation == 2
 
 

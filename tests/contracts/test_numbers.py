@@ -63,7 +63,7 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
         allocation(1, 5, resource="gpu"),
         token(),
         hold(1, 10),
-        hold(2, 10, line=()),
+        hold(2, 10, chain=()),
     )
     bank = Bank(store, Policy())
     first = {type(each): numbers(bank, each) for each in requests}
@@ -112,11 +112,11 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
 
 
 @pytest.mark.parametrize(
-    "request",
-    [AuditNote(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, line=())],
+    "bank_request",
+    [AuditNote(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, chain=())],
 )
 def test_the_numbers_of_the_registry_s_book_rise_too(
-    postgres_place: Place, request: Request
+    postgres_place: Place, bank_request: Request
 ) -> None:
     """They are drawn when the registry is locked, which is the last lock; also where only judging shows that it is wanted."""
     one, two = postgres_place.open(), postgres_place.open()
@@ -135,7 +135,7 @@ def test_the_numbers_of_the_registry_s_book_rise_too(
 
     def second() -> list[Outcome]:
         assert locked.wait(30)
-        return ask(two, hold(1, 10), request)
+        return ask(two, hold(1, 10), bank_request)
 
     at_once(first, second)
     late = [each for each in contents(one)[5] if each.kind in (Kind.HOLD, Kind.REFUSAL, Kind.NOTE)]

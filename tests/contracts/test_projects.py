@@ -57,7 +57,7 @@ def test_a_run_on_the_credit_of_a_parent_uses_the_project_and_keeps_it(store: St
         project("college", 5001),
         project("physics", 5002, parent=1),
         allocation(1, shared=True),
-        hold(1, 60, line=(2, 1)),
+        hold(1, 60, chain=(2, 1)),
     )
     assert (
         reason_of(ask(store, AmendProject(project=2, account="optics"))[0])

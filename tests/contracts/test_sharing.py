@@ -110,7 +110,7 @@ def test_what_a_parent_shares_is_drawn_on_by_one_after_the_other(place: Place) -
     clerks = [
         one_by_one(
             stores[each % 2],
-            *(hold(100 * each + number, 10, line=lines[each]) for number in range(1, 9)),
+            *(hold(100 * each + number, 10, chain=lines[each]) for number in range(1, 9)),
         )
         for each in range(4)
     ]

@@ -730,7 +730,9 @@ class Reason(Enum):
             "Parents share credit with the projects below them; a cycle of parents would have no top.",
             ("parent",),
             "name another parent",
-            details={Detail.NONE: Case("project {parent} is project {project} or below it")},
+            details={
+                Detail.OTHER_PARENT: Case("project {parent} is project {project} or below it")
+            },
         ),
     )
     IDENTITY_LOCKED = (

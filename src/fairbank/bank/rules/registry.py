@@ -131,7 +131,12 @@ def _objection(data: TransactionData, wanted: Project, parent: int | None) -> Re
     if parent and wanted.id in {
         each.id for each in with_all_above([data.projects[parent]], data.projects_of)
     }:
-        return Refusal(reason=Reason.PARENT_CYCLE, project=wanted.id, facts={"parent": parent})
+        return Refusal(
+            reason=Reason.PARENT_CYCLE,
+            detail=Detail.OTHER_PARENT,
+            project=wanted.id,
+            facts={"parent": parent},
+        )
     return None
 
 

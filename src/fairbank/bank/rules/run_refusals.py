@@ -39,7 +39,7 @@ def refuse_hold(
         observed: the bank only observes, so the job runs all the same.
     """
     refusal = _replace(
-        _of_run(request, reason, allocation, asked=request.amount, objection=objection),
+        _of_run(request, reason, allocation, amount=request.amount, objection=objection),
         available=_available(data, allocation, request.owner, reason) if allocation else 0,
         project=request.chain[0] if request.chain else request.removed,
         billing=request.billing,
@@ -73,7 +73,7 @@ def refuse_limit_change(
 ) -> Refusal:
     """Refuse to change the hold of a run that has none. The refusal keeps the cost of the limit."""
     objection = (Detail.LIMIT_CHANGED, Facts()) if request.account is None else None
-    refusal = _of_run(request, Reason.NO_HOLD, None, asked=request.amount, objection=objection)
+    refusal = _of_run(request, Reason.NO_HOLD, None, amount=request.amount, objection=objection)
     return _keep(data, submitted, _replace(refusal, observed=observed), None)
 
 
@@ -86,7 +86,7 @@ def refuse_without_hold(
     cost: int,
 ) -> Refusal:
     """Refuse to close a run that never had a hold, and keep the refusal: it shows the usage."""
-    return _keep(data, submitted, _of_run(request, reason, allocation, asked=cost), allocation)
+    return _keep(data, submitted, _of_run(request, reason, allocation, amount=cost), allocation)
 
 
 def refuse_unpriced(
@@ -112,7 +112,7 @@ def refuse_for_now(
 ) -> Refusal:
     """Refuse a report that may count later. The hold stays, and the key stays free."""
     cost = 0 if isinstance(request, Release) else request.amount
-    refusal = _of_run(request, reason, allocation, asked=cost, objection=objection)
+    refusal = _of_run(request, reason, allocation, amount=cost, objection=objection)
     return _keep(data, without_key(submitted), refusal, allocation)
 
 
@@ -161,7 +161,7 @@ def _of_run(
     reason: Reason,
     allocation: Allocation | None,
     *,
-    asked: int = 0,
+    amount: int = 0,
     objection: Objection | None = None,
 ) -> Refusal:
     """Return a refusal with the run, the user and the project that the request names."""
@@ -172,7 +172,7 @@ def _of_run(
         reason=reason,
         detail=detail,
         facts=facts or None,
-        asked=asked,
+        asked=amount,
         available=allocation.available if allocation else 0,
         allocation=allocation.id if allocation else None,
         project=request.chain[0] if request.chain else None,
@@ -186,11 +186,11 @@ def _of_run(
     )
 
 
-def _of_record(known: RunRecord, allocation: Allocation, reason: Reason, asked: int) -> Refusal:
+def _of_record(known: RunRecord, allocation: Allocation, reason: Reason, amount: int) -> Refusal:
     """Return a refusal with the run, the user and the project of the hold."""
     return Refusal(
         reason=reason,
-        asked=asked,
+        asked=amount,
         available=allocation.available,
         allocation=allocation.id,
         project=known.project,
