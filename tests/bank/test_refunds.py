@@ -126,7 +126,7 @@ def test_a_refund_of_nothing_is_told_so() -> None:
     for lines in ("charge 1 alice physics/cpu 0", "charge 1 alice physics/cpu 5\n refund 1 all"):
         told = tell(PHYSICS + lines + "\n refund 1 all -> NOTHING_TO_REFUND")
         assert isinstance(told.said, Refusal)
-        assert "nothing is left of what the run was charged: it was charged" in sentence(told.said)
+        assert "nothing is left of the charge of the run: it was charged" in sentence(told.said)
 
 
 def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -> None:

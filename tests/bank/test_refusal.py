@@ -59,7 +59,7 @@ def refused(line: str) -> Refusal:
         ),
         (
             "hold 1 alice optics/cpu 1",
-            "the allocation is frozen: requested 1 SU, available 20 SU.",
+            "the allocation is frozen: requested 1 SU, available 2 SU.",
             ("have it thawed, by staff: fairbank alloc thaw 3 --reason '...'",),
             RefusalKind.PAYMENT_REQUIRED,
         ),
@@ -312,15 +312,15 @@ def test_an_overdrawn_allocation_is_shown_as_such() -> None:
             Reason.INSUFFICIENT_CREDIT,
             46_080,
             37_789,
-            "asked 768 SU, available 629.81 SU, short by 138.19 SU",
+            "requested 768 SU, available 629.81 SU, short by 138.19 SU",
         ),
         (
             Reason.NOT_ENOUGH,
             5_999_940,
             38_158,
-            "asked 99999 SU, available 635.96 SU, short by 99363.04 SU",
+            "requested 99999 SU, available 635.96 SU, short by 99363.04 SU",
         ),
-        (Reason.CAPPED, 25, 10, "asked 0.41 SU, available 0.16 SU, short by 0.25 SU"),
+        (Reason.CAPPED, 25, 10, "requested 0.41 SU, available 0.16 SU, short by 0.25 SU"),
     ],
 )
 def test_the_figures_of_a_refusal_add_up_as_they_are_shown(

@@ -67,5 +67,5 @@ def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
     ]
     assert (
         sentence(kept[0])
-        == "this run has no hold: its time limit was changed while it runs with nothing set aside."
+        == "this run has no hold: its time limit changed while it runs without a hold."
     )

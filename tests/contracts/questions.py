@@ -59,9 +59,9 @@ def _every(query: type[Struct], **fields: st.SearchStrategy[Any]) -> st.SearchSt
     store is held to it."""
     undrawn = set(query.__struct_fields__) - set(fields)
     assert not undrawn, f"{query.__name__} is never asked by {', '.join(sorted(undrawn))}"
-    few = st.lists(st.sampled_from(sorted(set(fields) - {"sight"})), max_size=4, unique=True)
+    few = st.lists(st.sampled_from(sorted(set(fields) - {"visibility"})), max_size=4, unique=True)
     return few.flatmap(
-        lambda chosen: st.builds(query, **{each: fields[each] for each in ("sight", *chosen)})
+        lambda chosen: st.builds(query, **{each: fields[each] for each in ("visibility", *chosen)})
     )
 
 

@@ -53,22 +53,22 @@ REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
         ({"book": 4, "since": START + 5, "until": START + 40}, ["4 terms"]),
         ({"book": REGISTRY, "kinds": frozenset({Kind.MEMBER})}, ["0 member"] * 3),
         ({"ids": frozenset({1})}, ["0 project"]),
-        ({"sight": Visibility(uid=CAROL)}, ["0 refusal", "4 refusal"]),
-        ({"sight": Visibility(uid=BOB)}, []),
+        ({"visibility": Visibility(uid=CAROL)}, ["0 refusal", "4 refusal"]),
+        ({"visibility": Visibility(uid=BOB)}, []),
         (
             {
-                "sight": Visibility(uid=BOB, projects=frozenset({2})),
+                "visibility": Visibility(uid=BOB, projects=frozenset({2})),
                 "kinds": frozenset({Kind.REFUSAL, Kind.TERMS}),
             },
             ["4 terms", "4 refusal"],
         ),
-        ({"sight": Visibility(uid=ALICE), "book": 1}, ["1 refusal"]),
-        ({"sight": Visibility(uid=ALICE, projects=frozenset({0, 2})), "book": REGISTRY}, []),
+        ({"visibility": Visibility(uid=ALICE), "book": 1}, ["1 refusal"]),
+        ({"visibility": Visibility(uid=ALICE, projects=frozenset({0, 2})), "book": REGISTRY}, []),
         (
-            {"sight": Visibility(uid=CAROL, projects=frozenset({2})), "book": REGISTRY},
+            {"visibility": Visibility(uid=CAROL, projects=frozenset({2})), "book": REGISTRY},
             ["0 refusal"],
         ),
-        ({"sight": Visibility()}, []),
+        ({"visibility": Visibility()}, []),
     ],
 )
 def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> None:
@@ -102,13 +102,16 @@ def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> N
         ({"job_id": 6, "cluster": "darwin", "owner": CAROL, "projects": frozenset({3})}, [6]),
         ({"since": START + 40, "until": START + 41}, [5, 6, 7]),
         ({"until": START + 40}, []),
-        ({"sight": Visibility(uid=CAROL)}, [6, 7]),
-        ({"sight": Visibility(projects=frozenset({1}))}, [5]),
-        ({"sight": Visibility(projects=frozenset({3}))}, [6]),
-        ({"sight": Visibility(uid=BOB, projects=frozenset({2, 3}))}, [6, 7]),
-        ({"sight": Visibility(projects=frozenset({3})), "projects": frozenset({1})}, []),
-        ({"sight": Visibility(uid=CAROL, projects=frozenset({1})), "resource": "cpu"}, [5, 6, 7]),
-        ({"sight": Visibility()}, []),
+        ({"visibility": Visibility(uid=CAROL)}, [6, 7]),
+        ({"visibility": Visibility(projects=frozenset({1}))}, [5]),
+        ({"visibility": Visibility(projects=frozenset({3}))}, [6]),
+        ({"visibility": Visibility(uid=BOB, projects=frozenset({2, 3}))}, [6, 7]),
+        ({"visibility": Visibility(projects=frozenset({3})), "projects": frozenset({1})}, []),
+        (
+            {"visibility": Visibility(uid=CAROL, projects=frozenset({1})), "resource": "cpu"},
+            [5, 6, 7],
+        ),
+        ({"visibility": Visibility()}, []),
     ],
 )
 def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> None:

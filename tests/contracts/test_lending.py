@@ -95,16 +95,19 @@ def _late_for_optics() -> Charge:
         ({"projects": frozenset({CHEMISTRY})}, []),
         ({"allocation": 1}, [1, 3, 4, 5, 6]),
         ({"allocation": 1, "projects": frozenset({OPTICS})}, [3, 6]),
-        ({"sight": Visibility(projects=frozenset({PHYSICS}))}, [1, 3, 4, 5, 6]),
-        ({"sight": Visibility(projects=frozenset({OPTICS}))}, [2, 3, 6]),
-        ({"sight": Visibility(projects=frozenset({LASERS}))}, [4]),
-        ({"sight": Visibility(uid=BOB, projects=frozenset({LASERS}))}, [2, 3, 4]),
-        ({"sight": Visibility(uid=ALICE, projects=frozenset({CHEMISTRY}))}, [1, 5, 6]),
+        ({"visibility": Visibility(projects=frozenset({PHYSICS}))}, [1, 3, 4, 5, 6]),
+        ({"visibility": Visibility(projects=frozenset({OPTICS}))}, [2, 3, 6]),
+        ({"visibility": Visibility(projects=frozenset({LASERS}))}, [4]),
+        ({"visibility": Visibility(uid=BOB, projects=frozenset({LASERS}))}, [2, 3, 4]),
+        ({"visibility": Visibility(uid=ALICE, projects=frozenset({CHEMISTRY}))}, [1, 5, 6]),
         (
-            {"sight": Visibility(projects=frozenset({PHYSICS})), "projects": frozenset({OPTICS})},
+            {
+                "visibility": Visibility(projects=frozenset({PHYSICS})),
+                "projects": frozenset({OPTICS}),
+            },
             [3, 6],
         ),
-        ({"sight": Visibility(projects=frozenset({LASERS})), "allocation": 1}, [4]),
+        ({"visibility": Visibility(projects=frozenset({LASERS})), "allocation": 1}, [4]),
     ],
 )
 def test_a_run_is_of_the_project_that_it_ran_for(
@@ -125,16 +128,19 @@ def test_a_run_is_of_the_project_that_it_ran_for(
             ["deposit 5", "hold 10", "hold 300", "hold 40", "adjust 10", "charge 5", "charge 600"],
         ),
         ({"book": 1, "projects": frozenset({LASERS})}, ["hold 40", "adjust 10"]),
-        ({"sight": Visibility(projects=frozenset({LASERS}))}, ["hold 40", "adjust 10"]),
+        ({"visibility": Visibility(projects=frozenset({LASERS}))}, ["hold 40", "adjust 10"]),
         (
-            {"sight": Visibility(projects=frozenset({OPTICS})), "book": 1},
+            {"visibility": Visibility(projects=frozenset({OPTICS})), "book": 1},
             ["hold 300", "charge 600"],
         ),
         (
-            {"sight": Visibility(projects=frozenset({PHYSICS})), "projects": frozenset({LASERS})},
+            {
+                "visibility": Visibility(projects=frozenset({PHYSICS})),
+                "projects": frozenset({LASERS}),
+            },
             ["hold 40", "adjust 10"],
         ),
-        ({"sight": Visibility(uid=CAROL)}, []),
+        ({"visibility": Visibility(uid=CAROL)}, []),
     ],
 )
 def test_so_are_its_entries_in_whatever_book(
@@ -153,8 +159,8 @@ def test_so_are_its_entries_in_whatever_book(
         ({"projects": frozenset({OPTICS})}, 600),
         ({"projects": frozenset({PHYSICS, OPTICS, LASERS})}, 605),
         ({"allocation": 1}, 605),
-        ({"allocation": 1, "sight": Visibility(projects=frozenset({OPTICS}))}, 600),
-        ({"sight": Visibility(projects=frozenset({PHYSICS}))}, 605),
+        ({"allocation": 1, "visibility": Visibility(projects=frozenset({OPTICS}))}, 600),
+        ({"visibility": Visibility(projects=frozenset({PHYSICS}))}, 605),
     ],
 )
 def test_and_what_it_used(lent: Store, query: dict[str, Any], expected: int) -> None:

@@ -160,5 +160,5 @@ class RegistryHead(Words):
         token["revoked"] = at
         return "ok"
 
-    def _note(self, request: w.AuditNote, at: int) -> str:
+    def _auditnote(self, request: w.AuditNote, at: int) -> str:
         return "ok"
