@@ -25,7 +25,7 @@ def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
         entry=1,
         remedies=remedies or [],
     )
-    return ReportAnswer(status=402, detail="there is too little left.", refusal=no)
+    return ReportAnswer(status=402, detail="not enough credit.", refusal=no)
 
 
 def resolved(state: str, elapsed: int | None) -> ReportAnswer:
@@ -77,8 +77,6 @@ def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
         judged(refused("INSUFFICIENT_CREDIT", ["a shorter time limit: -t 1", "more credit"])),
         "chem",
     )
-    assert (
-        no.text == "chem: there is too little left. Try a shorter time limit: -t 1; or more credit"
-    )
+    assert no.text == "chem: not enough credit. Try a shorter time limit: -t 1; or more credit"
     long = words("cancel", judged(refused("INSUFFICIENT_CREDIT", ["ü" * 2_000])), "chem")
     assert len(long.text.encode()) <= TEXT_MAX

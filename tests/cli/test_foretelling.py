@@ -92,8 +92,8 @@ LATER, FROZEN = 4, 5
 REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
     (("deposit", CPU, 1, *X, "--as", JORGE), 4, "you may not deposit here"),
     (("deposit", CPU, 1, *X, "--as", DANA), 3, f"there is no allocation {CPU}"),
-    (("withdraw", GPU, 9_999_999, *X), 5, "there is not so much unused credit to take out"),
-    (("transfer", GPU, FOLD, 9_999_999, *X), 5, "there is not so much unused credit to take out"),
+    (("withdraw", GPU, 9_999_999, *X), 5, "not enough unused credit"),
+    (("transfer", GPU, FOLD, 9_999_999, *X), 5, "not enough unused credit"),
     (("transfer", CPU, GPU, 1, *X), 7, "credit moves only between allocations of one resource"),
     (("transfer", GPU, FOLD, 1, *X, "--as", AYLA), 3, f"there is no allocation {FOLD}"),
     (("refund", 701_002, 601, *X, "--as", AYLA), 4, "you may not refund here"),

@@ -83,7 +83,7 @@ def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> 
     assert said.endswith(" is changed\n")
     changed = entry_of(Said(0, said, ""))
     assert (
-        "an entry of this kind is not taken back: project"
+        "an entry of this kind cannot be undone: project"
         in changing("undo", changed, "--reason", "x", "--yes").err
     )
     again = changing("project", "set", "lab31", "--gid", 50_031)

@@ -87,7 +87,7 @@ def test_a_statement_tells_the_job_and_the_reason_of_a_refusal(fairbank: Run) ->
         line for line in fairbank("statement", "2", "-l").out.splitlines() if " refusal " in line
     ]
     assert "812350" in line
-    assert "there is too little left" in line
+    assert "not enough credit" in line
 
 
 def an_entry(

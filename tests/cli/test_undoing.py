@@ -26,7 +26,7 @@ def test_what_was_moved_is_undone_once(changing: Run) -> None:
     after = available(changing, GPU), available(changing, FOLD)
     assert after == before
     for number in entries:
-        assert f"entry {number} was taken back by entry " in " ".join(
+        assert f"entry {number} was undone by entry " in " ".join(
             told(changing("undo", number, "--reason", "a slip"), 7).split()
         )
     assert (available(changing, GPU), available(changing, FOLD)) == before
@@ -134,7 +134,7 @@ def test_not_everything_is_undone(changing: Run) -> None:
         number = next(row["id"] for row in rows if row["kind"] == kind)
         said = " ".join(told(changing("undo", number, "--reason", "x"), 7).split())
         assert instead in said
-        assert f"an entry of this kind is not taken back: {kind}." in said
+        assert f"an entry of this kind cannot be undone: {kind}." in said
     assert "there is no entry 999999" in told(changing("undo", 999_999, "--reason", "x"), 3)
     assert changing("undo", moved, "--reason", "x", "--as", MINH).code in (3, 4)
     told(changing("undo", moved, "--reason", "back"))
@@ -227,7 +227,7 @@ def test_a_project_and_a_token_are_not_undone_and_the_commands_say_so(changing: 
     number = entry_of(changing("project", "create", "lab9", "--gid", 50_009))
     for more in (("--dry-run",), ()):
         no = " ".join(told(changing("undo", number, "--reason", "x", *more), 7).split())
-        assert "an entry of this kind is not taken back: project." in no
+        assert "an entry of this kind cannot be undone: project." in no
         assert "project remove" in no
     assert changing("project", "create", "lab9", "--gid", 50_009).out.startswith("project lab9: ")
     made = changing("token", "create", "laptop")

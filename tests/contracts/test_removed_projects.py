@@ -117,7 +117,7 @@ def test_a_project_with_others_under_it_is_not_removed(store: Store) -> None:
     assert isinstance(no, Refusal)
     assert (
         sentence(no)
-        == "the project is still in use: under it are projects 2 (physics), 3 (optics)."
+        == "the project is still in use: its child projects are 2 (physics), 3 (optics)."
     )
     assert (
         "fairbank project remove PROJECT; or fairbank project set PROJECT --no-parent"
@@ -166,7 +166,7 @@ def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
     no = ask(store, AmendProject(project=2, restore=True))[0]
     assert isinstance(no, Refusal)
     assert sentence(no) == "the project was removed: project 1, the parent of project 2."
-    assert remedies(no) == ("bring it back first, by staff: fairbank project set 1 --restore",)
+    assert remedies(no) == ("restore it first, by staff: fairbank project set 1 --restore",)
     granted(store, AmendProject(project=2, parent=0, restore=True))
     granted(
         store,
@@ -193,7 +193,7 @@ def test_a_removed_project_gets_no_credit_but_its_books_are_closed(over: Store) 
         no = ask(over, request, at=2_000)[0]
         assert reason_of(no) is Reason.PROJECT_REMOVED
         assert isinstance(no, Refusal)
-        assert remedies(no) == ("bring it back first, by staff: fairbank project set 1 --restore",)
+        assert remedies(no) == ("restore it first, by staff: fairbank project set 1 --restore",)
     granted(over, late_charge(2, 10), Refund(run=job(1), amount=SuMinutes(5)), at=2_000)
     granted(over, Withdraw(allocation=1, amount=SuMinutes(5)), at=2_000)
     granted(

@@ -53,7 +53,7 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
     (second,) = by(store, BOB, undoing(store, number))
     assert isinstance(second, Refusal)
     assert second.reason is Reason.ALREADY_UNDONE
-    assert f"entry {number} was taken back by entry " in sentence(second)
+    assert f"entry {number} was undone by entry " in sentence(second)
     assert f"of user {ALICE}" in sentence(second)
     assert contents(store) == before
     (again,) = by(store, ALICE, undoing(store, number, key="a"))
@@ -92,9 +92,7 @@ def test_a_refund_is_taken_back_once(store: Store) -> None:
     (second,) = by(store, BOB, undoing(store, number))
     assert isinstance(second, Refusal)
     assert second.reason is Reason.ALREADY_UNDONE
-    assert f"entry {number} was taken back by entry {first.entry}, of user {ALICE}" in sentence(
-        second
-    )
+    assert f"entry {number} was undone by entry {first.entry}, of user {ALICE}" in sentence(second)
     granted(
         store, Refund(run=job(1), amount=TEN)
     )  # another of the same amount is not the one that was taken back

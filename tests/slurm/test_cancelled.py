@@ -17,9 +17,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 TABLES = f'{TERMS}\n[partitions.cpu]\nrefusal = "cancel"\n'
 USER, TEAM, ASKED = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
-WORDS = (
-    f"Fairbank: {TEAM}: there is too little left: asked 4 SU, available 1 SU, short by 3 SU. Try "
-)
+WORDS = f"Fairbank: {TEAM}: not enough credit: requested 4 SU, available 1 SU, short by 3 SU. Try "
 
 
 @pytest.fixture

@@ -108,12 +108,12 @@ def refused(reason: str) -> ReportAnswer:
     figures = {"asked": 60, "available": 30, "shortfall": 30}
     nobody = dict.fromkeys(("allocation", "project", "resource", "owner", "run", "entry"))
     why = msgspec.convert({"reason": reason, "remedies": ["-t 0:30"], **figures, **nobody}, Refused)
-    return ReportAnswer(status=402, detail="there is too little left", refusal=why)
+    return ReportAnswer(status=402, detail="not enough credit", refusal=why)
 
 
 def test_what_the_answer_means() -> None:
     assert said(GRANTED) is None
-    assert said(refused("INSUFFICIENT_CREDIT")) == "there is too little left. Try -t 0:30"
+    assert said(refused("INSUFFICIENT_CREDIT")) == "not enough credit. Try -t 0:30"
     assert said(refused("HOLD_EXISTS")) is None  # a prolog that comes again: Slurm was restarted
     assert (
         said(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
