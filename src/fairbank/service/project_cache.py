@@ -90,7 +90,7 @@ class Directory:
             raise NotFound(
                 f"there is no project {number}",
                 field="project",
-                remedy="list those there are: fairbank project list",
+                remedy="list them: fairbank project list",
             )
         return found
 

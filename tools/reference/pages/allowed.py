@@ -46,7 +46,7 @@ _RUN, _SOME = Run("darwin", 1, 900), SuMinutes(10)
 _TERMS: Mapping[str, Any] = {"allocation": 1, "project": 1, "resource": "cpu"}
 _LIFE: Mapping[str, Any] = {
     "run": _RUN,
-    "line": (1,),
+    "chain": (1,),
     "resource": "cpu",
     "owner": 7,
     "start": _MEANWHILE,
