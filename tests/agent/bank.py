@@ -11,9 +11,9 @@ from fairbank.bank.requests import CreateProject, Open, SubmittedRequest
 from fairbank.bank.rules import Done
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.cluster.run_report import Report
+from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import FairbankError
-from fairbank.core.time import DAY, Instant, StoppedClock
+from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.rest.asking.reading import read_json
 from fairbank.rest.asking.reports import report_of
@@ -35,7 +35,7 @@ class InProcessBank:
 
     def __init__(self, credit: int, policy: Policy | None = None) -> None:
         clusters = {CLUSTER: Cluster(CLUSTER, {PARTITION: Partition(PARTITION, "cpu")})}
-        self.clock = StoppedClock(NOW)
+        self.clock = ManualClock(NOW)
         rules = policy or Policy(
             clock_tolerance_seconds=DAY
         )  # the clock stands still, and runs end
@@ -84,7 +84,7 @@ class InProcessBank:
             for each in asked
         ]
 
-    def _read(self, raw: msgspec.Raw) -> Report | FairbankError:
+    def _read(self, raw: msgspec.Raw) -> RunReport | FairbankError:
         try:
             return report_of(read_json(raw, AnyReport))
         except FairbankError as trouble:

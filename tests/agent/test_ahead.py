@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairbank.slurm.agent.letters import State
 from fairbank.slurm.agent.silence import FRESH_SECONDS, Silence
-from fairbank.slurm.report_results import Came, Judgement
+from fairbank.slurm.report_results import Judgement, ReportResult
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends
 from tests.agent.scenes import state_of, verdict, world_with
@@ -75,4 +75,4 @@ def test_a_job_that_ran_ahead_and_was_refused_is_charged_at_its_end(
     world.close()
 
 
-RICH = Judgement(Came.GRANTED, available=10**9, allocation=1)
+RICH = Judgement(ReportResult.GRANTED, available=10**9, allocation=1)

@@ -8,7 +8,7 @@ import pytest
 from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
 from fairbank.slurm.agent.judging import words
 from fairbank.slurm.frames import TEXT_MAX
-from fairbank.slurm.report_results import Came, judged
+from fairbank.slurm.report_results import ReportResult, judged
 
 
 def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
@@ -48,26 +48,26 @@ def granted(amount: int, available: int) -> ReportAnswer:
 @pytest.mark.parametrize(
     ("answer", "came"),
     [
-        (granted(1, 2), Came.GRANTED),
-        (refused("INSUFFICIENT_CREDIT"), Came.REFUSED),
-        (refused("NO_ALLOCATION"), Came.REFUSED),
-        (refused("HOLD_EXISTS"), Came.TAKEN),
-        (refused("RUN_CLOSED"), Came.RESOLVED),
-        (resolved("lapsed", None), Came.RESOLVED),
-        (resolved("charged", 60), Came.OVER),
-        (resolved("released", 60), Came.OVER),
-        (resolved("released", 0), Came.NEVER_BEGAN),
-        (resolved("released", None), Came.NEVER_BEGAN),
-        (refused("NO_HOLD"), Came.NO_HOLD),
-        (refused("TIMESTAMP_IN_FUTURE"), Came.EARLY),
-        (refused("SOMETHING_NEW"), Came.UNBILLABLE),
-        (ReportAnswer(status=404, detail="no such account"), Came.UNBILLABLE),
-        (ReportAnswer(status=403, detail="not your cluster"), Came.NOT_ALLOWED),
-        (ReportAnswer(status=401, detail="who are you?"), Came.NOT_ALLOWED),
-        (ReportAnswer(status=201), Came.UNBILLABLE),
+        (granted(1, 2), ReportResult.GRANTED),
+        (refused("INSUFFICIENT_CREDIT"), ReportResult.REFUSED),
+        (refused("NO_ALLOCATION"), ReportResult.REFUSED),
+        (refused("HOLD_EXISTS"), ReportResult.TAKEN),
+        (refused("RUN_CLOSED"), ReportResult.RESOLVED),
+        (resolved("lapsed", None), ReportResult.RESOLVED),
+        (resolved("charged", 60), ReportResult.OVER),
+        (resolved("released", 60), ReportResult.OVER),
+        (resolved("released", 0), ReportResult.NEVER_BEGAN),
+        (resolved("released", None), ReportResult.NEVER_BEGAN),
+        (refused("NO_HOLD"), ReportResult.NO_HOLD),
+        (refused("TIMESTAMP_IN_FUTURE"), ReportResult.EARLY),
+        (refused("SOMETHING_NEW"), ReportResult.UNBILLABLE),
+        (ReportAnswer(status=404, detail="no such account"), ReportResult.UNBILLABLE),
+        (ReportAnswer(status=403, detail="not your cluster"), ReportResult.NOT_ALLOWED),
+        (ReportAnswer(status=401, detail="who are you?"), ReportResult.NOT_ALLOWED),
+        (ReportAnswer(status=201), ReportResult.UNBILLABLE),
     ],
 )
-def test_answers(answer: ReportAnswer, came: Came) -> None:
+def test_answers(answer: ReportAnswer, came: ReportResult) -> None:
     assert judged(answer).came is came
 
 

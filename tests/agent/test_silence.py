@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.slurm.agent.letters import Kind, report
 from fairbank.slurm.agent.silence import Credit, PartitionTerms, Silence, deadline, unanswered
-from fairbank.slurm.report_results import Came, Judgement
+from fairbank.slurm.report_results import Judgement, ReportResult
 from tests.agent.plugin import asks
 
 
@@ -31,7 +31,9 @@ def test_credit_runs_what_the_last_known_balance_pays() -> None:
     terms, credit = PartitionTerms(silence=Silence.CREDIT), Credit()
     said = msgspec.json.decode(report(asks(1, billing=Fraction(2)), Kind.HOLD, "k"))  # two SU
     assert unanswered(terms, said, credit, batch=True) is not None, "nothing is known"
-    credit.learn(said, Judgement(Came.GRANTED, amount=120, available=250, allocation=7), 0.0)
+    credit.learn(
+        said, Judgement(ReportResult.GRANTED, amount=120, available=250, allocation=7), 0.0
+    )
     again = Credit()
     again.load(credit.dump())
     for known in (credit, again):
@@ -45,8 +47,12 @@ def test_credit_runs_what_the_last_known_balance_pays() -> None:
 def test_a_no_that_is_not_about_credit_leaves_what_was_known() -> None:
     terms, credit = PartitionTerms(silence=Silence.CREDIT), Credit()
     said = msgspec.json.decode(report(asks(1, billing=Fraction(2)), Kind.HOLD, "k"))  # two SU
-    credit.learn(said, Judgement(Came.GRANTED, amount=120, available=250, allocation=7), 0.0)
-    credit.learn(said, Judgement(Came.REFUSED, "Too_large", amount=10**15, allocation=7), 1.0)
+    credit.learn(
+        said, Judgement(ReportResult.GRANTED, amount=120, available=250, allocation=7), 0.0
+    )
+    credit.learn(
+        said, Judgement(ReportResult.REFUSED, "Too_large", amount=10**15, allocation=7), 1.0
+    )
     assert unanswered(terms, said, credit, batch=True) is None
 
 
@@ -55,6 +61,8 @@ def test_the_factor_of_a_qos_is_learnt_from_what_was_held() -> None:
     said = msgspec.json.decode(
         report(asks(1, billing=Fraction(20), qos="low"), Kind.HOLD, "k")
     )  # twenty SU, or half of it
-    credit.learn(said, Judgement(Came.GRANTED, amount=600, available=650, allocation=7), 0.0)
+    credit.learn(
+        said, Judgement(ReportResult.GRANTED, amount=600, available=650, allocation=7), 0.0
+    )
     assert unanswered(terms, said, credit, batch=True) is None
     assert unanswered(terms, said, credit, batch=True) is not None

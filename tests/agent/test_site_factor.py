@@ -9,7 +9,7 @@ import pytest
 
 from fairbank.slurm.agent.settings import agent_settings
 from fairbank.slurm.agent.site_factor import TableWriter
-from fairbank.slurm.site_factor import Table, decode
+from fairbank.slurm.site_factor import SiteFactorTable, decode
 from tests.agent.conftest import SU, Centre
 from tests.agent.running import RunningAgent, agent_at
 from tests.support.waiting import wait_until
@@ -33,7 +33,7 @@ def settings(path: Path, *lines: str) -> str:
     )
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> SiteFactorTable:
     return decode(path.read_bytes())
 
 

@@ -29,7 +29,7 @@ from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import JobDetails
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.time import Instant, StoppedClock, parse_instant
+from fairbank.core.time import Instant, ManualClock, parse_instant
 from fairbank.core.tres import parse_weights
 from fairbank.core.units import SuMinutes
 from fairbank.rest.house import House, furnish
@@ -231,7 +231,7 @@ def built() -> House:
     )
     bank = services(
         MemoryStore(),
-        clock=SystemClock() if munge else StoppedClock(parse_instant(NOW)),
+        clock=SystemClock() if munge else ManualClock(parse_instant(NOW)),
         staff=Staff(frozenset({os.getuid()}), frozenset({ADMIN}), {AYLA: frozenset({"darwin"})}),
         clusters=CLUSTERS,
         policy=Policy(enforce="CENTRE_OBSERVES" not in os.environ),

@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.compose import Works
 from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.report.ranking_rule import Rule
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.recovery_times import backs_of
@@ -19,8 +19,8 @@ from tests.support.standing import printed, standings
 
 DAY = 86_400
 WEEK = {
-    "fair-tree": Rule(fair_tree=True, half_life=7 * DAY),
-    "classic": Rule(fair_tree=False, half_life=7 * DAY),
+    "fair-tree": RankingRule(fair_tree=True, half_life=7 * DAY),
+    "classic": RankingRule(fair_tree=False, half_life=7 * DAY),
 }
 
 

@@ -28,7 +28,7 @@ from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Reader, Store
 
 START, END = Instant(1_000), Instant(9_000_000)
@@ -38,7 +38,7 @@ PAGE = Page()  # the first, and of this centre the only one
 
 def ask(store: Store, *requests: Request, at: int = START) -> list[Outcome]:
     """Ask the bank over `store` for everything in one batch."""
-    return Bank(store, Policy()).ask(
+    return Ledger(store, Policy()).ask(
         [SubmittedRequest(request, Instant(at), CLERK) for request in requests]
     )
 

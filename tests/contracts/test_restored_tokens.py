@@ -10,14 +10,14 @@ import pytest
 from fairbank.bank.entry import Kind
 from fairbank.bank.requests import RevokeToken
 from fairbank.bank.rules.tokens import RESTORED
-from fairbank.core.time import StoppedClock
+from fairbank.core.time import ManualClock
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from tests.contracts.centre import START, Look, contents, fill, granted, token
 
-RESTORED_AT = StoppedClock(5_000)
+RESTORED_AT = ManualClock(5_000)
 
 
 def told_of_tokens(store: Store) -> list[tuple[str | None, int, int | None]]:

@@ -12,7 +12,7 @@ from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import Deposit, SubmittedRequest, Transfer
 from fairbank.bank.rules import Done
 from fairbank.core.units import SuMinutes
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.service.write_queue.writers import ENOUGH, Windows
 from fairbank.store.contract import Store
@@ -159,7 +159,7 @@ def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place:
     """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each asked for twice and by two at a time."""
     store = postgres_place.open()
     fill(store)
-    counter = Windows(Bank(store, Policy()))
+    counter = Windows(Ledger(store, Policy()))
     batches = [
         [
             SubmittedRequest(hold(ENOUGH * batch + each, 3), START, 0)

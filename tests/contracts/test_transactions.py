@@ -17,7 +17,7 @@ from fairbank.bank.rules import Done, apply
 from fairbank.bank.run import RunState
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store, Transaction
 from tests.contracts.centre import (
@@ -86,7 +86,7 @@ def test_a_batch_with_a_refusal_for_the_registry_takes_one_transaction_too(store
     fill(store)
     counted = Counted(store)
     requests = (hold(1, 600), hold(2, 5, resource="gpu"), hold(3, 600), hold(4, 300))
-    outcomes = Bank(cast("Store", counted), Policy()).ask(
+    outcomes = Ledger(cast("Store", counted), Policy()).ask(
         [SubmittedRequest(request, START, 0) for request in requests]
     )
     assert [each.reason if isinstance(each, Refusal) else "ok" for each in outcomes] == [

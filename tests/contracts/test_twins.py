@@ -17,7 +17,7 @@ from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.requests import Amend, Request, SubmittedRequest, Undo
 from fairbank.bank.rules import Done, Outcome
 from fairbank.core.time import Instant
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Reader, Store
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
@@ -69,7 +69,7 @@ batches = st.lists(st.lists(arriving, min_size=1, max_size=6), min_size=1, max_s
 
 
 def play(store: Store, story: Sequence[Sequence[SubmittedRequest]]) -> list[Outcome]:
-    bank, answers = Bank(store, Policy()), []
+    bank, answers = Ledger(store, Policy()), []
     before = [
         [requests.asked_by(0, None, request) for request in batch]
         for batch in (requests.PROJECTS, requests.GRANTS)

@@ -23,7 +23,7 @@ from fairbank.bank.requests import (
     Withdraw,
 )
 from fairbank.bank.rules import Done
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from tests.contracts.centre import ALICE, BOB, START, charge, contents, granted, hold, job
@@ -65,7 +65,7 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
 def test_nor_do_they_in_one_batch(store: Store, kind: str) -> None:
     opened(store)
     back = undoing(store, refunded(store) if kind == "refund" else moved(store, kind))
-    done, no = Bank(store, Policy()).ask(
+    done, no = Ledger(store, Policy()).ask(
         [SubmittedRequest(back, START, ALICE), SubmittedRequest(back, START, BOB)]
     )
     assert isinstance(done, Done)
@@ -177,7 +177,7 @@ def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
     }
     number = numbers[kind]() if kind in numbers else moved(store, kind)
     bank, asked = (
-        Bank(store, Policy()),
+        Ledger(store, Policy()),
         SubmittedRequest(undoing(store, number, key="a"), START, ALICE),
     )
     before = contents(store)

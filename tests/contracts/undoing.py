@@ -21,7 +21,7 @@ from fairbank.bank.requests import (
 )
 from fairbank.bank.rules import Outcome
 from fairbank.core.units import SuMinutes
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from tests.contracts.centre import (
@@ -40,7 +40,7 @@ TEN = SuMinutes(10)
 
 
 def by(store: Store, actor: int, *requests: Request) -> list[Outcome]:
-    return Bank(store, Policy()).ask(
+    return Ledger(store, Policy()).ask(
         [SubmittedRequest(request, START, actor) for request in requests]
     )
 

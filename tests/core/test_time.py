@@ -10,7 +10,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import (
     DAY,
     LAST_INSTANT,
-    StoppedClock,
+    ManualClock,
     iso,
     parse_duration,
     parse_instant,
@@ -130,7 +130,7 @@ def test_any_text_is_an_instant_or_malformed(text: str) -> None:
 
 
 def test_a_stopped_clock_moves_when_told() -> None:
-    clock = StoppedClock(5)
+    clock = ManualClock(5)
     assert clock.now() == clock.now() == 5
     clock.at = parse_instant("@7")
     assert clock.now() == 7

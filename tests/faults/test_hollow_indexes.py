@@ -12,7 +12,7 @@ from fairbank.bank.requests import Deposit, SubmittedRequest
 from fairbank.bank.rules import Done
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.audit_processes import verify
 from fairbank.store.contract import Store
@@ -24,7 +24,7 @@ from tests.support.server import FairbankServer, made
 
 def deposit(store: Store, key: str) -> Done:
     request = Deposit(allocation=1, amount=SuMinutes(60), key=key)
-    (outcome,) = Bank(store, Policy()).ask([SubmittedRequest(request, Instant(BEGIN + 10**6), 0)])
+    (outcome,) = Ledger(store, Policy()).ask([SubmittedRequest(request, Instant(BEGIN + 10**6), 0)])
     assert isinstance(outcome, Done)
     return outcome
 

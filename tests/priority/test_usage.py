@@ -9,7 +9,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
 from fairbank.priority.fairshare.usage import (
-    Usage,
+    DecayedUsage,
     copied,
     decayed,
     lines,
@@ -38,7 +38,7 @@ from tests.priority.accounts import (
 NOON = 1_000_000_000
 
 
-def used() -> Usage:
+def used() -> DecayedUsage:
     jobs = together(
         job(BOB, NOON, cpus=3), job(ALICE, NOON, cpus=7), job(CAROL, NOON), job(BOB, NOON)
     )

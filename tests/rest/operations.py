@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fairbank.bank.project import Role
 from fairbank.bank.requests import SetMember
-from fairbank.cluster.share_record import ShareFigure
+from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.time import Instant
 from fairbank.rest.app import document
 from tests.rest.world import DAY, NOW, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, grant, report
@@ -135,8 +135,8 @@ def _cluster(whose: str) -> str:
     return {OWN: "alpha", FOREIGN: "beta"}.get(whose, "gamma")
 
 
-def share_of(account: str) -> ShareFigure:
+def share_of(account: str) -> ShareRecord:
     """How an account stood once."""
-    return ShareFigure(
+    return ShareRecord(
         "alpha", NOW // DAY, account, "", "", Instant(NOW), 1, 0.5, 0.0, 0.0, None, None
     )

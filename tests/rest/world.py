@@ -26,7 +26,7 @@ from fairbank.bank.requests import (
 from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.time import Instant, StoppedClock, iso
+from fairbank.core.time import Instant, ManualClock, iso
 from fairbank.core.tres import parse_weights
 from fairbank.core.units import SuMinutes
 from fairbank.rest.app import create_app
@@ -90,7 +90,7 @@ class World:
     """A served house with somebody in every role. Project 1 (chem) is theirs, project 2 (bio) is not."""
 
     house: House
-    clock: StoppedClock
+    clock: ManualClock
     ticks: Ticks
     app: Laned
     client: TestClient[Any]
@@ -144,7 +144,7 @@ class World:
 @contextmanager
 def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> Iterator[World]:
     """A world on a store of its own, closed afterwards; or a second server on a store where the people are already."""
-    clock, ticks = StoppedClock(NOW), Ticks()
+    clock, ticks = ManualClock(NOW), Ticks()
     settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": PATIENT, **more}
     house = furnish(
         services(store or MemoryStore(), clock=clock, ticks=ticks, key=b"k" * 32, **settings)

@@ -12,8 +12,8 @@ from fairbank.scheduling.placement.constraint import (
     ANY,
     Constraint,
     Expression,
-    names,
-    nodes_of,
+    feature_names,
+    matching_nodes,
     parse,
 )
 
@@ -27,7 +27,7 @@ HAVING = {
 def those(expression: Expression | None) -> list[int]:
     return list(
         node_set.each(
-            nodes_of(
+            matching_nodes(
                 expression, lambda name: HAVING.get(name, node_set.NOBODY), node_set.everybody(8)
             )
         )
@@ -83,7 +83,7 @@ def test_counts_ask_for_some_nodes_of_a_kind() -> None:
 def test_no_constraint_is_any_node() -> None:
     assert parse("") is ANY
     assert Constraint((None,), ()) == ANY
-    assert names(parse("[(x&y)*4&z*1]")) == {"x", "y", "z"}
+    assert feature_names(parse("[(x&y)*4&z*1]")) == {"x", "y", "z"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.core.errors import Busy, Unavailable
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.retry import Patience
 from fairbank.service.write_queue.queue import Came
 from fairbank.service.write_queue.writers import Windows
@@ -120,7 +120,7 @@ def test_a_foreign_lock_keeps_everybody_for_one_patience_and_nothing_is_carried_
     path = tmp_path / "books.sqlite"
     migrate(f"sqlite:///{path}")
     store = SqliteStore(path, patience_seconds=0.02)
-    bank = Bank(store, Policy(), Patience(0.3))
+    bank = Ledger(store, Policy(), Patience(0.3))
     counter = beside(bank)[0] if apart else Windows(bank)
     told: list[Came] = []
     other = driver.connect(str(path), isolation_level=None)

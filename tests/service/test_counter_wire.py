@@ -20,8 +20,8 @@ from fairbank.core.errors import Busy, Corrupt, FairbankError, Unavailable
 from fairbank.core.time import Instant
 from fairbank.service.write_queue.protocol import (
     Frames,
-    Opening,
     Wishes,
+    WorkerSettings,
     answer_of,
     answers_in,
     came_of,
@@ -113,7 +113,7 @@ def test_a_fault_of_ours_arrives_as_a_fault() -> None:
 
 def test_how_the_bank_is_opened_arrives_and_what_came_of_it() -> None:
     policy = Policy(overrun=Overrun.RECORD, enforce=False, free_states=frozenset({"FAILED"}))
-    opening = Opening("postgresql://a:b@c/d", "wal", policy, 30.0, "json")
+    opening = WorkerSettings("postgresql://a:b@c/d", "wal", policy, 30.0, "json")
     assert opening_in(encode(opening)) == opening
     assert failure_in(encode(None)) is None
 

@@ -13,7 +13,7 @@ from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import CreateProject
 from fairbank.bank.rules import Done
-from fairbank.core.time import StoppedClock
+from fairbank.core.time import ManualClock
 from fairbank.service.dry_run import Foretold
 from fairbank.service.identity import Asker, Staff, asker_of
 from fairbank.service.services import Services, services
@@ -30,7 +30,7 @@ CHANGING = {"projects", "allocations", "runs", "undoing", "shares", "tokens"}
 def bank() -> Iterator[Services]:
     made = services(
         MemoryStore(),
-        clock=StoppedClock(1_795_000_000),
+        clock=ManualClock(1_795_000_000),
         staff=STAFF,
         clusters={},
         policy=Policy(),

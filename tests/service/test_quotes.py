@@ -7,14 +7,14 @@ import pytest
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import InvalidInput
-from fairbank.core.time import Instant, StoppedClock
+from fairbank.core.time import Instant, ManualClock
 from fairbank.service.project_cache import Directory
 from fairbank.service.quotes import Quotes
 from fairbank.store.memory.store import MemoryStore
 
 
 def quotes(*clusters: str) -> Quotes:
-    store, clock = MemoryStore(), StoppedClock(Instant(0))
+    store, clock = MemoryStore(), ManualClock(Instant(0))
     return Quotes(
         store, Directory(store), {name: Cluster(name, {}) for name in clusters}, Policy(), clock
     )

@@ -14,9 +14,9 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound, Unauthenticated
-from fairbank.core.time import DAY, Instant, StoppedClock
+from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.service.identity import FULL, Asker, Staff, asker_of
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.tokens import LINE_MAX, Tokens, digest, new_secret
 from fairbank.service.write_queue.writers import Windows
 from fairbank.store.memory.store import MemoryStore
@@ -29,8 +29,8 @@ class RegistryHead:
     """Tokens on a store of their own, and a clock that moves when told."""
 
     def __init__(self) -> None:
-        self.store, self.clock = MemoryStore(), StoppedClock(1_795_000_000)
-        self.counter = Windows(Bank(self.store, Policy()))
+        self.store, self.clock = MemoryStore(), ManualClock(1_795_000_000)
+        self.counter = Windows(Ledger(self.store, Policy()))
         self.tokens = Tokens(self.store, self.counter, self.clock, b"k" * 32)
 
 

@@ -12,9 +12,9 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.requests import CreateProject, Hold, Open, Request, SubmittedRequest
 from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
-from fairbank.core.time import Instant, StoppedClock
+from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
-from fairbank.service.ledger import BATCH_MAX, Bank
+from fairbank.service.ledger import BATCH_MAX, Ledger
 from fairbank.service.ops.upkeep import Swept, Upkeep
 from fairbank.service.write_queue.writers import Windows
 from fairbank.store.migration import migrate
@@ -31,8 +31,8 @@ class Books:
         self._path = path
         migrate(f"sqlite:///{path}")
         self.store = SqliteStore(path)
-        self.counter = Windows(Bank(self.store, Policy()))
-        self.upkeep = Upkeep(self.store, self.counter, StoppedClock(LATER), 0)
+        self.counter = Windows(Ledger(self.store, Policy()))
+        self.upkeep = Upkeep(self.store, self.counter, ManualClock(LATER), 0)
 
     def ask(self, *requests: Request) -> None:
         outcomes = self.counter.ask([SubmittedRequest(each, BEGIN, 0) for each in requests])

@@ -15,7 +15,7 @@ from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.requests import Deposit, SubmittedRequest
 from fairbank.bank.rules import Done, apply
-from fairbank.cluster.share_record import ShareFigure
+from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Unavailable
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -36,8 +36,8 @@ def gift(number: int) -> Deposit:
     return Deposit(allocation=1, amount=SuMinutes(7), key=f"gift{number}")
 
 
-def figure(day: int) -> ShareFigure:
-    return ShareFigure("darwin", day, "physics", "", "", START, 1, 1.0, 0.0, None, None, None)
+def figure(day: int) -> ShareRecord:
+    return ShareRecord("darwin", day, "physics", "", "", START, 1, 1.0, 0.0, None, None, None)
 
 
 def by_an_administrator(server: PostgresServer) -> None:

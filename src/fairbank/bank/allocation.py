@@ -8,7 +8,7 @@ from enum import Enum
 import msgspec
 
 from fairbank.core.time import Instant
-from fairbank.core.types import Word
+from fairbank.core.types import IdentityEnum
 from fairbank.core.units import SuMinutes
 
 NO_LINK = bytes(32)
@@ -43,7 +43,7 @@ NEXT: Mapping[tuple[AllocationState, AllocationEvent], AllocationState] = {
 }
 
 
-class Standing(Word):
+class Standing(IdentityEnum):
     """How an allocation stands at an instant: what people and programs are told as its state."""
 
     PLANNED = "planned"

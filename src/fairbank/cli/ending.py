@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from fairbank.cli.exits import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal
 from fairbank.cli.shown import Shown, terminal_width
 from fairbank.core.errors import FairbankError
-from fairbank.core.os_errors import of_system
+from fairbank.core.os_errors import translate_os_error
 from fairbank.core.units import show_su
 from fairbank.report.cells import folded, plain
 
@@ -37,7 +37,7 @@ def ended(command: Callable[[], int], program: str = "fairbank") -> int:
     except FairbankError as trouble:
         return _tell(trouble_lines(trouble), exit_code(trouble), program)
     except OSError as error:
-        return _tell(trouble_lines(of_system(error, _of_file(error))), NOT_DONE, program)
+        return _tell(trouble_lines(translate_os_error(error, _of_file(error))), NOT_DONE, program)
     except Exception as bug:  # noqa: BLE001  the last line of defence: a person is told in one sentence
         return _tell(_bug_lines(bug), NOT_DONE, program)
     return code

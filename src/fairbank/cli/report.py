@@ -106,7 +106,7 @@ def _fair_share(desk: Desk, options: Namespace) -> int:
     return 0
 
 
-def _kept(desk: Desk, options: Namespace) -> list[share_history.Kept]:
+def _kept(desk: Desk, options: Namespace) -> list[share_history.ShareHistoryRow]:
     """The figures of so many days up to today, in UTC."""
     tomorrow = (desk.now() // DAY + 1) * DAY
     query = {

@@ -1,4 +1,4 @@
-"""A node: what it has, what it is called, whether it may be used, and how gladly."""
+"""Node of a cluster: its resources, features, weight and state."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fairbank.core.errors import InvalidInput
 
 WEIGHT_MAX = 2**32 - 1
 COUNT_MAX = 2**31 - 1
-"""The most CPUs, GPUs of a kind and MiB of a node: Slurm's 32 bits."""
+"""Largest number of CPUs, of GPUs of a type, and of MiB on a node: 32 bits in Slurm."""
 _SIGNS = frozenset("&|,()[]*")
-"""What a name of a feature may not hold: it is said in constraints."""
+"""Operators of constraints, which a feature cannot contain."""
 
 
-class State(Enum):
-    """How a node is, as far as the jobs on it do not say. The value is Slurm's word."""
+class NodeState(Enum):
+    """State of a node apart from its jobs. The value is Slurm's word."""
 
     UP = "up"
     POWERING_UP = "powering_up"
@@ -31,29 +31,33 @@ class State(Enum):
 
     @property
     def usable(self) -> bool:
-        """Whether jobs may start there; what is powered down is woken for them."""
+        """True if jobs can start on the node. Slurm powers up a powered-down node for a job."""
         return self in _PENALTIES
 
     @property
     def penalty(self) -> int:
-        """What counts before weight in choosing: nodes that must be woken come last (facts, section 7.1)."""
+        """Rank that precedes the weight in node selection: nodes that must be powered up come last.
+
+        Source: docs/reference/slurm-rules.md, "Node selection".
+        """
         return _PENALTIES.get(self, 0)
 
 
-_PENALTIES = {State.UP: 0, State.POWERING_UP: 1, State.POWERED_DOWN: 2}
+_PENALTIES = {NodeState.UP: 0, NodeState.POWERING_UP: 1, NodeState.POWERED_DOWN: 2}
 
 
 class Gpus(NamedTuple):
-    """Some GPUs of one type. Where a job asks, an empty type means any."""
+    """Number of GPUs of one type. In a request, an empty type means any type."""
 
     type: str
     number: int
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """One host of the machine. `memory` and `tmp` are MiB, `threads` the CPUs of a core: a job gets whole cores.
+    """Node of the cluster. `memory` and `tmp` are in MiB, `threads` is the number of CPUs per core.
 
-    `weight`: of nodes that would do the lightest are taken. Raises InvalidInput, naming the field, for what no node can be.
+    A job gets whole cores. Of the nodes that fit, those with the lowest `weight` are selected.
+    Raises InvalidInput, naming the field.
     """
 
     name: str
@@ -64,7 +68,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpus, ...] = ()
     features: frozenset[str] = frozenset()
     weight: int = 1
-    state: State = State.UP
+    state: NodeState = NodeState.UP
 
     def __post_init__(self) -> None:
         if not self.name or any(sign in self.name for sign in " ,\t\n[]"):
@@ -80,8 +84,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
             ("tmp", self.tmp, 0, COUNT_MAX),
             ("weight", self.weight, 0, WEIGHT_MAX),
         ):
-            whole(value, low, high, field=f"{self.name}.{field}")
-        gpus_of(self.gpus, field=f"{self.name}.gpus")
+            check_integer(value, low, high, field=f"{self.name}.{field}")
+        check_gpus(self.gpus, field=f"{self.name}.gpus")
         for feature in self.features:
             if not feature or _SIGNS.intersection(feature) or any(map(str.isspace, feature)):
                 remedy = f"a word without blanks and without {' '.join(sorted(_SIGNS))}"
@@ -93,12 +97,12 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cores(self) -> int:
-        """What jobs share it by; the CPUs of a core that is not whole are nobody's."""
+        """Number of whole cores. CPUs of an incomplete core are not used."""
         return self.cpus // self.threads
 
 
-def whole(value: int, low: int, high: int, *, field: str) -> int:
-    """`value`, from `low` to `high`. Raises InvalidInput, naming `field`."""
+def check_integer(value: int, low: int, high: int, *, field: str) -> int:
+    """Check an integer: `low` <= `value` <= `high`. Raises InvalidInput, naming `field`."""
     if type(value) is int and low <= value <= high:
         return value
     raise InvalidInput(
@@ -108,8 +112,8 @@ def whole(value: int, low: int, high: int, *, field: str) -> int:
     )
 
 
-def gpus_of(gpus: Iterable[Gpus], *, field: str) -> None:
-    """That each type is named once and counted. Raises InvalidInput, naming `field`."""
+def check_gpus(gpus: Iterable[Gpus], *, field: str) -> None:
+    """Check that each type occurs once and has a valid number. Raises InvalidInput, naming `field`."""
     seen: set[str] = set()
     for kind, number in gpus:
         if kind in seen:
@@ -119,4 +123,4 @@ def gpus_of(gpus: Iterable[Gpus], *, field: str) -> None:
                 remedy="give each type once",
             )
         seen.add(kind)
-        whole(number, 1, COUNT_MAX, field=field)
+        check_integer(number, 1, COUNT_MAX, field=field)

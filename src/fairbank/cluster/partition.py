@@ -1,4 +1,4 @@
-"""A partition: the nodes of one kind that bill exactly one resource, and the weights that price them."""
+"""Cluster and partition as the bank bills them. Each partition bills exactly one resource."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.core.errors import NotFound
-from fairbank.core.tres import Adding
+from fairbank.core.tres import BillingRule
 
 
 class Partition(msgspec.Struct, frozen=True):
-    """Where jobs run. `weights` are billing units per TRES; without them a job bills its CPUs."""
+    """Partition of a cluster. `weights` are billing units per TRES; without them a job bills its
+    CPUs.
+    """
 
     name: str
     resource: str
     weights: Mapping[str, Fraction] | None = None
-    adding: Adding = Adding.MAX_TRES
+    billing_rule: BillingRule = BillingRule.MAX_TRES
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """A machine whose jobs the bank pays for, with its partitions and the price factor of each QOS."""
+    """Cluster whose jobs the bank bills, with its partitions and the price factor of each QOS."""
 
     name: str
     partitions: Mapping[str, Partition]
     qos_factors: Mapping[str, Fraction] = {}
 
     def partition(self, name: str) -> Partition:
-        """Raises NotFound, listing the partitions there are."""
+        """Return a partition. Raises NotFound, listing the partitions that exist."""
         found = self.partitions.get(name)
         if found is None:
             there = ", ".join(sorted(self.partitions)) or "none"
@@ -40,31 +42,46 @@ class Cluster(msgspec.Struct, frozen=True):
         return found
 
     def qos_factor(self, qos: str | None) -> Fraction:
-        """What the price is multiplied by. A QOS that nobody priced costs the plain price."""
+        """Return the factor of the price. A QOS without a factor costs the plain price."""
         return self.qos_factors.get(qos, Fraction(1)) if qos else Fraction(1)
 
 
-def known(clusters: Mapping[str, Cluster]) -> str:
-    """The names of the clusters in the settings, for whoever named another."""
+def cluster_names(clusters: Mapping[str, Cluster]) -> str:
+    """List the clusters of the settings, for the remedy of an error."""
     return f"the settings know: {', '.join(sorted(clusters)) or 'none'}"
 
 
-def unbilled(resource: str, clusters: Mapping[str, Cluster]) -> list[str]:
-    """What to warn of where no partition bills this resource: credit for one that is yet to come is fine, a word misspelt is not."""
+def unbilled_warnings(resource: str, clusters: Mapping[str, Cluster]) -> list[str]:
+    """Return a warning if no partition bills this resource.
+
+    Credit for a partition that does not exist yet is allowed, so this is no error.
+    """
     billed = sorted(
         {each.resource for cluster in clusters.values() for each in cluster.partitions.values()}
     )
     if resource in billed:
         return []
     return [
-        f"no partition bills {resource!r} yet, so no job can draw on it; billed are: {', '.join(billed) or 'none'}"
+        f"no partition bills {resource!r} yet, so no job can use it; "
+        f"billed are: {', '.join(billed) or 'none'}"
     ]
 
 
-def named(clusters: Mapping[str, Cluster], name: str, *, otherwise: str = "") -> Cluster:
-    """The cluster of this name. Raises NotFound, listing those there are and what else may be done."""
+def find_cluster(clusters: Mapping[str, Cluster], name: str, *, otherwise: str = "") -> Cluster:
+    """Return the cluster with this name.
+
+    Args:
+            clusters: the clusters of the settings.
+            name: the name to find.
+            otherwise: text to append to the remedy.
+
+    Raises:
+            NotFound: the cluster does not exist; the remedy lists those that do.
+    """
     if (found := clusters.get(name)) is None:
         raise NotFound(
-            f"there is no cluster {name!r}", field="cluster", remedy=f"{known(clusters)}{otherwise}"
+            f"there is no cluster {name!r}",
+            field="cluster",
+            remedy=f"{cluster_names(clusters)}{otherwise}",
         )
     return found

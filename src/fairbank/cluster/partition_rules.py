@@ -1,4 +1,4 @@
-"""How jobs are scheduled in a partition: its nodes, whom it goes before, its limits, and whether jobs share nodes."""
+"""Scheduling rules of a partition: nodes, priority tier, limits, sharing of nodes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.cluster.node import COUNT_MAX, whole
-from fairbank.cluster.resource_request import Wanted
+from fairbank.cluster.node import COUNT_MAX, check_integer
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
 
 
-class Sharing(Enum):
-    """OverSubscribe: whether jobs run on the same CPUs. The value is Slurm's word."""
+class OverSubscribe(Enum):
+    """Sharing of CPUs between jobs. The value is Slurm's word."""
 
     NO = "NO"
     YES = "YES"
-    """Those that ask for it."""
+    """CPUs are shared by jobs that ask for it."""
     FORCE = "FORCE"
-    """All."""
+    """CPUs are always shared."""
     EXCLUSIVE = "EXCLUSIVE"
-    """Jobs have their nodes for themselves."""
+    """Jobs get whole nodes."""
 
 
 class PreemptMode(Enum):
-    """What becomes of a job whose place another one takes; OFF: nobody takes it. Jobs that are only suspended keep their memory, and here
-    are not taken either."""
+    """Treatment of a preempted job; OFF: the job is not preempted. SUSPEND is treated as OFF, since
+    a suspended job keeps its memory.
+    """
 
     OFF = "OFF"
     CANCEL = "CANCEL"
@@ -33,13 +34,14 @@ class PreemptMode(Enum):
 
 
 class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition as slurm.conf describes it. Times are seconds, memory MiB; None is no limit, or none said.
+    """Partition as slurm.conf describes it. Times are in seconds, memory in MiB; None means no
+    limit.
 
-    nodes                       by name, in any order; empty: all of the machine
-    tier                        jobs of a higher one go first (PriorityTier)
-    rows                        how many jobs may have a CPU at once where it is shared
-    memory_per_node, _per_cpu   for jobs that ask for none
-    preempted                   None: as the cluster has it
+        nodes                       names, in any order; empty: all nodes of the cluster
+        tier                        PriorityTier: jobs of a higher tier are scheduled first
+        rows                        maximum number of jobs per CPU if CPUs are shared
+        memory_per_node, _per_cpu   default for jobs that request no memory
+        preempted                   PreemptMode; None: that of the cluster
 
     Raises InvalidInput, naming the field.
     """
@@ -51,7 +53,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     max_seconds: int | None = None
     min_nodes: int = 0
     max_nodes: int | None = None
-    sharing: Sharing = Sharing.NO
+    sharing: OverSubscribe = OverSubscribe.NO
     rows: int = 4
     memory_per_node: int | None = None
     memory_per_cpu: int | None = None
@@ -73,7 +75,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         ):
             value = getattr(self, field)
             if value is not None:
-                whole(value, low, high, field=f"{self.name}.{field}")
+                check_integer(value, low, high, field=f"{self.name}.{field}")
         if self.memory_per_node is not None and self.memory_per_cpu is not None:
             raise InvalidInput(
                 "memory is given by node and by CPU",
@@ -86,8 +88,8 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
                 what, field=f"{self.name}.max_nodes", remedy=f"{self.min_nodes} or more"
             )
 
-    def filled(self, wanted: Wanted) -> Wanted:
-        """The request with the memory of the partition where it asks for none."""
+    def with_default_memory(self, wanted: ResourceRequest) -> ResourceRequest:
+        """Return the request with the partition's default memory if it requests none."""
         if wanted.memory_per_node is not None or wanted.memory_per_cpu is not None:
             return wanted
         if self.memory_per_node is None and self.memory_per_cpu is None:
@@ -96,13 +98,15 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             wanted, memory_per_node=self.memory_per_node, memory_per_cpu=self.memory_per_cpu
         )
 
-    def alone(self, wanted: Wanted) -> bool:
-        """Whether the job has its nodes for itself. Where sharing is forced nobody has."""
-        return self.sharing is Sharing.EXCLUSIVE or (
-            wanted.exclusive and self.sharing is not Sharing.FORCE
+    def is_exclusive(self, wanted: ResourceRequest) -> bool:
+        """Return whether the job gets whole nodes. Forced sharing overrides --exclusive."""
+        return self.sharing is OverSubscribe.EXCLUSIVE or (
+            wanted.exclusive and self.sharing is not OverSubscribe.FORCE
         )
 
-    def rows_for(self, wanted: Wanted) -> int:
-        """How many jobs may have a CPU of this one at once; 1 where it shares none."""
-        shares = self.sharing is Sharing.FORCE or (self.sharing is Sharing.YES and wanted.shared)
+    def rows_for(self, wanted: ResourceRequest) -> int:
+        """Return the maximum number of jobs per CPU; 1 if the job shares none."""
+        shares = self.sharing is OverSubscribe.FORCE or (
+            self.sharing is OverSubscribe.YES and wanted.shared
+        )
         return self.rows if shares else 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from fairbank.bank.audit import Head
 from fairbank.compose.settings import books_of, settings_of
 from fairbank.service.clock import SystemClock
-from fairbank.service.ops.audit import Audit, Progress, Verdict
+from fairbank.service.ops.audit import Audit, AuditResult, Progress
 from fairbank.service.ops.audit_processes import verify
 from fairbank.service.ops.backup import Backups
 from fairbank.service.ops.backup_file import check
@@ -27,7 +27,7 @@ class Books:
 
     def verify(
         self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None
-    ) -> Verdict:
+    ) -> AuditResult:
         """Read all books again; `heads` are those written down earlier."""
         written_down = {book: Head(book, seq, link) for book, (seq, link) in heads.items()}
         where = settings_of(config).store

@@ -18,7 +18,7 @@ from fairbank.rest.sign_in.munge import LIBRARY, Munge
 from fairbank.rest.sign_in.peers import groups_of
 from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
-from fairbank.service.settings import CounterPlace, Settings
+from fairbank.service.settings import BankSettings, CounterPlace
 from fairbank.service.write_queue.writers import Windows
 from fairbank.store.urls import POSTGRESQL, read_url
 
@@ -65,7 +65,7 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
     return 0
 
 
-def _has_process(settings: Settings) -> bool:
+def _has_process(settings: BankSettings) -> bool:
     """Whether the counter is a process. What is in memory is in one only, and SQLite has one writer and nothing to wait for."""
     return (
         settings.server.counter is CounterPlace.PROCESS

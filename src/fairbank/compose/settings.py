@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 
 from fairbank.core.errors import Conflict
-from fairbank.service.settings import Settings, read_settings
+from fairbank.service.settings import BankSettings, read_settings
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
 from fairbank.store.migration import SETTINGS_FOLDER
@@ -29,7 +29,7 @@ def usual_settings() -> Path:
     return Path(named) if named else own if own.exists() else Path(SITE_SETTINGS)
 
 
-def settings_of(config: str | None) -> Settings:
+def settings_of(config: str | None) -> BankSettings:
     """Those of a file; None: of the usual one."""
     return read_settings(Path(config) if config else usual_settings())
 

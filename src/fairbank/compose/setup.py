@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from fairbank.compose.settings import usual_folder
 from fairbank.core.errors import Conflict, FairbankError
-from fairbank.core.os_errors import MAKE_ROOM, of_system
+from fairbank.core.os_errors import MAKE_ROOM, translate_os_error
 from fairbank.rest.sign_in.keyfile import make_private, read_secret
 from fairbank.service.settings import example, read_settings
 from fairbank.store.migration import migrate
@@ -27,7 +27,7 @@ def init(directory: str | None, store: str | None) -> list[str]:
         new = not folder.exists()
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as bad:
-        raise of_system(bad, f"cannot make the folder {folder}", field="FOLDER") from bad
+        raise translate_os_error(bad, f"cannot make the folder {folder}", field="FOLDER") from bad
     settings = folder / SETTINGS
     if settings.exists():
         known = read_settings(settings)
@@ -58,7 +58,7 @@ def _write(settings: Path, text: str) -> None:
     try:
         make_private(settings, text)  # a database's URL may hold a password
     except OSError as bad:
-        raise of_system(bad, f"cannot make {settings}", field="FOLDER") from bad
+        raise translate_os_error(bad, f"cannot make {settings}", field="FOLDER") from bad
 
 
 @contextmanager

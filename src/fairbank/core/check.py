@@ -1,4 +1,4 @@
-"""What a doctor finds, of a bank or beside a Slurm."""
+"""Result of one health check, of a bank or of a Slurm beside it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import msgspec
 from fairbank.core.errors import FairbankError
 
 
-class Check(msgspec.Struct, frozen=True):
-    """One thing that was looked at. `remedy` is what to do when it is not `ok`."""
+class HealthCheck(msgspec.Struct, frozen=True):
+    """Result of one check. `remedy` says what to do if it is not `ok`."""
 
     what: str
     ok: bool
     remedy: str | None = None
 
 
-def attempt(what: str, look: Callable[[], object]) -> Check:
-    """A check that is ok when `look` raises no FairbankError."""
+def run_check(what: str, look: Callable[[], object]) -> HealthCheck:
+    """Return a check that is ok if `look` raises no error."""
     try:
         look()
     except FairbankError as trouble:
-        return Check(f"{what}: {trouble.message}", False, trouble.remedy)
-    return Check(what, True)
+        return HealthCheck(f"{what}: {trouble.message}", False, trouble.remedy)
+    return HealthCheck(what, True)

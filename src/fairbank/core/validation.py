@@ -1,4 +1,4 @@
-"""What a settings file says that does not fit: the key, what was expected there, and what there is to choose from."""
+"""Strict reading of settings files: TOML, with the key and the accepted values in each error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairbank.core.errors import InvalidInput
 
 _WHERE = re.compile(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
 _EACH = re.compile(r"\[[^]]*\]")
-"""A value of a table by its key, or one of a list by its place."""
+"""Index into a table or a list, in msgspec's path."""
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 _WORDS = {
@@ -27,10 +27,17 @@ _WORDS = {
 }
 
 
-def misfit(error: ValidationError, settings: type[Struct], page: str) -> InvalidInput:
-    """msgspec's sentence with the key in the words of the file; `page` is where all keys of these `settings` are listed.
+def describe_invalid_setting(
+    error: ValidationError, settings: type[Struct], page: str
+) -> InvalidInput:
+    """Translate a validation error of msgspec into the words of the settings file.
 
-    The remedy names the keys or the words that there are, where these are few and known, and else the page.
+    The remedy lists the known keys or values if they are few, otherwise it names the page.
+
+    Args:
+        error: the error that msgspec raised.
+        settings: the type that was being read.
+        page: the documentation page that lists all keys.
     """
     said, path = str(error), ""
     if where := _WHERE.fullmatch(said):
@@ -58,7 +65,7 @@ def misfit(error: ValidationError, settings: type[Struct], page: str) -> Invalid
 
 
 def _choice(settings: type[Struct], path: str) -> list[str]:
-    """The keys of the table at this place, or the words that its value may be."""
+    """Return the keys of the table at this path, or the values that it accepts."""
     keys = _EACH.sub(".*", path).split(".") if path else []
     return [each for shape in _at(inspect.type_info(settings), keys) for each in _names(shape)]
 
@@ -92,8 +99,17 @@ def _names(shape: inspect.Type) -> list[str]:
             return []
 
 
-def table_in(text: bytes, name: str, *, field: str) -> dict[str, Any]:
-    """What the text of a file says. Raises InvalidInput, with `field`, for what is no TOML; `name` is the file's."""
+def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
+    """Parse the text of a TOML file.
+
+    Args:
+        text: the content of the file.
+        name: the name of the file, for messages.
+        field: the option that named the file.
+
+    Raises:
+        InvalidInput: the text is not TOML.
+    """
     try:
         return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
@@ -103,13 +119,21 @@ def table_in(text: bytes, name: str, *, field: str) -> dict[str, Any]:
 
 
 @contextmanager
-def fitting(name: str, settings: type[Struct], page: str) -> Iterator[None]:
-    """While these settings are made of what the file says. Raises InvalidInput with the key for what does not fit; `page` is where all keys
-    are listed."""
+def validated_settings(name: str, settings: type[Struct], page: str) -> Iterator[None]:
+    """Translate validation errors inside the `with` block.
+
+    Args:
+        name: the name of the file, for messages.
+        settings: the type that is read inside the block.
+        page: the documentation page that lists all keys.
+
+    Raises:
+        InvalidInput: a key or value is invalid; `field` names it.
+    """
     try:
         yield
     except ValidationError as error:
-        bad = misfit(error, settings, page)
+        bad = describe_invalid_setting(error, settings, page)
         raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
     except InvalidInput as bad:
         raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

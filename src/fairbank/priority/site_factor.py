@@ -87,7 +87,7 @@ class Sigmoid(msgspec.Struct, frozen=True):
         return sigmoid(fraction, self.steepness, self.midpoint)
 
 
-class Rule(msgspec.Struct, frozen=True):
+class CurveRule(msgspec.Struct, frozen=True):
     """How either fraction is bent."""
 
     credit: Power | Sigmoid = Power()
@@ -98,18 +98,18 @@ class Rule(msgspec.Struct, frozen=True):
         return np.asarray(self.credit.of(credit) * self.expiry.of(expiry))
 
 
-LINEAR = Rule()
+LINEAR = CurveRule()
 
 
-def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> Rule:
+def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> CurveRule:
     """The rule of that name."""
     match name:
         case "linear":
             return LINEAR
         case "power":
-            return Rule(Power(credit.exponent), Power(expiry.exponent))
+            return CurveRule(Power(credit.exponent), Power(expiry.exponent))
         case "sigmoid":
-            return Rule(
+            return CurveRule(
                 Sigmoid(credit.steepness, credit.midpoint),
                 Sigmoid(expiry.steepness, expiry.midpoint),
             )

@@ -1,4 +1,4 @@
-"""What shares are made of, account by account, and what a job is charged, partition by partition."""
+"""Composition of shares by account, and charges by partition."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CHARGES = (
     Column("TRESBILLINGWEIGHTS", text("weights")),
 )
 DECIMALS = 9
-"""Of a weight: more than anybody bills, and fewer than a double has."""
+"""Decimals of a weight: enough for any price, fewer than a double has."""
 GIB = 1_024
-"""MiB."""
+"""MiB in a GiB."""
 
 
-class Composed(NamedTuple):
-    """A share by where it comes from, in cores of the reference chip, and as a whole number for Slurm."""
+class AccountComposition(NamedTuple):
+    """Shares of an account by source, in cores of the reference chip, and as Slurm's integer."""
 
     account: str
     gratis: Fraction
@@ -40,35 +40,35 @@ class Composed(NamedTuple):
     shares: int
 
 
-class Charged(NamedTuple):
-    """Billing units of a core, and of a MiB."""
+class PartitionCharge(NamedTuple):
+    """Billing units per core and per MiB."""
 
     partition: str
     cpu: Fraction
     mem: Fraction
 
 
-def share_rows(composed: Sequence[Composed]) -> list[Row]:
+def share_rows(composed: Sequence[AccountComposition]) -> list[Row]:
     return [_share_row(each) for each in composed]
 
 
-def total_row(composed: Sequence[Composed]) -> Row:
-    """All of them together."""
+def total_row(composed: Sequence[AccountComposition]) -> Row:
+    """Return the sum over all accounts."""
     gratis = sum((each.gratis for each in composed), Fraction(0))
     lab = sum((each.lab for each in composed), Fraction(0))
     communal = sum((each.communal for each in composed), Fraction(0))
     return _share_row(
-        Composed("TOTAL", gratis, lab, communal, sum(each.shares for each in composed))
+        AccountComposition("TOTAL", gratis, lab, communal, sum(each.shares for each in composed))
     )
 
 
-def _share_row(each: Composed) -> Row:
+def _share_row(each: AccountComposition) -> Row:
     parts = {"gratis": float(each.gratis), "lab": float(each.lab), "communal": float(each.communal)}
     return {"account": each.account, **parts, "shares": each.shares}
 
 
-def charge_rows(charged: Sequence[Charged]) -> list[Row]:
-    """As they stand in slurm.conf; memory by the GiB."""
+def charge_rows(charged: Sequence[PartitionCharge]) -> list[Row]:
+    """Return the weights as slurm.conf writes them; memory per GiB."""
     return [
         {
             "partition": each.partition,

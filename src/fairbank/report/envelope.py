@@ -1,4 +1,4 @@
-"""The answer as JSON or YAML: a named and versioned schema, integers in SU-minutes, and the figures as people read them beside."""
+"""JSON output: a named and versioned schema, amounts in SU-minutes and as people read them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from fairbank.report.columns import Look, Row
 
 AMOUNTS = frozenset(
-    "amount asked available cap charged cost credit_limit deposited held left left_over pace refunded returned shortfall "
-    "written_off".split()
+    "amount asked available cap charged cost credit_limit deposited held left left_over pace"
+    " refunded returned shortfall written_off".split()
 )
-"""The fields that are amounts, wherever they stand."""
+"""Names of fields that are amounts."""
 LEFT = frozenset({"available", "left"})
-"""Those of them that may still be drawn, which are rounded down below zero too."""
+"""Amounts that can still be used, which are rounded down below zero too."""
 ADDING_UP = frozenset({"deposited", "charged", "held", "available"})
-"""Where all these stand they add up, with a credit limit if there is one."""
+"""Fields that add up, with a credit limit if there is one."""
 
 LACKING = frozenset({"asked", "available", "shortfall"})
-"""Where these stand the last is the first less the second, as they are shown."""
+"""Fields of which the last is the difference of the others, as shown."""
 
 
 def envelope(
@@ -30,8 +30,11 @@ def envelope(
     warnings: Sequence[str],
     look: Look,
 ) -> dict[str, Any]:
-    """What `--json` prints. Each row keeps the bank's own fields, amounts to the minute; `display` has these as text in `unit`, as
-    in a table."""
+    """Return what `--json` prints.
+
+    Each row keeps the bank's fields, with exact amounts; `display` has the amounts as text in
+    `unit`, as a table shows them.
+    """
     plainly = look._replace(separators=False)
     return {
         "schema": schema,
@@ -62,7 +65,7 @@ def _with_display(row: Row, look: Look) -> dict[str, Any]:
 
 
 def as_json(document: Mapping[str, Any]) -> str:
-    """Indented, and ASCII only: no character in it does anything to a terminal."""
+    """Return indented JSON, ASCII only, so that no character affects a terminal."""
     return json.dumps(document, indent=2)
 
 
@@ -122,5 +125,6 @@ def _key(key: str) -> str:
 
 
 _WORDS = frozenset(
-    "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split()
+    "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null"
+    " NULL".split()
 )

@@ -1,4 +1,4 @@
-"""Why a job waits and when it is likely to start: for people in lines, for programs in an object."""
+"""Explanation of a pending job: for people as lines, for programs as an object."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fairbank.core.time import iso, parse_instant, show_duration
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
 
-AHEAD = 10
-"""So many of those ahead are told one by one; --json tells all."""
+AHEAD_MAX = 10
+"""Number of jobs before it that are listed; --json lists all."""
 HEAD = 10
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
-class Check(Protocol):
-    """Something that must be so before the job starts, and what was found."""
+class CheckRow(Protocol):
+    """Condition for the start of the job, and the evidence."""
 
     @property
     def what(self) -> str: ...
@@ -27,8 +27,8 @@ class Check(Protocol):
     def evidence(self) -> str: ...
 
 
-class Likely(Protocol):
-    """From when to when it started in eight of ten of so many rehearsals."""
+class StartRangeRow(Protocol):
+    """Range of starts in 80 % of the simulated runs."""
 
     @property
     def earliest(self) -> int: ...
@@ -40,8 +40,8 @@ class Likely(Protocol):
     def started(self) -> int: ...
 
 
-class Suggestion(Protocol):
-    """What sbatch is told, and when the job would start then."""
+class SuggestionRow(Protocol):
+    """Option of sbatch, and the start of the job with it."""
 
     @property
     def option(self) -> str: ...
@@ -49,24 +49,24 @@ class Suggestion(Protocol):
     def at(self) -> int: ...
 
 
-class Advice(Protocol):
-    """The one change that starts it soonest, and what was tried."""
+class AdviceRow(Protocol):
+    """Change that starts the job soonest, and the changes that were tried."""
 
     @property
-    def suggestion(self) -> Suggestion | None: ...
+    def suggestion(self) -> SuggestionRow | None: ...
     @property
     def tried(self) -> Sequence[str]: ...
 
 
-class Why(Protocol):
-    """The answer; instants are seconds since 1970."""
+class ExplanationRow(Protocol):
+    """Explanation; times are seconds since 1970."""
 
     @property
     def code(self) -> str: ...
     @property
     def headline(self) -> str: ...
     @property
-    def checks(self) -> Sequence[Check]: ...
+    def checks(self) -> Sequence[CheckRow]: ...
     @property
     def position(self) -> int | None: ...
     @property
@@ -74,34 +74,40 @@ class Why(Protocol):
     @property
     def expected(self) -> int | None: ...
     @property
-    def likely(self) -> Likely | None: ...
+    def likely(self) -> StartRangeRow | None: ...
     @property
-    def advice(self) -> Advice | None: ...
+    def advice(self) -> AdviceRow | None: ...
 
 
-class WhyRow(NamedTuple):
-    """A job that waits, as of some instant.
+class JobExplanation(NamedTuple):
+    """Pending job at a time, with its explanation.
 
-    facts       what there is to say of it, by their names; `..._seconds` are lengths of time
-    ahead       the names of those ahead of it that want what it wants, in order
-    reason      why it waits and
-    told        when it would start as slurmctld says, where there is one
-    started     when it started in the end, under the policy that is asked about, where that is known
+    facts       named facts about the job; `..._seconds` are durations
+    ahead       jobs before it that need the same resources, in order
+    reason      reason of Slurm, if known
+    told        start that slurmctld expects, if any
+    started     actual start under the policy, if known
     """
 
     job: str
     facts: Mapping[str, object]
     submitted: int
     as_of: int
-    why: Why
+    why: ExplanationRow
     ahead: Sequence[str]
     reason: str | None = None
     told: int | None = None
     started: int | None = None
 
 
-def lines(row: WhyRow, look: Look, room: int) -> Iterator[str]:
-    """For people, in lines of at most `room` characters where words allow it: what it is, why it waits, each check, when it starts."""
+def lines(row: JobExplanation, look: Look, room: int) -> Iterator[str]:
+    """Yield lines for people: the job, why it waits, each check, its expected start.
+
+    Args:
+        row: the explanation.
+        look: the format of times.
+        room: the width of the terminal.
+    """
     why = row.why
     facts = ", ".join(
         f"{_word(name)} {_fact(name, value)}"
@@ -110,7 +116,8 @@ def lines(row: WhyRow, look: Look, room: int) -> Iterator[str]:
     )
     yield from folded(plain(f"Job {row.job} ({facts})"), room)
     yield from folded(
-        f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of {look.as_of(row.as_of)}",
+        f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of"
+        f" {look.as_of(row.as_of)}",
         room,
     )
     yield from folded(plain(_in_time(why.headline, look)), room)
@@ -123,7 +130,10 @@ def lines(row: WhyRow, look: Look, room: int) -> Iterator[str]:
     if why.advice is not None:
         yield from _behind("Sooner", _sooner(why.advice, row.as_of, look), room)
     if row.started is not None:
-        then = f"under this policy it started at {look.moment(row.started)}, after {_lasted(row, row.started)}"
+        then = (
+            f"under this policy it started at {look.moment(row.started)}, after"
+            f" {_lasted(row, row.started)}"
+        )
         yield from _behind("In fact", then, room)
 
 
@@ -137,7 +147,7 @@ def _fact(name: str, value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _lasted(row: WhyRow, until: int) -> str:
+def _lasted(row: JobExplanation, until: int) -> str:
     return show_duration(max(until - row.submitted, 0))
 
 
@@ -152,7 +162,7 @@ def _behind(head: str, text: str, room: int) -> Iterator[str]:
         head = ""
 
 
-def _queue(row: WhyRow) -> str:
+def _queue(row: JobExplanation) -> str:
     if row.why.position is None:
         return "it has no place in it: something else than room holds it back"
     return f"{_th(row.why.position)} of {row.why.waiting:,}; {_ahead(row.ahead)}"
@@ -168,18 +178,18 @@ def _th(number: int) -> str:
 def _ahead(names: Sequence[str]) -> str:
     if not names:
         return "nobody is ahead"
-    more = f" and {len(names) - AHEAD:,} more" if len(names) > AHEAD else ""
-    return f"ahead: {', '.join(names[:AHEAD])}{more}"
+    more = f" and {len(names) - AHEAD_MAX:,} more" if len(names) > AHEAD_MAX else ""
+    return f"ahead: {', '.join(names[:AHEAD_MAX])}{more}"
 
 
-def _start(row: WhyRow, look: Look) -> str:
+def _start(row: JobExplanation, look: Look) -> str:
     """As it is found here, and where slurmctld says otherwise, that too."""
     there = "" if row.told is None else f"; slurmctld expects {look.moment(row.told)}"
     other = "" if row.reason in (None, row.why.code) else f"; slurmctld's reason is {row.reason}"
     return f"{_found(row.why, look)}{there}{other}"
 
 
-def _found(why: Why, look: Look) -> str:
+def _found(why: ExplanationRow, look: Look) -> str:
     found, expected = why.likely, why.expected
     if found is not None:
         until = "a time that nobody can tell" if found.latest is None else look.moment(found.latest)
@@ -196,17 +206,20 @@ def _found(why: Why, look: Look) -> str:
     )
 
 
-def _sooner(advice: Advice, now: int, look: Look) -> str:
+def _sooner(advice: AdviceRow, now: int, look: Look) -> str:
     found = advice.suggestion
     if found is None:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"
         return tried if advice.tried else "there is nothing to try that might start it sooner"
     option = found.option if found.option.startswith("without ") else f"with {found.option}"
-    return f"{option} it would start {'at once' if found.at <= now else f'by {look.moment(found.at)}, as things stand'}"
+    return (
+        f"{option} it would start"
+        f" {'at once' if found.at <= now else f'by {look.moment(found.at)}, as things stand'}"
+    )
 
 
-def as_data(row: WhyRow) -> dict[str, Any]:
-    """For programs: instants in UTC."""
+def as_data(row: JobExplanation) -> dict[str, Any]:
+    """Return the explanation for programs: times in UTC."""
     why = row.why
     likely, advice = why.likely, why.advice
     suggestion = advice and advice.suggestion
@@ -225,13 +238,15 @@ def as_data(row: WhyRow) -> dict[str, Any]:
         "ahead": list(row.ahead),
         "expected": _iso(why.expected),
         "slurm_expects": _iso(row.told),
-        "likely": likely
-        and {
-            "earliest": iso(likely.earliest),
-            "latest": _iso(likely.latest),
-            "rehearsals": likely.runs,
-            "started": likely.started,
-        },
+        "likely": (
+            likely
+            and {
+                "earliest": iso(likely.earliest),
+                "latest": _iso(likely.latest),
+                "rehearsals": likely.runs,
+                "started": likely.started,
+            }
+        ),
         "suggestion": suggestion and {"option": suggestion.option, "start": iso(suggestion.at)},
         "tried": advice and list(advice.tried),
         "started": _iso(row.started),

@@ -1,4 +1,4 @@
-"""When each is back at its share, or at half its factor, if it pauses: as a table, as sentences, for programs (`priority.forecast`)."""
+"""Recovery of fair share after a pause, as a table, as sentences, for programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fairbank.core.time import DAY
 from fairbank.report.columns import Column, Row, text
-from fairbank.report.ranking_rule import Rule
+from fairbank.report.ranking_rule import RankingRule
 
 NEVER = "never"
 
@@ -23,8 +23,10 @@ TWO_ANSWERS = (
 )
 
 
-class Back(NamedTuple):
-    """Seconds of pause until it is back (`rule.goal`); 0 for who is there, None when a pause alone never brings it there."""
+class Recovery(NamedTuple):
+    """Seconds of pause until the target level; 0 if it is reached already, None if a pause never
+    suffices.
+    """
 
     account: str
     user: str
@@ -39,7 +41,7 @@ class Back(NamedTuple):
         return f"{who} ({self.partition})" if self.partition else who
 
 
-def table_rows(backs: Sequence[Back]) -> list[Row]:
+def table_rows(backs: Sequence[Recovery]) -> list[Row]:
     return [
         {
             "account": back.account,
@@ -52,30 +54,38 @@ def table_rows(backs: Sequence[Back]) -> list[Row]:
     ]
 
 
-def assumed(rule: Rule) -> list[str]:
-    """How to read a forecast, and what it takes for granted."""
+def assumptions(rule: RankingRule) -> list[str]:
+    """Return sentences that explain the forecast and its assumptions."""
     reset = "nothing is reset" if rule.reset_in is None else "all usage is reset when it is due"
     return [
-        f"When each is back at {rule.goal}, if it pauses.",
+        f"When each is back at {rule.target_name}, if it pauses.",
         TWO_ANSWERS,
-        f"Shares stay, usage fades as Slurm has it, and {reset}. Jobs that run count until they end.",
-        *([] if rule.reset_in is None else [reset_said(rule.reset_in)]),
+        (
+            f"Shares stay, usage fades as Slurm has it, and {reset}. Jobs that run count until they"
+            " end."
+        ),
+        *([] if rule.reset_in is None else [reset_sentence(rule.reset_in)]),
     ]
 
 
-def reset_said(seconds: int) -> str:
-    return f"All usage is reset in {span(seconds)}: whoever has a share and pauses is back then at the latest."
+def reset_sentence(seconds: int) -> str:
+    return (
+        f"All usage is reset in {span(seconds)}: whoever has a share and pauses is back then at the"
+        " latest."
+    )
 
 
-def as_data(backs: Sequence[Back], rule: Rule) -> list[Mapping[str, object]]:
-    """For programs: whole seconds, null for never, and an infinite level as `inf`; `goal` is where it is back."""
+def as_data(backs: Sequence[Recovery], rule: RankingRule) -> list[Mapping[str, object]]:
+    """Return the forecast for programs: whole seconds, null for never, `inf` for an infinite
+    level.
+    """
     return [
         {
             "account": back.account,
             "user": back.user or None,
             "partition": back.partition or None,
             "level": "inf" if back.level == float("inf") else back.level,
-            "goal": rule.goal,
+            "goal": rule.target_name,
             "soonest_seconds": None if back.soonest is None else round(back.soonest),
             "latest_seconds": None if back.latest is None else round(back.latest),
         }
@@ -83,8 +93,8 @@ def as_data(backs: Sequence[Back], rule: Rule) -> list[Mapping[str, object]]:
     ]
 
 
-def sentences(backs: Sequence[Back], goal: str) -> Iterator[str]:
-    """One for each."""
+def sentences(backs: Sequence[Recovery], goal: str) -> Iterator[str]:
+    """Yield a sentence for each recovery."""
     for back in backs:
         if back.soonest is None or back.latest is None:
             yield f"{back.name} does not come back to {goal} by a pause of its own."
@@ -101,7 +111,7 @@ def shown_level(level: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A length of time in its largest unit, to two figures."""
+    """Format a duration in its largest unit, with two digits."""
     for unit, name in ((DAY, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= unit:
             number = round(seconds / unit, 1)

@@ -1,4 +1,4 @@
-"""A job's priority explained: a bar for each factor, its place in the queue, and who is just ahead and why."""
+"""Explanation of a job's priority: a bar per factor, its position, and the job before it."""
 
 from __future__ import annotations
 
@@ -8,55 +8,62 @@ from math import inf
 from typing import NamedTuple
 
 from fairbank.report.cells import counted
-from fairbank.report.sprio import PriorityRow, Weights
+from fairbank.report.sprio import PriorityRow, WeightRow
 
 BAR = 24
-"""The longest bar, in characters."""
+"""Length of the longest bar, in characters."""
 
 
-class Factor(NamedTuple):
-    """A factor that has one weight: its name, and the same in words."""
+class NamedFactor(NamedTuple):
+    """Factor with one weight: its field and its name for people."""
 
     name: str
     words: str
 
 
 FACTORS = (
-    Factor("age", "age"),
-    Factor("association", "association"),
-    Factor("fair_share", "fair share"),
-    Factor("job_size", "job size"),
-    Factor("partition", "partition"),
-    Factor("qos", "QOS"),
+    NamedFactor("age", "age"),
+    NamedFactor("association", "association"),
+    NamedFactor("fair_share", "fair share"),
+    NamedFactor("job_size", "job size"),
+    NamedFactor("partition", "partition"),
+    NamedFactor("qos", "QOS"),
 )
 
 
-class Part(NamedTuple):
-    """What adds to a priority, or takes away from it: in words, how much, and out of how much at most (None: without a bound)."""
+class PriorityPart(NamedTuple):
+    """Summand of a priority: name, value, and maximum (None: unbounded)."""
 
     name: str
     value: float
     weight: float | None
 
 
-def parts(row: PriorityRow, weights: Weights) -> list[Part]:
-    """The factors that count here, then TRES one by one, site factor and nice where there are any; none where the priority is given."""
+def parts(row: PriorityRow, weights: WeightRow) -> list[PriorityPart]:
+    """Return the factors with a weight, then TRES, site factor and nice; none if the priority was
+    set.
+    """
     if row.direct is not None:
         return []
     found = [
-        Part(each.words, getattr(row, each.name), weight)
+        PriorityPart(each.words, getattr(row, each.name), weight)
         for each in FACTORS
         if (weight := getattr(weights, each.name))
     ]
     found += [
-        Part(name, value, weights.tres.get(name)) for name, value in row.tres.items() if value
+        PriorityPart(name, value, weights.tres.get(name))
+        for name, value in row.tres.items()
+        if value
     ]
-    found += [Part("site factor", float(row.site), None)] if row.site else []
-    return found + ([Part("nice", float(-row.nice), None)] if row.nice else [])
+    found += [PriorityPart("site factor", float(row.site), None)] if row.site else []
+    return found + ([PriorityPart("nice", float(-row.nice), None)] if row.nice else [])
 
 
-def best(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
-    """Of each job in each partition the row with the highest priority: sprio has one more for each further QOS that a job asked for."""
+def best_rows(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
+    """Return the row with the highest priority of each job in each partition.
+
+    sprio prints another row for each further QOS that a job requested.
+    """
     found: dict[tuple[int, str], PriorityRow] = {}
     for row in rows:
         name = row.job, row.partition_name
@@ -65,21 +72,29 @@ def best(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
     return list(found.values())
 
 
-def queues(rows: Sequence[PriorityRow]) -> dict[str, list[PriorityRow]]:
-    """Who waits in each partition, the first to start first; each job once (`best`), and none that runs."""
+def partition_queues(rows: Sequence[PriorityRow]) -> dict[str, list[PriorityRow]]:
+    """Return the pending jobs of each partition in order of priority, each job once."""
     found: dict[str, list[PriorityRow]] = {}
-    for row in sorted(best([row for row in rows if not row.runs]), key=_order):
+    for row in sorted(best_rows([row for row in rows if not row.runs]), key=_order):
         found.setdefault(row.partition_name, []).append(row)
     return found
 
 
 def _order(row: PriorityRow) -> tuple[int, float, int]:
-    """As slurmctld goes through them: of equals the one that was submitted first, and then the lower number."""
+    """Return slurmctld's sort key: priority, submit time, job id."""
     return -int(row.priority), inf if row.submitted is None else row.submitted, row.job
 
 
-def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: Weights) -> list[str]:
-    """The lines about one job, by its best row, among all that wait in the same partition, in their order."""
+def explain_priority(
+    row: PriorityRow, queue: Sequence[PriorityRow], weights: WeightRow
+) -> list[str]:
+    """Return lines that explain the priority of one job.
+
+    Args:
+        row: the best row of the job.
+        queue: all pending jobs of its partition, in order.
+        weights: the weights of the factors.
+    """
     who = ", ".join(
         each for each in (row.user, row.account, f"partition {row.partition_name}") if each
     )
@@ -92,13 +107,16 @@ def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: Weights) 
     at = bisect_left(queue, _order(row), key=_order)
     lines = [
         f"Job {row.job} ({who})",
-        f"priority {int(row.priority):,}, {_th(at + 1)} of {len(queue)} that wait in {row.partition_name}",
+        (
+            f"priority {int(row.priority):,}, {_ordinal(at + 1)} of {len(queue)} that wait in"
+            f" {row.partition_name}"
+        ),
     ]
     lines += _bars(row, weights)
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
 
 
-def _bars(row: PriorityRow, weights: Weights) -> list[str]:
+def _bars(row: PriorityRow, weights: WeightRow) -> list[str]:
     if row.direct is not None:
         return ["  An administrator gave it this priority; no factor counts."]
     found = parts(row, weights)
@@ -111,13 +129,13 @@ def _bars(row: PriorityRow, weights: Weights) -> list[str]:
     )
 
 
-def _line(part: Part, length: int) -> str:
+def _line(part: PriorityPart, length: int) -> str:
     scaled = "" if not part.weight else f"{part.value / part.weight:.3f} x {part.weight:,.0f}"
     mark = "#" if part.value >= 0 else "-"
     return f"  {part.name:<12} {part.value:>12,.0f}   {scaled:<20} {mark * length}".rstrip()
 
 
-def _ahead(row: PriorityRow, other: PriorityRow, weights: Weights) -> str:
+def _ahead(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> str:
     whose = f" of {other.user}" if other.user else ""
     said = f"Just ahead: job {other.job}{whose} with {int(other.priority):,}"
     if other.direct is not None:
@@ -134,8 +152,8 @@ def _ahead(row: PriorityRow, other: PriorityRow, weights: Weights) -> str:
     )
 
 
-def _differences(row: PriorityRow, other: PriorityRow, weights: Weights) -> list[str]:
-    """Where it is better, the greatest first, then where it is worse."""
+def _differences(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> list[str]:
+    """Return the differences per factor, the greatest advantage of the other job first."""
     mine: Mapping[str, float] = {part.name: part.value for part in parts(row, weights)}
     theirs = {part.name: part.value for part in parts(other, weights)}
     by_name = {
@@ -149,33 +167,39 @@ def _differences(row: PriorityRow, other: PriorityRow, weights: Weights) -> list
     ]
 
 
-def _th(number: int) -> str:
+def _ordinal(number: int) -> str:
     ending = (
         "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     )
     return f"{number}{ending}"
 
 
-def nameless(rows: Sequence[PriorityRow]) -> list[str]:
-    """That accounts and QOS are blank, where nobody told them."""
+def unnamed_note(rows: Sequence[PriorityRow]) -> list[str]:
+    """Return a note if accounts and QOS of some jobs are unknown."""
     if jobs := {row.job for row in rows if not (row.account or row.runs)}:
         return [
-            f"Account and QOS of {counted(len(jobs), 'job')} are not known: squeue tells them, or with --from its file squeue.txt."
+            f"Account and QOS of {counted(len(jobs), 'job')} are not known: squeue tells them, or"
+            " with --from its file squeue.txt."
         ]
     return []
 
 
-def undated(rows: Sequence[PriorityRow]) -> list[str]:
-    """That nobody told when jobs were submitted, by which slurmctld orders those of equal priorities."""
+def undated_note(rows: Sequence[PriorityRow]) -> list[str]:
+    """Return a note if submit times are unknown, by which slurmctld orders jobs of equal
+    priority.
+    """
     if any(row.submitted is None and not row.runs for row in rows):
         return [
-            "Of equal priorities the lower number stands first here: squeue, or squeue.txt, would tell which job was submitted first."
+            "Of equal priorities the lower number stands first here: squeue, or squeue.txt, would"
+            " tell which job was submitted first."
         ]
     return []
 
 
 def as_data(rows: Sequence[PriorityRow]) -> list[Mapping[str, object]]:
-    """The rows for programs. Factors are weighted; they are null where an administrator gave the priority."""
+    """Return the rows for programs. Factors are weighted; null if an administrator set the
+    priority.
+    """
     return [
         {
             "job_id": row.job,
@@ -201,5 +225,7 @@ def _factors(row: PriorityRow) -> dict[str, object]:
 
 
 def _told(value: float) -> float:
-    """Without the noise that a factor has from being multiplied by its weight: sprio prints far fewer digits than these twelve."""
+    """Round to 12 digits, which removes the noise of multiplying by the weight; sprio prints
+    fewer.
+    """
     return float(f"{value:.12g}")

@@ -1,13 +1,16 @@
-"""By which rule users are ranked, as tables and sentences tell of it."""
+"""Rule by which users are ranked, for tables and sentences."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Rule(NamedTuple):
-    """Fair Tree or the classic one. `half_life` of usage in seconds, 0 when it never fades; `dampening` is FairShareDampeningFactor;
-    `reset_in`: seconds until all usage is reset next, None when it never is."""
+class RankingRule(NamedTuple):
+    """Fair Tree or the classic rule.
+
+    `half_life` of usage in seconds, 0 for no decay; `dampening` is FairShareDampeningFactor;
+    `reset_in` is the number of seconds until usage is reset, None for never.
+    """
 
     fair_tree: bool
     half_life: int = 0
@@ -16,11 +19,13 @@ class Rule(NamedTuple):
     reset_in: int | None = None
 
     @property
-    def even(self) -> float:
-        """The level at which somebody is back: its share under Fair Tree, under the classic rule what makes a factor of 0.5."""
+    def target_level(self) -> float:
+        """Level at which an association has recovered: its share under Fair Tree, factor 0.5 under
+        the classic rule.
+        """
         return 1.0 if self.fair_tree else 1 / self.dampening
 
     @property
-    def goal(self) -> str:
-        """The same in words."""
+    def target_name(self) -> str:
+        """Name of that level."""
         return "level 1" if self.fair_tree else "factor 0.5"

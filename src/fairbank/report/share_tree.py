@@ -1,4 +1,4 @@
-"""Fair share explained: the tree of accounts with what each may use, what it used, and what moves that."""
+"""Fair share as a tree of accounts: shares, usage, level, factor, and how to read them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from math import inf
 
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.columns import Column, Row, text
-from fairbank.report.forecasts import TWO_ANSWERS, Back, reset_said, sentences, shown_level, span
-from fairbank.report.ranking_rule import Rule
+from fairbank.report.forecasts import (
+    TWO_ANSWERS,
+    Recovery,
+    reset_sentence,
+    sentences,
+    shown_level,
+    span,
+)
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 
-EVEN = 0.05
-"""Who is within this of 1 used about its share."""
-FORETOLD_MAX = 5
+EVEN_TOLERANCE = 0.05
+"""Deviation from level 1 that still counts as even."""
+FORECASTS_MAX = 5
 
 COLUMNS = (
     Column("ACCOUNT / USER", text("name"), least=14),
@@ -26,8 +33,10 @@ COLUMNS = (
 )
 
 
-def level_of(row: ShareRow, rule: Rule) -> float | None:
-    """What it may use, divided by what it used: above 1 it used less than its share. None where Slurm has no such figure."""
+def level_of(row: ShareRow, rule: RankingRule) -> float | None:
+    """Return shares divided by usage: above 1 it used less than its share. None if Slurm has no
+    level.
+    """
     if rule.fair_tree:
         return row.level
     if row.effective is None or not row.shares:
@@ -35,8 +44,10 @@ def level_of(row: ShareRow, rule: Rule) -> float | None:
     return row.norm_shares / row.effective if row.effective else inf
 
 
-def tree_rows(rows: Sequence[ShareRow], rule: Rule) -> list[Row]:
-    """The rows of the table, the root left out: below each account its users, then its accounts."""
+def tree_rows(rows: Sequence[ShareRow], rule: RankingRule) -> list[Row]:
+    """Return the rows of the table without the root: below each account its users, then its
+    accounts.
+    """
     depths: dict[str, int] = {}
     found: list[Row] = []
     for row in rows:
@@ -57,31 +68,42 @@ def _row(row: ShareRow, depth: int, level: float | None) -> dict[str, object]:
         "usage": None if row.effective is None else f"{row.effective:.3f}",
         "level": None if level is None else shown_level(level),
         "factor": None if row.factor is None else f"{row.factor:.3f}",
-        "words": _in_words(row, level),
+        "words": _level_word(row, level),
     }
 
 
-def _in_words(row: ShareRow, level: float | None) -> str:
+def _level_word(row: ShareRow, level: float | None) -> str:
     if row.shares == ON_PARENT:
         return "as its account"
     if level is None:
         return ""
     if not row.shares:
         return "no share"
-    if abs(level - 1) <= EVEN:
+    if abs(level - 1) <= EVEN_TOLERANCE:
         return "about even"
     return "under" if level > 1 else "over"
 
 
-def what_moves_it(
-    rows: Sequence[ShareRow], rule: Rule, backs: Sequence[Back] = (), named: Sequence[str] = ()
+def reading_guide(
+    rows: Sequence[ShareRow],
+    rule: RankingRule,
+    backs: Sequence[Recovery] = (),
+    named: Sequence[str] = (),
 ) -> list[str]:
-    """Sentences: how to read the table, how usage fades, and when each account that used too much is back, if it pauses. Of
-    the accounts in `named`, else of all, those that are furthest over come first."""
+    """Return sentences that explain the table: its level, the decay of usage, recovery of the
+    accounts that used too much.
+
+    Args:
+        rows: the rows of the table.
+        rule: the rule that ranks users.
+        backs: the recovery times; the accounts furthest over their share are listed.
+        named: the accounts to list; default: all.
+    """
     said = ["Level: above 1 it used less than its share, below 1 more."]
     if rule.fair_tree:
         said += [
-            "Accounts are ranked among their siblings, and users within their account; the factor is the rank."
+            "Accounts are ranked among their siblings, and users within their account; the factor"
+            " is the rank."
         ]
     else:
         said += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
@@ -89,14 +111,15 @@ def what_moves_it(
         said += [f"Usage halves every {span(rule.half_life)}."]
     else:
         said += [
-            "Usage does not fade here: a level rises only by what others use, or when usage is reset."
+            "Usage does not fade here: a level rises only by what others use, or when usage is"
+            " reset."
         ]
     if rule.reset_in is not None:
-        said += [reset_said(rule.reset_in)]
+        said += [reset_sentence(rule.reset_in)]
     elif not rule.half_life:
         return said
     shown = {row.account for row in rows if not row.user and (not named or row.account in named)}
-    low = rule.even * (1 - EVEN)
+    low = rule.target_level * (1 - EVEN_TOLERANCE)
     over = sorted(
         (
             back
@@ -107,16 +130,18 @@ def what_moves_it(
     )
     if not over:
         return said
-    said += sentences(over[:FORETOLD_MAX], rule.goal)
+    said += sentences(over[:FORECASTS_MAX], rule.target_name)
     return [*said, TWO_ANSWERS, "If all pause, all usage fades alike and no level moves."]
 
 
-def _furthest(back: Back) -> tuple[float, str]:
+def _furthest(back: Recovery) -> tuple[float, str]:
     return back.level, back.account
 
 
-def as_data(rows: Sequence[ShareRow], rule: Rule) -> list[Mapping[str, object]]:
-    """The rows for programs: figures as they are, null for what Slurm leaves blank, and a level that nothing was used for as `inf`."""
+def as_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, object]]:
+    """Return the rows for programs: exact figures, null for what Slurm leaves blank, `inf` for the
+    level of an association without usage.
+    """
     return [
         {
             "account": row.account,

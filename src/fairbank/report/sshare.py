@@ -1,7 +1,6 @@
-"""Fair share as Slurm's sshare prints it: its names of columns, widths, and ways to write a figure, byte for byte.
+"""Fair share in the output format of Slurm's sshare, byte for byte.
 
-Pure formatting: who computed the figures, a live Slurm or the room `priority`, makes no difference. Which associations are shown, and in
-which order, is here too: `chosen` and `in_order`.
+Source: docs/reference/slurm-rules.md, "sshare output". The origin of the figures does not matter.
 """
 
 from __future__ import annotations
@@ -17,10 +16,11 @@ from fairbank.report.cells import csv_line
 
 
 class ShareRow(NamedTuple):
-    """A row: an account, or (`user` not empty) a user in it, perhaps of one partition only.
+    """Row of sshare: an account or, with `user`, a user in it, possibly in one partition only.
 
-    `parent` is the account above an account, empty for the root. `usage` is decayed, in billing-seconds. None stands for what Slurm leaves
-    blank: the shares of the root, the factor of an account, the level of the root and where shares are the parent's.
+    `parent` is empty for the root. `usage` is decayed, in billing-seconds. None stands for a blank
+    cell of Slurm: the shares of the root, the factor of an account, the level of the root and of an
+    association that uses its parent's shares.
     """
 
     account: str
@@ -35,18 +35,20 @@ class ShareRow(NamedTuple):
     factor: float | None = None
     level: float | None = None
     limits: str = ""
-    """GrpTRESMins, as `cpu=1000,gres/gpu=60`: minutes."""
+    """GrpTRESMins, such as `cpu=1000,gres/gpu=60`, in minutes."""
     used: str = ""
-    """What counts against them, of every TRES, in the same form."""
+    """Usage that counts against the limits, of every TRES, in the same form."""
     running: str = ""
-    """What its running jobs may still use, of every TRES, in the same form."""
+    """Remaining time of its running jobs, of every TRES, in the same form."""
     cluster: str = ""
     number: int = 0
-    """The association's own."""
+    """Id of the association."""
 
 
-class Ending(Enum):
-    """How a line is written: padded to the widths; or each cell whole, with a bar behind each, between them only, or for a spreadsheet."""
+class LineFormat(Enum):
+    """Format of a line: padded columns; whole cells with a bar after each, or only between them;
+    CSV.
+    """
 
     PADDED = "padded"
     BAR = "bar"
@@ -54,8 +56,10 @@ class Ending(Enum):
     COMMAS = "commas"
 
 
-class Field(NamedTuple):
-    """A column. `width` is negative where it stands on the left; `show` gives a text as it is, or a figure, or None for nothing."""
+class ShareField(NamedTuple):
+    """Column of sshare. A negative `width` aligns left; `show` returns a text, a figure, or None
+    for blank.
+    """
 
     name: str
     width: int
@@ -68,29 +72,29 @@ def _shares(row: ShareRow) -> str | int | None:
 
 # In the order in which a name that was cut short is looked for.
 FIELDS = (
-    Field("Account", -20, lambda row: row.account),
-    Field("Cluster", 10, lambda row: row.cluster),
-    Field("EffectvUsage", 13, lambda row: row.effective),
-    Field("FairShare", 10, lambda row: row.factor),
-    Field("GrpTRESMins", 30, lambda row: row.limits),
-    Field("GrpTRESRaw", 30, lambda row: row.used),
-    Field("ID", 6, lambda row: row.number),
-    Field("LevelFS", 10, lambda row: row.level),
-    Field("NormShares", 11, lambda row: row.norm_shares),
-    Field("NormUsage", 11, lambda row: row.norm_usage),
-    Field("Partition", 12, lambda row: row.partition),
-    Field("RawShares", 10, _shares),
-    Field("RawUsage", 11, lambda row: int(row.usage)),
-    Field("TRESRunMins", 30, lambda row: row.running),
-    Field("User", 10, lambda row: row.user),
+    ShareField("Account", -20, lambda row: row.account),
+    ShareField("Cluster", 10, lambda row: row.cluster),
+    ShareField("EffectvUsage", 13, lambda row: row.effective),
+    ShareField("FairShare", 10, lambda row: row.factor),
+    ShareField("GrpTRESMins", 30, lambda row: row.limits),
+    ShareField("GrpTRESRaw", 30, lambda row: row.used),
+    ShareField("ID", 6, lambda row: row.number),
+    ShareField("LevelFS", 10, lambda row: row.level),
+    ShareField("NormShares", 11, lambda row: row.norm_shares),
+    ShareField("NormUsage", 11, lambda row: row.norm_usage),
+    ShareField("Partition", 12, lambda row: row.partition),
+    ShareField("RawShares", 10, _shares),
+    ShareField("RawUsage", 11, lambda row: int(row.usage)),
+    ShareField("TRESRunMins", 30, lambda row: row.running),
+    ShareField("User", 10, lambda row: row.user),
 )
 _WANTED = re.compile(r"([A-Za-z]+)(?:%(-?\d{1,4}))?", re.ASCII)
 
 
-def usual_fields(
+def default_fields(
     *, long: bool = False, partitions: bool = False, fair_tree: bool = True
-) -> list[Field]:
-    """What is shown when nobody names columns; `long` as with -l, `partitions` as with -m."""
+) -> list[ShareField]:
+    """Return the default columns; `long` as with -l, `partitions` as with -m."""
     names = [
         "Account",
         "User",
@@ -110,11 +114,13 @@ def usual_fields(
         ]
     else:
         names += ["EffectvUsage", "FairShare"]
-    return [_found(name) for name in names]
+    return [_field_named(name) for name in names]
 
 
-def parse_fields(text: str) -> list[Field]:
-    """`account%30,user,lev%-12`: names, which may be cut short, with widths. Raises InvalidInput."""
+def parse_fields(text: str) -> list[ShareField]:
+    """Parse `account%30,user,lev%-12`: names, which can be abbreviated, with widths. Raises
+    InvalidInput.
+    """
     fields = []
     for wanted in filter(None, text.split(",")):
         match = _WANTED.fullmatch(wanted)
@@ -124,12 +130,12 @@ def parse_fields(text: str) -> list[Field]:
                 field="--format",
                 remedy="write NAME or NAME%WIDTH, as in account%30,user",
             )
-        field = _found(match[1])
+        field = _field_named(match[1])
         fields.append(field if match[2] is None else field._replace(width=int(match[2])))
     return fields
 
 
-def _found(name: str) -> Field:
+def _field_named(name: str) -> ShareField:
     for field in FIELDS:
         if field.name.lower().startswith(name.lower()):
             return field
@@ -141,13 +147,13 @@ def _found(name: str) -> Field:
 
 def lines(
     rows: Sequence[ShareRow],
-    fields: Sequence[Field],
-    ending: Ending = Ending.PADDED,
+    fields: Sequence[ShareField],
+    ending: LineFormat = LineFormat.PADDED,
     *,
     header: bool = True,
 ) -> Iterator[str]:
-    """The lines, without their ends."""
-    padded = ending is Ending.PADDED
+    """Yield the lines without line ends."""
+    padded = ending is LineFormat.PADDED
     if header:
         heads = [
             _padded(field.name[: abs(field.width)], field.width) if padded else field.name
@@ -156,7 +162,7 @@ def lines(
         yield _line(heads, ending)
         if padded:
             yield _line(["-" * abs(field.width) for field in fields], ending)
-    for row in rows if ending is Ending.COMMAS else _indented(rows):
+    for row in rows if ending is LineFormat.COMMAS else _indented(rows):
         yield _line(
             [
                 _narrow(field.show(row), field.width) if padded else _whole(field.show(row))
@@ -166,12 +172,12 @@ def lines(
         )
 
 
-def _line(cells: Sequence[str], ending: Ending) -> str:
-    if ending is Ending.PADDED:
+def _line(cells: Sequence[str], ending: LineFormat) -> str:
+    if ending is LineFormat.PADDED:
         return "".join(f"{cell} " for cell in cells)
-    if ending is Ending.COMMAS:
+    if ending is LineFormat.COMMAS:
         return csv_line(cells)
-    return "|".join(cells) + ("|" if ending is Ending.BAR else "")
+    return "|".join(cells) + ("|" if ending is LineFormat.BAR else "")
 
 
 def _whole(value: str | float | None) -> str:
@@ -181,7 +187,9 @@ def _whole(value: str | float | None) -> str:
 
 
 def _narrow(value: str | float | None, width: int) -> str:
-    """In its column. Of a text that is too long a + tells it; a figure gets an exponent, and a whole number makes the column wider."""
+    """Fit a value to its column: a + marks a truncated text, a figure gets an exponent, and a whole
+    number widens the column.
+    """
     text, room = _whole(value), abs(width)
     if len(text) > room and isinstance(value, float):
         return (
@@ -197,7 +205,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def _indented(rows: Sequence[ShareRow]) -> Iterator[ShareRow]:
-    """The names of accounts with a blank for each account above that is shown, and one more where it is a user's row."""
+    """Yield the rows with account names indented by their depth, users one level deeper."""
     depths: dict[str, int] = {}
     for row in rows:
         if row.user:
@@ -207,8 +215,10 @@ def _indented(rows: Sequence[ShareRow]) -> Iterator[ShareRow]:
         yield row._replace(account=" " * depth + row.account)
 
 
-def in_order(rows: Sequence[ShareRow]) -> list[ShareRow]:
-    """As Slurm lists them: below each account its users, then its accounts, each by the bytes of their names."""
+def sort_as_slurm(rows: Sequence[ShareRow]) -> list[ShareRow]:
+    """Sort as Slurm does: below each account its users, then its accounts, by the bytes of their
+    names.
+    """
     parents = {row.account: row.parent for row in rows if not row.user}
 
     def lineage(row: ShareRow) -> bytes:
@@ -223,14 +233,17 @@ def in_order(rows: Sequence[ShareRow]) -> list[ShareRow]:
     return sorted(rows, key=lineage)
 
 
-def chosen(
+def select_rows(
     rows: Sequence[ShareRow],
     *,
     users: Collection[str] | None = None,
     accounts: Collection[str] | None = None,
     users_only: bool = False,
 ) -> list[ShareRow]:
-    """The rows of these users, of all when None; with them every account's, unless `users_only`. With `accounts` only what is in these."""
+    """Select rows by user and account; None selects all.
+
+    Accounts are always included, unless `users_only`.
+    """
     return [
         row
         for row in rows

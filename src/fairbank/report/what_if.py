@@ -1,4 +1,4 @@
-"""A workload as recorded and as changed, beside each other: for people a line for each measure, for programs its figures."""
+"""Comparison of a recorded workload with a changed one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.confidence import Interval, interval
-from fairbank.report.simulations import ASKED_FOR, MEASURES, Measure
+from fairbank.report.simulations import MEASURES, OPTIONAL, Measure
 
 COLUMNS = (
     Column("MEASURE", text("measure")),
@@ -18,21 +18,24 @@ COLUMNS = (
 _SIDES, _SIGNED = ("recorded", "changed", "difference"), (False, False, True)
 
 
-class Two(NamedTuple):
-    """The measures of a workload, and of the changed one."""
+class MeasuredPair(NamedTuple):
+    """Measures of a workload, and of the changed one."""
 
     recorded: Row
     changed: Row
 
     def of(self, field: str) -> tuple[float, float, float] | None:
-        """A measure of both, and the difference; None where one has none."""
+        """Return a measure of both, and the difference; None if one lacks it."""
         one, other = self.recorded.get(field), self.changed.get(field)
         return None if one is None or other is None else (one, other, other - one)
 
 
-def figures(plain: Two, copies: Sequence[Two]) -> list[Row]:
-    """A row for each measure, in its own unit (seconds, parts of 1): of the workload itself, and with shaken copies the mean over
-    them, with the ends of its 95 % confidence interval. Differences are taken copy by copy."""
+def measure_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]:
+    """Return a row per measure in its own unit (seconds, fractions).
+
+    With perturbed copies the row also has the mean over them and its 95 % confidence interval.
+    Differences are taken copy by copy.
+    """
     rows: list[Row] = []
     for measure in _measured(plain):
         row: dict[str, object] = {"measure": measure.field}
@@ -45,8 +48,8 @@ def figures(plain: Two, copies: Sequence[Two]) -> list[Row]:
     return rows
 
 
-def table(plain: Two, copies: Sequence[Two]) -> list[Row]:
-    """The same for people: with copies the means over them, and by how much they may be off."""
+def table_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]:
+    """Return the table: with copies the means over them and their uncertainty."""
     rows: list[Row] = []
     for measure in _measured(plain):
         said = _of_copies(measure, copies) if copies else _of_one(measure, plain)
@@ -57,30 +60,30 @@ def table(plain: Two, copies: Sequence[Two]) -> list[Row]:
     return rows
 
 
-def _of_one(measure: Measure, plain: Two) -> list[str]:
+def _of_one(measure: Measure, plain: MeasuredPair) -> list[str]:
     return [
         _said(measure, each, signed=signed)
         for each, signed in zip(plain.of(measure.field) or (), _SIGNED, strict=False)
     ]
 
 
-def _of_copies(measure: Measure, copies: Sequence[Two]) -> list[str]:
+def _of_copies(measure: Measure, copies: Sequence[MeasuredPair]) -> list[str]:
     return [
         _with_half(measure, each, signed=signed)
         for each, signed in zip(_intervals(measure, copies) or (), _SIGNED, strict=False)
     ]
 
 
-def _measured(plain: Two) -> list[Measure]:
+def _measured(plain: MeasuredPair) -> list[Measure]:
     return [
         measure
         for measure in MEASURES
-        if measure.field not in ASKED_FOR or plain.of(measure.field) is not None
+        if measure.field not in OPTIONAL or plain.of(measure.field) is not None
     ]
 
 
-def _intervals(measure: Measure, copies: Sequence[Two]) -> list[Interval] | None:
-    """Of both and of the difference; None where some copy has no such measure."""
+def _intervals(measure: Measure, copies: Sequence[MeasuredPair]) -> list[Interval] | None:
+    """Return the intervals of both and of the difference; None if a copy lacks the measure."""
     found = [each.of(measure.field) for each in copies]
     if not found or None in found:
         return None

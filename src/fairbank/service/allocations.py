@@ -42,7 +42,7 @@ class Statement(msgspec.Struct, frozen=True):
     changes: Mapping[int, dict[str, Any]]
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
     """What is to change of an allocation; None leaves a term as it is."""
 
     start: Instant | None = None
@@ -160,7 +160,7 @@ class Allocations:
         return self._ask(asker, request)
 
     def amend(
-        self, asker: Asker, number: int, terms: Terms, comment: str, key: str | None
+        self, asker: Asker, number: int, terms: TermChanges, comment: str, key: str | None
     ) -> Outcome:
         """Change terms. Raises Forbidden, NotFound."""
         allocation = self.get(asker, number)

@@ -23,7 +23,7 @@ _PAUSE_STEP, _PAUSE_MAX = 0.002, 0.1
 """Seconds that a pause after a try may grow by, and last at most."""
 
 
-class Bank:
+class Ledger:
     """Judges batches against one store, and tries again while other writers are in the way: for as long as `patience` says."""
 
     def __init__(self, store: Store, policy: Policy, patience: Patience | None = None) -> None:

@@ -17,8 +17,8 @@ from fairbank.bank.requests import (
     Unpriced,
 )
 from fairbank.cluster.job import checked_run
-from fairbank.cluster.partition import Cluster, named
-from fairbank.cluster.run_report import Changed, Ended, Report, Started, fingerprint
+from fairbank.cluster.partition import Cluster, find_cluster
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
@@ -31,7 +31,7 @@ from fairbank.service.rights import demand_cluster
 Prepared = SubmittedRequest | FairbankError
 
 
-class Reports:
+class RunReports:
     """Translates reports of runs; `Counter` carries out what comes of it."""
 
     def __init__(
@@ -44,16 +44,16 @@ class Reports:
             clock,
         )
 
-    def prepare(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
+    def prepare(self, asker: Asker, reports: Sequence[RunReport]) -> list[Prepared]:
         """Each report as a request, or as the trouble that keeps it from being one; after a look at the books where one is due."""
         self._directory.look_for([each.account for each in reports])
         return self.requests(asker, reports)
 
-    def knows(self, reports: Sequence[Report]) -> bool:
+    def knows(self, reports: Sequence[RunReport]) -> bool:
         """Whether `requests` may be asked straight away: all accounts are known, and were read lately."""
         return self._directory.knows([each.account for each in reports])
 
-    def requests(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
+    def requests(self, asker: Asker, reports: Sequence[RunReport]) -> list[Prepared]:
         """`prepare` without a look at the books: it never waits."""
         now = self._clock.now()
         latest = now + self._policy.clock_tolerance_seconds
@@ -75,7 +75,7 @@ class Reports:
                 prepared.append(trouble)
         return prepared
 
-    def _request(self, report: Report) -> Hold | Adjust | Charge | Release | Unpriced:
+    def _request(self, report: RunReport) -> Hold | Adjust | Charge | Release | Unpriced:
         checked_run(report.run)
         ids.uid(report.owner, field="owner_uid")
         _checked_seconds(report.limit_seconds, "time_limit")
@@ -83,12 +83,12 @@ class Reports:
             min(report.start + report.limit_seconds + self._policy.hold_grace_seconds, LAST_INSTANT)
         )
         match report:
-            case Started():
+            case RunStarted():
                 return self._hold(report, until)
-            case Changed():
+            case LimitChanged():
                 _demand_limit(report)
                 return self._adjust(report, until)
-            case Ended():
+            case RunEnded():
                 return self._resolution(report)
             case _:
                 raise InvalidInput(
@@ -97,7 +97,7 @@ class Reports:
                     remedy="one of hold, adjust, complete",
                 )
 
-    def _hold(self, report: Started, until: Instant) -> Hold:
+    def _hold(self, report: RunStarted, until: Instant) -> Hold:
         project = self._directory.known(report.account)
         removed = (
             project.id if project is not None and project.removed else None
@@ -124,7 +124,7 @@ class Reports:
             job_details=report.job_details,
         )
 
-    def _adjust(self, report: Changed, until: Instant) -> Adjust:
+    def _adjust(self, report: LimitChanged, until: Instant) -> Adjust:
         project = self._directory.known(report.account)
         return Adjust(
             run=report.run,
@@ -141,7 +141,7 @@ class Reports:
             priced_in=_priced_in(report),
         )
 
-    def _resolution(self, report: Ended) -> Charge | Release | Unpriced:
+    def _resolution(self, report: RunEnded) -> Charge | Release | Unpriced:
         _checked_seconds(report.elapsed_seconds, "elapsed")
         project = self._directory.known(report.account)
         free = report.outcome in self._policy.free_states or (
@@ -174,7 +174,7 @@ class Reports:
             else Release(**facts)
         )
 
-    def _price(self, report: Report, seconds: int) -> SuMinutes:
+    def _price(self, report: RunReport, seconds: int) -> SuMinutes:
         """What `seconds` of the run cost. Raises InvalidInput when nothing says what the run holds."""
         if report.amount is not None:
             amount = report.amount
@@ -195,40 +195,42 @@ class Reports:
             )
         return SuMinutes(amount)
 
-    def _units(self, report: Report) -> Fraction | None:
+    def _units(self, report: RunReport) -> Fraction | None:
         if report.billing is not None:
             return report.billing
         if report.counts is None:
             return None
         partition = self._cluster(report).partition(report.partition)
-        return billing(report.counts, partition.weights, partition.adding)
+        return billing(report.counts, partition.weights, partition.billing_rule)
 
-    def _factor(self, report: Report) -> Fraction:
+    def _factor(self, report: RunReport) -> Fraction:
         cluster = self._clusters.get(report.run.cluster)
         return cluster.qos_factor(report.qos) if cluster else Fraction(1)
 
-    def _resource(self, report: Report) -> str:
+    def _resource(self, report: RunReport) -> str:
         if report.resource is not None:
             return ids.kind(report.resource)
         return self._cluster(report).partition(report.partition).resource
 
-    def _resource_if_known(self, report: Report) -> str | None:
+    def _resource_if_known(self, report: RunReport) -> str | None:
         """Only a run whose hold never arrived needs it: a partition renamed since must not keep a run from being settled."""
         try:
             return self._resource(report)
         except NotFound:
             return None
 
-    def _cluster(self, report: Report) -> Cluster:
-        return named(self._clusters, report.run.cluster, otherwise="; or send resource and billing")
+    def _cluster(self, report: RunReport) -> Cluster:
+        return find_cluster(
+            self._clusters, report.run.cluster, otherwise="; or send resource and billing"
+        )
 
 
-def _priced_in(report: Changed | Ended) -> str | None:
+def _priced_in(report: LimitChanged | RunEnded) -> str | None:
     """The partition by whose weights it is priced; None where it says its price itself."""
     return report.partition if report.amount is None and report.billing is None else None
 
 
-def _demand_limit(report: Report) -> None:
+def _demand_limit(report: RunReport) -> None:
     """Raises InvalidInput: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
     if not report.limit_seconds:
         raise InvalidInput(

@@ -14,13 +14,15 @@ from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
-from fairbank.slurm.commands import Slurm
+from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.frames import shortened
 from fairbank.slurm.parsers.held_jobs import MARK
 from fairbank.slurm.parsers.starting_job import Starting
-from fairbank.slurm.report_results import Came, judged, no_bank
+from fairbank.slurm.report_results import ReportResult, judged, no_bank
 
-_RUNS = frozenset({Came.GRANTED, Came.TAKEN, Came.RESOLVED, Came.OVER})
+_RUNS = frozenset(
+    {ReportResult.GRANTED, ReportResult.TAKEN, ReportResult.RESOLVED, ReportResult.OVER}
+)
 """Its price is held, or it is settled already: Slurm was restarted, and asks once more."""
 
 
@@ -93,11 +95,11 @@ def said(answer: ReportAnswer) -> str | None:
     judgement = judged(answer)
     if judgement.came in _RUNS:
         return None
-    if judgement.came is Came.NOT_ALLOWED:
+    if judgement.came is ReportResult.NOT_ALLOWED:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
         raise Unavailable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
     if (
-        judgement.came is Came.NEVER_BEGAN
+        judgement.came is ReportResult.NEVER_BEGAN
     ):  # nobody would pay for it; put back, it comes again as another run
         return "this start of the job was given up before. Try to release the job, or to submit it again"
     return judgement.text
@@ -106,7 +108,7 @@ def said(answer: ReportAnswer) -> str | None:
 class Prolog:
     """One question. `open_`: what becomes of a job when the bank cannot be asked: it runs, or it is refused."""
 
-    def __init__(self, slurm: Slurm, client: Client, *, open_: bool) -> None:
+    def __init__(self, slurm: SlurmCommands, client: Client, *, open_: bool) -> None:
         self._slurm, self._client, self._open = slurm, client, open_
 
     def ask(self, environ: Mapping[str, str]) -> str | None:

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from fairbank.core.errors import InvalidInput, Unavailable
-from fairbank.core.ids import as_job_name
+from fairbank.core.ids import clean_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
-from fairbank.core.tres import parse_held
+from fairbank.core.tres import parse_job_tres
 from fairbank.rest.bodies.answers import ReportAnswer, Resolution
 
 
-class Came(Enum):
+class ReportResult(Enum):
     """What came of a report."""
 
     GRANTED = "granted"
@@ -42,7 +42,7 @@ class Judgement(msgspec.Struct, frozen=True):
     """The bank's answer to one report. Amounts are SU-minutes, `available` None where the bank did not look; `text` is a sentence for
     people, empty when granted."""
 
-    came: Came
+    came: ReportResult
     reason: str = ""
     text: str = ""
     amount: int = 0
@@ -51,17 +51,17 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 _BY_REASON = {
-    "INSUFFICIENT_CREDIT": (Came.REFUSED, "Allocation_exhausted"),
-    "CAPPED": (Came.REFUSED, "User_cap_reached"),
-    "NO_ALLOCATION": (Came.REFUSED, "No_allocation"),
-    "FROZEN": (Came.REFUSED, "Allocation_frozen"),
-    "TOO_LARGE": (Came.REFUSED, "Too_large"),
-    "HOLD_EXISTS": (Came.TAKEN, ""),
-    "RUN_CLOSED": (Came.RESOLVED, ""),
-    "NO_HOLD": (Came.NO_HOLD, ""),
-    "TIMESTAMP_IN_FUTURE": (Came.EARLY, "Clocks_differ"),
+    "INSUFFICIENT_CREDIT": (ReportResult.REFUSED, "Allocation_exhausted"),
+    "CAPPED": (ReportResult.REFUSED, "User_cap_reached"),
+    "NO_ALLOCATION": (ReportResult.REFUSED, "No_allocation"),
+    "FROZEN": (ReportResult.REFUSED, "Allocation_frozen"),
+    "TOO_LARGE": (ReportResult.REFUSED, "Too_large"),
+    "HOLD_EXISTS": (ReportResult.TAKEN, ""),
+    "RUN_CLOSED": (ReportResult.RESOLVED, ""),
+    "NO_HOLD": (ReportResult.NO_HOLD, ""),
+    "TIMESTAMP_IN_FUTURE": (ReportResult.EARLY, "Clocks_differ"),
 }
-_UNBILLABLE = (Came.UNBILLABLE, "Fairbank_cannot_bill_this")
+_UNBILLABLE = (ReportResult.UNBILLABLE, "Fairbank_cannot_bill_this")
 _GRANTED, _MAY_NOT = (200, 201), (401, 403)
 
 
@@ -70,19 +70,19 @@ def judged(answer: ReportAnswer) -> Judgement:
     if answer.granted is not None and answer.status in _GRANTED:
         granted = answer.granted
         return Judgement(
-            Came.GRANTED,
+            ReportResult.GRANTED,
             amount=granted.amount,
             available=granted.available,
             allocation=granted.allocation,
         )
     no = answer.refusal
     if no is None:
-        came, reason = (Came.NOT_ALLOWED, "") if answer.status in _MAY_NOT else _UNBILLABLE
+        came, reason = (ReportResult.NOT_ALLOWED, "") if answer.status in _MAY_NOT else _UNBILLABLE
         return Judgement(
             came, reason, sentence(answer.detail, [answer.remedy] if answer.remedy else [])
         )
     came, reason = _BY_REASON.get(no.reason, _UNBILLABLE)
-    if came is Came.RESOLVED and no.resolution is not None:
+    if came is ReportResult.RESOLVED and no.resolution is not None:
         came = _resolved(no.resolution)
     text = sentence(answer.detail, no.remedies)
     return Judgement(
@@ -90,10 +90,10 @@ def judged(answer: ReportAnswer) -> Judgement:
     )
 
 
-def _resolved(how: Resolution) -> Came:
+def _resolved(how: Resolution) -> ReportResult:
     if how.state == "released" and not how.elapsed:
-        return Came.NEVER_BEGAN
-    return Came.RESOLVED if how.state == "lapsed" else Came.OVER
+        return ReportResult.NEVER_BEGAN
+    return ReportResult.RESOLVED if how.state == "lapsed" else ReportResult.OVER
 
 
 def cannot_ask(error: OSError) -> Unavailable:
@@ -116,7 +116,7 @@ def words_of(name: str, tres: str) -> dict[str, Any]:
     """`name` and `tres` by the names of the REST language, each only where there is something to tell, and as a report takes it: what it
     would be refused for is left out, for nothing of it is worth a job's start."""
     said: dict[str, Any] = {}
-    if (told := as_job_name(name)) is not None:
+    if (told := clean_job_name(name)) is not None:
         said["name"] = told
     if tres and len(tres) <= TRES_MAX and _is_known(tres):
         said["tres"] = tres
@@ -125,7 +125,7 @@ def words_of(name: str, tres: str) -> dict[str, Any]:
 
 def _is_known(tres: str) -> bool:
     try:
-        parse_held(tres, prices=False)
+        parse_job_tres(tres, prices=False)
     except InvalidInput:
         return False
     return True

@@ -33,7 +33,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_record import ShareFigure, ShareQuery
+from fairbank.cluster.share_record import ShareQuery, ShareRecord
 from fairbank.core.time import Instant
 
 AtWork = Callable[[], None]
@@ -159,11 +159,11 @@ class Reader(Protocol):
         """By (project, uid)."""
         ...
 
-    def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
+    def share_figures(self, query: ShareQuery) -> list[ShareRecord]:
         """Daily figures of fair share, by cluster, day and association; a page of them in the order of the store."""
         ...
 
-    def scan_share_figures(self) -> Iterator[ShareFigure]:
+    def scan_share_figures(self) -> Iterator[ShareRecord]:
         """All of them, streamed, in the order of the store."""
         ...
 
@@ -204,7 +204,7 @@ class Filling(Protocol):
     def entries(self, rows: Sequence[Entry]) -> None: ...
     def registry(self, head: RegistryHead) -> None: ...
     def tokens(self, rows: Sequence[Token]) -> None: ...
-    def share_figures(self, rows: Sequence[ShareFigure]) -> None: ...
+    def share_figures(self, rows: Sequence[ShareRecord]) -> None: ...
 
 
 class Store(Protocol):
@@ -232,7 +232,7 @@ class Store(Protocol):
         """Remember a nonce until it expires; False when it was spent before, on any server. Durable before it returns."""
         ...
 
-    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+    def keep_shares(self, figures: Sequence[ShareRecord]) -> int:
         """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unavailable."""
         ...
 

@@ -19,7 +19,7 @@ import pytest
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, RunQuery
 from fairbank.core.errors import Conflict, InvalidInput, Unavailable
-from fairbank.core.time import StoppedClock
+from fairbank.core.time import ManualClock
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.house import furnish
 from fairbank.rest.server.open_files import ENOUGH, connections_max, demand_enough
@@ -240,7 +240,7 @@ def _house() -> Any:
     return furnish(
         services(
             MemoryStore(),
-            clock=StoppedClock(NOW),
+            clock=ManualClock(NOW),
             staff=Staff(),
             clusters={},
             policy=Policy(),

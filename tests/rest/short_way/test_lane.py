@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.core.time import StoppedClock
+from fairbank.core.time import ManualClock
 from fairbank.rest.app import create_app
 from fairbank.rest.asking import BODY_MAX
 from fairbank.rest.house import furnish
@@ -98,7 +98,7 @@ def test_only_reports_have_a_lane() -> None:
     house = furnish(
         services(
             MemoryStore(),
-            clock=StoppedClock(NOW),
+            clock=ManualClock(NOW),
             staff=STAFF,
             clusters={},
             policy=Policy(),

@@ -8,7 +8,7 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.cluster.job_details import UNTOLD, JobDetails
+from fairbank.cluster.job_details import NO_DETAILS, JobDetails
 from fairbank.core.time import LAST_INSTANT, iso
 
 _AMOUNTS = frozenset(
@@ -40,7 +40,7 @@ def differences(row: msgspec.Struct, due: msgspec.Struct) -> Iterator[str]:
         if there == expected:
             continue
         if isinstance(there, JobDetails | None) and isinstance(expected, JobDetails | None):
-            yield from differences(there or UNTOLD, expected or UNTOLD)
+            yield from differences(there or NO_DETAILS, expected or NO_DETAILS)
         else:
             yield f"{_NAMES.get(name, name.removesuffix(_SECONDS).replace('_', ' '))} is {told(name, there)}, due {told(name, expected)}"
 

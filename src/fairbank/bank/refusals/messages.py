@@ -14,7 +14,7 @@ from fairbank.bank.refusals.reasons import Case, Detail, Reason
 from fairbank.bank.refusals.refusal import NOTHING_KNOWN, Help, Refusal
 from fairbank.cluster.job import Run
 from fairbank.core.time import iso, show_duration
-from fairbank.core.units import MINUTES_IN_SU, show_short, show_su, type_su
+from fairbank.core.units import MINUTES_IN_SU, exact_su, show_shortfall, show_su
 
 
 class _Templates(Formatter):
@@ -84,9 +84,9 @@ def values_of(refusal: Refusal, known: Help = NOTHING_KNOWN) -> Mapping[str, Any
     allocation, near = refusal.allocation, known.nearest
     values = {
         **msgspec.structs.asdict(refusal),
-        "short": show_short(refusal.asked, refusal.available),
+        "short": show_shortfall(refusal.asked, refusal.available),
         "missing": -(-refusal.shortfall // MINUTES_IN_SU),
-        "most": type_su(max(0, refusal.available)),
+        "most": exact_su(max(0, refusal.available)),
         "payer": known.account or refusal.project or "ACCOUNT",
         "begin": "..." if refusal.start is None else iso(refusal.start),
         "show": "fairbank jobs -a -l"

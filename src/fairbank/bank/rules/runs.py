@@ -34,7 +34,7 @@ from fairbank.bank.rules.without_hold import change_without_hold, close_without_
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.run_details import Adjustment, opening_of, resolution_of, written
 from fairbank.bank.transaction_data import TransactionData
-from fairbank.cluster.job_details import news, together
+from fairbank.cluster.job_details import merge_details, new_details
 from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -109,7 +109,7 @@ def _grant(
         request.start,
         request.until,
         number,
-        job_details=news(request.job_details, None),
+        job_details=new_details(request.job_details, None),
     )
     data.put_run(record)
     after = moved(data, allocation, request.owner, held=request.amount, below=below)
@@ -163,8 +163,8 @@ def adjust(
         if not observed:
             return refused
         allocation = data.allocations[allocation.id]
-    number, new = data.next_entry_id(), news(request.job_details, known.job_details)
-    told = together(known.job_details, new)
+    number, new = data.next_entry_id(), new_details(request.job_details, known.job_details)
+    told = merge_details(known.job_details, new)
     data.put_run(
         _replace(known, held=request.amount, until=request.until, set_by=number, job_details=told)
     )
@@ -258,7 +258,7 @@ def _resolve(
     if not is_countable(allocation.charged + split.charged):
         return refuse_for_now(data, submitted, request, Reason.TOO_LARGE, allocation)
     kind, state = RESOLUTION[type(request)]
-    number, new = data.next_entry_id(), news(request.job_details, known.job_details)
+    number, new = data.next_entry_id(), new_details(request.job_details, known.job_details)
     record = _replace(
         known,
         set_by=number,
@@ -269,7 +269,7 @@ def _resolve(
         ended=request.ended,
         outcome=request.outcome,
         elapsed_seconds=request.elapsed_seconds,
-        job_details=together(known.job_details, new),
+        job_details=merge_details(known.job_details, new),
     )
     data.put_run(record)
     after = moved(

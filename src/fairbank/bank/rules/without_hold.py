@@ -19,7 +19,7 @@ from fairbank.bank.rules.run_refusals import (
 from fairbank.bank.run import RunRecord
 from fairbank.bank.run_details import opening_of, resolution_of, written_at_once
 from fairbank.bank.transaction_data import TransactionData
-from fairbank.cluster.job_details import news
+from fairbank.cluster.job_details import new_details
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
@@ -89,7 +89,7 @@ def _settled(
         ended=request.ended,
         outcome=request.outcome,
         elapsed_seconds=request.elapsed_seconds,
-        job_details=news(request.job_details, None),
+        job_details=new_details(request.job_details, None),
     )
     data.put_run(record)
     after = moved(data, allocation, owner, charged=split.charged, below=split.overrun > 0)

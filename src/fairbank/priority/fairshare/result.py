@@ -28,7 +28,7 @@ class Standings(msgspec.Struct, frozen=True, eq=False):
     factor: Doubles
 
 
-class Ranking(Standings, frozen=True, eq=False):
+class FairTreeResult(Standings, frozen=True, eq=False):
     """How they stand under Fair Tree. `level` is Slurm's LevelFS, infinite where nothing was used; `rank` is that of users, N for the
     best of N, and 0 for accounts, as is their `factor`."""
 

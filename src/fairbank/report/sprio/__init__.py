@@ -1,32 +1,32 @@
-"""Priorities as Slurm's sprio prints them: its letters, widths, and ways to write a figure, byte for byte.
+"""Priorities in the output format of Slurm's sprio, byte for byte.
 
-Pure formatting: who computed the factors makes no difference. A row is a job in one of its partitions.
+Source: docs/reference/slurm-rules.md, "sprio output". A row is a job in one of its partitions.
 """
 
-from fairbank.report.sprio.fields import FIELDS, Field, in_order
+from fairbank.report.sprio.fields import FIELDS, PriorityField, sort_rows
 from fairbank.report.sprio.layout import (
     Cell,
     Format,
     csv_lines,
+    default_format,
     lines,
-    lines_of_weights,
     parse_format,
-    usual_format,
+    weight_lines,
 )
-from fairbank.report.sprio.row import PriorityRow, Weights, chosen
+from fairbank.report.sprio.row import PriorityRow, WeightRow, select_rows
 
 __all__ = [
     "FIELDS",
     "Cell",
-    "Field",
     "Format",
+    "PriorityField",
     "PriorityRow",
-    "Weights",
-    "chosen",
+    "WeightRow",
     "csv_lines",
-    "in_order",
+    "default_format",
     "lines",
-    "lines_of_weights",
     "parse_format",
-    "usual_format",
+    "select_rows",
+    "sort_rows",
+    "weight_lines",
 ]

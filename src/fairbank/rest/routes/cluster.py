@@ -37,7 +37,7 @@ def _partition(partition: Partition) -> PartitionRow:
         name=partition.name,
         resource=partition.resource,
         weights=weights,
-        adding=partition.adding.value,
+        adding=partition.billing_rule.value,
     )
 
 

@@ -16,7 +16,7 @@ from fairbank.bank.refusals import NOTHING_KNOWN, Help, Reason, Refusal
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.cluster.run_report import Report
+from fairbank.cluster.run_report import RunReport
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.units import SuMinutes
@@ -114,7 +114,7 @@ async def _judged(request: Asking, data: AnyReport) -> Outcome:
 
 
 async def _prepared(
-    request: Asking, reports: list[Report]
+    request: Asking, reports: list[RunReport]
 ) -> list[SubmittedRequest | FairbankError]:
     """At once when no look at the books is needed, which is nearly always; else in a worker thread."""
     service = request.services.reports
@@ -145,7 +145,7 @@ async def _in_time(look: Callable[[], T], otherwise: T) -> T:
         return otherwise
 
 
-def _read(raw: msgspec.Raw) -> Report | FairbankError:
+def _read(raw: msgspec.Raw) -> RunReport | FairbankError:
     try:
         return report_of(read_json(raw, AnyReport))
     except FairbankError as trouble:

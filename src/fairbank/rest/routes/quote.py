@@ -9,7 +9,7 @@ from fairbank.cluster.job import JobRequest
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
-from fairbank.core.tres import parse_held
+from fairbank.core.tres import parse_job_tres
 from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import QuoteCard, Single
@@ -27,7 +27,7 @@ def quote_job(request: Asking, data: JSONBody[DescribedJob]) -> Single[QuoteCard
         if data.cluster is None
         else ids.name(data.cluster, field="cluster"),
         partition=ids.name(data.partition, field="partition"),
-        counts=parse_held(data.tres),
+        counts=parse_job_tres(data.tres),
         limit_seconds=_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 from litestar import post
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.cluster.share_record import ShareQuery, key_of
+from fairbank.cluster.share_record import ShareQuery, share_key
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, iso
 from fairbank.rest.asking import Asking
@@ -58,7 +58,7 @@ def list_shares(
         limit=limit + 1,
     )
     kept = request.services.shares.kept(request.asker, query)
-    found, following = cut(limit, kept, lambda each: key_text(key_of(each)))
+    found, following = cut(limit, kept, lambda each: key_text(share_key(each)))
     return listing(
         "share-figure", request.services.clock, [share_day(each) for each in found], following
     )

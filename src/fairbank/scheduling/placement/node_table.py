@@ -19,7 +19,7 @@ Counts = npt.NDArray[np.int64]
 """A number for each node, in their order."""
 
 
-class Cluster:
+class NodeTable:
     """Nodes, and the partitions that they are in. Neither changes: with a node down it is another cluster.
 
     Raises InvalidInput for two nodes or partitions of one name, NotFound for a partition's node that is not there.

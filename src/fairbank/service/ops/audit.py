@@ -27,7 +27,7 @@ _STEP = 10_000
 _REPEATED_MAX = 1_000
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class AuditResult(msgspec.Struct, frozen=True):
     """What the audit read, and what it found."""
 
     entries: int
@@ -66,7 +66,7 @@ class Audit:
         heads: Mapping[int, Head] = MappingProxyType({}),
         progress: Progress | None = None,
         books: Books = EVERY_BOOK,
-    ) -> Verdict:
+    ) -> AuditResult:
         """Read every entry of `books` and compare every row. `heads` are those written down earlier, by book."""
         whole = self.whole() if books == EVERY_BOOK else ()
         with self._store.reading() as reader:
@@ -107,7 +107,7 @@ class _Walk:
         self._entries = self._books = self._run_count = 0
         self._of = reader.count_entries() if progress else 0
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AuditResult:
         try:
             self._read()
         except Corrupt as corrupt:
@@ -116,7 +116,7 @@ class _Walk:
             )
         if self._progress:
             self._progress(self._entries, self._of)
-        return Verdict(self._entries, self._books, self._run_count, tuple(self._findings))
+        return AuditResult(self._entries, self._books, self._run_count, tuple(self._findings))
 
     def _read(self) -> None:
         self._allocations = _Rows(self._reader.scan_allocations(self._stretch), attrgetter("id"))

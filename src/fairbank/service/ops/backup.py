@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from fairbank.core.errors import Conflict, Corrupt, InvalidInput, NotFound
-from fairbank.core.os_errors import of_system
+from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Clock
 from fairbank.service.ops.backup_file import Progress, check, chunks, write
 from fairbank.service.ops.restored_tokens import RestoredTokens
@@ -43,7 +43,7 @@ class Backups:
             rows = self._create(path, progress, replace)
             _keep_name(path.parent)
         except OSError as error:
-            raise of_system(error, f"cannot write {path}", field="FILE") from error
+            raise translate_os_error(error, f"cannot write {path}", field="FILE") from error
         return rows
 
     def _demand_sound(self, at_work: AtWork | None) -> None:

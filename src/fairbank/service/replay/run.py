@@ -14,13 +14,13 @@ from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.replay.distinct_jobs import distinct
 from fairbank.service.replay.grants import grant, uid_of
-from fairbank.service.replay.plan import OpenTrace, Plan, Progress
-from fairbank.service.replay.result import Played, Replayed, result
+from fairbank.service.replay.plan import OpenTrace, Progress, ReplayPlan
+from fairbank.service.replay.result import Played, ReplayResult, result
 from fairbank.simulator.engine.bank_replay import (
-    Demand,
+    CreditDemand,
     Moment,
     demand_of,
     moments,
@@ -38,8 +38,8 @@ _BATCH = 500
 
 
 def replay(
-    bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | None = None
-) -> Replayed:
+    bank: Ledger, open_trace: OpenTrace, plan: ReplayPlan, progress: Progress | None = None
+) -> ReplayResult:
     """Run a whole trace through `bank`, whose store must be empty. Reads the trace twice: to size the allocations, then to play it.
 
     Raises InvalidInput for a trace that cannot be read, Conflict for a store that is not empty.
@@ -71,9 +71,9 @@ def replay(
 class _Player:
     def __init__(
         self,
-        bank: Bank,
-        demand: Demand,
-        plan: Plan,
+        bank: Ledger,
+        demand: CreditDemand,
+        plan: ReplayPlan,
         projects: Mapping[int, int],
         progress: Progress | None,
     ) -> None:

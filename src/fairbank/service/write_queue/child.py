@@ -14,14 +14,14 @@ from functools import partial
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import FairbankError
 from fairbank.service.gc_tuning import calm_collector
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.retry import Deadline, Patience
 from fairbank.service.write_queue.protocol import (
     READ_MAX,
-    Answer,
+    BatchAnswer,
     Frames,
-    Opening,
     Wishes,
+    WorkerSettings,
     answer_of,
     failure_of,
     framed,
@@ -40,7 +40,7 @@ class ServerGone(Exception):
 
 
 def serve(
-    line: socket.socket, prepare: Callable[[Opening], None], gone: Callable[[], None]
+    line: socket.socket, prepare: Callable[[WorkerSettings], None], gone: Callable[[], None]
 ) -> None:
     """Judge what the server hands in, until it says that this was all. `prepare` is called before the store is opened.
 
@@ -58,7 +58,7 @@ def serve(
     calm_collector()
     line.sendall(framed(None))
     Judging(
-        line, Bank(store, opening.policy, Patience(opening.patience_seconds)), said, gone
+        line, Ledger(store, opening.policy, Patience(opening.patience_seconds)), said, gone
     ).until_told()
     store.close()
 
@@ -86,7 +86,7 @@ class Judging(Windows):
     """
 
     def __init__(
-        self, line: socket.socket, bank: Bank, said: Iterator[bytes], gone: Callable[[], None]
+        self, line: socket.socket, bank: Ledger, said: Iterator[bytes], gone: Callable[[], None]
     ) -> None:
         self._said, self._gone, self._hearing = said, gone, False
         self._told: Future[None] = Future()
@@ -131,7 +131,7 @@ class _Outbox:
 
     def __init__(self, line: socket.socket, patience: Patience) -> None:
         self._line, self._patience = line, patience
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[BatchAnswer] = deque()
         self._sending = threading.Lock()
 
     def submission(self, requests: Wishes) -> Submission:

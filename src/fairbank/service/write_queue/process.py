@@ -27,13 +27,13 @@ import msgspec
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import Unavailable
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.protocol import (
     READ_MAX,
-    Answer,
+    BatchAnswer,
     Frames,
-    Opening,
     Wishes,
+    WorkerSettings,
     answers_in,
     came_of,
     encode,
@@ -53,7 +53,7 @@ class Apart(Counter):
     for the end of that process and tells its status."""
 
     def __init__(
-        self, bank: Bank, line: socket.socket, ended: Callable[[], int], *, room: int = 10_000
+        self, bank: Ledger, line: socket.socket, ended: Callable[[], int], *, room: int = 10_000
     ) -> None:
         super().__init__(bank, room)
         self._line, self._process_ended = line, ended
@@ -198,7 +198,7 @@ class Apart(Counter):
         for body in self._frames.arrived(data):
             self._hand_out(answers_in(body))
 
-    def _hand_out(self, answers: list[Answer]) -> None:
+    def _hand_out(self, answers: list[BatchAnswer]) -> None:
         with self._lock:
             told = [self._askers.pop(each.number) for each in answers]
             self._count -= sum(size for size, _ in told)
@@ -240,7 +240,9 @@ def _unknown() -> Unavailable:
 START_SECONDS = 60.0  # it imports, and opens the store, which waits for the database
 
 
-def started(command: Sequence[str], opening: Opening) -> tuple[socket.socket, Callable[[], int]]:
+def started(
+    command: Sequence[str], opening: WorkerSettings
+) -> tuple[socket.socket, Callable[[], int]]:
     """Run `command`, with the line as its standard input, and wait until it has opened the bank. Returns the line, and what
     waits for the end of the process and tells its status.
 
@@ -263,7 +265,7 @@ def started(command: Sequence[str], opening: Opening) -> tuple[socket.socket, Ca
     return line, popen.wait
 
 
-def _greet(line: socket.socket, opening: Opening) -> None:
+def _greet(line: socket.socket, opening: WorkerSettings) -> None:
     line.settimeout(START_SECONDS)
     frames = Frames()
     with suppress(OSError):

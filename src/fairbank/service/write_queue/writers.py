@@ -22,7 +22,7 @@ from typing import NamedTuple
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import Busy, Unavailable
-from fairbank.service.ledger import BATCH_MAX, Bank
+from fairbank.service.ledger import BATCH_MAX, Ledger
 from fairbank.service.retry import Deadline
 from fairbank.service.write_queue.queue import Came, Counter, Notify, demand_one_transaction, say
 
@@ -47,7 +47,7 @@ class Windows(Counter):
 
     def __init__(
         self,
-        bank: Bank,
+        bank: Ledger,
         *,
         room: int = 10_000,
         after: Callable[[], None] = _nothing,

@@ -14,7 +14,7 @@ from fairbank.slurm.agent.judging import SILENCE, no_limit, put_off
 from fairbank.slurm.agent.letters import Kind, Receipt, State
 from fairbank.slurm.agent.mishaps import Mishap
 from fairbank.slurm.records import EpilogTold, LimitChanged, Noted, PrologAsked, Told
-from fairbank.slurm.report_results import Came
+from fairbank.slurm.report_results import ReportResult
 
 _log = logging.getLogger(__name__)
 _RUNNING = (State.HELD, State.LET, State.UNHELD)
@@ -71,7 +71,7 @@ def _asked_first(core: Core, told: PrologAsked, run: str, receipt: Receipt, now:
         core.memory.put(run, State.UNHELD, None)
         core.say(receipt, None)
     else:
-        core.tally["answers", Came.UNBILLABLE.value] += 1
+        core.tally["answers", ReportResult.UNBILLABLE.value] += 1
         core.refuse(run, None, no_limit(terms.refusal), (receipt,))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.agent.settings import AgentSettings
-from fairbank.slurm.commands import Slurm
+from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.releasing import Releaser
 
 
@@ -25,7 +25,7 @@ class ReleaseRounds:
             signer=signer,
             timeout_seconds=settings.bank.timeout,
         )
-        self._releaser = Releaser(client, Slurm(), settings.release.again)
+        self._releaser = Releaser(client, SlurmCommands(), settings.release.again)
         self._thread = ThreadPoolExecutor(1, "release")
 
     async def run(self) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.ids import UID_MAX
-from fairbank.core.validation import misfit, table_in
+from fairbank.core.validation import describe_invalid_setting, parse_toml
 from fairbank.priority.site_factor import Bend, RuleName, idle_keys
 from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.token_file import read_token
@@ -177,11 +177,11 @@ def read_agent_settings(path: Path) -> AgentSettings:
 
 def agent_settings(text: bytes) -> AgentSettings:
     """The settings that a TOML text says. Raises InvalidInput, naming the key."""
-    said = table_in(text, "this", field="config")
+    said = parse_toml(text, "this", field="config")
     try:
         settings = msgspec.convert(_with_usual_terms(said), AgentSettings)
     except msgspec.ValidationError as bad:
-        raise misfit(bad, AgentSettings, "docs/reference/agent.md") from bad
+        raise describe_invalid_setting(bad, AgentSettings, "docs/reference/agent.md") from bad
     parse_address(settings.bank.server, field="bank.server")
     if settings.senders.minimum > settings.senders.maximum:
         raise InvalidInput(

@@ -11,30 +11,33 @@ from fairbank.slurm.agent.faring import Next, after_failure
 from fairbank.slurm.agent.judging import given_up, words
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, facts, turned
 from fairbank.slurm.agent.mishaps import Mishap
-from fairbank.slurm.report_results import Came, Judgement
+from fairbank.slurm.report_results import Judgement, ReportResult
 
 _log = logging.getLogger(__name__)
-_HELD = (Came.GRANTED, Came.TAKEN, Came.RESOLVED, Came.OVER)
-_UNHOLDABLE = (Came.UNBILLABLE, Came.EARLY)
+_HELD = (ReportResult.GRANTED, ReportResult.TAKEN, ReportResult.RESOLVED, ReportResult.OVER)
+_UNHOLDABLE = (ReportResult.UNBILLABLE, ReportResult.EARLY)
 
 
 def answered(core: Core, batch: list[Letter], came: Sequence[Judgement], now: float) -> None:
     """The bank's answers to a request, one a letter."""
     core.busy -= 1
     barred = [
-        letter for letter, each in zip(batch, came, strict=True) if each.came is Came.NOT_ALLOWED
+        letter
+        for letter, each in zip(batch, came, strict=True)
+        if each.came is ReportResult.NOT_ALLOWED
     ]
     if len(barred) < len(batch) and core.bank.answered(now):
         _log.info("the bank answers")
     for letter, each in zip(batch, came, strict=True):
-        if each.came is not Came.NOT_ALLOWED:
+        if each.came is not ReportResult.NOT_ALLOWED:
             _settle(core, letter, each, now)
     if barred:
         _away(
             core,
             barred,
             Forbidden(
-                next(each.text for each in came if each.came is Came.NOT_ALLOWED), field="cluster"
+                next(each.text for each in came if each.came is ReportResult.NOT_ALLOWED),
+                field="cluster",
             ),
             now,
         )
@@ -60,7 +63,7 @@ def failed(core: Core, batch: list[Letter], trouble: FairbankError, now: float) 
             _settle(
                 core,
                 batch[0],
-                Judgement(Came.UNBILLABLE, "Fairbank_cannot_bill_this", trouble.message),
+                Judgement(ReportResult.UNBILLABLE, "Fairbank_cannot_bill_this", trouble.message),
                 now,
             )
 
@@ -99,7 +102,7 @@ def _hold(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
             core.mishaps.befell(Mishap.UNHELD, f"{letter.run}: {judgement.text}", now)
     core.over(letter)
     if (
-        judgement.came is Came.TAKEN
+        judgement.came is ReportResult.TAKEN
         and known is not None
         and known.state in (State.ASKED, State.LET)
         and not letter.turned
@@ -110,8 +113,8 @@ def _hold(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
 def _held(
     core: Core, letter: Letter, known: Known | None, judgement: Judgement, now: float
 ) -> None:
-    over = judgement.came is Came.OVER
-    if over or judgement.came is Came.RESOLVED:
+    over = judgement.came is ReportResult.OVER
+    if over or judgement.came is ReportResult.RESOLVED:
         _log.warning(
             "%s is to start, but is charged or released already: %s", letter.run, judgement.text
         )
@@ -138,7 +141,7 @@ def _refused(core: Core, letter: Letter, known: Known, judgement: Judgement, now
         return
     no = words(terms.refusal, judgement, said["account"])
     if (
-        judgement.came is Came.NEVER_BEGAN
+        judgement.came is ReportResult.NEVER_BEGAN
     ):  # the agent before this one knew it, and its memory is lost
         no = given_up(batch=question is None or question.asked.batch)
         core.put_off_at = now
@@ -151,7 +154,7 @@ def _refused(core: Core, letter: Letter, known: Known, judgement: Judgement, now
 
 def _adjust(core: Core, letter: Letter, judgement: Judgement) -> None:
     core.over(letter)
-    if judgement.came is Came.NO_HOLD and not letter.turned:
+    if judgement.came is ReportResult.NO_HOLD and not letter.turned:
         core.replace(turned(letter, Kind.HOLD, core.next_key()))
     elif judgement.came not in _HELD:
         _log.warning(
@@ -162,14 +165,14 @@ def _adjust(core: Core, letter: Letter, judgement: Judgement) -> None:
 
 
 def _complete(core: Core, letter: Letter, judgement: Judgement, now: float) -> None:
-    if judgement.came is Came.EARLY:
+    if judgement.came is ReportResult.EARLY:
         _log.warning(
             "%s has ended, and the bank does not charge it yet: %s", letter.run, judgement.text
         )
         core.later.put(letter, now)
         return
     core.over(letter)
-    if judgement.came is not Came.GRANTED:
+    if judgement.came is not ReportResult.GRANTED:
         _log.warning(
             "%s has ended, and the bank has not charged it: %s", letter.run, judgement.text
         )

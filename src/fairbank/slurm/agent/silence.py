@@ -11,7 +11,7 @@ import msgspec
 from fairbank.core.units import round_up
 from fairbank.slurm.agent.judging import beyond_cache, put_off
 from fairbank.slurm.agent.letters import Words, billing_of
-from fairbank.slurm.report_results import Came, Judgement
+from fairbank.slurm.report_results import Judgement, ReportResult
 
 
 class Silence(Enum):
@@ -66,7 +66,7 @@ class Credit:
         if (
             judgement.allocation is None
             or judgement.available is None
-            or judgement.came not in (Came.GRANTED, Came.REFUSED)
+            or judgement.came not in (ReportResult.GRANTED, ReportResult.REFUSED)
         ):
             return
         self._payers[_place(said)] = judgement.allocation

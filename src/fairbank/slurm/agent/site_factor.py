@@ -14,9 +14,9 @@ from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.priority.site_factor import rule_of
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.agent.settings import AgentSettings
-from fairbank.slurm.bank import Bank
+from fairbank.slurm.bank import BankClient
 from fairbank.slurm.report_results import cannot_ask
-from fairbank.slurm.site_factor import Table, encode, table_of
+from fairbank.slurm.site_factor import SiteFactorTable, encode, table_of
 from fairbank.slurm.sync import replace_file
 
 _log = logging.getLogger(__name__)
@@ -30,9 +30,11 @@ class TableWriter:
         address = parse_address(settings.bank.server, field="bank.server")
         signer = settings.site_factor.signer(settings.bank)
         self._settings, self._now = settings.site_factor, now
-        self._bank = Bank(Client(address, signer=signer, timeout_seconds=settings.bank.timeout))
+        self._bank = BankClient(
+            Client(address, signer=signer, timeout_seconds=settings.bank.timeout)
+        )
         self._thread = ThreadPoolExecutor(1, "site-factor")
-        self._table: Table | None = None
+        self._table: SiteFactorTable | None = None
         self._trouble: FairbankError | None = None
 
     async def run(self) -> None:
@@ -69,7 +71,7 @@ class TableWriter:
                 )
             self._table, self._trouble = table, None
 
-    def _asked(self) -> Table:
+    def _asked(self) -> SiteFactorTable:
         now, settings = int(self._now()), self._settings
         self._bank.demand_sight()
         return table_of(

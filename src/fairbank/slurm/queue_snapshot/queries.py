@@ -21,7 +21,7 @@ from fairbank.slurm.parsers.machine import (
     read_reservations,
 )
 from fairbank.slurm.parsers.scontrol import read_clock, read_config
-from fairbank.slurm.parsers.values import Answer
+from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.queue_snapshot.snapshot import Answers
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def read_answers(texts: Mapping[str, str]) -> tuple[Answers, tuple[str, ...]]:
     """The answers to all of these, and what in them could not be read. Raises InvalidInput where it is not told when they were given."""
     unread: list[str] = []
 
-    def rows(answer: Answer[T]) -> tuple[T, ...]:
+    def rows(answer: ParsedRows[T]) -> tuple[T, ...]:
         unread.extend(map(str, answer.unreadable))
         return answer.rows
 

@@ -35,7 +35,7 @@ from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import COMPLETED, Run
-from fairbank.cluster.share_record import ShareFigure, ShareQuery, key_of
+from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import DAY, Instant
 from fairbank.store.memory.filters import among, asked, during, equal, is_of, paged
 from fairbank.store.memory.tables import Tables
@@ -315,11 +315,11 @@ class MemoryReader:
     def scan_members(self) -> Iterator[Member]:
         return iter(sorted(self._tables.members.values(), key=attrgetter("project", "uid")))
 
-    def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
-        return [each for each in self.scan_share_figures() if query.has(each)][: query.limit]
+    def share_figures(self, query: ShareQuery) -> list[ShareRecord]:
+        return [each for each in self.scan_share_figures() if query.matches(each)][: query.limit]
 
-    def scan_share_figures(self) -> Iterator[ShareFigure]:
-        return iter(sorted(self._tables.shares.values(), key=key_of))
+    def scan_share_figures(self) -> Iterator[ShareRecord]:
+        return iter(sorted(self._tables.shares.values(), key=share_key))
 
     def count_entries(self) -> int:
         return len(self._tables.entries)

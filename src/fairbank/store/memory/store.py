@@ -14,7 +14,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead, TransactionData
-from fairbank.cluster.share_record import ShareFigure, key_of
+from fairbank.cluster.share_record import ShareRecord, share_key
 from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
 from fairbank.store.contract import AtWork, Filling, Reader, Transaction
@@ -85,11 +85,11 @@ class MemoryStore:
             self._nonces[nonce] = expires
             return True
 
-    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+    def keep_shares(self, figures: Sequence[ShareRecord]) -> int:
         """Keep the figures of associations that have none of that day yet; returns how many that were."""
         with self._turn, self._changing() as tables:
-            there = {key_of(each) for each in figures} & tables.shares.keys()
-            new = [each for each in figures if key_of(each) not in there]
+            there = {share_key(each) for each in figures} & tables.shares.keys()
+            new = [each for each in figures if share_key(each) not in there]
             tables.add_shares(new)
             return len(new)
 
@@ -166,5 +166,5 @@ class MemoryFilling:
     def tokens(self, rows: Sequence[Token]) -> None:
         self.tables.tokens.update((each.id, each) for each in rows)
 
-    def share_figures(self, rows: Sequence[ShareFigure]) -> None:
+    def share_figures(self, rows: Sequence[ShareRecord]) -> None:
         self.tables.add_shares(rows)

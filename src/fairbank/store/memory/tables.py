@@ -13,7 +13,7 @@ from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_record import FigureKey, ShareFigure, key_of
+from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
 
 
 class Tables:
@@ -31,7 +31,7 @@ class Tables:
         self.books: dict[int, list[Entry]] = {}
         self.keys: dict[tuple[int, str], Entry] = {}
         self.tokens: dict[int, Token] = {}
-        self.shares: dict[FigureKey, ShareFigure] = {}
+        self.shares: dict[ShareKey, ShareRecord] = {}
         self.registry = RegistryHead()
         self.last_entry = 0
 
@@ -142,9 +142,9 @@ class Tables:
             if each.key is not None:
                 self.keys[each.actor, each.key] = each
 
-    def add_shares(self, rows: Iterable[ShareFigure]) -> None:
+    def add_shares(self, rows: Iterable[ShareRecord]) -> None:
         for each in rows:
-            self.shares[key_of(each)] = each
+            self.shares[share_key(each)] = each
 
     def _undoing(self, locks: LockSet) -> Iterable[Entry]:
         books = {self.entries[number].book for number in locks.undone if number in self.entries}

@@ -33,7 +33,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_record import ShareFigure, ShareQuery, key_of
+from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import Instant
 from fairbank.store import schema
 from fairbank.store.sql import statements
@@ -173,13 +173,13 @@ class SqlReader:
             select(schema.member).order_by(schema.member.c.project, schema.member.c.uid), member_of
         )
 
-    def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
+    def share_figures(self, query: ShareQuery) -> list[ShareRecord]:
         found = self._all(wanted(query), figure_of)
         return (
-            found if query.limit else sorted(found, key=key_of)
+            found if query.limit else sorted(found, key=share_key)
         )  # databases sort texts each in its own way
 
-    def scan_share_figures(self) -> Iterator[ShareFigure]:
+    def scan_share_figures(self) -> Iterator[ShareRecord]:
         return self._stream(select(schema.share_figure).order_by(*PLACE), figure_of)
 
     def count_entries(self) -> int:

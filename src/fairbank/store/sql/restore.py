@@ -19,7 +19,7 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
-from fairbank.cluster.share_record import ShareFigure
+from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
 from fairbank.store import schema
@@ -112,5 +112,5 @@ class SqlFilling(ABC):
     def tokens(self, rows: Sequence[Token]) -> None:
         self._insert(schema.token, map(token_row, rows))
 
-    def share_figures(self, rows: Sequence[ShareFigure]) -> None:
+    def share_figures(self, rows: Sequence[ShareRecord]) -> None:
         self._insert(schema.share_figure, map(figure_row, rows))

@@ -30,7 +30,7 @@ class Fault(Enum):
     FOREIGN = "not Fairbank's"
 
 
-class Difference(msgspec.Struct, frozen=True):
+class SchemaDifference(msgspec.Struct, frozen=True):
     """One thing in the database that is not as the migrations made it: `kind` is trigger, view, index, constraint or function."""
 
     kind: str
@@ -38,7 +38,7 @@ class Difference(msgspec.Struct, frozen=True):
     fault: Fault
 
 
-def differences(url: str) -> list[Difference]:
+def differences(url: str) -> list[SchemaDifference]:
     """In the order of kind and name. More views, indexes and functions than ours are no difference, more triggers are.
 
     Raises Forbidden and Unavailable; FairbankError when the user may not make a schema.
@@ -50,15 +50,15 @@ def differences(url: str) -> list[Difference]:
     return list(_compared(wanted, found))
 
 
-def _compared(wanted: Shape, found: Shape) -> Iterator[Difference]:
+def _compared(wanted: Shape, found: Shape) -> Iterator[SchemaDifference]:
     for kind, name in sorted({*wanted, *found}):
         if (kind, name) not in found:
-            yield Difference(kind, name, Fault.MISSING)
+            yield SchemaDifference(kind, name, Fault.MISSING)
         elif (kind, name) not in wanted:
             if kind == "trigger":
-                yield Difference(kind, name, Fault.FOREIGN)
+                yield SchemaDifference(kind, name, Fault.FOREIGN)
         elif wanted[kind, name] != found[kind, name]:
-            yield Difference(kind, name, Fault.ALTERED)
+            yield SchemaDifference(kind, name, Fault.ALTERED)
 
 
 _SQLITE = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'index') AND sql IS NOT NULL"

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from fairbank.cluster.share_record import ShareFigure
+from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Busy, Unavailable
 from fairbank.core.time import Instant
 from fairbank.store.contract import AtWork, Contention, Filling, Reader, Transaction
@@ -65,7 +65,7 @@ class SqlStore(ABC):
             yield filling
             filling.end()
 
-    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+    def keep_shares(self, figures: Sequence[ShareRecord]) -> int:
         """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unavailable."""
         with self._writing_once() as connection:
             return keep(connection, figures)

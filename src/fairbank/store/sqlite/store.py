@@ -17,7 +17,7 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine
 
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.core.os_errors import of_system
+from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Instant
 from fairbank.store.contract import AtWork
 from fairbank.store.queries import queries
@@ -142,7 +142,7 @@ def create_file(path: Path) -> None:
             f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}"
         ) from missing
     except OSError as bad:
-        raise of_system(bad, f"cannot make {path}", field="store.url") from bad
+        raise translate_os_error(bad, f"cannot make {path}", field="store.url") from bad
 
 
 def reading_engine(path: Path) -> Engine:
