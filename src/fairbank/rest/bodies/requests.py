@@ -1,7 +1,7 @@
 """What may be sent. Read strictly: no unknown fields, whole numbers stay whole, bounds hold.
 
 Instants are text (`2026-11-21T07:30:12Z`) or seconds since 1970, as text or as a number; in reports of runs numbers alone, as agents speak.
-What a name may be is for `values.ids` to say; the patterns here only tell the reader of the OpenAPI document.
+What a name may be is for `core.ids` to say; the patterns here only tell the reader of the OpenAPI document.
 """
 
 from __future__ import annotations
