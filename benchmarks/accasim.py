@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.process import Taken, taken
-from fairbank.service.traces import open_trace
-from fairbank.simulator.swf import write
+from fairbank.service.simulation.trace_files import open_trace
+from fairbank.simulator.traces.swf import write
 
 NAME = "accasim==1.1.3"
 ABOUT = """AccaSim 1.1.3 is what `pip install accasim` gives. It does not start on Python 3.10 or newer, where one class is no longer in

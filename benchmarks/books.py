@@ -12,11 +12,11 @@ import msgspec
 from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Open, Request
-from fairbank.service.bank import Bank
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.service.ledger import Bank
+from fairbank.store.migration import migrate
+from fairbank.store.factory import open_store
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from tests.support.postgres import (
     DEBIAN_15,
     Installation,

@@ -6,13 +6,13 @@ from random import Random
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.cluster.wanted import Wanted
-from fairbank.scheduling.nodes import Nodes
-from fairbank.scheduling.on_nodes import OnNodes, on_nodes
-from fairbank.scheduling.pending import Active, Pending, begun
-from fairbank.scheduling.placement.cluster import Cluster
-from fairbank.scheduling.placement.placing import Places, place
-from fairbank.scheduling.placement.room import Room
+from fairbank.cluster.resource_request import Wanted
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.node_snapshot import (OnNodes, on_nodes)
+from fairbank.scheduling.pending_job import (Active, Pending, begun)
+from fairbank.scheduling.placement.node_table import Cluster
+from fairbank.scheduling.placement.search import (Places, place)
+from fairbank.scheduling.placement.free_resources import Room
 
 NOW = 1_000_020
 DAY = 86_400

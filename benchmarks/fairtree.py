@@ -10,9 +10,9 @@ import numpy as np
 
 from benchmarks.measure import Curve, Figure, Say, Table, at_most, rates, ratio
 from benchmarks.plain_fair_tree import PlainFairTree
-from fairbank.priority.columns import Longs
-from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.tree import Association, Tree, planted, summed
+from fairbank.priority.fairshare.columns import Longs
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.tree import (Association, Tree, planted, summed)
 
 REMARK = """
 The tree stands, for both. What is measured is what every tick repeats: levels, order, ties, ranks, and all columns of `sshare` for each

@@ -27,8 +27,8 @@ from benchmarks.measure import Figure, Promise, Say, Table, at_least, rates, rat
 from benchmarks.pgbench import Pgbench
 from fairbank.bank.wish import Asked, Charge, Hold
 from fairbank.cluster.job import Run
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 
 REMARK = """
 The loop by hand knows that its wish is granted, and writes. With one allocation it has one row to update a batch, so what the bank does

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import psycopg
 from msgspec.msgpack import encode
 
-from fairbank.store.sqlite_driver import driver
+from fairbank.store.sqlite.driver import driver
 
 LINK = bytes(32)
 UID = 1_000

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from benchmarks.measure import Figure, Table, ratio
-from fairbank.scheduling.placement import nodeset
+from fairbank.scheduling.placement import node_set
 
 NODES = 10_000
 ABOUT = (
@@ -20,7 +20,7 @@ ABOUT = (
 def tables(rounds: int) -> list[Table]:
     random = np.random.default_rng(3)
     left, right = (random.random(NODES) < 0.6 for _ in range(2))
-    numbers = nodeset.packed(left), nodeset.packed(right)
+    numbers = node_set.packed(left), node_set.packed(right)
     words = words_of(left), words_of(right)
     figures = timed(
         {
@@ -30,13 +30,13 @@ def tables(rounds: int) -> list[Table]:
             "how many of both, whole numbers": lambda: int.bit_count(numbers[0] & numbers[1]),
             "how many of both, flags": lambda: np.count_nonzero(left & right),
             "how many of both, words": lambda: int(np.bitwise_count(words[0] & words[1]).sum()),
-            "one but not the other, whole numbers": lambda: nodeset.without(*numbers),
+            "one but not the other, whole numbers": lambda: node_set.without(*numbers),
             "one but not the other, flags": lambda: left & ~right,
             "one but not the other, words": lambda: words[0] & ~words[1],
-            "the first 300, whole numbers": lambda: nodeset.first(numbers[0], 300),
+            "the first 300, whole numbers": lambda: node_set.first(numbers[0], 300),
             "the first 300, flags": lambda: np.flatnonzero(left)[:300],
-            "is there a run of 30, whole numbers": lambda: nodeset.has_run(numbers[0], 30),
-            "all runs, whole numbers": lambda: nodeset.edges(numbers[0]),
+            "is there a run of 30, whole numbers": lambda: node_set.has_run(numbers[0], 30),
+            "all runs, whole numbers": lambda: node_set.edges(numbers[0]),
             "all runs, flags": lambda: np.flatnonzero(
                 np.diff(left, prepend=False, append=False)
             ).reshape(-1, 2),

@@ -10,12 +10,12 @@ from functools import partial
 from benchmarks import nodesets
 from benchmarks.crowded import NOW, crowded
 from benchmarks.measure import Curve, Figure, Say, Table, at_most
-from fairbank.scheduling.backfill import backfill
-from fairbank.scheduling.main import main
-from fairbank.scheduling.on_nodes import OnNodes
-from fairbank.scheduling.order import entries
-from fairbank.scheduling.parameters import Parameters
-from fairbank.scheduling.slurm import both
+from fairbank.scheduling.slurm.backfill import backfill
+from fairbank.scheduling.slurm.main_pass import main
+from fairbank.scheduling.machines.node_snapshot import OnNodes
+from fairbank.scheduling.slurm.queue_order import entries
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.slurm.passes import both
 
 NODES = JOBS = 10_000
 ABOUT = (

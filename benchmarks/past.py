@@ -20,8 +20,8 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.cluster.job import Run
 from fairbank.store.contract import Store
-from fairbank.values.time import DAY, Instant
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import (DAY, Instant)
+from fairbank.core.units import SuMinutes
 
 CLUSTER, PARTITION, OUTCOME = "past", "standard", "COMPLETED"
 BEGIN, ELAPSED_SECONDS = Instant(1_700_000_000), 1_800

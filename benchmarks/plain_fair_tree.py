@@ -1,11 +1,11 @@
-"""Fair Tree the plain way: objects, recursion, doubles. What `fairbank.priority.fairtree` is measured beside."""
+"""Fair Tree the plain way: objects, recursion, doubles. What `fairbank.priority.fairshare.fair_tree` is measured beside."""
 
 from __future__ import annotations
 
 import math
 
-from fairbank.priority.tree import Tree
-from fairbank.values.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.tree import Tree
+from fairbank.core.slurm_numbers import ON_PARENT
 
 
 class Node:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, timed
-from fairbank.priority.multifactor.best import best
-from fairbank.priority.multifactor.composing import priorities
-from fairbank.priority.multifactor.pending import NO_QOS, Pending, Scale, pending, scale
+from fairbank.priority.multifactor.combination import best
+from fairbank.priority.multifactor.combination import priorities
+from fairbank.priority.multifactor.pending_jobs import (NO_QOS, Pending, Scale, pending, scale)
 from fairbank.priority.multifactor.settings import Settings, Weights
 
 NOW, WEEK = 1_700_000_000, 604_800

@@ -18,9 +18,9 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.reconciler import Reconciled, Reconciler
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
-from fairbank.values.time import DAY, iso
+from fairbank.store.migration import migrate
+from fairbank.store.factory import open_store
+from fairbank.core.time import (DAY, iso)
 from tests.support.recorded import Recorded, line
 from tests.support.server import FairbankServer, made
 

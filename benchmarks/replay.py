@@ -13,14 +13,14 @@ from benchmarks.measure import Figure, Say, Table
 from benchmarks.simulate import SHARED
 from benchmarks.traces import TRACES
 from fairbank.bank.policy import Policy
-from fairbank.service.bank import Bank
+from fairbank.service.ledger import Bank
 from fairbank.service.replay import Plan, Replayed, replay
-from fairbank.service.traces import open_trace
-from fairbank.simulator.centre import Centre
-from fairbank.simulator.swf import write
-from fairbank.simulator.workload import month
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
+from fairbank.service.simulation.trace_files import open_trace
+from fairbank.simulator.traces.synthetic_site import Centre
+from fairbank.simulator.traces.swf import write
+from fairbank.simulator.traces.synthetic import month
+from fairbank.store.migration import migrate
+from fairbank.store.factory import open_store
 from tests.support.postgres import PostgresServer
 from tests.support.traces import trace_file
 

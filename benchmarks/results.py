@@ -12,7 +12,7 @@ import msgspec
 
 from benchmarks.books import postgres_installation
 from benchmarks.measure import Table
-from fairbank.store.sqlite_driver import VERSION
+from fairbank.store.sqlite.driver import VERSION
 
 RESULTS = Path(__file__).parent / "results"
 SHORT = RESULTS / "short"

@@ -13,9 +13,9 @@ from benchmarks import accasim, year
 from benchmarks.books import sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_least, at_most, ratio
 from benchmarks.process import Taken, taken
-from fairbank.simulator.centre import Centre, Pool
-from fairbank.simulator.swf import write
-from fairbank.simulator.workload import month
+from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
+from fairbank.simulator.traces.swf import write
+from fairbank.simulator.traces.synthetic import month
 from tests.support import traces as recorded
 from tests.support.server import FAIRBANK
 

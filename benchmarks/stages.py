@@ -14,7 +14,7 @@ from fairbank.bank.ledger import judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.wish import Asked, Charge, Hold
 from fairbank.cluster.job import Run
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 
 BATCH = 100
 STEPS = ("what it needs", "lock and read", "judge", "write", "commit")

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, timed
-from fairbank.priority.charging import Jobs
-from fairbank.priority.decay import Decay
-from fairbank.priority.ticks import Books, Payers, Rules, ticked, unused
+from fairbank.priority.fairshare.charges import Jobs
+from fairbank.priority.fairshare.decay import Decay
+from fairbank.priority.fairshare.usage_ticks import (Books, Payers, Rules, ticked, unused)
 
 LEVELS, TRES, TICK = 6, 10, 300
 NOON = 1_000_000_000

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from benchmarks.measure import Curve, Figure, Say, Table, at_most
 from benchmarks.process import Taken, taken
-from fairbank.simulator.centre import Centre, Pool
-from fairbank.simulator.swf import write
-from fairbank.simulator.workload import month
+from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
+from fairbank.simulator.traces.swf import write
+from fairbank.simulator.traces.synthetic import month
 from tests.support.server import FAIRBANK
 
 SEED = 11

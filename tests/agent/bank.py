@@ -11,7 +11,7 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, CreateProject, Open
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.cluster.report import Report
+from fairbank.cluster.run_report import Report
 from fairbank.rest.asking.reading import read_json
 from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.answers import ReportAnswer
@@ -19,12 +19,12 @@ from fairbank.rest.bodies.requests import AnyReport, Reports
 from fairbank.rest.problems import problem_of_refusal, refused
 from fairbank.rest.statuses import status_of
 from fairbank.rest.views import granted
-from fairbank.service.askers import Asker, Staff
+from fairbank.service.identity import (Asker, Staff)
 from fairbank.service.services import services
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import DAY, Instant, StoppedClock
-from fairbank.values.trouble import Trouble
-from fairbank.values.units import SuMinutes
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (DAY, Instant, StoppedClock)
+from fairbank.core.errors import Trouble
+from fairbank.core.units import SuMinutes
 from tests.agent.plugin import ACCOUNT, BEGAN, CLUSTER, PARTITION
 
 NOW = Instant(BEGAN + 100)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbank.rest.client import Client, parse_address
-from fairbank.values.trouble import Trouble
+from fairbank.core.errors import Trouble
 from tests.support.account import Account
 from tests.support.daemon import Daemon
 from tests.support.server import FAIRBANK, PASSED_ON

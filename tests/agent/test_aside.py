@@ -11,7 +11,7 @@ import pytest
 from fairbank.agent.protocol import UnreadableFrame, encode, salvage
 from fairbank.agent.protocol.messages import Ack, Verdict
 from fairbank.agent.quarantine import BYTES_MAX, FRAMES_MAX, QuarantineFile
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at

@@ -12,7 +12,7 @@ from fairbank.agent.reports import OVERTIME_SECONDS, clock_warning
 from fairbank.agent.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
 from fairbank.bank.run import RunState
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 from tests.agent.bank import InProcessBank
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, BEGAN, HOUR, Plugin, asks, ends

@@ -20,7 +20,7 @@ from fairbank.agent.reports import (
     report_body,
 )
 from fairbank.agent.send_queue import SendQueue, drop_superseded
-from fairbank.values import ids
+from fairbank.core import ids
 from tests.agent.plugin import asks, ends
 
 

@@ -14,7 +14,7 @@ from fairbank.agent.settings import (
     settings_file,
 )
 from fairbank.rest.client import MungeSigner, TokenSigner
-from fairbank.values.trouble import Forbidden, Malformed, Unknown
+from fairbank.core.errors import (Forbidden, Malformed, Unknown)
 from tools.reference.pages.agent import AGENT_EXAMPLE
 
 

@@ -17,7 +17,7 @@ from fairbank.agent.report_results import bulk_body, result_of
 from fairbank.agent.reports import Report
 from fairbank.agent.send_queue import WINDOW, SendQueue
 from fairbank.rest.bodies.answers import ReportAnswer
-from fairbank.values.trouble import Trouble, Unreachable
+from fairbank.core.errors import (Trouble, Unreachable)
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import Said
 

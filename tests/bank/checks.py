@@ -11,7 +11,7 @@ from fairbank.bank.audit import Finding, Fold
 from fairbank.bank.entry import OFFICE, Entry, Kind, link_of
 from fairbank.bank.run import RunState
 from fairbank.bank.working_set import Office, WorkingSet
-from fairbank.values.units import SUM_MAX
+from fairbank.core.units import SUM_MAX
 
 INTO, OUT_OF = {Kind.DEPOSIT, Kind.TRANSFER_IN}, {Kind.WITHDRAW, Kind.TRANSFER_OUT}
 RESOLVED = {Kind.CHARGE, Kind.RELEASE}

@@ -31,8 +31,8 @@ from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked
 from fairbank.bank.working_set import Office, WorkingSet
-from fairbank.values.time import Instant
-from fairbank.values.units import show_su
+from fairbank.core.time import Instant
+from fairbank.core.units import show_su
 from tests.bank.cast import USERS, Cast, options_of, run, su
 from tests.bank.checks import check_books
 

@@ -16,8 +16,8 @@ from fairbank.bank.entry import Entry, Kind, facts_of, link_of
 from fairbank.bank.run import UserSums
 from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars
-from fairbank.values.units import SuMinutes
+from fairbank.cluster.job_details import Particulars
+from fairbank.core.units import SuMinutes
 from tests.bank import checks
 from tests.bank.checks import books_of
 from tests.bank.story import Teller, tell

@@ -9,9 +9,9 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.audit.telling import differences, told, unreadable
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.cluster.job_details import Particulars
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 
 RUN = RunRecord(
     id=5,

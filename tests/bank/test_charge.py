@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from fairbank.bank.charge import Line, bill, cost
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.values.time import parse_duration
-from fairbank.values.tres import Adding, parse_counts, parse_weights
-from fairbank.values.trouble import Unknown
+from fairbank.core.time import parse_duration
+from fairbank.core.tres import (Adding, parse_counts, parse_weights)
+from fairbank.core.errors import Unknown
 
 DARWIN = Cluster(
     "darwin",

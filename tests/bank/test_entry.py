@@ -7,7 +7,7 @@ import pytest
 
 from fairbank.bank.allocation import NO_LINK
 from fairbank.bank.entry import Entry, Kind, link_of
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 
 ENTRY = Entry(
     id=7,

@@ -9,8 +9,8 @@ from fairbank.bank.ledger import Done, judge
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Note, digest
-from fairbank.values.refusal_kind import RefusalKind
-from fairbank.values.time import Instant
+from fairbank.core.refusal_kind import RefusalKind
+from fairbank.core.time import Instant
 from tests.bank.beginnings import COLLEGE
 from tests.bank.story import nothing_yet, tell
 

@@ -21,8 +21,8 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Amend, Asked, Refund, Release, Undo, Wish, undo_of
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from tests.bank import wishes
 from tests.bank.checks import check_books
 from tests.bank.model.model import Model

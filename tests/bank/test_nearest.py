@@ -6,7 +6,7 @@ import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.refusal import Help, Reason, Refusal, nearest, remedies, sentence
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 
 LINE = (2, 1)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.bank.allocation import Allocation, AllocationState, Standing, overlapping
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 from tests.bank.story import tell
 
 

@@ -14,7 +14,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.project import LINE_MAX, line_of
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked, CreateProject
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 from tests.bank.story import nothing_yet, tell
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.refusal import KINDS, Alternative, Help, Reason, Refusal, remedies, sentence
-from fairbank.values.refusal_kind import RefusalKind
+from fairbank.core.refusal_kind import RefusalKind
 from tests.bank.beginnings import UNWILLING
 from tests.bank.story import tell
 

@@ -7,7 +7,7 @@ import pytest
 from fairbank.bank.entry import facts_of
 from fairbank.bank.ledger import Done
 from fairbank.bank.run import NEXT, RunEvent, RunState
-from fairbank.cluster.particulars import Particulars
+from fairbank.cluster.job_details import Particulars
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import Teller, tell
 

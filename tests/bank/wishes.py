@@ -35,9 +35,9 @@ from fairbank.bank.wish import (
     Withdraw,
 )
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.cluster.job_details import Particulars
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 
 # The projects 1 to 4: a college, a department in it, a group in that, and one that stands alone.
 LINES = [(1,), (2, 1), (3, 2, 1), (4,)]

@@ -27,18 +27,18 @@ from fairbank.bank.wish import (
     SetMember,
 )
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars
+from fairbank.cluster.job_details import Particulars
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.rest.house import House, furnish
 from fairbank.rest.server.serving import serve
 from fairbank.rest.sign_in.munge import Munge
-from fairbank.service.askers import Staff, asker_of
+from fairbank.service.identity import (Staff, asker_of)
 from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, StoppedClock, parse_instant
-from fairbank.values.tres import parse_weights
-from fairbank.values.units import SuMinutes
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (Instant, StoppedClock, parse_instant)
+from fairbank.core.tres import parse_weights
+from fairbank.core.units import SuMinutes
 
 NOW = "2026-11-21T12:30:12Z"
 AYLA, JORGE, MINH, DANA, STRANGER = 61_001, 61_002, 61_003, 61_004, 61_009

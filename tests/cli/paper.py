@@ -11,9 +11,9 @@ from fairbank.bank.explaining import Explained, explained
 from fairbank.cli.beside import BesideSlurm
 from fairbank.compose.figures import Drawn
 from fairbank.rest.client import Client
-from fairbank.service.audit import Verdict
-from fairbank.values.check import Check
-from fairbank.values.trouble import Trouble, Unreachable
+from fairbank.service.ops.audit import Verdict
+from fairbank.core.check import Check
+from fairbank.core.errors import (Trouble, Unreachable)
 
 Progress = Callable[[int, int], None]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairbank.rest.client import Client, parse_address
-from fairbank.values.trouble import Trouble
+from fairbank.core.errors import Trouble
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order
 from tests.support.waiting import wait_until

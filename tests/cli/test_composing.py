@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.compose import Works
-from fairbank.values.tres import parse_weights
+from fairbank.core.tres import parse_weights
 from tests.cli.conftest import Run, Said
 
 

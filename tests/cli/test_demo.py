@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fairbank.cli.demo import FAIRBANK, _Shell
-from fairbank.values.trouble import Trouble
+from fairbank.core.errors import Trouble
 
 pytestmark = pytest.mark.slow
 

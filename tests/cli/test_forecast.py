@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from fairbank.compose import Works
-from fairbank.report.rule import Rule
+from fairbank.report.ranking_rule import Rule
 from fairbank.report.share_tree import level_of
-from fairbank.report.shares import ShareRow
-from fairbank.slurm.ranking.backs import backs_of
-from fairbank.values.slurm_numbers import ON_PARENT
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.fairshare_view.recovery_times import backs_of
+from fairbank.core.slurm_numbers import ON_PARENT
 from tests.cli.conftest import Run, Said
 from tests.support.standing import printed, standings
 

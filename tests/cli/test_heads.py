@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.cli.audit import read_heads
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 
 def test_heads_are_read_by_book(tmp_path: Path) -> None:

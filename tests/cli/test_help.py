@@ -14,7 +14,7 @@ from fairbank.cli.exits import EXIT_CODES, OF_TROUBLE, REFUSED
 from fairbank.cli.settings import ENVIRONMENT
 from fairbank.rest.client import Refused
 from fairbank.rest.statuses import STATUS
-from fairbank.values.refusal_kind import RefusalKind
+from fairbank.core.refusal_kind import RefusalKind
 from tests.cli.conftest import Run
 
 

@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 import pytest
 
 from fairbank.compose import Works
-from fairbank.report.rule import Rule
-from fairbank.report.shares import ShareRow
-from fairbank.slurm.ranking.days import day_told
-from fairbank.values.time import DAY
-from fairbank.values.trouble import Malformed
+from fairbank.report.ranking_rule import Rule
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.fairshare_view.daily_records import day_told
+from fairbank.core.time import DAY
+from fairbank.core.errors import Malformed
 from tests.cli.conftest import Run, Said
 from tests.support.standing import printed
 

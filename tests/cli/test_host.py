@@ -12,7 +12,7 @@ import pytest
 from fairbank.bank.audit import Finding
 from fairbank.cli.completion_words import all_places
 from fairbank.cli.progress import bar
-from fairbank.values.check import Check
+from fairbank.core.check import Check
 from tests.cli.conftest import Run
 from tests.cli.paper import PaperWorks
 

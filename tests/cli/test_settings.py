@@ -17,7 +17,7 @@ from fairbank.cli.settings import read_client_settings
 from fairbank.cli.zone import Local
 from fairbank.rest.client import MungeSigner, TokenSigner
 from fairbank.rest.client.token_file import read_token
-from fairbank.values.trouble import Forbidden, Malformed, Unknown
+from fairbank.core.errors import (Forbidden, Malformed, Unknown)
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_nothing_heavy_is_imported(
     }
     assert heavy == set()
     rooms = {".".join(name.split(".")[:2]) for name in imported if name.startswith("fairbank.")}
-    assert rooms <= {"fairbank.cli", "fairbank.report", "fairbank.rest", "fairbank.values"}
+    assert rooms <= {"fairbank.cli", "fairbank.report", "fairbank.rest", "fairbank.core"}
 
 
 def test_help_speaks_to_nobody(bank: Bank) -> None:

@@ -17,7 +17,7 @@ from fairbank.compose import Works
 from fairbank.compose.ranges import without_range
 from fairbank.scheduling.explain.answer import Untold, Why
 from fairbank.scheduling.reason import sentence
-from fairbank.slurm.queueing.asking import QUESTIONS
+from fairbank.slurm.queue_snapshot.queries import QUESTIONS
 from tests.cli.conftest import Run, Said, runner, session
 from tests.cli.served import Bank
 from tests.support.kept import GOLDEN, kept

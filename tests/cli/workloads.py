@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.simulator.centre import Centre, Pool
-from fairbank.simulator.swf import write
-from fairbank.simulator.workload import month
+from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
+from fairbank.simulator.traces.swf import write
+from fairbank.simulator.traces.synthetic import month
 
 HEAD = "; MaxProcs: 8\n"
 

@@ -8,9 +8,9 @@ import pytest
 
 from fairbank.cluster.node import Gpus, Node, State
 from fairbank.cluster.reservation import Reservation
-from fairbank.cluster.wanted import Wanted
-from fairbank.values.time import Instant
-from fairbank.values.trouble import Malformed
+from fairbank.cluster.resource_request import Wanted
+from fairbank.core.time import Instant
+from fairbank.core.errors import Malformed
 
 
 def test_a_node_says_what_it_has_and_whether_it_may_be_used() -> None:

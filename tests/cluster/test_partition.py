@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from fairbank.cluster.partition import Cluster, Partition, named
-from fairbank.values.tres import Adding
-from fairbank.values.trouble import Unknown
+from fairbank.core.tres import Adding
+from fairbank.core.errors import Unknown
 
 DARWIN = Cluster(
     "darwin",

@@ -26,10 +26,10 @@ from fairbank.bank.wish import (
     SetMember,
 )
 from fairbank.cluster.job import Run
-from fairbank.service.bank import Bank
+from fairbank.service.ledger import Bank
 from fairbank.store.contract import Reader, Store
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 
 START, END = Instant(1_000), Instant(9_000_000)
 ALICE, BOB, CAROL, CLERK = 1001, 1002, 1003, 0

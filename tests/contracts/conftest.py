@@ -11,8 +11,8 @@ import pytest
 from fairbank.bank.project import Role
 from fairbank.bank.wish import SetMember
 from fairbank.store.contract import Store
-from fairbank.store.memory import MemoryStore
-from fairbank.store.migrating import migrate
+from fairbank.store.memory.store import MemoryStore
+from fairbank.store.migration import migrate
 from tests.contracts.centre import ALICE, allocation, charge, granted, grown, hold, project
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer

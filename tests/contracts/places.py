@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, text
 
 from fairbank.store.contract import Store
-from fairbank.store.opening import open_store
-from fairbank.store.sqlite_driver import driver
+from fairbank.store.factory import open_store
+from fairbank.store.sqlite.driver import driver
 
 
 class Place:

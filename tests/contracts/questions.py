@@ -24,7 +24,7 @@ from fairbank.bank.query import (
     UsageQuery,
 )
 from fairbank.bank.run import RunState
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 from tests.bank import wishes
 
 Question = tuple[str, tuple[Any, ...]]

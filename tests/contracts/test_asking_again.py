@@ -12,10 +12,10 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Adjust, Asked, Deposit, Release, Request
 from fairbank.bank.working_set import WorkingSet
-from fairbank.service.audit import Audit
-from fairbank.service.bank import Bank
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ledger import Bank
 from fairbank.store.contract import Contention, Store
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import (
     ALICE,
     BOB,

@@ -18,10 +18,10 @@ from fairbank.bank.query import (
     UsageQuery,
 )
 from fairbank.bank.wish import Charge, Deposit, Lapse, Refund, Release
-from fairbank.cluster.particulars import Particulars
+from fairbank.cluster.job_details import Particulars
 from fairbank.store.contract import Store
-from fairbank.values.time import DAY, Instant
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import (DAY, Instant)
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import (
     ALICE,
     BOB,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.wish import AmendProject, Deposit, RevokeToken
-from fairbank.service.audit import Audit
+from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from fairbank.store.memory import MemoryStore
-from fairbank.values.trouble import Conflict
-from fairbank.values.units import SuMinutes
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.errors import Conflict
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import (
     START,
     allocation,

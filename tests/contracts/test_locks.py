@@ -13,7 +13,7 @@ from fairbank.bank.project import Role
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, SetCap, SetMember
 from fairbank.store.contract import Contention
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import (
     ALICE,
     BOB,

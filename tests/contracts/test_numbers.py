@@ -11,7 +11,7 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.needs import Needs
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Note, Request
-from fairbank.service.bank import Bank
+from fairbank.service.ledger import Bank
 from fairbank.store.contract import Store
 from tests.contracts.centre import (
     START,

@@ -13,7 +13,7 @@ from fairbank.bank.query import AllocationQuery, ProjectQuery, RunQuery, Sight
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Expire
 from fairbank.store.contract import Store
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 from tests.contracts.centre import (
     ALICE,
     BOB,

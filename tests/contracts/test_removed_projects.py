@@ -24,10 +24,10 @@ from fairbank.bank.wish import (
     Transfer,
     Withdraw,
 )
-from fairbank.service.audit import Audit
+from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Store
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import (
     ALICE,
     END,

@@ -10,11 +10,11 @@ import pytest
 from fairbank.bank.entry import Kind
 from fairbank.bank.ledger.tokens import RESTORED
 from fairbank.bank.wish import RevokeToken
-from fairbank.service.audit import Audit
-from fairbank.service.backup import Backups
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import StoppedClock
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import StoppedClock
 from tests.contracts.centre import START, Look, contents, fill, granted, token
 
 RESTORED_AT = StoppedClock(5_000)

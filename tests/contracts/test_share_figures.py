@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.cluster.share_figure import ShareFigure, ShareQuery, key_of
-from fairbank.service.backup import Backups
+from fairbank.cluster.share_record import (ShareFigure, ShareQuery, key_of)
+from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import DAY, Instant, StoppedClock
-from fairbank.values.trouble import Conflict, Corrupt
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (DAY, Instant, StoppedClock)
+from fairbank.core.errors import (Conflict, Corrupt)
 from tests.contracts.places import Place
 
 EVER = ShareQuery(0, 1_000_000, users=True)

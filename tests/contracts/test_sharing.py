@@ -11,11 +11,11 @@ from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, Transfer
-from fairbank.service.audit import Audit
-from fairbank.service.bank import Bank
-from fairbank.service.counting.windows import ENOUGH, Windows
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ledger import Bank
+from fairbank.service.write_queue.writers import (ENOUGH, Windows)
 from fairbank.store.contract import Store
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import START, allocation, contents, fill, granted, hold, job, project
 from tests.contracts.clerks import at_once, one_by_one
 from tests.contracts.places import Place

@@ -22,8 +22,8 @@ from fairbank.bank.query import (
     UsageQuery,
 )
 from fairbank.bank.wish import Deposit, Request
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import ALICE, START, Look, charge, fill, granted, hold, job
 from tests.contracts.counting import Statements, counted, taken
 from tests.contracts.places import Place

@@ -10,7 +10,7 @@ import msgspec
 from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.bank.wish import Deposit
 from fairbank.store.contract import Store
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import BOB, contents, fill, granted, hold
 from tests.contracts.places import Place
 

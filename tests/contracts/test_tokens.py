@@ -15,9 +15,9 @@ from fairbank.bank.query import Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, IssueToken, RevokeToken
-from fairbank.service.audit import Audit
+from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 from tests.contracts.centre import ALICE, BOB, CAROL, Look, ask, contents, granted, token
 from tests.contracts.places import Place
 

@@ -15,11 +15,11 @@ from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Amend, Asked, Deposit, Request, Withdraw
-from fairbank.service.audit import Audit
-from fairbank.service.bank import Bank
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ledger import Bank
 from fairbank.store.contract import Store, Transaction
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import (
     END,
     START,

@@ -16,11 +16,11 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.wish import Amend, Asked, Request, Undo
-from fairbank.service.bank import Bank
+from fairbank.service.ledger import Bank
 from fairbank.store.contract import Reader, Store
-from fairbank.store.memory import MemoryStore
-from fairbank.store.opening import open_store
-from fairbank.values.time import Instant
+from fairbank.store.memory.store import MemoryStore
+from fairbank.store.factory import open_store
+from fairbank.core.time import Instant
 from tests.bank import wishes
 from tests.contracts.centre import contents, copied, everything
 from tests.contracts.questions import Question, questions

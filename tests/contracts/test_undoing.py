@@ -15,8 +15,8 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Reason, Refusal, sentence
 from fairbank.bank.wish import Asked, Deposit, Refund, SetMember, Transfer, Undo, Withdraw
-from fairbank.service.audit import Audit
-from fairbank.service.bank import Bank
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ledger import Bank
 from fairbank.store.contract import Store
 from tests.contracts.centre import ALICE, BOB, START, charge, contents, granted, hold, job
 from tests.contracts.places import Place

@@ -20,10 +20,10 @@ from fairbank.bank.wish import (
     Withdraw,
     undo_of,
 )
-from fairbank.service.audit import Audit
-from fairbank.service.bank import Bank
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ledger import Bank
 from fairbank.store.contract import Store
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import (
     START,
     allocation,

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from fairbank.store.sqlite_driver import driver as sqlite
+from fairbank.store.sqlite.driver import driver as sqlite
 
 Row = dict[str, Any]
 

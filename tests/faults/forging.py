@@ -9,7 +9,7 @@ from typing import Any
 from fairbank.bank.allocation import NO_LINK
 from fairbank.bank.entry import link_of
 from fairbank.store import schema
-from fairbank.store.rows import entry_of
+from fairbank.store.sql.rows import entry_of
 from tests.faults.books import Books, Row
 
 KEYS = {

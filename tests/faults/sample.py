@@ -31,10 +31,10 @@ from fairbank.bank.wish import (
     Withdraw,
 )
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars
-from fairbank.service.bank import Bank
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.cluster.job_details import Particulars
+from fairbank.service.ledger import Bank
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from tests.faults.auditing import store_at
 
 BEGIN, HOUR, YEAR = 1_790_000_000, 3_600, 31_536_000

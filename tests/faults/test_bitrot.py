@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.values.trouble import Trouble
+from fairbank.core.errors import Trouble
 from tests.faults.auditing import findings
 from tests.faults.books import Books
 from tests.faults.forging import KEYS

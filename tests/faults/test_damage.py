@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.service.backup_file import check
-from fairbank.values.trouble import Trouble
+from fairbank.service.ops.backup_file import check
+from fairbank.core.errors import Trouble
 from tests.faults.auditing import findings, heads, restore
 from tests.faults.centre import SU, found
 from tests.faults.nemesis import answers

@@ -10,13 +10,13 @@ import pytest
 from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Deposit
-from fairbank.service.audit import Audit
-from fairbank.service.auditing import verify
-from fairbank.service.bank import Bank
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ops.audit_processes import verify
+from fairbank.service.ledger import Bank
 from fairbank.store.contract import Store
-from fairbank.store.opening import open_store
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.store.factory import open_store
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from tests.faults.sample import BEGIN, write_sample
 from tests.support.indexes import hollow
 from tests.support.server import FairbankServer, made

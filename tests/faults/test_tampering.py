@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from fairbank.bank.entry import OFFICE, Kind
-from fairbank.service.audit import Audit
+from fairbank.service.ops.audit import Audit
 from fairbank.store import schema
 from fairbank.store.contract import Store
 from tests.faults.auditing import store_at

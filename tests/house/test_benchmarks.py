@@ -24,12 +24,12 @@ from benchmarks.pgbench import Pgbench
 from benchmarks.plain_fair_tree import PlainFairTree
 from benchmarks.results import RESULTS, Claim, Machine, keep, kept
 from benchmarks.spent import threads_of
-from fairbank.priority.fairtree import fair_tree
-from fairbank.scheduling.parameters import Parameters
-from fairbank.scheduling.slurm import both
-from fairbank.service.audit import Audit
-from fairbank.store.opening import open_store
-from fairbank.store.sqlite_driver import driver
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.slurm.passes import both
+from fairbank.service.ops.audit import Audit
+from fairbank.store.factory import open_store
+from fairbank.store.sqlite.driver import driver
 from tests.support.postgres import PostgresServer, wheel_installation
 
 ALLOCATIONS, PAIRS, BATCH = 3, 12, 6

@@ -15,7 +15,7 @@ import pytest
 from fairbank.cli import exits
 from fairbank.cli.main import COMMANDS
 from fairbank.rest import statuses
-from fairbank.values.trouble import Trouble
+from fairbank.core.errors import Trouble
 
 LOADED_FROM_ELSEWHERE = re.compile(
     r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^>]*>"

@@ -39,15 +39,15 @@ def arrows(graph: Graph) -> list[str]:
 @pytest.mark.parametrize(
     "said",
     [
-        "from fairbank.values.units import Units",
-        "from fairbank.values import units",
-        "import fairbank.values.units",
-        "import fairbank.values.units as u",
+        "from fairbank.core.units import Units",
+        "from fairbank.core import units",
+        "import fairbank.core.units",
+        "import fairbank.core.units as u",
         "from ..values.units import Units",
         "from ..values import units",
         "from .. import values; from ..values import units",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fairbank.values.units import Units",
-        "def late():\n    from fairbank.values.units import Units",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fairbank.core.units import Units",
+        "def late():\n    from fairbank.core.units import Units",
     ],
 )
 def test_every_way_to_say_it_is_read(build: Build, said: str) -> None:
@@ -57,7 +57,7 @@ def test_every_way_to_say_it_is_read(build: Build, said: str) -> None:
 
 def test_a_name_defined_in_a_package_stands_for_the_package(build: Build) -> None:
     folder = (
-        build(values__units="", bank__ledger="from fairbank.values import WORDS").package
+        build(values__units="", bank__ledger="from fairbank.core import WORDS").package
         / "values"
         / "__init__.py"
     )
@@ -173,7 +173,7 @@ def test_a_pure_room_does_not_reach_outside(build: Build, said: str) -> None:
         "from datetime import datetime, UTC\ndatetime.fromtimestamp(0, UTC)",
         "from random import Random\nRandom(7).random()",
         "import random\nrandom.Random(7)",
-        "from fairbank.values import time",
+        "from fairbank.core import time",
         "import math, bisect, dataclasses, csv, io",
         "from typing import TYPE_CHECKING",
     ],
@@ -190,7 +190,7 @@ def test_the_drawing_shows_rooms_and_files(build: Build) -> None:
     drawing = draw(
         build(
             values__units="",
-            bank__entry="from fairbank.values.units import Units",
+            bank__entry="from fairbank.core.units import Units",
             bank__ledger="from fairbank.bank import entry",
             rest__bodies="",
             rest__client="import fairbank.rest.bodies",
@@ -228,7 +228,7 @@ def test_a_stale_map_fails_until_it_is_drawn_again(
     assert main(options) == 0
     assert main([*options, "--check"]) == 0
     assert page.read_text().startswith(NEW_PAGE.partition(BEGIN)[0])
-    build(bank__entry="from fairbank.values import units")
+    build(bank__entry="from fairbank.core import units")
     assert main([*options, "--check"]) == 1
     assert "the map is older than the code" in capsys.readouterr().err
     assert main(options) == 0

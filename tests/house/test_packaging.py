@@ -20,8 +20,8 @@ from fairbank.agent.settings import AgentSettings
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.main import find
 from fairbank.cli.settings import SITE_SOCKET
-from fairbank.slurm.judging.health import SOCKET
-from fairbank.slurm.judging.loading import TABLE
+from fairbank.slurm.compare.health import SOCKET
+from fairbank.slurm.compare.plugin_files import TABLE
 from fairbank.slurm.site import POLICY_FILE
 
 UNITS = (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbank.cluster.partition import Partition
 from fairbank.slurm.policy_file import Answer, Balance, Place, Project, SubmissionPolicy
-from fairbank.values.tres import Adding, parse_weights
+from fairbank.core.tres import (Adding, parse_weights)
 
 WRITTEN = 1_795_000_000
 

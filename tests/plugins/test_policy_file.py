@@ -24,8 +24,8 @@ from fairbank.slurm.policy_file import (
     heading,
     render,
 )
-from fairbank.values.tres import BY_CPU, Adding
-from fairbank.values.trouble import Malformed
+from fairbank.core.tres import (BY_CPU, Adding)
+from fairbank.core.errors import Malformed
 from tests.plugins.interpreter import Lua
 from tests.plugins.policies import ASTRO, CENTRE, CPU, policies
 

@@ -15,8 +15,8 @@ from fairbank.bank.charge import bill, longest_paid
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm.policy_file import Place, SubmissionPolicy, render
-from fairbank.values.tres import Adding, parse_counts
-from fairbank.values.units import show_short, show_su
+from fairbank.core.tres import (Adding, parse_counts)
+from fairbank.core.units import (show_short, show_su)
 from tests.plugins.interpreter import Lua
 from tests.plugins.policies import CENTRE, CPU, GPU, GPU_T4, LONG, places
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from fairbank.priority.charging import Jobs
-from fairbank.priority.ticks import Payers
-from fairbank.values.slurm_numbers import STATIC_TRES
+from fairbank.priority.fairshare.charges import Jobs
+from fairbank.priority.fairshare.usage_ticks import Payers
+from fairbank.core.slurm_numbers import STATIC_TRES
 
 NAMES = (*STATIC_TRES, "gres/gpu")
 CPU, MEM, BILLING, GPU = (NAMES.index(name) for name in ("cpu", "mem", "billing", "gres/gpu"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.priority.limits.holding import holding
+from fairbank.priority.limits.start import holding
 from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.standing import Asking, Counts, Limits, Link, Used
-from fairbank.priority.limits.walk import Enforced
+from fairbank.priority.limits.usage import (Asking, Counts, Limits, Link, Used)
+from fairbank.priority.limits.chain import Enforced
 
 LIMITS, SAFE = Enforced(), Enforced(safe=True)
 USER, ACCOUNT, ROOT = "ada@physics", "physics", "root"

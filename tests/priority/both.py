@@ -13,16 +13,16 @@ from __future__ import annotations
 import numpy as np
 
 from fairbank.bank.policy import Policy
-from fairbank.priority.charging import Jobs
-from fairbank.priority.decay import Decay
-from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.limits.holding import holding
+from fairbank.priority.fairshare.charges import Jobs
+from fairbank.priority.fairshare.decay import Decay
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.limits.start import holding
 from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.standing import Asking, Limits, Link, Used
-from fairbank.priority.limits.walk import Enforced
-from fairbank.priority.ticks import Rules, ended, renewed, started, ticked, unused
-from fairbank.priority.tree import Association, planted
-from fairbank.values.time import DAY, Instant
+from fairbank.priority.limits.usage import (Asking, Limits, Link, Used)
+from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.fairshare.usage_ticks import (Rules, ended, renewed, started, ticked, unused)
+from fairbank.priority.fairshare.tree import (Association, planted)
+from fairbank.core.time import (DAY, Instant)
 from tests.bank.story import Teller
 from tests.priority.accounts import ALICE, CAROL, CHEM, CPU, NAMES, PAYERS, PHYSICS, job
 

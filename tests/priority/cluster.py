@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.priority.multifactor.composing import priorities
-from fairbank.priority.multifactor.pending import Pending, Scale, pending, scale
+from fairbank.priority.multifactor.combination import priorities
+from fairbank.priority.multifactor.pending_jobs import (Pending, Scale, pending, scale)
 from fairbank.priority.multifactor.settings import Settings, Weights
-from fairbank.values.time import DAY
+from fairbank.core.time import DAY
 
 NOW = 1_700_000_000
 WEEK = 7 * DAY

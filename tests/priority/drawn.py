@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairbank.priority.columns import Longs
-from fairbank.priority.tree import Association, Tree, planted, summed
-from fairbank.values.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.columns import Longs
+from fairbank.priority.fairshare.tree import (Association, Tree, planted, summed)
+from fairbank.core.slurm_numbers import ON_PARENT
 
 
 class Drawn(NamedTuple):

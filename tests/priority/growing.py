@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from fairbank.priority.tree import Association
-from fairbank.values.slurm_numbers import ON_PARENT, SHARES_MAX
+from fairbank.priority.fairshare.tree import Association
+from fairbank.core.slurm_numbers import (ON_PARENT, SHARES_MAX)
 from tests.priority.drawn import Drawn, drawn
 
 few = st.integers(0, 4)

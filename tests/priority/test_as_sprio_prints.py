@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.priorities import PriorityRow, in_order, lines, parse_format, usual_format
-from fairbank.report.rule import Rule
-from fairbank.slurm.answers.pending import read_pending
-from fairbank.slurm.ranking import shares_anew
-from fairbank.slurm.ranking.priorities_anew import computed, factors_of
+from fairbank.report.sprio import (PriorityRow, in_order, lines, parse_format, usual_format)
+from fairbank.report.ranking_rule import Rule
+from fairbank.slurm.parsers.pending_jobs import read_pending
+from fairbank.slurm.fairshare_view import recomputed_shares
+from fairbank.slurm.fairshare_view.recomputed_priorities import (computed, factors_of)
 from tests.support.standing import asked, grounds, printed, priorities_then, standings, weights_then
 
 RULES = ("fair-tree", "classic")
@@ -21,7 +21,7 @@ RULES = ("fair-tree", "classic")
 def rows(rule: str) -> list[PriorityRow]:
     """Those whose priority somebody gave as Slurm says them, all others computed from what it says of the jobs."""
     said = standings(rule)
-    factors = factors_of(said, shares_anew.computed(said, Rule(fair_tree=rule == "fair-tree")))
+    factors = factors_of(said, recomputed_shares.computed(said, Rule(fair_tree=rule == "fair-tree")))
     given = [row for row in priorities_then(rule) if row.direct is not None]
     return in_order(
         [*computed(priorities_then(rule), grounds(rule), factors), *given], weights_then(rule)

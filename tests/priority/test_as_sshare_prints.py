@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.compose.slurm_says import Shares, SlurmSays
-from fairbank.report.rule import Rule
-from fairbank.report.shares import Field, ShareRow, lines, parse_fields
-from fairbank.slurm.ranking.shares_anew import computed
+from fairbank.report.ranking_rule import Rule
+from fairbank.report.sshare import (Field, ShareRow, lines, parse_fields)
+from fairbank.slurm.fairshare_view.recomputed_shares import computed
 
 TREES = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "trees"
 FIGURES = "norms,normu,eff,fair,level"

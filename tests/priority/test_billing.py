@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.billing import NO_CONSUME, Wholes, allocated, billable, prices, whole
-from fairbank.priority.columns import Doubles
-from fairbank.values.slurm_numbers import STATIC_TRES
-from fairbank.values.tres import Adding, billing, parse_counts, parse_weights
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.billing import (NO_CONSUME, Wholes, allocated, billable, prices, whole)
+from fairbank.priority.fairshare.columns import Doubles
+from fairbank.core.slurm_numbers import STATIC_TRES
+from fairbank.core.tres import (Adding, billing, parse_counts, parse_weights)
+from fairbank.core.errors import Malformed
 
 SUM, MAX, MAX_GRES = Adding.SUM, Adding.MAX_TRES, Adding.MAX_TRES_GRES
 NAMES = (*STATIC_TRES, "gres/gpu", "license/a", "bb/cray")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairbank.priority.classic import classic
-from fairbank.priority.settings import DAMPENING_MAX
-from fairbank.priority.standing import Standings
-from fairbank.values.slurm_numbers import ON_PARENT
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.classic import classic
+from fairbank.priority.fairshare.settings import DAMPENING_MAX
+from fairbank.priority.fairshare.result import Standings
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.core.errors import Malformed
 from tests.priority.drawn import Drawn, draw, drawn
 from tests.priority.growing import trees, wild_shares, wild_usage
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.priority.classic import classic
-from fairbank.priority.standing import Standings
+from fairbank.priority.fairshare.classic import classic
+from fairbank.priority.fairshare.result import Standings
 from tests.priority.drawn import Drawn, draw
 from tests.priority.trees import V1, V2, V7, V8
 

@@ -9,19 +9,12 @@ import numpy as np
 import pytest
 
 from benchmarks.priority import plain, plain_rows, plain_scale
-from fairbank.priority.multifactor import composing
-from fairbank.priority.multifactor.composing import (
-    Pairs,
-    pair_priorities,
-    priorities,
-    settled,
-    shown,
-    weighted,
-)
-from fairbank.priority.multifactor.pending import pending, scale
+from fairbank.priority.multifactor import combination
+from fairbank.priority.multifactor.combination import (Pairs, pair_priorities, priorities, settled, shown, weighted)
+from fairbank.priority.multifactor.pending_jobs import (pending, scale)
 from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
-from fairbank.values.slurm_numbers import NICE_MAX
-from fairbank.values.trouble import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.core.errors import Malformed
 from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, priority
 
 # --- composition ---
@@ -68,7 +61,7 @@ def test_what_lies_behind_the_point_is_dropped() -> None:
     sums = np.array(
         [-1e300, 0.0, 0.999, 1.0, 1.999, 4294967294.99, 4294967295.0, 4294967295.5, 1e300, np.inf]
     )
-    assert list(composing.cut(sums)) == [
+    assert list(combination.cut(sums)) == [
         1,
         1,
         1,
@@ -88,7 +81,7 @@ def test_terms_are_added_from_left_to_right() -> None:
     job = one(to, accrued_at=NOW - WEEK, association=1, tres={"cpu": 1}, site=-NICE_MAX)
     settings = Settings(weights=Weights(age=1, association=1, tres={"cpu": huge}))
     terms = weighted(job, to, settings, NOW)
-    assert composing._added(terms)[0] == 1.0 + 1.0 + huge - NICE_MAX
+    assert combination._added(terms)[0] == 1.0 + 1.0 + huge - NICE_MAX
     assert shown(terms)[0] == (2.0 - NICE_MAX) + huge
 
 

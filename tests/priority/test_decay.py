@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.decay import Decay, fading, parse_half_life
-from fairbank.priority.resets import Reset, last_reset, next_reset, parse_reset
-from fairbank.values.time import DAY
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.decay import (Decay, fading, parse_half_life)
+from fairbank.priority.fairshare.decay import (Reset, last_reset, next_reset, parse_reset)
+from fairbank.core.time import DAY
+from fairbank.core.errors import Malformed
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

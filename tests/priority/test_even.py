@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.columns import AS_ON_X86_64
-from fairbank.priority.even import Even
-from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.tree import Association, planted
+from fairbank.priority.fairshare.columns import AS_ON_X86_64
+from fairbank.priority.fairshare.equal_shares import Even
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.tree import (Association, planted)
 
 neighbours = st.integers(0, 3).map(lambda places: 1e9 + places * 2**-23)
 amounts = st.one_of(st.integers(0, 5).map(float), st.floats(1.0, 1e220), neighbours)

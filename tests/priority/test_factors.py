@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbank.priority.multifactor import composing, factors
-from fairbank.priority.multifactor.composing import normalised, priorities, shown, weighted
-from fairbank.priority.multifactor.pending import NO_QOS, pending, scale
+from fairbank.priority.multifactor import (combination, factors)
+from fairbank.priority.multifactor.combination import (normalised, priorities, shown, weighted)
+from fairbank.priority.multifactor.pending_jobs import (NO_QOS, pending, scale)
 from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
 from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, one, priority, vector
 
@@ -149,7 +149,7 @@ def test_association_beside_the_highest() -> None:
     )
     assert priority(job, plain, to) == 2
     assert priority(job, Settings(weights=Weights(association=8), flags=raw), to) == 400
-    assert priority(one(cluster()), plain) == composing.LOWEST
+    assert priority(one(cluster()), plain) == combination.LOWEST
 
 
 def test_partition_and_qos_beside_the_highest() -> None:

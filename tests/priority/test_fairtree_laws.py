@@ -11,11 +11,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairbank.priority.columns import AS_ON_X86_64
-from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.standing import Ranking
-from fairbank.priority.tree import Association, planted, summed
-from fairbank.values.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.columns import AS_ON_X86_64
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.result import Ranking
+from fairbank.priority.fairshare.tree import (Association, planted, summed)
+from fairbank.core.slurm_numbers import ON_PARENT
 from tests.priority.drawn import Drawn, draw, drawn
 from tests.priority.growing import trees, wild_shares, wild_usage
 from tests.priority.recursion import Visit, to_64_bits

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from fairbank.priority.columns import AS_ON_X86_64
-from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.standing import NO_LEVEL
+from fairbank.priority.fairshare.columns import AS_ON_X86_64
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.result import NO_LEVEL
 from tests.priority.drawn import draw
 from tests.priority.trees import V3, V4, V5, V6, V7, V8, V9
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.priority.holdings import Centre, read_holdings
-from fairbank.priority.shares import Share, raw_shares, shares
-from fairbank.values.tres import parse_weights
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.holdings import (Centre, read_holdings)
+from fairbank.priority.fairshare.site_shares import (Share, raw_shares, shares)
+from fairbank.core.tres import parse_weights
+from fairbank.core.errors import Malformed
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.multifactor.composing import LOWEST, normalised, priorities, weighted
-from fairbank.priority.multifactor.pending import Scale, pending, scale
+from fairbank.priority.multifactor.combination import (LOWEST, normalised, priorities, weighted)
+from fairbank.priority.multifactor.pending_jobs import (Scale, pending, scale)
 from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
-from fairbank.values.slurm_numbers import NICE_MAX, U32_MAX
+from fairbank.core.slurm_numbers import (NICE_MAX, U32_MAX)
 
 NOW = 2_000_000_000
 U64_MAX = 2**64 - 1

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.limits.holding import holding
+from fairbank.priority.limits.start import holding
 from fairbank.priority.limits.reasons import ASSOC, Kind
-from fairbank.priority.limits.standing import Asking, Limits, Link, Qos, Used
-from fairbank.priority.limits.walk import Enforced
-from fairbank.values.slurm_numbers import UNLIMITED_MINUTES
-from fairbank.values.trouble import Malformed
+from fairbank.priority.limits.usage import (Asking, Limits, Link, Qos, Used)
+from fairbank.priority.limits.chain import Enforced
+from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
+from fairbank.core.errors import Malformed
 from tests.priority.asking import (
     ACCOUNT,
     BUDGET,

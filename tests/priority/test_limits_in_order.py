@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.priority.limits.ending import ending
-from fairbank.priority.limits.holding import after_nodes, before_nodes
+from fairbank.priority.limits.running import ending
+from fairbank.priority.limits.start import (after_nodes, before_nodes)
 from fairbank.priority.limits.reasons import QOS, Kind
-from fairbank.priority.limits.standing import Limits, Link, Qos, Used
-from fairbank.priority.limits.walk import Enforced
-from fairbank.values.slurm_numbers import UNLIMITED_MINUTES
+from fairbank.priority.limits.usage import (Limits, Link, Qos, Used)
+from fairbank.priority.limits.chain import Enforced
+from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from tests.priority.asking import (
     ACCOUNT,
     BUDGET,

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.charging import Jobs
-from fairbank.priority.decay import fading
-from fairbank.priority.resets import Reset
-from fairbank.priority.ticks import Payers, Rules, ended, started, ticked, unused
-from fairbank.priority.usage import Usage
-from fairbank.values.time import DAY
+from fairbank.priority.fairshare.charges import Jobs
+from fairbank.priority.fairshare.decay import fading
+from fairbank.priority.fairshare.decay import Reset
+from fairbank.priority.fairshare.usage_ticks import (Payers, Rules, ended, started, ticked, unused)
+from fairbank.priority.fairshare.usage import Usage
+from fairbank.core.time import DAY
 from tests.priority.one_by_one import Owner, Work, begin, charge, tick
 
 NOON = 1_000_000_000

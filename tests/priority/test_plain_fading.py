@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import usage
-from fairbank.priority.ticks import unused
+from fairbank.priority.fairshare.usage_ticks import unused
 
 
 def test_lists_fade_as_tables_do() -> None:

@@ -7,15 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fairbank.priority.multifactor.composing import (
-    Pairs,
-    Terms,
-    pair_priorities,
-    priorities,
-    shown,
-    weighted,
-)
-from fairbank.priority.multifactor.pending import NO_QOS, Pending, pending, scale
+from fairbank.priority.multifactor.combination import (Pairs, Terms, pair_priorities, priorities, shown, weighted)
+from fairbank.priority.multifactor.pending_jobs import (NO_QOS, Pending, pending, scale)
 from fairbank.priority.multifactor.settings import Settings, Weights
 from tests.priority.cluster import NOW
 

@@ -7,22 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.charging import Jobs, is_charged, usage_factors
-from fairbank.priority.columns import AS_ON_X86_64, Ints, Long
-from fairbank.priority.decay import Decay, fading
-from fairbank.priority.resets import Reset
-from fairbank.priority.ticks import (
-    Counting,
-    Payers,
-    Rules,
-    ended,
-    recounted,
-    started,
-    ticked,
-    unused,
-)
-from fairbank.values.time import DAY
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.charges import (Jobs, is_charged, usage_factors)
+from fairbank.priority.fairshare.columns import (AS_ON_X86_64, Ints, Long)
+from fairbank.priority.fairshare.decay import (Decay, fading)
+from fairbank.priority.fairshare.decay import Reset
+from fairbank.priority.fairshare.usage_ticks import (Counting, Payers, Rules, ended, recounted, started, ticked, unused)
+from fairbank.core.time import DAY
+from fairbank.core.errors import Malformed
 from tests.priority.accounts import (
     ALICE,
     BOB,

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from fairbank.priority.multifactor.settings import Settings, Weights
-from fairbank.values.time import DAY
-from fairbank.values.trouble import Malformed
+from fairbank.core.time import DAY
+from fairbank.core.errors import Malformed
 
 
 def test_a_week_counts_in_full_where_nobody_says_otherwise() -> None:

@@ -8,21 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.shares import (
-    Communal,
-    Holdings,
-    Node,
-    Pool,
-    Share,
-    core_tres,
-    node_weights,
-    raw_shares,
-    requeue_weights,
-    shares,
-)
-from fairbank.values.slurm_numbers import SHARES_MAX
-from fairbank.values.tres import parse_weights
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.site_shares import (Communal, Holdings, Node, Pool, Share, core_tres, node_weights, raw_shares, requeue_weights, shares)
+from fairbank.core.slurm_numbers import SHARES_MAX
+from fairbank.core.tres import parse_weights
+from fairbank.core.errors import Malformed
 
 GIB = 1024
 ONE = Fraction(1)

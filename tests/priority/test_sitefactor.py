@@ -10,20 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.priority.sitefactor import (
-    LINEAR,
-    Power,
-    Rule,
-    Sigmoid,
-    credit_factor,
-    expiry_factor,
-    in_slurm,
-    power,
-    scaled,
-    sigmoid,
-)
-from fairbank.values.slurm_numbers import NICE_MAX
-from fairbank.values.trouble import Malformed
+from fairbank.priority.site_factor import (LINEAR, Power, Rule, Sigmoid, credit_factor, expiry_factor, in_slurm, power, scaled, sigmoid)
+from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.core.errors import Malformed
 
 LAST_BITS = 1e-13  # of what a formula in doubles may differ by
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fairbank.priority.limits.holding import holding
+from fairbank.priority.limits.start import holding
 from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.standing import Asking, Limits, Qos, Used
-from fairbank.priority.limits.submitting import refusing
-from fairbank.priority.limits.walk import Enforced
+from fairbank.priority.limits.usage import (Asking, Limits, Qos, Used)
+from fairbank.priority.limits.submission import refusing
+from fairbank.priority.limits.chain import Enforced
 from tests.priority.asking import LIMITS, asking, chain, tres
 
 LENIENT, STRICT = Qos(name="normal"), Qos(name="normal", deny_on_limit=True)

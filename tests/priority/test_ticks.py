@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from fairbank.priority.charging import seconds_run
-from fairbank.priority.decay import Decay, fading
-from fairbank.priority.resets import Reset
-from fairbank.priority.ticks import Books, Rules, ended, started, ticked, unused
-from fairbank.priority.usage import minutes, reset
-from fairbank.values.slurm_numbers import UNLIMITED_MINUTES
-from fairbank.values.time import DAY
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.charges import seconds_run
+from fairbank.priority.fairshare.decay import (Decay, fading)
+from fairbank.priority.fairshare.decay import Reset
+from fairbank.priority.fairshare.usage_ticks import (Books, Rules, ended, started, ticked, unused)
+from fairbank.priority.fairshare.usage import (minutes, reset)
+from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
+from fairbank.core.time import DAY
+from fairbank.core.errors import Malformed
 from tests.priority.accounts import (
     ALICE,
     BILLING,

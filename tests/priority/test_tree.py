@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from fairbank.priority.columns import AS_ON_X86_64
-from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.lineage import DEPTH_MAX
-from fairbank.priority.tree import LEVEL_SHARES_MAX, Association, planted, summed, usage_of
-from fairbank.values.slurm_numbers import ON_PARENT, SHARES_MAX
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.columns import AS_ON_X86_64
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
+from fairbank.priority.fairshare.tree import (LEVEL_SHARES_MAX, Association, planted, summed, usage_of)
+from fairbank.core.slurm_numbers import (ON_PARENT, SHARES_MAX)
+from fairbank.core.errors import Malformed
 
 ROOT = Association("root")
 

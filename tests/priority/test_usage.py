@@ -5,21 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbank.priority.decay import Decay
-from fairbank.priority.lineage import DEPTH_MAX
-from fairbank.priority.ticks import Rules, started, ticked, unused
-from fairbank.priority.usage import (
-    Usage,
-    copied,
-    decayed,
-    lines,
-    minutes,
-    nothing_used,
-    rebuilt,
-    reset,
-    set_aside,
-)
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.decay import Decay
+from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
+from fairbank.priority.fairshare.usage_ticks import (Rules, started, ticked, unused)
+from fairbank.priority.fairshare.usage import (Usage, copied, decayed, lines, minutes, nothing_used, rebuilt, reset, set_aside)
+from fairbank.core.errors import Malformed
 from tests.priority.accounts import (
     ALICE,
     BOB,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fairbank.report.columns import Column, Look, su, text
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.sorting import sort_rows
-from fairbank.values.trouble import Malformed
+from fairbank.report.tables import sort_rows
+from fairbank.core.errors import Malformed
 
 yaml = pytest.importorskip("yaml")
 

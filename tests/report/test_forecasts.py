@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.report.columns import Look
 from fairbank.report.forecasts import COLUMNS, Back, as_data, assumed, sentences, span, table_rows
-from fairbank.report.rule import Rule
+from fairbank.report.ranking_rule import Rule
 from fairbank.report.tables import table
 
 DAY = 86_400

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbank.report.columns import Look
 from fairbank.report.pace import Course, Outlook, about, outlook, say
-from fairbank.values.time import DAY, parse_instant
+from fairbank.core.time import (DAY, parse_instant)
 
 JULY, NEXT_JULY, NOW = (
     parse_instant(said)

@@ -6,18 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.priorities import (
-    FIELDS,
-    PriorityRow,
-    Weights,
-    chosen,
-    in_order,
-    lines,
-    lines_of_weights,
-    parse_format,
-    usual_format,
-)
-from fairbank.values.trouble import Malformed
+from fairbank.report.sprio import (FIELDS, PriorityRow, Weights, chosen, in_order, lines, lines_of_weights, parse_format, usual_format)
+from fairbank.core.errors import Malformed
 from tests.support.standing import asked, printed, priorities_then, weights_then
 
 RULES = ("fair-tree", "classic")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.report.priorities import PriorityRow, Weights
+from fairbank.report.sprio import (PriorityRow, Weights)
 from fairbank.report.priority_bars import as_data, best, explained, nameless, parts, queues, undated
 
 WEIGHTS = Weights(

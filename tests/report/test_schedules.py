@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 
-from fairbank.report.schedules import HEADS, LINES, JobRow, schedules_csv
+from fairbank.report.simulations import (HEADS, LINES, JobRow, schedules_csv)
 
 
 def row(job: int, user: str = "ada") -> JobRow:

@@ -8,11 +8,11 @@ import pytest
 
 from fairbank.report.columns import Look
 from fairbank.report.forecasts import Back
-from fairbank.report.rule import Rule
+from fairbank.report.ranking_rule import Rule
 from fairbank.report.share_tree import COLUMNS, as_data, level_of, tree_rows, what_moves_it
-from fairbank.report.shares import ShareRow
+from fairbank.report.sshare import ShareRow
 from fairbank.report.tables import table
-from fairbank.values.slurm_numbers import ON_PARENT
+from fairbank.core.slurm_numbers import ON_PARENT
 
 DAY = 86_400
 FAIR_TREE, CLASSIC = (

@@ -7,18 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.shares import (
-    FIELDS,
-    Ending,
-    ShareRow,
-    chosen,
-    in_order,
-    lines,
-    parse_fields,
-    usual_fields,
-)
-from fairbank.values.slurm_numbers import ON_PARENT
-from fairbank.values.trouble import Malformed
+from fairbank.report.sshare import (FIELDS, Ending, ShareRow, chosen, in_order, lines, parse_fields, usual_fields)
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.core.errors import Malformed
 from tests.support.standing import asked, printed, standings
 
 RULES = ("fair-tree", "classic")

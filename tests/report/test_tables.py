@@ -25,7 +25,7 @@ from fairbank.report.columns import (
     with_minutes,
 )
 from fairbank.report.tables import choose, csv, separated, table
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 COLUMNS = (
     Column("PROJECT", text("account")),

@@ -7,7 +7,7 @@ from datetime import timedelta, timezone
 from typing import Any, NamedTuple
 
 from fairbank.report.columns import Look
-from fairbank.report.why import WhyRow, as_data, lines
+from fairbank.report.explanation import (WhyRow, as_data, lines)
 
 
 class Check(NamedTuple):

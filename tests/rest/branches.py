@@ -25,8 +25,8 @@ from fairbank.rest.sign_in.authorization import authorization, read_munge
 from fairbank.rest.sign_in.credentials import BoundRequest, MungeDoor
 from fairbank.rest.sign_in.munge import Munge
 from fairbank.rest.statuses import status_of
-from fairbank.values.time import Instant
-from fairbank.values.trouble import Trouble, Unauthenticated
+from fairbank.core.time import Instant
+from fairbank.core.errors import (Trouble, Unauthenticated)
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order
 from tests.support.munge import Munged

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fairbank.store.contract import Reader
-from fairbank.store.memory import MemoryStore
+from fairbank.store.memory.store import MemoryStore
 
 
 class Looked(MemoryStore):

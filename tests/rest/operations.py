@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from fairbank.bank.project import Role
 from fairbank.bank.wish import SetMember
-from fairbank.cluster.share_figure import ShareFigure
+from fairbank.cluster.share_record import ShareFigure
 from fairbank.rest.app import document
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 from tests.rest.world import DAY, NOW, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, grant, report
 
 OWN, FOREIGN, NOBODYS = "own", "foreign", "unknown"

@@ -23,10 +23,10 @@ from fairbank.rest.house import furnish
 from fairbank.rest.server.log import log_to
 from fairbank.rest.server.serving import serve
 from fairbank.rest.sign_in.munge import LIBRARY, Munge
-from fairbank.service.askers import Staff
+from fairbank.service.identity import Staff
 from fairbank.service.services import services
-from fairbank.store.opening import open_store
-from fairbank.values.time import Instant
+from fairbank.store.factory import open_store
+from fairbank.core.time import Instant
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 KEY = b"k" * 32

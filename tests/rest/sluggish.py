@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event
 
 from fairbank.store.contract import Reader, Transaction
-from fairbank.store.memory import MemoryStore
+from fairbank.store.memory.store import MemoryStore
 
 
 class Sluggish(MemoryStore):

@@ -14,7 +14,7 @@ from fairbank.rest.app import ROUTES
 from fairbank.rest.bodies.requests import AnyReport
 from fairbank.rest.concerning import CONCERNED, field_of, fields_of, fields_of_body
 from fairbank.rest.problems import problem_of_refusal
-from fairbank.values import trouble as troubles
+from fairbank.core import errors as troubles
 from tests.rest.refused import WHY, refused
 from tests.rest.world import SUPERUSER, World, report
 

@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.rest.app import document
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 from tests.rest.reading import data
 from tests.rest.world import (
     AGENT,

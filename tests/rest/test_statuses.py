@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairbank.rest.statuses import OF_TROUBLE, STATUS, kind_of, status_of
-from fairbank.values.refusal_kind import RefusalKind
-from fairbank.values.trouble import Busy, Trouble, Unknown
+from fairbank.core.refusal_kind import RefusalKind
+from fairbank.core.errors import (Busy, Trouble, Unknown)
 
 
 def test_every_kind_has_a_status_of_its_own() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 from tests.rest.reading import data
 from tests.rest.world import AGENT, MEMBER, NOW, PI, World, report
 

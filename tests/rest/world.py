@@ -23,13 +23,13 @@ from fairbank.rest.house import House, furnish
 from fairbank.rest.server.front import Front
 from fairbank.rest.short_way.lane import Laned
 from fairbank.rest.sign_in.peers import EXTENSION, Peer
-from fairbank.service.askers import Staff, asker_of
+from fairbank.service.identity import (Staff, asker_of)
 from fairbank.service.services import services
 from fairbank.store.contract import Store
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, StoppedClock, iso
-from fairbank.values.tres import parse_weights
-from fairbank.values.units import SuMinutes
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (Instant, StoppedClock, iso)
+from fairbank.core.tres import parse_weights
+from fairbank.core.units import SuMinutes
 from tests.support.ticks import Ticks
 
 NOW = 1_795_000_000

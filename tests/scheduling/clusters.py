@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from fairbank.cluster.node import Gpus, Node, State
 from fairbank.cluster.partition_rules import PartitionRules, Sharing
-from fairbank.cluster.wanted import Wanted
-from fairbank.scheduling.placement import nodeset
-from fairbank.scheduling.placement.cluster import Cluster
-from fairbank.scheduling.placement.demand import Demand
-from fairbank.scheduling.placement.placing import Places, Request, place
-from fairbank.scheduling.placement.room import Placement, Room
+from fairbank.cluster.resource_request import Wanted
+from fairbank.scheduling.placement import node_set
+from fairbank.scheduling.placement.node_table import Cluster
+from fairbank.scheduling.placement.node_demand import Demand
+from fairbank.scheduling.placement.search import (Places, Request, place)
+from fairbank.scheduling.placement.free_resources import (Placement, Room)
 
 
 def rack(count: int, **said: Any) -> list[Node]:
@@ -171,7 +171,7 @@ def suits(some: frozenset[int], request: Request) -> bool:
     alike = any(
         all(alternative >> place & 1 for place in some) for alternative in request.alternatives
     )
-    named = set(nodeset.each(request.required)) <= some
+    named = set(node_set.each(request.required)) <= some
     together = not request.contiguous or max(some) - min(some) + 1 == len(some)
     wanted = [kind for kind, count in request.kinds for _ in range(count)]
     counted = not wanted or any(

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from fairbank.scheduling.processors import Processors
-from fairbank.scheduling.queue import FEW, ByWidth
+from fairbank.scheduling.machines.processors import Processors
+from fairbank.scheduling.machines.processor_queue import (FEW, ByWidth)
 from fairbank.scheduling.snapshot import Snapshot
-from fairbank.simulator.clock import Clock
-from fairbank.simulator.jobs import Job
-from fairbank.simulator.policies import Policy
+from fairbank.simulator.engine.clock import Clock
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.policies import Policy
 
 OnProcessors = Snapshot[Job, int, Processors[Job]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fairbank.simulator.jobs import Job
+from fairbank.simulator.traces.workload import Job
 
 Free = list[int]
 """Processors that are free, second after second from now on, if everybody who runs uses the whole limit."""

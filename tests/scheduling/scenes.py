@@ -8,22 +8,22 @@ from typing import Any
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
-from fairbank.cluster.wanted import Wanted
-from fairbank.scheduling.backfill import backfill
-from fairbank.scheduling.main import main
-from fairbank.scheduling.nodes import Nodes
-from fairbank.scheduling.on_nodes import OnNodes, on_nodes
-from fairbank.scheduling.order import Entries, entries
-from fairbank.scheduling.parameters import Parameters
-from fairbank.scheduling.pending import Active, Pending, begun
-from fairbank.scheduling.placement.cluster import Cluster
-from fairbank.scheduling.placement.placing import Places, place
-from fairbank.scheduling.placement.room import Placement, Room
+from fairbank.cluster.resource_request import Wanted
+from fairbank.scheduling.slurm.backfill import backfill
+from fairbank.scheduling.slurm.main_pass import main
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.node_snapshot import (OnNodes, on_nodes)
+from fairbank.scheduling.slurm.queue_order import (Entries, entries)
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.pending_job import (Active, Pending, begun)
+from fairbank.scheduling.placement.node_table import Cluster
+from fairbank.scheduling.placement.search import (Places, place)
+from fairbank.scheduling.placement.free_resources import (Placement, Room)
 from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.rules import Limits, Preemption
-from fairbank.scheduling.slurm import both
-from fairbank.values.hostlist import expand
-from fairbank.values.time import Instant
+from fairbank.scheduling.machines.node_rules import (Limits, Preemption)
+from fairbank.scheduling.slurm.passes import both
+from fairbank.core.hostlist import expand
+from fairbank.core.time import Instant
 
 NOW = 1_000_020
 """A whole minute, so that times in minutes from now are steps of backfill."""

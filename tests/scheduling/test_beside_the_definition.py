@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from fairbank.simulator.jobs import Job
-from fairbank.simulator.policies import POLICIES
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.policies import POLICIES
 from tests.scheduling import plain
 from tests.scheduling.drawn import SIZE, crowds, simulated, workloads
 

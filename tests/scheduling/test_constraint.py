@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.placement import nodeset
+from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.constraint import (
     ANY,
     Constraint,
@@ -15,19 +15,19 @@ from fairbank.scheduling.placement.constraint import (
     nodes_of,
     parse,
 )
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 # Eight nodes: node i has a, b and c where the bits of i say so.
 HAVING = {
-    name: nodeset.of(node for node in range(8) if node >> bit & 1) for bit, name in enumerate("abc")
+    name: node_set.of(node for node in range(8) if node >> bit & 1) for bit, name in enumerate("abc")
 }
 
 
 def those(expression: Expression | None) -> list[int]:
     return list(
-        nodeset.each(
+        node_set.each(
             nodes_of(
-                expression, lambda name: HAVING.get(name, nodeset.NOBODY), nodeset.everybody(8)
+                expression, lambda name: HAVING.get(name, node_set.NOBODY), node_set.everybody(8)
             )
         )
     )

@@ -10,15 +10,15 @@ from fairbank.cluster.dependency import Dependencies, Dependency, Met
 from fairbank.cluster.node import Gpus, Node, State
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.answer import Why
-from fairbank.scheduling.explain.depending import Awaiting, Seen
+from fairbank.scheduling.explain.dependencies import (Awaiting, Seen)
 from fairbank.scheduling.explain.funds import Funds
-from fairbank.scheduling.explain.why import why
-from fairbank.scheduling.pending import Pending
-from fairbank.scheduling.placement.room import Placement
+from fairbank.scheduling.explain.explanation import why
+from fairbank.scheduling.pending_job import Pending
+from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.reason import reasons, sentence
-from fairbank.scheduling.rules import Unlimited
-from fairbank.values.time import iso
-from fairbank.values.trouble import Unknown
+from fairbank.scheduling.machines.node_rules import Unlimited
+from fairbank.core.time import iso
+from fairbank.core.errors import Unknown
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from fairbank.scheduling.conservative import conservative
-from fairbank.scheduling.easy import easy
+from fairbank.scheduling.policies.conservative import conservative
+from fairbank.scheduling.policies.easy import easy
 from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan
-from fairbank.scheduling.queue import ByWidth
-from fairbank.simulator.jobs import Job
-from fairbank.simulator.policies import POLICIES, Policy, at_events
+from fairbank.scheduling.machines.processor_queue import ByWidth
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.policies import (POLICIES, Policy, at_events)
 from tests.scheduling.drawn import (
     NOW,
     SIZE,

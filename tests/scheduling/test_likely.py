@@ -7,21 +7,14 @@ from random import Random
 import pytest
 
 from fairbank.scheduling.explain.answer import Likely, Untold
-from fairbank.scheduling.explain.history import (
-    ENOUGH,
-    OF_EVERYBODY,
-    REMEMBERED,
-    History,
-    Luck,
-    Ratios,
-)
-from fairbank.scheduling.explain.likely import FEWEST, affordable, likely, likely_on_nodes
-from fairbank.scheduling.explain.rehearsing import AtEachEvent, Came, rehearse
-from fairbank.scheduling.explain.whole import whole
-from fairbank.scheduling.on_nodes import copied
-from fairbank.scheduling.parameters import Parameters
-from fairbank.scheduling.rules import PreemptBy, Preemption, QosRules
-from fairbank.scheduling.slurm import both
+from fairbank.scheduling.explain.run_times import (ENOUGH, OF_EVERYBODY, REMEMBERED, History, Luck, Ratios)
+from fairbank.scheduling.explain.start_range import (FEWEST, affordable, likely, likely_on_nodes)
+from fairbank.scheduling.explain.forward_simulation import (AtEachEvent, Came, rehearse)
+from fairbank.scheduling.explain.explanation import whole
+from fairbank.scheduling.machines.node_snapshot import copied
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.machines.node_rules import (PreemptBy, Preemption, QosRules)
+from fairbank.scheduling.slurm.passes import both
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, OneEach, Scene
 

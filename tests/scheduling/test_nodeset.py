@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.placement import nodeset
+from fairbank.scheduling.placement import node_set
 
 some = st.sets(st.integers(0, 300))
 counts = st.integers(0, 320)
@@ -14,37 +14,37 @@ counts = st.integers(0, 320)
 
 @given(some, some)
 def test_they_are_sets(ones: set[int], others: set[int]) -> None:
-    left, right = nodeset.of(ones), nodeset.of(others)
-    assert set(nodeset.each(left)) == ones
-    assert nodeset.places(left).tolist() == sorted(ones)
-    assert nodeset.without(left, right) == nodeset.of(ones - others)
-    assert left & right == nodeset.of(ones & others)
+    left, right = node_set.of(ones), node_set.of(others)
+    assert set(node_set.each(left)) == ones
+    assert node_set.places(left).tolist() == sorted(ones)
+    assert node_set.without(left, right) == node_set.of(ones - others)
+    assert left & right == node_set.of(ones & others)
     assert (left | right).bit_count() == len(ones | others)
 
 
 @given(some, counts)
 def test_the_first_of_them_are_the_lowest(ones: set[int], count: int) -> None:
-    assert nodeset.first(nodeset.of(ones), count) == nodeset.of(sorted(ones)[:count])
+    assert node_set.first(node_set.of(ones), count) == node_set.of(sorted(ones)[:count])
 
 
 @given(some, st.integers(1, 40))
 def test_runs_are_as_long_as_they_can_be(ones: set[int], length: int) -> None:
-    found = nodeset.runs(nodeset.of(ones))
+    found = node_set.runs(node_set.of(ones))
     assert [place for begin, end in found for place in range(begin, end)] == sorted(ones)
     assert all(end not in ones and begin - 1 not in ones for begin, end in found)
-    assert nodeset.has_run(nodeset.of(ones), length) == any(
+    assert node_set.has_run(node_set.of(ones), length) == any(
         end - begin >= length for begin, end in found
     )
 
 
 @given(st.lists(st.booleans(), max_size=100))
 def test_a_flag_for_each_node_makes_a_set(flags: list[bool]) -> None:
-    assert nodeset.packed(np.array(flags, np.bool_)) == nodeset.of(
+    assert node_set.packed(np.array(flags, np.bool_)) == node_set.of(
         place for place, flag in enumerate(flags) if flag
     )
 
 
 def test_stretches_and_single_nodes() -> None:
-    assert nodeset.between(3, 6) == nodeset.of([3, 4, 5])
-    assert nodeset.between(3, 3) == nodeset.NOBODY
-    assert nodeset.everybody(3) == nodeset.one(0) | nodeset.one(1) | nodeset.one(2)
+    assert node_set.between(3, 6) == node_set.of([3, 4, 5])
+    assert node_set.between(3, 3) == node_set.NOBODY
+    assert node_set.everybody(3) == node_set.one(0) | node_set.one(1) | node_set.one(2)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.on_nodes import carried_out
-from fairbank.scheduling.placement.cluster import Cluster
-from fairbank.scheduling.placement.placing import Places
-from fairbank.scheduling.rules import PreemptBy, Preemption
-from fairbank.values.trouble import Malformed
+from fairbank.scheduling.machines.node_snapshot import carried_out
+from fairbank.scheduling.placement.node_table import Cluster
+from fairbank.scheduling.placement.search import Places
+from fairbank.scheduling.machines.node_rules import (PreemptBy, Preemption)
+from fairbank.core.errors import Malformed
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, OneEach, Scene
 

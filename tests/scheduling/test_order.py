@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
-from fairbank.scheduling.pending import Pending
-from fairbank.scheduling.preemption import may_preempt
-from fairbank.scheduling.rules import PreemptBy, Preemption, QosRules
-from fairbank.values.trouble import Malformed
+from fairbank.scheduling.pending_job import Pending
+from fairbank.scheduling.slurm.preemption import may_preempt
+from fairbank.scheduling.machines.node_rules import (PreemptBy, Preemption, QosRules)
+from fairbank.core.errors import Malformed
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene, ranked
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairbank.scheduling.parameters import Parameters, read
-from fairbank.values.trouble import Malformed
+from fairbank.scheduling.slurm.parameters import (Parameters, read)
+from fairbank.core.errors import Malformed
 
 
 def test_slurms_own_string_is_read() -> None:

@@ -15,22 +15,22 @@ from msgspec.structs import replace
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
-from fairbank.cluster.wanted import Wanted
-from fairbank.scheduling.backfill import backfill
-from fairbank.scheduling.main import main
-from fairbank.scheduling.nodes import Nodes
-from fairbank.scheduling.on_nodes import OnNodes, carried_out, on_nodes
-from fairbank.scheduling.order import entries
-from fairbank.scheduling.parameters import Parameters
-from fairbank.scheduling.pending import Active, Pending, begun
-from fairbank.scheduling.placement.cluster import Cluster
-from fairbank.scheduling.placement.placing import Places, place
-from fairbank.scheduling.placement.room import Placement, Room
+from fairbank.cluster.resource_request import Wanted
+from fairbank.scheduling.slurm.backfill import backfill
+from fairbank.scheduling.slurm.main_pass import main
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.node_snapshot import (OnNodes, carried_out, on_nodes)
+from fairbank.scheduling.slurm.queue_order import entries
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.pending_job import (Active, Pending, begun)
+from fairbank.scheduling.placement.node_table import Cluster
+from fairbank.scheduling.placement.search import (Places, place)
+from fairbank.scheduling.placement.free_resources import (Placement, Room)
 from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.rules import PreemptBy, Preemption, QosRules
-from fairbank.scheduling.slurm import both
-from fairbank.scheduling.slurm_rules import expected_end
-from fairbank.values.time import Instant
+from fairbank.scheduling.machines.node_rules import (PreemptBy, Preemption, QosRules)
+from fairbank.scheduling.slurm.passes import both
+from fairbank.scheduling.slurm.pass_rules import expected_end
+from fairbank.core.time import Instant
 from tests.scheduling.clusters import clusters, rules, wishes
 
 pytestmark = pytest.mark.slow

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from fairbank.cluster.node import Gpus, Node, State
 from fairbank.cluster.partition_rules import PartitionRules, Sharing
-from fairbank.cluster.wanted import Wanted
-from fairbank.scheduling.placement.cluster import Cluster
-from fairbank.scheduling.placement.placing import Places, place
-from fairbank.scheduling.placement.room import Placement, Room
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.cluster.resource_request import Wanted
+from fairbank.scheduling.placement.node_table import Cluster
+from fairbank.scheduling.placement.search import (Places, place)
+from fairbank.scheduling.placement.free_resources import (Placement, Room)
+from fairbank.core.errors import (Malformed, Unknown)
 from tests.scheduling.clusters import Desk, clusters, every_way, rack, rules, wishes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machine import FOR_EVER, Slot
+from fairbank.scheduling.machines.machine import (FOR_EVER, Slot)
 from tests.scheduling.wishes import SIZE, Wish, ahead, runs, wishes
 
 HOUR = 3_600

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.by_priority import ByPriority
-from fairbank.scheduling.machine import FOR_EVER
-from fairbank.scheduling.queue import ByWidth
-from fairbank.simulator.jobs import Job
+from fairbank.scheduling.machines.priority_queue import ByPriority
+from fairbank.scheduling.machines.machine import FOR_EVER
+from fairbank.scheduling.machines.processor_queue import ByWidth
+from fairbank.simulator.traces.workload import Job
 
 SIZE = 8
 

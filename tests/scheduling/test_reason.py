@@ -11,7 +11,7 @@ import pytest
 
 from fairbank.priority.limits.reasons import ASSOC, QOS, Kind, reason
 from fairbank.scheduling.reason import reasons, sentence
-from fairbank.values.trouble import Unknown
+from fairbank.core.errors import Unknown
 from tests.support.kept import GOLDEN, kept
 
 TRES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab", "bb/cray", "vmem")

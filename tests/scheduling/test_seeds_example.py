@@ -8,12 +8,12 @@ from __future__ import annotations
 import pytest
 
 from fairbank.report.columns import Look
-from fairbank.report.why import WhyRow, lines
+from fairbank.report.explanation import (WhyRow, lines)
 from fairbank.scheduling.explain.answer import Advice, Likely, Suggestion
-from fairbank.scheduling.explain.history import History
-from fairbank.scheduling.explain.whole import whole
-from fairbank.scheduling.parameters import Parameters
-from fairbank.values.trouble import Unknown
+from fairbank.scheduling.explain.run_times import History
+from fairbank.scheduling.explain.explanation import whole
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.core.errors import Unknown
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 from tests.support.kept import GOLDEN, kept

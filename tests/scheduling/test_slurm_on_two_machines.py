@@ -18,23 +18,24 @@ from hypothesis import strategies as st
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.cluster.wanted import Wanted
-from fairbank.scheduling import backfill, main, on_nodes, slurm_on_processors
-from fairbank.scheduling.by_priority import ByPriority, Listed
-from fairbank.scheduling.machine import FOR_EVER
-from fairbank.scheduling.nodes import Nodes
-from fairbank.scheduling.on_nodes import OnNodes
-from fairbank.scheduling.parameters import Parameters
-from fairbank.scheduling.pending import Active, Pending, begun
-from fairbank.scheduling.placement.cluster import Cluster
-from fairbank.scheduling.placement.placing import place
-from fairbank.scheduling.placement.room import Placement, Room
+from fairbank.cluster.resource_request import Wanted
+from fairbank.scheduling.slurm import (backfill, main_pass, processor_passes)
+from fairbank.scheduling.machines import node_snapshot
+from fairbank.scheduling.machines.priority_queue import (ByPriority, Listed)
+from fairbank.scheduling.machines.machine import FOR_EVER
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.node_snapshot import OnNodes
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.pending_job import (Active, Pending, begun)
+from fairbank.scheduling.placement.node_table import Cluster
+from fairbank.scheduling.placement.search import place
+from fairbank.scheduling.placement.free_resources import (Placement, Room)
 from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.processors import Processors
-from fairbank.scheduling.slurm_rules import expected_end, holds_up
+from fairbank.scheduling.machines.processors import Processors
+from fairbank.scheduling.slurm.pass_rules import (expected_end, holds_up)
 from fairbank.scheduling.snapshot import Snapshot
-from fairbank.simulator.jobs import Job
-from fairbank.simulator.scheduler import OnProcessors
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.scheduler import OnProcessors
 
 MINUTE, HOUR = 60, 3_600
 SIZE = 6
@@ -71,7 +72,7 @@ class Afternoon(NamedTuple):
                     ends - self.now + HOUR,
                 )
             )
-        return on_nodes.on_nodes(
+        return node_snapshot.on_nodes(
             nodes, pending=[self._pending(job) for job in self.waiting], running=there
         )
 
@@ -159,8 +160,8 @@ def test_the_main_pass_starts_the_same_jobs(
 ) -> None:
     now = afternoon.now
     fixed = afternoon._replace(longer={})  # backfill alone gives less
-    there = main.main(fixed.on_nodes(), asked, now, full=full)
-    here = slurm_on_processors.main(
+    there = main_pass.main(fixed.on_nodes(), asked, now, full=full)
+    here = processor_passes.main(
         fixed.on_processors(), Listed(fixed.waiting), asked, now, full=full
     )
     assert [start.job.number for start in there.starts] == [
@@ -175,9 +176,9 @@ def test_backfill_plans_the_same_until_enough_are_free_but_no_nodes_are(
 ) -> None:
     now, nodes, line = afternoon.now, afternoon.on_nodes(), Listed(afternoon.waiting)
     there = backfill.backfill(nodes, asked, now)
-    here = slurm_on_processors.backfill(afternoon.on_processors(), line, asked, now, fully=True)
+    here = processor_passes.backfill(afternoon.on_processors(), line, asked, now, fully=True)
     assert (
-        slurm_on_processors.backfill(afternoon.on_processors(), line, asked, now).starts
+        processor_passes.backfill(afternoon.on_processors(), line, asked, now).starts
         == here.starts
     )
     on_nodes_at, on_processors_at = _kept(there, asked, now), _kept(here, asked, now)
@@ -270,7 +271,7 @@ def when(machine: str, afternoon: Afternoon, asked: Parameters = USUAL) -> dict[
         )
     line = Listed(afternoon.waiting)
     return _kept(
-        slurm_on_processors.backfill(
+        processor_passes.backfill(
             afternoon.on_processors(), line, asked, afternoon.now, fully=True
         ),
         asked,

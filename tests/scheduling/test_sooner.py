@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fairbank.scheduling.explain.answer import Advice, Suggestion
-from fairbank.scheduling.explain.sooner import Try, change, shorter, sooner
-from fairbank.values.time import MINUTE
+from fairbank.scheduling.explain.earlier_start import (Try, change, shorter, sooner)
+from fairbank.core.time import MINUTE
 
 HOUR = 60 * MINUTE
 

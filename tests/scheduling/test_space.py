@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.idling import Idling
-from fairbank.scheduling.placement import nodeset
-from fairbank.scheduling.placement.nodeset import NodeSet
-from fairbank.scheduling.space import Space
+from fairbank.scheduling.machines.idle_nodes import Idling
+from fairbank.scheduling.placement import node_set
+from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.slurm.planned_nodes import Space
 
 NODES, WINDOW, STEP = 6, 40, 4
-EVERYBODY = nodeset.everybody(NODES)
+EVERYBODY = node_set.everybody(NODES)
 nodes = st.integers(1, EVERYBODY)
 plans = st.lists(st.tuples(nodes, st.integers(0, WINDOW + 8), st.integers(1, 20)), max_size=8)
 
@@ -80,7 +80,7 @@ def test_the_first_plan_on_some_nodes_is_found(
 
 
 def _of(some: list[tuple[NodeSet, int, int]]) -> NodeSet:
-    found = nodeset.NOBODY
+    found = node_set.NOBODY
     for those, _, _ in some:
         found |= those
     return found

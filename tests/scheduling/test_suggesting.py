@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.answer import Advice, Suggestion
-from fairbank.scheduling.explain.suggesting import suggest
-from fairbank.scheduling.parameters import Parameters
+from fairbank.scheduling.explain.suggestions import suggest
+from fairbank.scheduling.slurm.parameters import Parameters
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 

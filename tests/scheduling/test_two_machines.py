@@ -10,19 +10,19 @@ from hypothesis import given, settings
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.cluster.wanted import Wanted
-from fairbank.scheduling.conservative import conservative
-from fairbank.scheduling.easy import easy
-from fairbank.scheduling.fcfs import fcfs
-from fairbank.scheduling.fifo import fifo
-from fairbank.scheduling.nodes import Nodes
-from fairbank.scheduling.on_nodes import OnNodes, on_nodes
-from fairbank.scheduling.pending import Pending
-from fairbank.scheduling.placement.cluster import Cluster
-from fairbank.scheduling.placement.room import Placement
+from fairbank.cluster.resource_request import Wanted
+from fairbank.scheduling.policies.conservative import conservative
+from fairbank.scheduling.policies.easy import easy
+from fairbank.scheduling.policies.fcfs import fcfs
+from fairbank.scheduling.policies.fifo import fifo
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.node_snapshot import (OnNodes, on_nodes)
+from fairbank.scheduling.pending_job import Pending
+from fairbank.scheduling.placement.node_table import Cluster
+from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan
-from fairbank.simulator.jobs import Job
-from fairbank.simulator.policies import POLICIES
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.policies import POLICIES
 from tests.scheduling.clusters import rack
 from tests.scheduling.drawn import SIZE, simulated, workloads
 from tests.scheduling.scenes import NOW, Scene

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machine import Running
-from fairbank.scheduling.processors import Processors, Steps
+from fairbank.scheduling.machines.machine import Running
+from fairbank.scheduling.machines.processors import (Processors, Steps)
 
 SIZE = 8
 

@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
-from fairbank.service.bank import Bank
-from fairbank.service.counter import Came, Counter
-from fairbank.service.counting.apart import Apart
-from fairbank.service.counting.child import Judging, bodies
-from fairbank.service.counting.windows import Windows
-from fairbank.service.patience import Deadline, Patience
+from fairbank.service.ledger import Bank
+from fairbank.service.write_queue.queue import (Came, Counter)
+from fairbank.service.write_queue.process import Apart
+from fairbank.service.write_queue.child import (Judging, bodies)
+from fairbank.service.write_queue.writers import Windows
+from fairbank.service.retry import (Deadline, Patience)
 from fairbank.store.contract import Store
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant
-from fairbank.values.trouble import Trouble
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import Instant
+from fairbank.core.errors import Trouble
 from tests.support.waiting import wait_until
 
 POISON = "poison"

@@ -13,12 +13,12 @@ from fairbank.bank.refusal import Alternative, Reason, Refusal
 from fairbank.bank.wish import Asked, CreateProject, Open, Request
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster
-from fairbank.cluster.report import Changed, Ended, Report, Started
-from fairbank.service.askers import Staff, asker_of
+from fairbank.cluster.run_report import (Changed, Ended, Report, Started)
+from fairbank.service.identity import (Staff, asker_of)
 from fairbank.service.services import services
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, StoppedClock
-from fairbank.values.units import SuMinutes
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (Instant, StoppedClock)
+from fairbank.core.units import SuMinutes
 from tests.support.ticks import Ticks
 
 NOW, END = Instant(1_000), Instant(9_000)

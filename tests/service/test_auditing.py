@@ -13,12 +13,12 @@ import pytest
 from fairbank.bank.audit import Head
 from fairbank.bank.entry import OFFICE
 from fairbank.bank.query import EVERY_BOOK, Books
-from fairbank.service.audit import Audit, Verdict
-from fairbank.service.auditing import stretches_of, verify
+from fairbank.service.ops.audit import (Audit, Verdict)
+from fairbank.service.ops.audit_processes import (stretches_of, verify)
 from fairbank.store.contract import Store
-from fairbank.store.opening import open_store
-from fairbank.values.trouble import Unreachable
-from fairbank.values.units import SUM_MAX
+from fairbank.store.factory import open_store
+from fairbank.core.errors import Unreachable
+from fairbank.core.units import SUM_MAX
 from tests.contracts.centre import allocation, charge, fill, granted, hold, job
 from tests.contracts.conftest import migrated_file, sql_place, template15, template18
 from tests.contracts.places import Place

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.service import backup_file
-from fairbank.service.backup import Backups
-from fairbank.service.backup_file import check
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, StoppedClock
-from fairbank.values.trouble import Conflict, Malformed, Trouble, Unknown
+from fairbank.service.ops import backup_file
+from fairbank.service.ops.backup import Backups
+from fairbank.service.ops.backup_file import check
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (Instant, StoppedClock)
+from fairbank.core.errors import (Conflict, Malformed, Trouble, Unknown)
 from tests.contracts.centre import granted, project
 
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.service.bank import Bank
-from fairbank.service.patience import Patience
+from fairbank.service.ledger import Bank
+from fairbank.service.retry import Patience
 from fairbank.store.contract import Contention, Transaction
-from fairbank.store.memory import MemoryStore
-from fairbank.values.trouble import Busy
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.errors import Busy
 from tests.service.gated import kept, notes
 from tests.support.ticks import Ticks
 

@@ -10,10 +10,10 @@ import pytest
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.counting.child import Judging, ServerGone, bodies
-from fairbank.service.counting.wire import Wishes, framed
-from fairbank.service.patience import Deadline, Patience
-from fairbank.store.memory import MemoryStore
+from fairbank.service.write_queue.child import (Judging, ServerGone, bodies)
+from fairbank.service.write_queue.protocol import (Wishes, framed)
+from fairbank.service.retry import (Deadline, Patience)
+from fairbank.store.memory.store import MemoryStore
 from tests.service.gated import Gated, kept, notes
 from tests.support.waiting import wait_until
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.service.bank import Bank
-from fairbank.service.counter import Came
-from fairbank.service.counting.windows import Windows
-from fairbank.service.patience import Patience
-from fairbank.store.migrating import migrate
-from fairbank.store.sqlite import SqliteStore
-from fairbank.store.sqlite_driver import driver
-from fairbank.values.trouble import Busy, Unreachable
+from fairbank.service.ledger import Bank
+from fairbank.service.write_queue.queue import Came
+from fairbank.service.write_queue.writers import Windows
+from fairbank.service.retry import Patience
+from fairbank.store.migration import migrate
+from fairbank.store.sqlite.store import SqliteStore
+from fairbank.store.sqlite.driver import driver
+from fairbank.core.errors import (Busy, Unreachable)
 from tests.service.gated import POISON, Scene, beside, kept, notes
 from tests.support.waiting import wait_until
 

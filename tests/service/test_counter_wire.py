@@ -16,23 +16,9 @@ from fairbank.bank.refusal import Reason, Refusal, Resolution
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Asked, Request, digest
 from fairbank.bank.wish.asked import Request as EveryKind
-from fairbank.service.counting.wire import (
-    Frames,
-    Opening,
-    Wishes,
-    answer_of,
-    answers_in,
-    came_of,
-    encode,
-    error_of,
-    failure_in,
-    failure_of,
-    framed,
-    opening_in,
-    wishes_in,
-)
-from fairbank.values.time import Instant
-from fairbank.values.trouble import Busy, Corrupt, Trouble, Unreachable
+from fairbank.service.write_queue.protocol import (Frames, Opening, Wishes, answer_of, answers_in, came_of, encode, error_of, failure_in, failure_of, framed, opening_in, wishes_in)
+from fairbank.core.time import Instant
+from fairbank.core.errors import (Busy, Corrupt, Trouble, Unreachable)
 from tests.bank.wishes import arriving, of_anything
 from tests.faults.sample import wishes
 

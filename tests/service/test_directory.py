@@ -11,13 +11,13 @@ from types import FrameType
 from typing import Any
 
 from fairbank.bank.policy import Policy
-from fairbank.service import directory as directory_module
-from fairbank.service.askers import Staff
-from fairbank.service.directory import Directory
+from fairbank.service import project_cache as directory_module
+from fairbank.service.identity import Staff
+from fairbank.service.project_cache import Directory
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, StoppedClock
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (Instant, StoppedClock)
 from tests.contracts.centre import granted, project
 from tests.support.ticks import Ticks
 from tests.support.waiting import wait_until

@@ -8,8 +8,8 @@ from typing import Any
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, IssueToken, Open, Request
-from fairbank.service.bank import Bank
-from fairbank.service.doctor import examine
+from fairbank.service.ledger import Bank
+from fairbank.service.ops.doctor import examine
 from fairbank.service.settings import (
     ClusterSettings,
     PartitionSettings,
@@ -17,10 +17,10 @@ from fairbank.service.settings import (
     Settings,
     StoreSettings,
 )
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
-from fairbank.values.time import Instant, StoppedClock
-from fairbank.values.units import SuMinutes
+from fairbank.store.migration import migrate
+from fairbank.store.factory import open_store
+from fairbank.core.time import (Instant, StoppedClock)
+from fairbank.core.units import SuMinutes
 
 
 def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import CreateProject
-from fairbank.service.askers import Asker, Staff, asker_of
-from fairbank.service.foretelling import Foretold
+from fairbank.service.identity import (Asker, Staff, asker_of)
+from fairbank.service.dry_run import Foretold
 from fairbank.service.services import Services, services
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import StoppedClock
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import StoppedClock
 
 SUPERUSER = 1
 _replace = msgspec.structs.replace

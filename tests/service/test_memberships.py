@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.service.askers import Staff
+from fairbank.service.identity import Staff
 from fairbank.service.memberships import FRESH_SECONDS, Memberships
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, StoppedClock
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (Instant, StoppedClock)
 from tests.contracts.centre import ALICE, granted, project
 from tests.support.ticks import Ticks
 

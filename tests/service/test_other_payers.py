@@ -9,7 +9,7 @@ import pytest
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Alternative, Reason
 from fairbank.bank.wish import SetCap, SetMember
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 from tests.service.reporting import ALICE, GROUPS, Centre, made
 
 

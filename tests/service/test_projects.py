@@ -13,14 +13,14 @@ from fairbank.bank.project import Role
 from fairbank.bank.query import Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, CreateProject, SetMember
-from fairbank.service.askers import Asker, Staff, asker_of
-from fairbank.service.bank import Bank
-from fairbank.service.counting.windows import Windows
-from fairbank.service.directory import Directory
+from fairbank.service.identity import (Asker, Staff, asker_of)
+from fairbank.service.ledger import Bank
+from fairbank.service.write_queue.writers import Windows
+from fairbank.service.project_cache import Directory
 from fairbank.service.projects import Projects
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, StoppedClock
-from fairbank.values.trouble import Forbidden
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (Instant, StoppedClock)
+from fairbank.core.errors import Forbidden
 from tests.support.waiting import wait_until
 
 SUPERUSER, PI, COORDINATOR, MEMBER = 1, 1001, 1002, 1003

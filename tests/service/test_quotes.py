@@ -6,11 +6,11 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
-from fairbank.service.directory import Directory
+from fairbank.service.project_cache import Directory
 from fairbank.service.quotes import Quotes
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, StoppedClock
-from fairbank.values.trouble import Malformed
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (Instant, StoppedClock)
+from fairbank.core.errors import Malformed
 
 
 def quotes(*clusters: str) -> Quotes:

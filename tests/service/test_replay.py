@@ -13,18 +13,18 @@ import pytest
 
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
-from fairbank.cluster.particulars import Particulars
-from fairbank.service.bank import Bank
+from fairbank.cluster.job_details import Particulars
+from fairbank.service.ledger import Bank
 from fairbank.service.replay import Plan, Replayed, replay
-from fairbank.service.replay.distinct import distinct
-from fairbank.service.traces import open_trace
-from fairbank.simulator.header import Header
-from fairbank.simulator.replay import moments
-from fairbank.simulator.swf import read
-from fairbank.store.memory import MemoryStore
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
-from fairbank.values.trouble import Malformed
+from fairbank.service.replay.distinct_jobs import distinct
+from fairbank.service.simulation.trace_files import open_trace
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.engine.bank_replay import moments
+from fairbank.simulator.traces.swf import read
+from fairbank.store.memory.store import MemoryStore
+from fairbank.store.migration import migrate
+from fairbank.store.factory import open_store
+from fairbank.core.errors import Malformed
 
 # Of 60 minutes that the one job uses, 54 are granted and, for its limit is shorter, 30 held.
 ONE_JOB = """\

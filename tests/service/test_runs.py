@@ -12,9 +12,9 @@ from fairbank.bank.refusal import Reason, Refusal, remedies
 from fairbank.bank.wish import CreateProject
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.cluster.report import Report
-from fairbank.values.trouble import Malformed
-from fairbank.values.units import SuMinutes
+from fairbank.cluster.run_report import Report
+from fairbank.core.errors import Malformed
+from fairbank.core.units import SuMinutes
 from tests.service.reporting import ALICE, Centre, changed, ended, started
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.service.settings import example, read_settings
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 names = st.text(st.characters(exclude_categories=["Cs"]))
 

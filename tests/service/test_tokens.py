@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page
 from fairbank.bank.token import Token
-from fairbank.service.askers import FULL, Asker, Staff, asker_of
-from fairbank.service.bank import Bank
-from fairbank.service.counting.windows import Windows
+from fairbank.service.identity import (FULL, Asker, Staff, asker_of)
+from fairbank.service.ledger import Bank
+from fairbank.service.write_queue.writers import Windows
 from fairbank.service.tokens import LINE_MAX, Tokens, digest, new_secret
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import DAY, Instant, StoppedClock
-from fairbank.values.trouble import Forbidden, Malformed, Trouble, Unauthenticated, Unknown
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (DAY, Instant, StoppedClock)
+from fairbank.core.errors import (Forbidden, Malformed, Trouble, Unauthenticated, Unknown)
 
 SUPERUSER, ADMIN, SOMEBODY = 1, 2, 3
 STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {})

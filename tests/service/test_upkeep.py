@@ -12,14 +12,14 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Hold, Open, Request
 from fairbank.cluster.job import Run
-from fairbank.service.bank import BATCH_MAX, Bank
-from fairbank.service.counting.windows import Windows
-from fairbank.service.upkeep import Swept, Upkeep
-from fairbank.store.migrating import migrate
-from fairbank.store.sqlite import SqliteStore
-from fairbank.store.sqlite_driver import driver
-from fairbank.values.time import Instant, StoppedClock
-from fairbank.values.units import SuMinutes
+from fairbank.service.ledger import (BATCH_MAX, Bank)
+from fairbank.service.write_queue.writers import Windows
+from fairbank.service.ops.upkeep import (Swept, Upkeep)
+from fairbank.store.migration import migrate
+from fairbank.store.sqlite.store import SqliteStore
+from fairbank.store.sqlite.driver import driver
+from fairbank.core.time import (Instant, StoppedClock)
+from fairbank.core.units import SuMinutes
 
 BEGIN, END, LATER = Instant(1_000), Instant(2_000), Instant(9_000)
 
@@ -119,7 +119,7 @@ def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(
 def test_not_even_where_a_whole_batch_cannot_be_read(
     books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairbank.service.upkeep.BATCH_MAX", 2)
+    monkeypatch.setattr("fairbank.service.ops.upkeep.BATCH_MAX", 2)
     for number in (1, 2):
         books.grant(number)
         books.hold(number, *range(10 * number, 10 * number + 3))

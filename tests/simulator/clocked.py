@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.priority.multifactor.settings import Settings
-from fairbank.scheduling.parameters import Parameters
-from fairbank.simulator.clock import Clock
-from fairbank.simulator.jobs import Job
-from fairbank.simulator.slurm import Slurm
-from fairbank.simulator.standing import Ranking
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.simulator.engine.clock import Clock
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.slurm import Slurm
+from fairbank.simulator.engine.usage_state import Ranking
 
 MINUTE, HOUR = 60, 3_600
 IN_TURN = Ranking(settings=Settings())

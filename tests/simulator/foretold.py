@@ -8,13 +8,13 @@ from functools import partial
 from typing import NamedTuple
 
 from fairbank.scheduling.explain.answer import Likely, Untold
-from fairbank.scheduling.explain.likely import likely
-from fairbank.simulator.clock import Clock
-from fairbank.simulator.jobs import Job, Workload, size_of
-from fairbank.simulator.policies import policy_named
-from fairbank.simulator.scheduler import Scheduler
-from fairbank.simulator.skim import Skim
-from fairbank.simulator.standstill import Follower, Remembered
+from fairbank.scheduling.explain.start_range import likely
+from fairbank.simulator.engine.clock import Clock
+from fairbank.simulator.traces.workload import (Job, Workload, size_of)
+from fairbank.simulator.engine.policies import policy_named
+from fairbank.simulator.engine.scheduler import Scheduler
+from fairbank.simulator.traces.fast_reader import Skim
+from fairbank.simulator.engine.state import (Follower, Remembered)
 
 
 class Coverage(NamedTuple):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.changes import ARRIVALS, RUNS, Changes, Met, Resized, changed, shaken
-from fairbank.simulator.skim import Skimmed
+from fairbank.simulator.traces.workload_edits import (ARRIVALS, RUNS, Changes, Met, Resized, changed, shaken)
+from fairbank.simulator.traces.fast_reader import Skimmed
 
 USERS = {7: "ada", 8: "bob"}
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.course import STRETCHES, Course, Sums
-from fairbank.simulator.jobs import Job
+from fairbank.simulator.results.time_series import (STRETCHES, Course, Sums)
+from fairbank.simulator.traces.workload import Job
 
 intervals = st.lists(
     st.builds(

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.settings import Algorithm
-from fairbank.scheduling.parameters import Parameters
-from fairbank.simulator.clock import Clock
-from fairbank.simulator.entitled import Entitled
-from fairbank.simulator.jobs import Job
-from fairbank.simulator.slurm import Slurm
-from fairbank.simulator.standing import Ranking
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.settings import Algorithm
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.simulator.engine.clock import Clock
+from fairbank.simulator.engine.share_accounts import Entitled
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.slurm import Slurm
+from fairbank.simulator.engine.usage_state import Ranking
+from fairbank.core.errors import Malformed
 
 HOUR = 3_600
 DAY = 24 * HOUR

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.scheduling.explain.answer import Untold
-from fairbank.simulator.explaining import Drawing, why
+from fairbank.simulator.results.explanation import (Drawing, why)
 from tests.simulator.test_standstill import busy, starts_of, stopped
 
 ZERO = 1_000_000_000

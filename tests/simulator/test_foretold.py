@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.simulator.centre import Centre, Pool
-from fairbank.simulator.skim import Notes, Skim, needed, skim
-from fairbank.simulator.workload import month
+from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
+from fairbank.simulator.traces.fast_reader import (Notes, Skim, needed, skim)
+from fairbank.simulator.traces.synthetic import month
 from tests.simulator.foretold import Coverage, coverage
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.simulator.clock import Clock, Moment
-from fairbank.simulator.columns import in_columns
-from fairbank.simulator.fairness import FairStarts
-from fairbank.simulator.jobs import Job
-from fairbank.simulator.measures import Figures, Measures, jain
-from fairbank.simulator.policies import policy_named
-from fairbank.simulator.shares import WINDOW, Sharing, numbered, read_holdings
-from fairbank.values.trouble import Malformed
+from fairbank.simulator.engine.clock import (Clock, Moment)
+from fairbank.simulator.results.starts import in_columns
+from fairbank.simulator.results.fairness import FairStarts
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.results.measures import (Figures, Measures, jain)
+from fairbank.simulator.engine.policies import policy_named
+from fairbank.simulator.results.delivered_shares import (WINDOW, Sharing, numbered, read_holdings)
+from fairbank.core.errors import Malformed
 
 
 def job(

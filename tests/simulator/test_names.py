@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.names import Seen
+from fairbank.simulator.traces.user_numbers import Seen
 
 
 @given(st.lists(st.integers(0, 20), max_size=60))

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.priority.multifactor.settings import Settings, Weights
-from fairbank.scheduling.parameters import Parameters
-from fairbank.simulator.clock import Clock
-from fairbank.simulator.granting import Budget, Grants, Unpaid, grants_of
-from fairbank.simulator.header import Header
-from fairbank.simulator.jobs import Job
-from fairbank.simulator.paying import Paying
-from fairbank.simulator.policies import POLICIES, Policy
-from fairbank.simulator.replay import Fund, Payer
-from fairbank.simulator.slurm import Slurm
-from fairbank.simulator.standing import Ranking
-from fairbank.simulator.till import Credit, Till
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.simulator.engine.clock import Clock
+from fairbank.simulator.engine.grants import (Budget, Grants, Unpaid, grants_of)
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.bank_gate import Paying
+from fairbank.simulator.engine.policies import (POLICIES, Policy)
+from fairbank.simulator.engine.bank_replay import (Fund, Payer)
+from fairbank.simulator.engine.slurm import Slurm
+from fairbank.simulator.engine.usage_state import Ranking
+from fairbank.simulator.engine.simulated_bank import (Credit, Till)
 
 HOUR, DAY = 3_600, 86_400
 EASY = POLICIES["easy"]

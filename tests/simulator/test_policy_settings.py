@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import asdict
 
-from fairbank.priority.settings import Algorithm
-from fairbank.scheduling.parameters import Parameters
-from fairbank.simulator.policies import POLICIES
-from fairbank.simulator.policy_settings import policy_of
-from fairbank.simulator.slurm import Slurm
-from fairbank.simulator.standing import Ranking
-from fairbank.values.trouble import Malformed
+from fairbank.priority.fairshare.settings import Algorithm
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.simulator.engine.policies import POLICIES
+from fairbank.simulator.engine.policy_settings import policy_of
+from fairbank.simulator.engine.slurm import Slurm
+from fairbank.simulator.engine.usage_state import Ranking
+from fairbank.core.errors import Malformed
 
 
 def slurm(text: str) -> Slurm:

@@ -12,8 +12,8 @@ import pytest
 from benchmarks.results import RESULTS, kept
 from benchmarks.schedule import DIGITS, Schedule
 from benchmarks.traces import POLICIES, TRACES
-from fairbank.service.simulating import in_file, simulate_each
-from fairbank.simulator.simulation import Plan
+from fairbank.service.simulation.comparison import (in_file, simulate_each)
+from fairbank.simulator.engine.simulation import Plan
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 
 Written = Mapping[tuple[str, str], Schedule]

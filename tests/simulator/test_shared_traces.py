@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from fairbank.simulator.header import Header
-from fairbank.simulator.job_line import SwfJob
-from fairbank.simulator.swf import ByteStream, read, write
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.job_line import SwfJob
+from fairbank.simulator.traces.swf import (ByteStream, read, write)
 from tests.support.traces import JOBS, KTH, LUBLIN, METACENTRUM, UBCCR
 
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.simulator.header import Header
-from fairbank.simulator.job_line import SwfJob
-from fairbank.simulator.skim import BLOCK, ROUNDED, Skimmed, needed, skim
-from fairbank.simulator.swf import REMARK_LIMIT, read, write
-from fairbank.values.time import LAST_INSTANT
-from fairbank.values.trouble import Malformed
-from fairbank.values.units import AMOUNT_MAX
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.job_line import SwfJob
+from fairbank.simulator.traces.fast_reader import (BLOCK, ROUNDED, Skimmed, needed, skim)
+from fairbank.simulator.traces.swf import (REMARK_LIMIT, read, write)
+from fairbank.core.time import LAST_INSTANT
+from fairbank.core.errors import Malformed
+from fairbank.core.units import AMOUNT_MAX
 
 unknown_or = st.one_of(st.just(-1), st.integers(0, 100), st.integers(0, 2**33))
 jobs = st.lists(
@@ -38,7 +38,7 @@ def block(request: pytest.FixtureRequest) -> Iterator[int]:
     """So many bytes are looked at together: all that is here in one block, or a line and the beginning of the next."""
     size: int = request.param
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairbank.simulator.skim.BLOCK", size)
+        patch.setattr("fairbank.simulator.traces.fast_reader.BLOCK", size)
         yield size
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fairbank.priority.multifactor.settings import Settings, Weights
-from fairbank.priority.settings import Algorithm
-from fairbank.scheduling.parameters import Parameters
-from fairbank.simulator.clock import Clock
-from fairbank.simulator.slurm import Slurm
-from fairbank.simulator.standing import Ranking
+from fairbank.priority.fairshare.settings import Algorithm
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.simulator.engine.clock import Clock
+from fairbank.simulator.engine.slurm import Slurm
+from fairbank.simulator.engine.usage_state import Ranking
 from tests.simulator.clocked import HOUR, MINUTE, job, starts
 
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fairbank.scheduling.parameters import Parameters
-from fairbank.simulator.jobs import Job
-from fairbank.simulator.policy_settings import policy_of
-from fairbank.values.trouble import Malformed
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.policy_settings import policy_of
+from fairbank.core.errors import Malformed
 from tests.simulator.clocked import HOUR, MINUTE, job, starts
 
 

@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 
-from fairbank.scheduling.explain.rehearsing import rehearse
-from fairbank.simulator.centre import Centre, Pool
-from fairbank.simulator.clock import Clock
-from fairbank.simulator.jobs import Job, Workload
-from fairbank.simulator.policies import POLICIES, policy_named
-from fairbank.simulator.skim import needed
-from fairbank.simulator.standstill import WEEK, Follower, Remembered, Standstill
-from fairbank.simulator.workload import month
-from fairbank.values.time import DAY
+from fairbank.scheduling.explain.forward_simulation import rehearse
+from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
+from fairbank.simulator.engine.clock import Clock
+from fairbank.simulator.traces.workload import (Job, Workload)
+from fairbank.simulator.engine.policies import (POLICIES, policy_named)
+from fairbank.simulator.traces.fast_reader import needed
+from fairbank.simulator.engine.state import (WEEK, Follower, Remembered, Standstill)
+from fairbank.simulator.traces.synthetic import month
+from fairbank.core.time import DAY
 
 SIZE = 32
 HOUR = 3_600

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.header import LABEL_LIMIT, NAMES, NUMBERS, TEXTS, Header
-from fairbank.simulator.job_line import LARGEST, Status, SwfJob
-from fairbank.simulator.swf import Lines, read, write
-from fairbank.values.time import LAST_INSTANT
-from fairbank.values.trouble import Malformed
+from fairbank.simulator.traces.header import (LABEL_LIMIT, NAMES, NUMBERS, TEXTS, Header)
+from fairbank.simulator.traces.job_line import (LARGEST, Status, SwfJob)
+from fairbank.simulator.traces.swf import (Lines, read, write)
+from fairbank.core.time import LAST_INSTANT
+from fairbank.core.errors import Malformed
 
 A_DAY_AT_A_SMALL_CENTRE = b"""\
 ; Version: 2.2

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.swf import LINE_LIMIT, REMARK_LIMIT, ByteStream, Lines, read
-from fairbank.values.trouble import Malformed
+from fairbank.simulator.traces.swf import (LINE_LIMIT, REMARK_LIMIT, ByteStream, Lines, read)
+from fairbank.core.errors import Malformed
 
 GOOD = b"1 50 0 60 4 -1 -1 4 600 -1 1 1 1 -1 1 1 -1 -1\n"
 

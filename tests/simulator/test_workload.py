@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.centre import Centre, Pool
-from fairbank.simulator.job_line import Status, SwfJob
-from fairbank.simulator.swf import read, write
-from fairbank.simulator.workload import HOUR, LIMITS, month
-from fairbank.values.trouble import Malformed
+from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
+from fairbank.simulator.traces.job_line import (Status, SwfJob)
+from fairbank.simulator.traces.swf import (read, write)
+from fairbank.simulator.traces.synthetic import (HOUR, LIMITS, month)
+from fairbank.core.errors import Malformed
 
 pools = st.builds(
     Pool, st.sampled_from(["cpu", "gpu", "fat"]), st.integers(32, 400), st.integers(1, 8)
@@ -58,8 +58,8 @@ def test_the_same_seed_gives_the_same_bytes(centre: Centre, seed: int) -> None:
 
 def test_another_process_gives_the_same_bytes() -> None:
     program = (
-        "import hashlib; from fairbank.simulator.swf import write; from fairbank.simulator.workload import month;"
-        "from fairbank.simulator.centre import Centre; print(hashlib.sha256(''.join(write(*month(Centre(), 7))).encode()).hexdigest())"
+        "import hashlib; from fairbank.simulator.traces.swf import write; from fairbank.simulator.traces.synthetic import month;"
+        "from fairbank.simulator.traces.synthetic_site import Centre; print(hashlib.sha256(''.join(write(*month(Centre(), 7))).encode()).hexdigest())"
     )
     environment = os.environ | {"PYTHONHASHSEED": "4711"}
     there = subprocess.run(

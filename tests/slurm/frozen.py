@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.priority.columns import Long, Longs
-from fairbank.priority.resets import last_reset, parse_reset
-from fairbank.slurm.answers.pending import read_pending
-from fairbank.slurm.answers.priority import TRACKED, read_settings
-from fairbank.slurm.answers.sacctmgr import PRIORITIES, QUALITIES, read_priorities, read_qualities
-from fairbank.slurm.answers.scontrol import read_config, read_nodes, read_places
-from fairbank.slurm.ranking.priorities_anew import Grounds
+from fairbank.priority.fairshare.columns import (Long, Longs)
+from fairbank.priority.fairshare.decay import (last_reset, parse_reset)
+from fairbank.slurm.parsers.pending_jobs import read_pending
+from fairbank.slurm.parsers.priority import (TRACKED, read_settings)
+from fairbank.slurm.parsers.sacctmgr import (PRIORITIES, QUALITIES, read_priorities, read_qualities)
+from fairbank.slurm.parsers.scontrol import (read_config, read_nodes, read_places)
+from fairbank.slurm.fairshare_view.recomputed_priorities import Grounds
 from tests.slurm.lab import answers
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fairbank.scheduling.on_nodes import carried_out
-from fairbank.scheduling.slurm import both
-from fairbank.slurm.answers import words
-from fairbank.slurm.queueing.asking import QUESTIONS, read_answers
-from fairbank.slurm.queueing.live import Live, live
-from fairbank.values.hostlist import compress, expand
+from fairbank.scheduling.machines.node_snapshot import carried_out
+from fairbank.scheduling.slurm.passes import both
+from fairbank.slurm.parsers import words
+from fairbank.slurm.queue_snapshot.queries import (QUESTIONS, read_answers)
+from fairbank.slurm.queue_snapshot.snapshot import (Live, live)
+from fairbank.core.hostlist import (compress, expand)
 from tests.slurm.lab.cluster import Cluster
 from tests.support.waiting import wait_until
 

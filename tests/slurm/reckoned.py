@@ -6,21 +6,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fairbank.priority.classic import classic
-from fairbank.priority.fairtree import fair_tree
-from fairbank.priority.settings import Algorithm
-from fairbank.priority.standing import Ranking, Standings
-from fairbank.priority.tree import Association, Tree, planted
-from fairbank.priority.usage import Usage
-from fairbank.priority.usage import minutes as whole_minutes
-from fairbank.report.priorities import PriorityRow, Weights
-from fairbank.report.shares import ShareRow
-from fairbank.slurm.answers.priority import TRES as WEIGHED_TRES
-from fairbank.slurm.answers.priority import read_settings, read_tracked
-from fairbank.slurm.answers.scontrol import read_config
-from fairbank.slurm.ranking.jobs import weights_of
-from fairbank.slurm.ranking.priorities_anew import computed
-from fairbank.values.slurm_numbers import ON_PARENT, STATIC_TRES
+from fairbank.priority.fairshare.classic import classic
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.settings import Algorithm
+from fairbank.priority.fairshare.result import (Ranking, Standings)
+from fairbank.priority.fairshare.tree import (Association, Tree, planted)
+from fairbank.priority.fairshare.usage import Usage
+from fairbank.priority.fairshare.usage import minutes as whole_minutes
+from fairbank.report.sprio import (PriorityRow, Weights)
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.parsers.priority import TRES as WEIGHED_TRES
+from fairbank.slurm.parsers.priority import (read_settings, read_tracked)
+from fairbank.slurm.parsers.scontrol import read_config
+from fairbank.slurm.fairshare_view.jobs import weights_of
+from fairbank.slurm.fairshare_view.recomputed_priorities import computed
+from fairbank.core.slurm_numbers import (ON_PARENT, STATIC_TRES)
 from tests.slurm.forest import Wish
 from tests.slurm.frozen import Row, Said, Start, left_usage
 from tests.slurm.lab.packages import release_of

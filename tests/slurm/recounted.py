@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.priority.billing import allocated, billable, prices
-from fairbank.priority.charging import Jobs, usage_factors
-from fairbank.priority.columns import Ints, Longs
-from fairbank.priority.decay import fading, parse_half_life
-from fairbank.priority.resets import Reset
-from fairbank.priority.ticks import Books, Payers, Rules, ended, started, ticked, unused
-from fairbank.priority.tree import Tree, summed
-from fairbank.slurm.answers.priority import read_adding
-from fairbank.slurm.answers.scontrol import read_config
-from fairbank.values.slurm_numbers import STATIC_TRES
-from fairbank.values.tres import parse_counts, parse_weights
+from fairbank.priority.fairshare.billing import (allocated, billable, prices)
+from fairbank.priority.fairshare.charges import (Jobs, usage_factors)
+from fairbank.priority.fairshare.columns import (Ints, Longs)
+from fairbank.priority.fairshare.decay import (fading, parse_half_life)
+from fairbank.priority.fairshare.decay import Reset
+from fairbank.priority.fairshare.usage_ticks import (Books, Payers, Rules, ended, started, ticked, unused)
+from fairbank.priority.fairshare.tree import (Tree, summed)
+from fairbank.slurm.parsers.priority import read_adding
+from fairbank.slurm.parsers.scontrol import read_config
+from fairbank.core.slurm_numbers import STATIC_TRES
+from fairbank.core.tres import (parse_counts, parse_weights)
 from tests.slurm.frozen import (
     ByNumber,
     Own,

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.answers.values import Job
+from fairbank.slurm.parsers.values import Job
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.history import History, Past
 from fairbank.slurm.importer import Importer
-from fairbank.slurm.judging.reconcile import Kind
-from fairbank.slurm.judging.shadow import World, watch
+from fairbank.slurm.compare.classification import Kind
+from fairbank.slurm.compare.shadow import (World, watch)
 from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
 from fairbank.slurm.site import Site
 from fairbank.slurm.sync import Sync
-from fairbank.values.time import DAY
+from fairbank.core.time import DAY
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.priced import priced
 from tests.support.waiting import wait_until

@@ -36,7 +36,7 @@ from fairbank.agent.protocol.messages import (
     Welcome,
 )
 from fairbank.cluster.job import Run
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 counts = st.integers(0, 2**53 - 1)
 texts = st.text(st.characters(codec="utf-8"), max_size=40)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairbank.rest.client import Client, parse_address
-from fairbank.values.time import parse_instant
+from fairbank.core.time import parse_instant
 from tests.agent.running import RunningAgent
 from tests.slurm.conftest import Tell
 from tests.slurm.desk import SITE_FACTOR, build, install, ranked, settings, socket_of, table_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.priority.sitefactor import LINEAR, Power, Rule, Sigmoid
+from fairbank.priority.site_factor import (LINEAR, Power, Rule, Sigmoid)
 from fairbank.slurm.site_factor import table_of
 from tests.slurm.beside.jobs import NOW, a_project, an_allocation
 

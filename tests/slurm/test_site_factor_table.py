@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.slurm.site_factor import SIZE_MAX, Table, decode, encode
-from fairbank.values.slurm_numbers import NICE_MAX
-from fairbank.values.trouble import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.core.errors import Malformed
 from tests.slurm.beside.jobs import NOW
 from tests.slurm.site_factor import GUARDS, compiled
 

@@ -16,12 +16,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from fairbank.priority.columns import Longs
-from fairbank.priority.settings import Algorithm
-from fairbank.report import priorities, shares
-from fairbank.report.priorities import PriorityRow, Weights, parse_format, usual_format
-from fairbank.report.shares import Ending, ShareRow, usual_fields
-from fairbank.slurm.answers.priority import read_algorithm
+from fairbank.priority.fairshare.columns import Longs
+from fairbank.priority.fairshare.settings import Algorithm
+from fairbank.report import (sprio, sshare)
+from fairbank.report.sprio import (PriorityRow, Weights, parse_format, usual_format)
+from fairbank.report.sshare import (Ending, ShareRow, usual_fields)
+from fairbank.slurm.parsers.priority import read_algorithm
 from tests.slurm import forest
 from tests.slurm.compared import compared
 from tests.slurm.conftest import Tell, guarded
@@ -239,25 +239,25 @@ def _answers(slurm: Cluster) -> dict[str, list[str]]:
 def _ours(
     rows: list[ShareRow], jobs: list[PriorityRow], by: Weights, *, fair_tree: bool, named: bool
 ) -> dict[str, list[str]]:
-    waiting = priorities.in_order(jobs, by)
+    waiting = sprio.in_order(jobs, by)
     every = usual_fields(long=True, partitions=True, fair_tree=fair_tree)
     return {
-        "sshare -l -a": list(shares.lines(rows, usual_fields(long=True, fair_tree=fair_tree))),
-        "sshare -l -a -m -P": list(shares.lines(rows, every, Ending.BETWEEN)),
-        "sprio -l": priorities.lines(waiting, by, usual_format(by, long=True, named=named)),
-        "sprio -n": priorities.lines(waiting, by, usual_format(by, norm=True, named=named)),
-        "sprio with all": priorities.lines(waiting, by, parse_format(ALL_OF_PRIORITIES)),
+        "sshare -l -a": list(sshare.lines(rows, usual_fields(long=True, fair_tree=fair_tree))),
+        "sshare -l -a -m -P": list(sshare.lines(rows, every, Ending.BETWEEN)),
+        "sprio -l": sprio.lines(waiting, by, usual_format(by, long=True, named=named)),
+        "sprio -n": sprio.lines(waiting, by, usual_format(by, norm=True, named=named)),
+        "sprio with all": sprio.lines(waiting, by, parse_format(ALL_OF_PRIORITIES)),
     }
 
 
 def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
     """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort them by partition."""
     if slurm.release > (22, 5):
-        return shares.in_order(rows)
+        return sshare.in_order(rows)
     by_number = {row.number: row for row in rows}
     return [
         by_number[row.number]
-        for row in shares.in_order([row._replace(partition="") for row in rows])
+        for row in sshare.in_order([row._replace(partition="") for row in rows])
     ]
 
 

@@ -14,7 +14,7 @@ import pytest
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.releasing import Releaser
-from fairbank.values.units import round_up
+from fairbank.core.units import round_up
 from tests.slurm.conftest import Tell
 from tests.slurm.desk import build
 from tests.slurm.lab.answers import tres

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.store.migrating import migrate
+from fairbank.store.migration import migrate
 from tests.contracts.conftest import (
     IN_SQL,
     migrated_file,

@@ -10,12 +10,12 @@ from fairbank.bank.ledger import Done, judge
 from fairbank.bank.needs import Needs, needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Deposit
-from fairbank.service.audit import Audit
+from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention
-from fairbank.store.sqlite import writing_engine
+from fairbank.store.sqlite.store import writing_engine
 from fairbank.store.urls import path_of, read_url
-from fairbank.values.trouble import Corrupt
-from fairbank.values.units import SuMinutes
+from fairbank.core.errors import Corrupt
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import END, START, allocation, charge, contents, fill, granted, hold
 from tests.contracts.places import Place
 

@@ -10,9 +10,9 @@ from typing import TypeVar
 import pytest
 from sqlalchemy import Connection
 
-from fairbank.store.index_sums import indexes, unlike
-from fairbank.store.sqlite import reading_engine
-from fairbank.store.sqlite_driver import driver
+from fairbank.store.sqlite.index_sums import (indexes, unlike)
+from fairbank.store.sqlite.store import reading_engine
+from fairbank.store.sqlite.driver import driver
 from tests.faults.sample import write_sample
 from tests.support.indexes import hollow, replant
 

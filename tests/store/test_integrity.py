@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.store.integrity import in_words
+from fairbank.store.sqlite.integrity import in_words
 
 
 def test_many_rows_of_one_index_are_one_complaint() -> None:

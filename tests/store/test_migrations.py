@@ -14,18 +14,18 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, event, inspect
 
-from fairbank.service.audit import Audit
-from fairbank.store import migrating, schema_version
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
+from fairbank.service.ops.audit import Audit
+from fairbank.store import (migration, migration)
+from fairbank.store.migration import migrate
+from fairbank.store.factory import open_store
 from fairbank.store.schema import REVISIONS, metadata
-from fairbank.store.sqlite_driver import driver
-from fairbank.values.trouble import Conflict, Unknown, Unreachable
+from fairbank.store.sqlite.driver import driver
+from fairbank.core.errors import (Conflict, Unknown, Unreachable)
 from tests.contracts.centre import charge, contents, fill, granted, hold, late_charge, token
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer
 
-MIGRATIONS = Path(migrating.__file__).parent / "migrations"
+MIGRATIONS = Path(migration.__file__).parent / "migrations"
 
 
 def test_the_migrations_are_those_that_the_schema_names_in_one_line() -> None:
@@ -104,8 +104,8 @@ def a_later_release(tmp_path: Path) -> Callable[[], AbstractContextManager[None]
     @contextmanager
     def later() -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(migrating, "_MIGRATIONS", folder)
-            patch.setattr(schema_version, "REVISIONS", ("0001", "0002"))
+            patch.setattr(migration, "_MIGRATIONS", folder)
+            patch.setattr(migration, "REVISIONS", ("0001", "0002"))
             yield
 
     return later

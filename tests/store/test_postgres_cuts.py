@@ -15,13 +15,13 @@ from fairbank.bank.ledger import Done, judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Deposit
-from fairbank.cluster.share_figure import ShareFigure
-from fairbank.service.audit import Audit
+from fairbank.cluster.share_record import ShareFigure
+from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from fairbank.store.migrating import migrate
-from fairbank.store.sql_store import SqlStore
-from fairbank.values.trouble import Unreachable
-from fairbank.values.units import SuMinutes
+from fairbank.store.migration import migrate
+from fairbank.store.sql.store import SqlStore
+from fairbank.core.errors import Unreachable
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import CLERK, START, ask, contents, fill, granted
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer

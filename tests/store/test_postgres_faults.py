@@ -13,13 +13,13 @@ from sqlalchemy import make_url
 from fairbank.bank.entry import Entry
 from fairbank.bank.needs import Needs
 from fairbank.bank.wish import Deposit, Request
-from fairbank.service.audit import Audit
+from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Reader, Store
-from fairbank.store.opening import open_store
-from fairbank.store.postgres import PostgresStore
-from fairbank.values.time import Instant
-from fairbank.values.trouble import Busy, Trouble, Unreachable
-from fairbank.values.units import SuMinutes
+from fairbank.store.factory import open_store
+from fairbank.store.postgres.store import PostgresStore
+from fairbank.core.time import Instant
+from fairbank.core.errors import (Busy, Trouble, Unreachable)
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import START, ask, contents, fill, granted, hold
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer

@@ -10,12 +10,13 @@ from sqlalchemy import Select, make_url
 
 from fairbank.bank.entry import LOOKED_THROUGH
 from fairbank.bank.query import Page, RefusalQuery, Sight
-from fairbank.store import schema, selecting
-from fairbank.store.postgres import PostgresStore
+from fairbank.store import schema
+from fairbank.store.sql import statements
+from fairbank.store.postgres.store import PostgresStore
 from fairbank.store.queries import queries
-from fairbank.store.sqlite import SqliteStore
+from fairbank.store.sqlite.store import SqliteStore
 from fairbank.store.urls import path_of
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 from tests.contracts.places import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
@@ -161,7 +162,7 @@ def test_refusals_are_found_without_the_rest_of_the_journal(
 ) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     page = Page(newest_first=newest_first)
-    plan = plan_of(store, selecting.refusals(asked, page))
+    plan = plan_of(store, statements.refusals(asked, page))
     store.close()
     assert [line for line in plan if " journal " in line] == plan[:1]
     assert f"USING INDEX {index}" in plan[0]
@@ -171,8 +172,8 @@ def test_refusals_are_found_without_the_rest_of_the_journal(
 def test_time_cuts_a_book_by_looks_into_the_index(file_place: Place) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     plans = [
-        plan_of(store, selecting.statement(Page()), book=1, since=5, until=9),
-        plan_of(store, selecting.BEFORE, book=1, at=5),
+        plan_of(store, statements.statement(Page()), book=1, since=5, until=9),
+        plan_of(store, statements.BEFORE, book=1, at=5),
     ]
     store.close()
     for plan in plans:

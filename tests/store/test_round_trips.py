@@ -11,7 +11,7 @@ from psycopg import pq
 from sqlalchemy import event
 
 from fairbank.bank.wish import Request
-from fairbank.store.postgres import PostgresStore
+from fairbank.store.postgres.store import PostgresStore
 from tests.contracts.centre import charge, deposits, fill, granted, hold
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.service.doctor import guards
-from fairbank.store.shape import Difference, Fault, differences
+from fairbank.service.ops.doctor import guards
+from fairbank.store.sql.schema_check import (Difference, Fault, differences)
 from tests.contracts.centre import fill
 from tests.contracts.places import Place
 

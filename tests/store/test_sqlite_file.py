@@ -14,12 +14,12 @@ import pytest
 from fairbank.cli.ending import exit_code
 from fairbank.store import sqlite
 from fairbank.store.contract import Contention
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
-from fairbank.store.sqlite import SqliteStore
-from fairbank.store.sqlite_driver import VERSION, driver
-from fairbank.store.sqlite_version import wal_is_safe
-from fairbank.values.trouble import Busy, Corrupt, Forbidden, Malformed, Unknown, Unreachable
+from fairbank.store.migration import migrate
+from fairbank.store.factory import open_store
+from fairbank.store.sqlite.store import SqliteStore
+from fairbank.store.sqlite.driver import (VERSION, driver)
+from fairbank.store.sqlite.driver import wal_is_safe
+from fairbank.core.errors import (Busy, Corrupt, Forbidden, Malformed, Unknown, Unreachable)
 from tests.contracts.centre import contents, fill, granted, hold
 from tests.support.account import Account
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.store.sqlite_version import wal_is_safe
+from fairbank.store.sqlite.driver import wal_is_safe
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.store.memory import MemoryStore
-from fairbank.store.opening import open_store
+from fairbank.store.memory.store import MemoryStore
+from fairbank.store.factory import open_store
 from fairbank.store.urls import MEMORY, POSTGRESQL, SQLITE, path_of, read_url, shown_url
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from fairbank.bank.wish import Lapse, Refund, Release, Transfer, Withdraw
 from fairbank.store.contract import Store
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 from tests.contracts.centre import (
     ALICE,
     BOB,

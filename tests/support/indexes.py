@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from fairbank.store.sqlite_driver import driver
+from fairbank.store.sqlite.driver import driver
 
 
 def replant(path: Path, index: str, *made_by: str) -> None:

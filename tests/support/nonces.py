@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 
 
 class MemoryNonces:

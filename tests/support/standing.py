@@ -6,15 +6,15 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from fairbank.report.priorities import PriorityRow, Weights
-from fairbank.report.shares import ShareRow
-from fairbank.slurm.answers import priority, shares, sprio
-from fairbank.slurm.answers.pending import read_pending
-from fairbank.slurm.answers.sacctmgr import read_priorities, read_qualities
-from fairbank.slurm.answers.scontrol import read_config, read_nodes, read_places
-from fairbank.slurm.ranking.jobs import priority_row, weights_of
-from fairbank.slurm.ranking.priorities_anew import Grounds
-from fairbank.slurm.ranking.shares import share_rows
+from fairbank.report.sprio import (PriorityRow, Weights)
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.parsers import (priority, shares, sprio)
+from fairbank.slurm.parsers.pending_jobs import read_pending
+from fairbank.slurm.parsers.sacctmgr import (read_priorities, read_qualities)
+from fairbank.slurm.parsers.scontrol import (read_config, read_nodes, read_places)
+from fairbank.slurm.fairshare_view.jobs import (priority_row, weights_of)
+from fairbank.slurm.fairshare_view.recomputed_priorities import Grounds
+from fairbank.slurm.fairshare_view.shares import share_rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "standing"
 

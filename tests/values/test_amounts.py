@@ -8,17 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.values.trouble import Malformed
-from fairbank.values.units import (
-    AMOUNT_MAX,
-    WORTH,
-    amount,
-    parse_su,
-    show_moved,
-    show_running,
-    show_su,
-    show_sums,
-)
+from fairbank.core.errors import Malformed
+from fairbank.core.units import (AMOUNT_MAX, WORTH, amount, parse_su, show_moved, show_running, show_su, show_sums)
 
 amounts = st.integers(1, AMOUNT_MAX)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.values.hostlist import HOSTS_MAX, compress, expand, natural
-from fairbank.values.trouble import Malformed
+from fairbank.core.hostlist import (HOSTS_MAX, compress, expand, natural)
+from fairbank.core.errors import Malformed
 
 
 @pytest.mark.parametrize(

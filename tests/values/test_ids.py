@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.values import ids
-from fairbank.values.trouble import Malformed
+from fairbank.core import ids
+from fairbank.core.errors import Malformed
 
 NOBODYS_NAME = [
     *(

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from fairbank.values.system import is_full, of_system
-from fairbank.values.trouble import Forbidden, Malformed, Trouble, Unknown
+from fairbank.core.os_errors import (is_full, of_system)
+from fairbank.core.errors import (Forbidden, Malformed, Trouble, Unknown)
 
 
 @pytest.mark.parametrize(

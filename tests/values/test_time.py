@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.values.time import (
-    DAY,
-    LAST_INSTANT,
-    StoppedClock,
-    iso,
-    parse_duration,
-    parse_instant,
-    show_duration,
-)
-from fairbank.values.trouble import Malformed
+from fairbank.core.time import (DAY, LAST_INSTANT, StoppedClock, iso, parse_duration, parse_instant, show_duration)
+from fairbank.core.errors import Malformed
 
 NOVEMBER = 1_795_219_200  # 2026-11-21T00:00:00Z
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.values.toml import fitting, table_in
-from fairbank.values.trouble import Malformed, Trouble
+from fairbank.core.validation import (fitting, table_in)
+from fairbank.core.errors import (Malformed, Trouble)
 
 FILE, PAGE = "/etc/lab.toml", "docs/lab.md"
 

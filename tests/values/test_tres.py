@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.values.tres import Adding, billing, parse_counts, parse_weights, setters, tres_name
-from fairbank.values.trouble import Malformed
+from fairbank.core.tres import (Adding, billing, parse_counts, parse_weights, setters, tres_name)
+from fairbank.core.errors import Malformed
 
 SUM, MAX, MAX_GRES = Adding.SUM, Adding.MAX_TRES, Adding.MAX_TRES_GRES
 GIB = 1024

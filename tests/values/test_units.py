@@ -8,15 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.values.units import (
-    AMOUNT_MAX,
-    MINUTES_IN_SU,
-    WORTH,
-    parse_su,
-    round_up,
-    show_su,
-    type_su,
-)
+from fairbank.core.units import (AMOUNT_MAX, MINUTES_IN_SU, WORTH, parse_su, round_up, show_su, type_su)
 
 amounts = st.integers(1, AMOUNT_MAX)
 

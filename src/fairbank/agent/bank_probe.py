@@ -20,7 +20,7 @@ from fairbank.agent.engine import Engine
 from fairbank.agent.report_results import cannot_connect, not_a_bank
 from fairbank.rest.bodies.answers import Myself
 from fairbank.rest.client import Client
-from fairbank.values.trouble import Forbidden, Trouble
+from fairbank.core.errors import (Forbidden, Trouble)
 
 _log = logging.getLogger(__name__)
 

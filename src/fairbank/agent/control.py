@@ -9,7 +9,7 @@ from typing import Any
 
 from fairbank.agent.settings import read_agent_settings, settings_file
 from fairbank.rest.client import Client, parse_address
-from fairbank.values.trouble import Unreachable
+from fairbank.core.errors import Unreachable
 
 HEADER_MAX = 8_192
 SECONDS = 5.0

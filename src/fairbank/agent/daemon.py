@@ -29,7 +29,7 @@ from fairbank.agent.reports import Report
 from fairbank.agent.settings import AgentSettings
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.values.trouble import Trouble
+from fairbank.core.errors import Trouble
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import msgspec
 from fairbank.agent.refusal_messages import PrologRefusal, bank_down, beyond_known_credit
 from fairbank.agent.report_results import ReportResult, ResultKind
 from fairbank.agent.reports import billing_of
-from fairbank.values.units import round_up
+from fairbank.core.units import round_up
 
 
 class OutagePolicy(Enum):

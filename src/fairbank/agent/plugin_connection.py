@@ -18,7 +18,7 @@ from fairbank.agent.protocol import (
 )
 from fairbank.agent.protocol.messages import VERSION, FromAgent, Greeting, PluginMessage, Welcome
 from fairbank.rest.sign_in.peers import Peer, peer_at
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 _log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from fairbank.agent.protocol import UnreadableFrame
 from fairbank.agent.protocol.messages import Ack
 from fairbank.agent.refusal_messages import not_understood, verdict
 from fairbank.agent.reports import Receipt
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from fairbank.rest.bodies.answers import ReportAnswer, Resolution
 from fairbank.rest.client import Client
-from fairbank.values.trouble import Trouble, Unreachable
+from fairbank.core.errors import (Trouble, Unreachable)
 
 
 class ResultKind(Enum):

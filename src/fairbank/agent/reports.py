@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.agent.protocol.messages import EpilogEvent, PluginMessage
-from fairbank.values.final_state import REQUEUED, final_state
-from fairbank.values.ids import as_job_name
-from fairbank.values.sizes import TRES_MAX
-from fairbank.values.tres import parse_held
-from fairbank.values.trouble import Malformed
+from fairbank.core.final_state import (REQUEUED, final_state)
+from fairbank.core.ids import as_job_name
+from fairbank.core.slurm_numbers import TRES_MAX
+from fairbank.core.tres import parse_held
+from fairbank.core.errors import Malformed
 
 
 class ReportKind(Enum):

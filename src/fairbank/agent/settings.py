@@ -11,13 +11,13 @@ import msgspec
 
 from fairbank.agent.bank_status import SenderSettings
 from fairbank.agent.outage_policy import PartitionTerms
-from fairbank.priority.bending import Bend, RuleName, idle_keys
+from fairbank.priority.site_factor import (Bend, RuleName, idle_keys)
 from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.token_file import read_token
-from fairbank.values.ids import UID_MAX
-from fairbank.values.misfit import misfit
-from fairbank.values.toml import table_in
-from fairbank.values.trouble import Forbidden, Malformed, Trouble, Unknown
+from fairbank.core.ids import UID_MAX
+from fairbank.core.validation import misfit
+from fairbank.core.validation import table_in
+from fairbank.core.errors import (Forbidden, Malformed, Trouble, Unknown)
 
 Absolute = Annotated[str, msgspec.Meta(pattern="^/", max_length=200)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]

@@ -7,9 +7,9 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
-from fairbank.values.word import Word
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
+from fairbank.core.types import Word
 
 NO_LINK = bytes(32)
 """What the first entry of a book is chained to."""

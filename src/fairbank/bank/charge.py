@@ -8,8 +8,8 @@ import msgspec
 
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.values.tres import BY_CPU, Counts, billing, setters, weigh
-from fairbank.values.units import SuMinutes, round_up
+from fairbank.core.tres import (BY_CPU, Counts, billing, setters, weigh)
+from fairbank.core.units import (SuMinutes, round_up)
 
 
 class Line(msgspec.Struct, frozen=True):

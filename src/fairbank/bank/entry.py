@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK
-from fairbank.values.time import Instant
-from fairbank.values.word import Word
+from fairbank.core.time import Instant
+from fairbank.core.types import Word
 
 OFFICE = 0
 

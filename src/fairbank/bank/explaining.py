@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.refusal import KINDS, Reason, usual_remedy
-from fairbank.values.refusal_kind import RefusalKind
+from fairbank.core.refusal_kind import RefusalKind
 
 
 class Explained(msgspec.Struct, frozen=True):

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import msgspec
 
-from fairbank.values.final_state import FinalState
-from fairbank.values.units import SUM_MAX
+from fairbank.core.final_state import FinalState
+from fairbank.core.units import SUM_MAX
 
 
 class Overrun(Enum):

@@ -9,7 +9,7 @@ import msgspec
 from fairbank.bank.allocation import Standing
 from fairbank.bank.entry import Kind
 from fairbank.bank.run import RunState, UserSums
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 
 PAGE_MAX = 1_000
 """The most rows that anybody may ask for at once; one more may be read, to see whether there are more."""

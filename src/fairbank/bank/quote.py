@@ -10,7 +10,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.run import UserSums
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
-from fairbank.values.tres import BY_CPU, unpriced
+from fairbank.core.tres import (BY_CPU, unpriced)
 
 OBSERVED = (
     "the bank only observes: it would let this job through, and keep why it would have refused it"

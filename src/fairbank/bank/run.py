@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
-from fairbank.values.word import Word
+from fairbank.cluster.job_details import Particulars
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
+from fairbank.core.types import Word
 
 
 class RunState(Word):

@@ -8,9 +8,9 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Charge, Release
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.cluster.job_details import Particulars
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 
 
 class Opening(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

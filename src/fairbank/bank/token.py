@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from fairbank.report.columns import (
     su,
     text,
 )
-from fairbank.values.time import DAY
+from fairbank.core.time import DAY
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -13,7 +13,7 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Progress, add_progress
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Column, text
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.core.errors import (Malformed, Unknown)
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -12,8 +12,8 @@ from fairbank.cli.output import Listing, caption, show, shown_columns, wants, wa
 from fairbank.report.cells import counted
 from fairbank.report.columns import Column, Look, Row, Summand, day, instant_of, percent, su, text
 from fairbank.report.pace import Course, Outlook, outlook, say
-from fairbank.values.time import DAY, iso
-from fairbank.values.units import MINUTES_IN_SU, parse_su, show_su
+from fairbank.core.time import (DAY, iso)
+from fairbank.core.units import (MINUTES_IN_SU, parse_su, show_su)
 
 if TYPE_CHECKING:
     from argparse import Namespace

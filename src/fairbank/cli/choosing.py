@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.shown import did_you_mean
 from fairbank.report.cells import plain
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.core.errors import (Malformed, Unknown)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

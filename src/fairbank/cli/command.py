@@ -8,7 +8,7 @@ from fairbank.cli.options import add_common, add_output, add_server
 from fairbank.cli.parser import Parser
 from fairbank.cli.shown import Shown, did_you_mean
 from fairbank.report.cells import plain
-from fairbank.values.trouble import Malformed, Trouble
+from fairbank.core.errors import (Malformed, Trouble)
 
 if TYPE_CHECKING:
     from argparse import Namespace

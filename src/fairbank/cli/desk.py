@@ -12,8 +12,8 @@ from fairbank.cli.talk import Talk
 from fairbank.cli.zone import Local
 from fairbank.rest.client import Client
 from fairbank.rest.client.response import CHECK
-from fairbank.values.time import Instant, parse_instant, parse_moment
-from fairbank.values.trouble import Malformed, Unreachable
+from fairbank.core.time import (Instant, parse_instant, parse_moment)
+from fairbank.core.errors import (Malformed, Unreachable)
 
 if TYPE_CHECKING:
     from argparse import Namespace

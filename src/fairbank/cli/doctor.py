@@ -13,7 +13,7 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Progress, add_progress
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.values.check import Check
+    from fairbank.core.check import Check
 
 COLUMNS = (
     Column("OK", lambda row, look: "ok" if row["ok"] else "x"),

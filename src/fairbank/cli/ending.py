@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 from fairbank.cli.exits import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal, exit_of_trouble
 from fairbank.cli.shown import Shown, terminal_width
 from fairbank.report.cells import folded, plain
-from fairbank.values.system import of_system
-from fairbank.values.trouble import Trouble
-from fairbank.values.units import show_short, show_su
+from fairbank.core.os_errors import of_system
+from fairbank.core.errors import Trouble
+from fairbank.core.units import (show_short, show_su)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

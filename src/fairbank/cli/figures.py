@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairbank.report.fairshare import Kept
+    from fairbank.report.share_history import Kept
     from fairbank.rest.client import Client
 
 

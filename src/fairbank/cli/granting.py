@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.options import at_least_one, count
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace

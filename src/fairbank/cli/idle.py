@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.report.cells import plain
-from fairbank.values.time import show_duration
+from fairbank.core.time import show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.cli.options import add_clusters
 from fairbank.cli.parser import Parser
 from fairbank.cli.unpriced import unread_options
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace

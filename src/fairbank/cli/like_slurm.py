@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.exits import FOUND
 from fairbank.report.cells import folded, plain
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -9,7 +9,7 @@ from fairbank import __version__
 from fairbank.cli.ending import ended
 from fairbank.cli.shown import Shown, did_you_mean
 from fairbank.report.cells import plain
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

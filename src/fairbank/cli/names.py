@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fairbank.cli.people import user_name
 from fairbank.report.cells import plain
 from fairbank.rest.client import Client
-from fairbank.values.trouble import Trouble
+from fairbank.core.errors import Trouble
 
 if TYPE_CHECKING:
     from argparse import Namespace

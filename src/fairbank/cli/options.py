@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.parser import Help, Parser
 from fairbank.report.columns import UNITS
-from fairbank.values import ids
-from fairbank.values.trouble import Malformed
+from fairbank.core import ids
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _ArgumentGroup, _MutuallyExclusiveGroup

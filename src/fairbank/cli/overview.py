@@ -13,7 +13,7 @@ from fairbank.cli.refusals import COLUMNS as REFUSALS
 from fairbank.cli.refusals import refusals
 from fairbank.report.cells import plain
 from fairbank.report.tables import table
-from fairbank.values.time import DAY
+from fairbank.core.time import DAY
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from fairbank.cli.shown import Shown, did_you_mean, terminal_width
 from fairbank.report.cells import plain
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 
 class Parser(argparse.ArgumentParser):

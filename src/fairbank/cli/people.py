@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from fairbank.report.cells import plain
-from fairbank.values.trouble import Unknown
+from fairbank.core.errors import Unknown
 
 
 def user_name(uid: object) -> str:

@@ -9,7 +9,7 @@ from fairbank.cli.exits import NOT_DONE
 from fairbank.cli.foretelling import as_people_read, show_planned
 from fairbank.report.cells import plain
 from fairbank.report.envelope import as_json, as_yaml
-from fairbank.values.trouble import Unreachable
+from fairbank.core.errors import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,18 +13,10 @@ from fairbank.report.cells import counted
 from fairbank.report.columns import Look
 from fairbank.report.differences import differences, reasons
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.priorities import (
-    chosen,
-    csv_lines,
-    in_order,
-    lines,
-    lines_of_weights,
-    parse_format,
-    usual_format,
-)
+from fairbank.report.sprio import (chosen, csv_lines, in_order, lines, lines_of_weights, parse_format, usual_format)
 from fairbank.report.priority_bars import as_data, best, explained, nameless, queues, undated
-from fairbank.values.time import iso
-from fairbank.values.trouble import Malformed
+from fairbank.core.time import iso
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -33,7 +25,7 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
     from fairbank.cli.slurm_says import Priorities
-    from fairbank.report.priorities import PriorityRow
+    from fairbank.report.sprio import PriorityRow
 
 
 def add(parser: Parser) -> None:

@@ -12,7 +12,7 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.posting import Posting, numbered, post, tell
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.core.errors import (Malformed, Unknown)
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -14,8 +14,8 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.unpriced import told
 from fairbank.report.cells import folded, padded, plain
 from fairbank.report.columns import Column, Look, Row, text
-from fairbank.values.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.core.time import (LIMIT_MAX_SECONDS, parse_duration, show_duration)
+from fairbank.core.errors import (Malformed, Unknown)
 
 if TYPE_CHECKING:
     from argparse import Namespace

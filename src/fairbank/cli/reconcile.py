@@ -12,7 +12,7 @@ from fairbank.cli.people import user_name
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import UNITS, Column, moment, su, text
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace

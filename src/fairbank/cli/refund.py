@@ -8,8 +8,8 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import add_clusters, add_writing, number
 from fairbank.cli.posting import Posting, moved, post, tell
 from fairbank.report.cells import plain
-from fairbank.values.trouble import Conflict, Malformed, Unknown
-from fairbank.values.units import parse_su
+from fairbank.core.errors import (Conflict, Malformed, Unknown)
+from fairbank.core.units import parse_su
 
 if TYPE_CHECKING:
     from argparse import Namespace

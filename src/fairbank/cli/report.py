@@ -8,10 +8,10 @@ from fairbank.cli.choosing import spread
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import count, listed
 from fairbank.cli.output import Listing, show, shown_columns
-from fairbank.report import fairshare
+from fairbank.report import share_history
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
-from fairbank.values.time import DAY, iso
+from fairbank.core.time import (DAY, iso)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -85,7 +85,7 @@ def _add_fair_share(parser: Parser) -> None:
 
 
 def _fair_share(desk: Desk, options: Namespace) -> int:
-    if shown_columns(desk, fairshare.COLUMNS):
+    if shown_columns(desk, share_history.COLUMNS):
         return 0
     kept = _kept(desk, options)
     drawn = (
@@ -97,8 +97,8 @@ def _fair_share(desk: Desk, options: Namespace) -> int:
         desk,
         Listing(
             "fairbank.fairshare/1",
-            fairshare.COLUMNS,
-            fairshare.rows_of(kept),
+            share_history.COLUMNS,
+            share_history.rows_of(kept),
             notes=notes,
             empty=empty,
         ),
@@ -106,7 +106,7 @@ def _fair_share(desk: Desk, options: Namespace) -> int:
     return 0
 
 
-def _kept(desk: Desk, options: Namespace) -> list[fairshare.Kept]:
+def _kept(desk: Desk, options: Namespace) -> list[share_history.Kept]:
     """The figures of so many days up to today, in UTC."""
     tomorrow = (desk.now() // DAY + 1) * DAY
     query = {
@@ -117,7 +117,7 @@ def _kept(desk: Desk, options: Namespace) -> list[fairshare.Kept]:
         "users": "true" if options.users else None,
     }
     return sorted(
-        fairshare.kept_of(row) for one in spread(query) for row in desk.rows("/share", one)
+        share_history.kept_of(row) for one in spread(query) for row in desk.rows("/share", one)
     )
 
 

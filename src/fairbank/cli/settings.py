@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.token_file import read_token
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 SITE_FILE = "/etc/fairbank/client.toml"
 SITE_SOCKET = "/run/fairbank/fairbank.sock"

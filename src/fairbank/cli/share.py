@@ -14,11 +14,11 @@ from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
-from fairbank.report.shares import FIELDS, Ending, chosen, lines, parse_fields, usual_fields
+from fairbank.report.sshare import (FIELDS, Ending, chosen, lines, parse_fields, usual_fields)
 from fairbank.report.tables import table
-from fairbank.values.slurm_numbers import ON_PARENT, SHARES_MAX
-from fairbank.values.time import iso
-from fairbank.values.trouble import Malformed
+from fairbank.core.slurm_numbers import (ON_PARENT, SHARES_MAX)
+from fairbank.core.time import iso
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
     from fairbank.cli.slurm_says import Shares
-    from fairbank.report.shares import ShareRow
+    from fairbank.report.sshare import ShareRow
 
 SSHARE = "sshare -a -l -P"
 """Where to look for what could not be read."""

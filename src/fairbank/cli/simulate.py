@@ -14,7 +14,7 @@ from fairbank.cli.simulated import Terms, is_table
 from fairbank.cli.traces import POLICIES, USUAL, add_processors, add_trace
 from fairbank.report.cells import counted, plain
 from fairbank.report.simulations import COLUMNS, compared
-from fairbank.values.trouble import Malformed, Trouble
+from fairbank.core.errors import (Malformed, Trouble)
 
 if TYPE_CHECKING:
     from argparse import Namespace

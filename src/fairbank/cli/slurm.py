@@ -14,8 +14,8 @@ from fairbank.cli.options import add_clusters, add_writing
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.reconcile import GRACE_MINUTES
 from fairbank.report.cells import counted, plain
-from fairbank.values.trouble import Malformed
-from fairbank.values.units import show_su
+from fairbank.core.errors import Malformed
+from fairbank.core.units import show_su
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairbank.report.why import WhyRow
+    from fairbank.report.explanation import WhyRow
 
 
 Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fairbank.report.forecasts import Back
-    from fairbank.report.priorities import PriorityRow, Weights
-    from fairbank.report.rule import Rule
-    from fairbank.report.shares import ShareRow
+    from fairbank.report.sprio import (PriorityRow, Weights)
+    from fairbank.report.ranking_rule import Rule
+    from fairbank.report.sshare import ShareRow
 
 
 class Shares(Protocol):

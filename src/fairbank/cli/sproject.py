@@ -15,7 +15,7 @@ from fairbank.cli.people import uid_of
 from fairbank.cli.refusals import if_told, refusals, short
 from fairbank.cli.shown import Shown
 from fairbank.report.columns import Amount, Column, Row, Summand, day, left, moment, su, text
-from fairbank.report.sorting import sort_rows
+from fairbank.report.tables import sort_rows
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -23,7 +23,7 @@ from fairbank.report.columns import (
     moment,
     text,
 )
-from fairbank.values.units import WORTH
+from fairbank.core.units import WORTH
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -10,7 +10,7 @@ from fairbank.cli.options import count
 from fairbank.cli.output import Listing, show, shown_columns, watched
 from fairbank.report.columns import Column, text
 from fairbank.rest.client import Client
-from fairbank.values.trouble import Unreachable
+from fairbank.core.errors import Unreachable
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -10,8 +10,8 @@ from fairbank.cli.command import Command
 from fairbank.cli.options import add_allocation, add_writing
 from fairbank.cli.posting import Posting, post, tell
 from fairbank.report.columns import instant_of
-from fairbank.values.trouble import Conflict, Malformed
-from fairbank.values.units import parse_su
+from fairbank.core.errors import (Conflict, Malformed)
+from fairbank.core.units import parse_su
 
 if TYPE_CHECKING:
     from argparse import Namespace

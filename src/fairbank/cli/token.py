@@ -16,7 +16,7 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.posting import Posting, post, tell
 from fairbank.report.columns import Column, moment, text
-from fairbank.values.trouble import Conflict
+from fairbank.core.errors import Conflict
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -12,7 +12,7 @@ from fairbank.cli.pager import pager_of, show_text
 from fairbank.cli.shown import did_you_mean, terminal_width
 from fairbank.report.cells import folded, plain
 from fairbank.rest.statuses import STATUS
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_writing, number
 from fairbank.cli.posting import Posting, moved, post, tell
-from fairbank.values.trouble import Unknown
-from fairbank.values.units import parse_su
+from fairbank.core.errors import Unknown
+from fairbank.core.units import parse_su
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fairbank.report.why import WhyRow
+    from fairbank.report.explanation import WhyRow
 
 
 class Asked(NamedTuple):

@@ -12,8 +12,8 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms
 from fairbank.report.cells import counted, plain
-from fairbank.report.whatifs import COLUMNS, Two, figures, table
-from fairbank.values.time import show_duration
+from fairbank.report.what_if import (COLUMNS, Two, figures, table)
+from fairbank.core.time import show_duration
 
 if TYPE_CHECKING:
     from argparse import Namespace

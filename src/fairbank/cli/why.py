@@ -15,9 +15,9 @@ from fairbank.cli.traces import USUAL, add_processors
 from fairbank.cli.waiting import Asked as OfTrace
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.why import as_data, lines
-from fairbank.values.time import iso
-from fairbank.values.trouble import Malformed
+from fairbank.report.explanation import (as_data, lines)
+from fairbank.core.time import iso
+from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.report.why import WhyRow
+    from fairbank.report.explanation import WhyRow
 
 RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
 _JOB = re.compile(r"\d{1,10}(_\d{1,7})?", re.ASCII)

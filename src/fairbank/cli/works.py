@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from fairbank.cli.slurm_says import SlurmSays
     from fairbank.cli.waiting import Explaining
     from fairbank.rest.client import Client
-    from fairbank.values.check import Check
-    from fairbank.values.refusal_kind import RefusalKind
+    from fairbank.core.check import Check
+    from fairbank.core.refusal_kind import RefusalKind
 
 
 class Explained(Protocol):

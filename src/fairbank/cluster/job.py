@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.values import ids
-from fairbank.values.trouble import Malformed
+from fairbank.core import ids
+from fairbank.core.errors import Malformed
 
 COMPLETED = "COMPLETED"
 """The final state of a run that ended well, in Slurm's words; every other one counts as failed."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 WEIGHT_MAX = 2**32 - 1
 COUNT_MAX = 2**31 - 1

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.values.tres import Adding
-from fairbank.values.trouble import Unknown
+from fairbank.core.tres import Adding
+from fairbank.core.errors import Unknown
 
 
 class Partition(msgspec.Struct, frozen=True):

@@ -7,8 +7,8 @@ from enum import Enum
 import msgspec
 
 from fairbank.cluster.node import COUNT_MAX, whole
-from fairbank.cluster.wanted import Wanted
-from fairbank.values.trouble import Malformed
+from fairbank.cluster.resource_request import Wanted
+from fairbank.core.errors import Malformed
 
 
 class Sharing(Enum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.values.time import Instant
-from fairbank.values.trouble import Malformed
+from fairbank.core.time import Instant
+from fairbank.core.errors import Malformed
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fairbank.compose.slurm_queue import SlurmQueue
     from fairbank.compose.slurm_says import SlurmSays
     from fairbank.rest.client import Client
-    from fairbank.slurm.beside import Beside
+    from fairbank.slurm.toolbox import Beside
 
 
 def main() -> int:
@@ -84,7 +84,7 @@ class Works:
 
     def beside_slurm(self, client: Client, cluster: str | None) -> Beside:
         """The Slurm of this host beside the bank that `client` asks."""
-        from fairbank.slurm.beside import Beside
+        from fairbank.slurm.toolbox import Beside
 
         return Beside(client, cluster)
 

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairbank.cli.slurm_queue import Quote
-from fairbank.scheduling.explain.depending import Awaiting
+from fairbank.scheduling.explain.dependencies import Awaiting
 from fairbank.scheduling.explain.funds import Funds
-from fairbank.scheduling.explain.history import History
-from fairbank.scheduling.pending import Pending
-from fairbank.slurm.answers.ended import read_ended
-from fairbank.slurm.answers.jobs import Told
+from fairbank.scheduling.explain.run_times import History
+from fairbank.scheduling.pending_job import Pending
+from fairbank.slurm.parsers.ended_jobs import read_ended
+from fairbank.slurm.parsers.jobs import Told
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.queueing.depending import awaiting
-from fairbank.slurm.queueing.live import Live
-from fairbank.slurm.queueing.past import DAYS, FILE, QUESTION, history_of, read_past
-from fairbank.slurm.queueing.priced import requests
-from fairbank.slurm.said import Said
-from fairbank.values.trouble import Trouble
+from fairbank.slurm.queue_snapshot.dependencies import awaiting
+from fairbank.slurm.queue_snapshot.snapshot import Live
+from fairbank.slurm.queue_snapshot.run_times import (DAYS, FILE, QUESTION, history_of, read_past)
+from fairbank.slurm.queue_snapshot.snapshot import requests
+from fairbank.slurm.offline import Said
+from fairbank.core.errors import Trouble
 
 PATIENCE_SECONDS = 10.0
 """So long accounting may take: whoever asks why a job waits does so at a terminal."""

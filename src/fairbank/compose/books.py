@@ -8,13 +8,13 @@ from pathlib import Path
 
 from fairbank.bank.audit import Head
 from fairbank.compose.settings import books_of, settings_of
-from fairbank.service.audit import Audit, Progress, Verdict
-from fairbank.service.auditing import verify
-from fairbank.service.backup import Backups
-from fairbank.service.backup_file import check
+from fairbank.service.ops.audit import (Audit, Progress, Verdict)
+from fairbank.service.ops.audit_processes import verify
+from fairbank.service.ops.backup import Backups
+from fairbank.service.ops.backup_file import check
 from fairbank.service.clock import SystemClock
 from fairbank.store.contract import AtWork
-from fairbank.store.opening import open_store
+from fairbank.store.factory import open_store
 
 
 class Books:

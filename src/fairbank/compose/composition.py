@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fairbank.priority.holdings import read_holdings
-from fairbank.priority.shares import raw_shares, shares
+from fairbank.priority.fairshare.holdings import read_holdings
+from fairbank.priority.fairshare.site_shares import (raw_shares, shares)
 from fairbank.report.composition import Charged, Composed
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.core.errors import (Malformed, Unknown)
 
 
 class Composition(NamedTuple):

@@ -9,11 +9,11 @@ import socket
 import sys
 
 from fairbank.rest.server.log import log_to
-from fairbank.service.bank import Bank
-from fairbank.service.counting.apart import Apart
-from fairbank.service.counting.child import ServerGone, serve
-from fairbank.service.counting.starting import started
-from fairbank.service.counting.wire import Opening
+from fairbank.service.ledger import Bank
+from fairbank.service.write_queue.process import Apart
+from fairbank.service.write_queue.child import (ServerGone, serve)
+from fairbank.service.write_queue.process import started
+from fairbank.service.write_queue.protocol import Opening
 from fairbank.service.settings import Log, StoreSettings
 
 _log = logging.getLogger(__name__)

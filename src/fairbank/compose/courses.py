@@ -12,10 +12,10 @@ from fairbank.report.plots.groups import Group, Range, Words
 from fairbank.report.plots.groups import figure as group_figure
 from fairbank.report.plots.hues import HUES
 from fairbank.report.plots.picture import Picture
-from fairbank.simulator.course import Course, Size
-from fairbank.simulator.shares import WINDOW
-from fairbank.simulator.simulation import Outcome
-from fairbank.values.trouble import Malformed
+from fairbank.simulator.results.time_series import (Course, Size)
+from fairbank.simulator.results.delivered_shares import WINDOW
+from fairbank.simulator.engine.simulation import Outcome
+from fairbank.core.errors import Malformed
 
 ACCOUNTS = 10
 """So many accounts have room: those furthest off what their shares entitle them to."""

@@ -13,13 +13,13 @@ from fairbank.rest.server.open_files import demand_enough
 from fairbank.rest.sign_in.keyfile import read_secret
 from fairbank.rest.sign_in.munge import LIBRARY, Munge
 from fairbank.service.clock import SystemClock
-from fairbank.service.doctor import examine
+from fairbank.service.ops.doctor import examine
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.doctor import Doctor
-from fairbank.slurm.judging.health import Beside
+from fairbank.slurm.compare.health import Beside
 from fairbank.slurm.site import read_site
 from fairbank.store.contract import AtWork
-from fairbank.values.check import Check, attempt
+from fairbank.core.check import (Check, attempt)
 
 
 class Doctors:

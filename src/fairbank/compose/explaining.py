@@ -9,10 +9,10 @@ from typing import NamedTuple
 from fairbank.cli import waiting
 from fairbank.compose.ranges import without_range
 from fairbank.compose.recorded import skim_any
-from fairbank.report.why import WhyRow
-from fairbank.service.simulating import in_file, policies_of
-from fairbank.simulator.asking import Asked, ask
-from fairbank.simulator.explaining import Drawing
+from fairbank.report.explanation import WhyRow
+from fairbank.service.simulation.comparison import (in_file, policies_of)
+from fairbank.simulator.results.job_query import (Asked, ask)
+from fairbank.simulator.results.explanation import Drawing
 
 
 class Explained(NamedTuple):

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.agent.settings import SiteFactorSettings, read_agent_settings
-from fairbank.priority.sitefactor import Power, Rule, Sigmoid, rule_of
+from fairbank.priority.site_factor import (Power, Rule, Sigmoid, rule_of)
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.png import png
 from fairbank.report.plots.square import KEY, SCALE, Axes, Curve, contours, curves, figure
 from fairbank.report.plots.svg import svg
-from fairbank.service.whole_file import check_place, whole_file
-from fairbank.values.system import of_system
-from fairbank.values.trouble import Malformed, Trouble
+from fairbank.service.ops.atomic_file import (check_place, whole_file)
+from fairbank.core.os_errors import of_system
+from fairbank.core.errors import (Malformed, Trouble)
 
 STEPS = 97
 """A prime: no corner of the grid has exactly the value of a contour, on any machine."""

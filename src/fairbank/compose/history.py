@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from fairbank.compose.figures import Drawn, written
 from fairbank.compose.slurm_says import SlurmSays
-from fairbank.report.fairshare import Kept, figures
+from fairbank.report.share_history import (Kept, figures)
 from fairbank.rest.client import Client
-from fairbank.slurm.ranking.days import day_told
-from fairbank.values.time import iso
+from fairbank.slurm.fairshare_view.daily_records import day_told
+from fairbank.core.time import iso
 
 BATCH = 5_000
 """Associations that are told at once."""

@@ -7,17 +7,17 @@ from functools import partial
 from pathlib import Path
 
 from fairbank.bank.policy import Overrun, Policy
-from fairbank.service.bank import Bank
+from fairbank.service.ledger import Bank
 from fairbank.service.replay import Plan, Progress, Replayed, replay
-from fairbank.service.traces import open_trace
-from fairbank.service.whole_file import whole_file
-from fairbank.simulator.centre import Centre
-from fairbank.simulator.replay import Payer
-from fairbank.simulator.swf import write
-from fairbank.simulator.workload import month
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
-from fairbank.values.time import Instant
+from fairbank.service.simulation.trace_files import open_trace
+from fairbank.service.ops.atomic_file import whole_file
+from fairbank.simulator.traces.synthetic_site import Centre
+from fairbank.simulator.engine.bank_replay import Payer
+from fairbank.simulator.traces.swf import write
+from fairbank.simulator.traces.synthetic import month
+from fairbank.store.migration import migrate
+from fairbank.store.factory import open_store
+from fairbank.core.time import Instant
 
 
 class Paper:

@@ -9,22 +9,15 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.simulated import is_table
 from fairbank.compose.recorded import skim_any
-from fairbank.report.schedules import JobRow, schedules_csv
-from fairbank.service.simulating import (
-    Progress,
-    check_starts,
-    in_file,
-    read_shares,
-    simulate_each,
-    write_starts,
-)
-from fairbank.simulator.simulation import Outcome, Plan
+from fairbank.report.simulations import (JobRow, schedules_csv)
+from fairbank.service.simulation.comparison import (Progress, check_starts, in_file, read_shares, simulate_each, write_starts)
+from fairbank.simulator.engine.simulation import (Outcome, Plan)
 
 if TYPE_CHECKING:  # a trace in a file needs nothing of the model, nor of the bank
     from fairbank.cli.granting import Granting
     from fairbank.cli.simulated import Terms
-    from fairbank.service.modelled import Modelled
-    from fairbank.simulator.granting import Budget
+    from fairbank.service.simulation.synthetic import Modelled
+    from fairbank.simulator.engine.grants import Budget
 
 
 class Planning:
@@ -91,8 +84,8 @@ def _name(number: int) -> str:
 
 def budget_of(granting: Granting) -> Budget:
     """What the options say, as the simulator has it."""
-    from fairbank.simulator.granting import Budget, Unpaid  # noqa: PLC0415  only who grants credit pays for the bank
-    from fairbank.simulator.replay import Payer  # noqa: PLC0415
+    from fairbank.simulator.engine.grants import (Budget, Unpaid)  # noqa: PLC0415  only who grants credit pays for the bank
+    from fairbank.simulator.engine.bank_replay import Payer  # noqa: PLC0415
 
     payer = None if granting.by is None else Payer(granting.by)
     return Budget(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from fairbank.compose.planning import budget_of
 from fairbank.compose.recorded import skim_any
-from fairbank.service.simulating import Progress, in_file, read_shares
-from fairbank.service.whatif import Answer, Machine, Question, what_if
-from fairbank.simulator.changes import Changes, Resized
-from fairbank.simulator.simulation import Plan
+from fairbank.service.simulation.comparison import (Progress, in_file, read_shares)
+from fairbank.service.simulation.what_if import (Answer, Machine, Question, what_if)
+from fairbank.simulator.traces.workload_edits import (Changes, Resized)
+from fairbank.simulator.engine.simulation import Plan
 
 if TYPE_CHECKING:
     from fairbank.cli.otherwise import Asked

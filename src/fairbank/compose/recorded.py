@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from fairbank.simulator.job_line import parse_job
-from fairbank.simulator.skim import Skim, skim_lines
-from fairbank.simulator.swf import ByteStream, Lines, is_remark
-from fairbank.values.trouble import Malformed
+from fairbank.simulator.traces.job_line import parse_job
+from fairbank.simulator.traces.fast_reader import (Skim, skim_lines)
+from fairbank.simulator.traces.swf import (ByteStream, Lines, is_remark)
+from fairbank.core.errors import Malformed
 
 _NO_TEXT = re.compile(rb"(?!\x1f\x8b)(?:[\x80-\xff]|.*?[\x00-\x08\x0e-\x1b\x7f])", re.DOTALL)
 """Neither a number nor a name of a column begins with what is not ASCII; a delimiter may be one of the separators from 0x1c on. What is
@@ -27,7 +27,7 @@ def skim_any(stream: ByteStream) -> Skim:
         first
     ):  # sacct knows no comments, and to read what it says takes imports that a trace need not pay for
         return skim_lines(lines)
-    from fairbank.slurm.answers.trace import is_accounting, skim_accounting  # noqa: PLC0415
+    from fairbank.slurm.parsers.trace import (is_accounting, skim_accounting)  # noqa: PLC0415
 
     if strange := _NO_TEXT.match(first):
         what = (

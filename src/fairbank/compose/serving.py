@@ -17,7 +17,7 @@ from fairbank.rest.sign_in.keyfile import read_secret
 from fairbank.rest.sign_in.munge import LIBRARY, Munge
 from fairbank.rest.sign_in.peers import groups_of
 from fairbank.service.clock import SystemClock
-from fairbank.service.counting.windows import Windows
+from fairbank.service.write_queue.writers import Windows
 from fairbank.service.services import services
 from fairbank.service.settings import CounterPlace, Settings
 from fairbank.store.urls import POSTGRESQL, read_url

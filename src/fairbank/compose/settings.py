@@ -10,9 +10,9 @@ from shlex import quote
 
 from fairbank.service.settings import Settings, read_settings
 from fairbank.store.contract import Store
-from fairbank.store.opening import open_store
-from fairbank.store.schema_version import SETTINGS_FOLDER
-from fairbank.values.trouble import Conflict
+from fairbank.store.factory import open_store
+from fairbank.store.migration import SETTINGS_FOLDER
+from fairbank.core.errors import Conflict
 
 SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
 

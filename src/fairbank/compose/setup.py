@@ -11,11 +11,11 @@ from urllib.parse import quote
 from fairbank.compose.settings import usual_folder
 from fairbank.rest.sign_in.keyfile import make_private, read_secret
 from fairbank.service.settings import example, read_settings
-from fairbank.store.migrating import migrate
-from fairbank.store.troubles import NO_ROOM
+from fairbank.store.migration import migrate
+from fairbank.store.sql.db_errors import NO_ROOM
 from fairbank.store.urls import SQLITE, path_of, read_url, shown_url
-from fairbank.values.system import MAKE_ROOM, of_system
-from fairbank.values.trouble import Conflict, Trouble
+from fairbank.core.os_errors import (MAKE_ROOM, of_system)
+from fairbank.core.errors import (Conflict, Trouble)
 
 SETTINGS = "fairbank.toml"
 

@@ -9,18 +9,18 @@ from typing import NamedTuple
 from fairbank.cli.slurm_queue import Asked, Quote
 from fairbank.compose.beside_queue import awaited, funds_of, past_of
 from fairbank.compose.ranges import without_range
-from fairbank.report.why import WhyRow
+from fairbank.report.explanation import WhyRow
 from fairbank.scheduling.explain.answer import Why
-from fairbank.scheduling.explain.whole import whole
-from fairbank.scheduling.pending import Pending
-from fairbank.scheduling.slurm import both
-from fairbank.slurm.answers.jobs import Told
+from fairbank.scheduling.explain.explanation import whole
+from fairbank.scheduling.pending_job import Pending
+from fairbank.scheduling.slurm.passes import both
+from fairbank.slurm.parsers.jobs import Told
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.queueing.asking import QUESTIONS, read_answers
-from fairbank.slurm.queueing.live import Live, live
-from fairbank.slurm.said import Said
-from fairbank.values.time import iso
-from fairbank.values.trouble import Conflict, Unknown
+from fairbank.slurm.queue_snapshot.queries import (QUESTIONS, read_answers)
+from fairbank.slurm.queue_snapshot.snapshot import (Live, live)
+from fairbank.slurm.offline import Said
+from fairbank.core.time import iso
+from fairbank.core.errors import (Conflict, Unknown)
 
 OF_QUEUE = f"the folder has {', '.join(f'{name}.txt' for name in QUESTIONS)}; docs/howto/explain-a-waiting-job.md says what to ask"
 

@@ -11,20 +11,20 @@ from fairbank.cli.slurm_says import Shares as Found
 from fairbank.cli.zone import Local
 from fairbank.priority.multifactor.settings import Flag
 from fairbank.report.forecasts import Back
-from fairbank.report.priorities import PriorityRow, Weights
-from fairbank.report.rule import Rule
-from fairbank.report.shares import ShareRow
-from fairbank.slurm.answers.priority import TRES, read_tracked
-from fairbank.slurm.answers.sprio import NAMED_SINCE
-from fairbank.slurm.answers.values import Answer
+from fairbank.report.sprio import (PriorityRow, Weights)
+from fairbank.report.ranking_rule import Rule
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.parsers.priority import (TRES, read_tracked)
+from fairbank.slurm.parsers.sprio import NAMED_SINCE
+from fairbank.slurm.parsers.values import Answer
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.ranking import shares_anew
-from fairbank.slurm.ranking.agreeing import agreeing
-from fairbank.slurm.ranking.backs import backs_of
-from fairbank.slurm.ranking.jobs import demand_factors, priority_rows, weights_of
-from fairbank.slurm.ranking.priorities_anew import Grounds, computed, factors_of
-from fairbank.slurm.ranking.shares import rule_of, share_rows
-from fairbank.slurm.said import Said
+from fairbank.slurm.fairshare_view import recomputed_shares
+from fairbank.slurm.fairshare_view.consistency import agreeing
+from fairbank.slurm.fairshare_view.recovery_times import backs_of
+from fairbank.slurm.fairshare_view.jobs import (demand_factors, priority_rows, weights_of)
+from fairbank.slurm.fairshare_view.recomputed_priorities import (Grounds, computed, factors_of)
+from fairbank.slurm.fairshare_view.shares import (rule_of, share_rows)
+from fairbank.slurm.offline import Said
 
 Source = Said | Slurm
 
@@ -64,7 +64,7 @@ class PrioritiesAnew(NamedTuple):
         return computed(
             self.said.rows,
             self.grounds,
-            factors_of(self.shares, shares_anew.computed(self.shares, self.rule)),
+            factors_of(self.shares, recomputed_shares.computed(self.shares, self.rule)),
         )
 
 
@@ -84,7 +84,7 @@ class SlurmSays:
 
     def reckoned(self, found: Found, shares: Mapping[str, int]) -> Shares:
         """Fair share as it would be with other shares of some accounts."""
-        rows = shares_anew.computed(shares_anew.changed(found.rows, shares), found.rule)
+        rows = recomputed_shares.computed(recomputed_shares.changed(found.rows, shares), found.rule)
         return Shares(found.cluster, found.as_of, found.rule, rows, found.unreadable)
 
     def priorities(self, folder: str | None, now: int) -> Priorities:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
 from fairbank.report.cells import plain
-from fairbank.values.time import parse_instant, show_duration
-from fairbank.values.units import Sums, show_moved, show_running, show_short, show_su, show_sums
+from fairbank.core.time import (parse_instant, show_duration)
+from fairbank.core.units import (Sums, show_moved, show_running, show_short, show_su, show_sums)
 
 Row = Mapping[str, Any]
 """One object of an answer of the bank."""

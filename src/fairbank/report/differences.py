@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from fairbank.report.priorities import FIELDS, PriorityRow, Weights
+from fairbank.report.sprio import (FIELDS, PriorityRow, Weights)
 
 FACTORS = ("Aa", "Bb", "Ff", "Jj", "Pp", "Qq", "Tt")
 """What is computed of a job, by the letters of sprio: weighted and normalised."""

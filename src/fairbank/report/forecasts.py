@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.report.columns import Column, Row, text
-from fairbank.report.rule import Rule
-from fairbank.values.time import DAY
+from fairbank.report.ranking_rule import Rule
+from fairbank.core.time import DAY
 
 NEVER = "never"
 

@@ -6,8 +6,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from fairbank.report.columns import Look
-from fairbank.values.time import DAY
-from fairbank.values.units import WORTH
+from fairbank.core.time import DAY
+from fairbank.core.units import WORTH
 
 
 class Course(Enum):

@@ -8,7 +8,7 @@ from math import inf
 from typing import NamedTuple
 
 from fairbank.report.cells import counted
-from fairbank.report.priorities import PriorityRow, Weights
+from fairbank.report.sprio import (PriorityRow, Weights)
 
 BAR = 24
 """The longest bar, in characters."""

@@ -7,9 +7,9 @@ from math import inf
 
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import TWO_ANSWERS, Back, reset_said, sentences, shown_level, span
-from fairbank.report.rule import Rule
-from fairbank.report.shares import ShareRow
-from fairbank.values.slurm_numbers import ON_PARENT
+from fairbank.report.ranking_rule import Rule
+from fairbank.report.sshare import ShareRow
+from fairbank.core.slurm_numbers import ON_PARENT
 
 EVEN = 0.05
 """Who is within this of 1 used about its share."""

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fairbank.report.columns import Column, Look, Row, Show, text
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from fairbank.report.cells import csv_line
 
 
 class Measure(NamedTuple):
@@ -131,3 +135,35 @@ def _column(field: str, name: str) -> Column:
         return str(row[field])
 
     return Column(name.upper(), show, right=True)
+
+LINES = 4_096
+
+
+class JobRow(NamedTuple):
+    """A job that ran. Times are seconds of the trace. A user or group that nobody knows is empty."""
+
+    job: int
+    user: str
+    group: str
+    submitted: int
+    started: int
+    ended: int
+    processors: int
+
+
+HEADS = ("policy", *JobRow._fields, "wait_seconds")
+
+
+def schedules_csv(schedules: Iterable[tuple[str, Iterable[JobRow]]]) -> Iterator[str]:
+    """The heads, then the jobs of each policy in the order in which they are given. Many lines at a time."""
+    yield csv_line(HEADS) + "\n"
+    for policy, rows in schedules:
+        lines: list[str] = []
+        for row in rows:
+            lines.append(
+                csv_line((policy, *map(str, row), str(row.started - row.submitted))) + "\n"
+            )
+            if len(lines) == LINES:
+                yield "".join(lines)
+                lines.clear()
+        yield "".join(lines)

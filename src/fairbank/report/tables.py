@@ -7,7 +7,12 @@ from typing import NamedTuple
 
 from fairbank.report.cells import csv_line, cut, padded, plain, width, without
 from fairbank.report.columns import Column, Look, Row
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
+from collections.abc import Sequence
+
+from fairbank.report.cells import plain
+from fairbank.report.columns import Column, Look, Row
+from fairbank.core.errors import Malformed
 
 WIDE = 120
 """From this width on a table shows the extra columns too, as far as they fit."""
@@ -212,3 +217,35 @@ def _headed(columns: Sequence[Column], name: str) -> Column | None:
     """The column with this head, which may itself end with the % that else comes before a width."""
     head = name.upper().replace("_", "-")
     return next((column for column in columns if column.head in (head, f"{head}%")), None)
+
+def sort_rows(columns: Sequence[Column], rows: Sequence[Row], wanted: str, look: Look) -> list[Row]:
+    """`rows` by `COL[,-COL]`: numbers by size, the rest as text; with - the largest first. Raises Malformed."""
+    ordered = list(rows)
+    exactly = look._replace(units="m", separators=False, short=False)
+    for said in reversed([each.strip() for each in wanted.split(",") if each.strip()]):
+        column = _column(columns, said.removeprefix("-"))
+        ordered.sort(
+            key=lambda row, column=column: _rank(column.cell(row, exactly)),  # type: ignore[misc]
+            reverse=said.startswith("-"),
+        )
+    return ordered
+
+
+def _column(columns: Sequence[Column], name: str) -> Column:
+    for column in columns:
+        if column.head == name.upper().replace("_", "-"):
+            return column
+    there = ", ".join(column.head for column in columns)
+    raise Malformed(
+        f"there is no column {plain(name[:40])!r} to sort by",
+        field="--sort",
+        remedy=f"there are: {there}",
+    )
+
+
+def _rank(cell: str) -> tuple[bool, float, str]:
+    """Numbers before text, each among themselves."""
+    try:
+        return False, float(cell.rstrip("%")), cell
+    except ValueError:
+        return True, 0.0, cell

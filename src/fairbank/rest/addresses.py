@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar.exceptions import NotFoundException
 
 from fairbank.rest.asking import Asking
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 
 def check_address(request: Asking) -> None:

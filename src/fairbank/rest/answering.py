@@ -10,7 +10,7 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.rest.bodies.answers import Granted, Single
 from fairbank.rest.problems import SaidNo
 from fairbank.rest.views import granted, single
-from fairbank.values.time import Clock
+from fairbank.core.time import Clock
 
 ALWAYS = (
     (b"x-content-type-options", b"nosniff"),

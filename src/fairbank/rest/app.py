@@ -42,7 +42,7 @@ from fairbank.rest.short_way.lane import Laned
 from fairbank.rest.sign_in.doorkeeper import Doorkeeper
 from fairbank.rest.teller import Teller
 from fairbank.rest.workers import THREADS, Workers
-from fairbank.service.foretelling import Foretold
+from fairbank.service.dry_run import Foretold
 
 _NOUNS = (
     *(health, cluster, project, alloc, granting, statement, undoing, activity, job, failure),

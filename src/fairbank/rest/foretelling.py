@@ -12,7 +12,7 @@ from fairbank.rest.asking import DRY_RUN
 from fairbank.rest.bodies.answers import Listing, PlannedEntry
 from fairbank.rest.house import House
 from fairbank.rest.views import changed_terms, entry_row, listing
-from fairbank.service.foretelling import Foretold, Planned
+from fairbank.service.dry_run import (Foretold, Planned)
 
 FORETOLD = {"foretold": True}
 """The `opt` of routes whose requests can be foretold."""

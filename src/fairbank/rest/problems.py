@@ -20,7 +20,7 @@ from fairbank.rest.bodies.answers import Problem, Refused, Resolution
 from fairbank.rest.concerning import field_of, fields_of
 from fairbank.rest.sign_in.authorization import CHALLENGE
 from fairbank.rest.statuses import STATUS, status_of
-from fairbank.values.trouble import Busy, Malformed, Trouble, Unauthenticated
+from fairbank.core.errors import (Busy, Malformed, Trouble, Unauthenticated)
 
 PROBLEM_JSON = "application/problem+json"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fairbank.cluster.wanted import Wanted
-from fairbank.scheduling.pending import Pending
+from fairbank.cluster.resource_request import Wanted
+from fairbank.scheduling.pending_job import Pending
 from fairbank.scheduling.placement import constraint
-from fairbank.scheduling.placement.cluster import Cluster
+from fairbank.scheduling.placement.node_table import Cluster
 from fairbank.scheduling.plan import BAD_CONSTRAINTS
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.core.errors import (Malformed, Unknown)
 
 
 def outside(job: Pending, cluster: Cluster, name: str, *, shortest: bool = False) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from fairbank.scheduling.machine import Left
-from fairbank.values.tuples import made
+from fairbank.scheduling.machines.machine import Left
+from fairbank.core.types import made
 
 J = TypeVar("J")
 """A job of the queue, as the scheduler sees it."""

@@ -10,8 +10,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machine import J, Left, Machine, Numbered, P, Present, Running
-from fairbank.values.tuples import made
+from fairbank.scheduling.machines.machine import (J, Left, Machine, Numbered, P, Present, Running)
+from fairbank.core.types import made
 
 J_co = TypeVar("J_co", bound=Numbered, covariant=True)
 

@@ -21,15 +21,15 @@ from fairbank.bank.query import (
     UserRow,
 )
 from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
-from fairbank.service.askers import Asker
-from fairbank.service.directory import Directory
-from fairbank.service.foretelling import Judge, ask
+from fairbank.service.identity import Asker
+from fairbank.service.project_cache import Directory
+from fairbank.service.dry_run import (Judge, ask)
 from fairbank.service.rights import Do, demand
 from fairbank.service.terms import last_terms
 from fairbank.store.contract import Reader, Store
-from fairbank.values.time import Clock, Instant
-from fairbank.values.trouble import Forbidden, Unknown
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import (Clock, Instant)
+from fairbank.core.errors import (Forbidden, Unknown)
+from fairbank.core.units import SuMinutes
 
 
 class Statement(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.store.contract import Store
-from fairbank.values.time import Clock, Instant
+from fairbank.core.time import (Clock, Instant)
 
 
 class Nonces:

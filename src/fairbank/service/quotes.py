@@ -11,12 +11,12 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, known, named
-from fairbank.service.askers import Asker
-from fairbank.service.directory import Directory
-from fairbank.service.means import means
+from fairbank.service.identity import Asker
+from fairbank.service.project_cache import Directory
+from fairbank.service.available_credit import means
 from fairbank.store.contract import Store
-from fairbank.values.time import Clock
-from fairbank.values.trouble import Malformed, Unknown
+from fairbank.core.time import Clock
+from fairbank.core.errors import (Malformed, Unknown)
 
 
 class Quotes:

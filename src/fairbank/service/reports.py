@@ -10,15 +10,15 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Adjust, Asked, Charge, EndFacts, Hold, Release, Unpriced
 from fairbank.cluster.job import checked_run
 from fairbank.cluster.partition import Cluster, named
-from fairbank.cluster.report import Changed, Ended, Report, Started, fingerprint
-from fairbank.service.askers import Asker
-from fairbank.service.directory import Directory
+from fairbank.cluster.run_report import (Changed, Ended, Report, Started, fingerprint)
+from fairbank.service.identity import Asker
+from fairbank.service.project_cache import Directory
 from fairbank.service.rights import demand_cluster
-from fairbank.values import ids
-from fairbank.values.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
-from fairbank.values.tres import billing
-from fairbank.values.trouble import Malformed, Trouble, Unknown
-from fairbank.values.units import AMOUNT_MAX, SuMinutes
+from fairbank.core import ids
+from fairbank.core.time import (LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant)
+from fairbank.core.tres import billing
+from fairbank.core.errors import (Malformed, Trouble, Unknown)
+from fairbank.core.units import (AMOUNT_MAX, SuMinutes)
 
 Prepared = Asked | Trouble
 

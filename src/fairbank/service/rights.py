@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 
 from fairbank.bank.project import Role
-from fairbank.service.askers import Asker
-from fairbank.values.trouble import Forbidden
+from fairbank.service.identity import Asker
+from fairbank.core.errors import Forbidden
 
 
 class Do(Enum):

@@ -10,13 +10,13 @@ from typing import Protocol
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
 from fairbank.service.allocations import Allocations
-from fairbank.service.askers import Staff
-from fairbank.service.audit import Audit
-from fairbank.service.bank import Bank
-from fairbank.service.counter import Counter
-from fairbank.service.counting.windows import Windows
-from fairbank.service.directory import Directory
-from fairbank.service.foretelling import Foreteller
+from fairbank.service.identity import Staff
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ledger import Bank
+from fairbank.service.write_queue.queue import Counter
+from fairbank.service.write_queue.writers import Windows
+from fairbank.service.project_cache import Directory
+from fairbank.service.dry_run import Foreteller
 from fairbank.service.memberships import Memberships
 from fairbank.service.nonces import Nonces
 from fairbank.service.projects import Projects
@@ -25,12 +25,12 @@ from fairbank.service.reports import Reports
 from fairbank.service.runs import Runs
 from fairbank.service.share_history import ShareHistory
 from fairbank.service.tokens import Tokens
-from fairbank.service.undoing import Undoing
-from fairbank.service.upkeep import Upkeep
+from fairbank.service.undo import Undoing
+from fairbank.service.ops.upkeep import Upkeep
 from fairbank.service.usage import UsageReports
 from fairbank.store.contract import Store
-from fairbank.values.final_state import FinalState
-from fairbank.values.time import Clock
+from fairbank.core.final_state import FinalState
+from fairbank.core.time import Clock
 
 
 class Counting(Protocol):

@@ -13,11 +13,11 @@ import msgspec
 
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.service.askers import Staff
-from fairbank.values import ids
-from fairbank.values.toml import fitting, table_in
-from fairbank.values.tres import Adding, parse_weights
-from fairbank.values.trouble import Forbidden, Malformed, Unknown
+from fairbank.service.identity import Staff
+from fairbank.core import ids
+from fairbank.core.validation import (fitting, table_in)
+from fairbank.core.tres import (Adding, parse_weights)
+from fairbank.core.errors import (Forbidden, Malformed, Unknown)
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.project import Role
-from fairbank.cluster.share_figure import FigureKey, ShareFigure, ShareQuery, key_of
-from fairbank.service.askers import Asker
-from fairbank.service.directory import Directory
+from fairbank.cluster.share_record import (FigureKey, ShareFigure, ShareQuery, key_of)
+from fairbank.service.identity import Asker
+from fairbank.service.project_cache import Directory
 from fairbank.service.rights import demand_cluster
 from fairbank.store.contract import Store
 

@@ -16,13 +16,13 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.bank.wish import IssueToken, RevokeToken
-from fairbank.service.askers import FULL, Asker
-from fairbank.service.foretelling import Judge, ask
+from fairbank.service.identity import (FULL, Asker)
+from fairbank.service.dry_run import (Judge, ask)
 from fairbank.service.rights import Do, demand, may
 from fairbank.store.contract import Reader, Store
-from fairbank.values import ids
-from fairbank.values.time import DAY, LAST_INSTANT, Clock, Instant, iso
-from fairbank.values.trouble import Conflict, Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.core import ids
+from fairbank.core.time import (DAY, LAST_INSTANT, Clock, Instant, iso)
+from fairbank.core.errors import (Conflict, Forbidden, Malformed, Unauthenticated, Unknown)
 
 AGENT = "agent:"
 DAYS_MAX = 731

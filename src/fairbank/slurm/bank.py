@@ -7,18 +7,9 @@ from typing import Any, NamedTuple
 
 from fairbank.cluster.job import Run
 from fairbank.rest.client import Client
-from fairbank.slurm.judging.books import (
-    BookedAllocation,
-    BookedCluster,
-    BookedProject,
-    BookedRun,
-    booked_allocation,
-    booked_cluster,
-    booked_project,
-    booked_run,
-)
-from fairbank.values.time import iso, parse_instant
-from fairbank.values.trouble import Forbidden, Malformed, Unknown
+from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedCluster, BookedProject, BookedRun, booked_allocation, booked_cluster, booked_project, booked_run)
+from fairbank.core.time import (iso, parse_instant)
+from fairbank.core.errors import (Forbidden, Malformed, Unknown)
 
 PAGE, BATCH = 1_000, 500
 """Rows that are asked for at once, and reports that are sent at once."""

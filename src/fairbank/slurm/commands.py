@@ -15,46 +15,22 @@ from pathlib import Path
 
 import msgspec
 
-from fairbank.priority.settings import PrioritySettings
-from fairbank.slurm.answers import (
-    held,
-    json_2311,
-    pending,
-    sacct,
-    sacctmgr,
-    scontrol,
-    shares,
-    spent,
-    sprio,
-    squeue,
-    sshare,
-    starting,
-)
-from fairbank.slurm.answers.held import Held
-from fairbank.slurm.answers.pending import Pending
-from fairbank.slurm.answers.priority import FLAGS, flags_in_doubt, read_settings
-from fairbank.slurm.answers.separated import DELIMITER
-from fairbank.slurm.answers.shares import Share
-from fairbank.slurm.answers.sprio import Factors
-from fairbank.slurm.answers.sshare import Used
-from fairbank.slurm.answers.starting import Starting
-from fairbank.slurm.answers.values import (
-    Answer,
-    Association,
-    AssociationPriority,
-    Job,
-    Node,
-    Place,
-    Qos,
-    Queued,
-    Spent,
-    Waiting,
-)
-from fairbank.slurm.answers.version import COMPLETE_JSON, Version, read_version
+from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.slurm.parsers import (held_jobs, json_2311, pending_jobs, sacct, sacctmgr, scontrol, shares, job_ends, sprio, squeue, sshare, starting_job)
+from fairbank.slurm.parsers.held_jobs import Held
+from fairbank.slurm.parsers.pending_jobs import Pending
+from fairbank.slurm.parsers.priority import (FLAGS, flags_in_doubt, read_settings)
+from fairbank.slurm.parsers.delimited import DELIMITER
+from fairbank.slurm.parsers.shares import Share
+from fairbank.slurm.parsers.sprio import Factors
+from fairbank.slurm.parsers.sshare import Used
+from fairbank.slurm.parsers.starting_job import Starting
+from fairbank.slurm.parsers.values import (Answer, Association, AssociationPriority, Job, Node, Place, Qos, Queued, Spent, Waiting)
+from fairbank.slurm.parsers.version import (COMPLETE_JSON, Version, read_version)
 from fairbank.slurm.conf_file import conf_path, conf_settings
-from fairbank.values import ids
-from fairbank.values.time import iso
-from fairbank.values.trouble import Malformed, Unknown, Unreachable
+from fairbank.core import ids
+from fairbank.core.time import iso
+from fairbank.core.errors import (Malformed, Unknown, Unreachable)
 
 PATIENCE_SECONDS = 300.0
 """How long a command may take: sacct over a month of a busy cluster can take minutes."""
@@ -158,9 +134,9 @@ class Slurm:
             "--noheader",
             "--parsable2",
             f"--delimiter={DELIMITER}",
-            f"--format={','.join(spent.COLUMNS)}",
+            f"--format={','.join(job_ends.COLUMNS)}",
         )
-        return spent.read_spent(self._text(*which, *columns))
+        return job_ends.read_spent(self._text(*which, *columns))
 
     def _jobs(self, *which: str) -> Answer[Job]:
         asked = ("sacct", "--allusers", "--allocations", "--duplicates", *which)
@@ -190,15 +166,15 @@ class Slurm:
             "--noheader",
             "--states=all",
             f"--jobs={name}",
-            f"--Format={starting.FORMAT}",
+            f"--Format={starting_job.FORMAT}",
         )
-        return starting.read_starting(self._text(*command))
+        return starting_job.read_starting(self._text(*command))
 
     def held(self) -> Answer[Held]:
         """The pending jobs that our plug-in held for lack of credit."""
-        return held.read_held(
+        return held_jobs.read_held(
             self._text(
-                "squeue", "--all", "--noheader", "--states=PENDING", f"--Format={held.FORMAT}"
+                "squeue", "--all", "--noheader", "--states=PENDING", f"--Format={held_jobs.FORMAT}"
             )
         )
 
@@ -286,7 +262,7 @@ class Slurm:
 
     def pending(self) -> Answer[Pending]:
         """What the jobs that wait ask for."""
-        return pending.read_pending(self._text("scontrol", "--all", "--oneliner", "show", "job"))
+        return pending_jobs.read_pending(self._text("scontrol", "--all", "--oneliner", "show", "job"))
 
     def priority(self) -> PrioritySettings:
         """How it ranks users and jobs. Raises Malformed."""

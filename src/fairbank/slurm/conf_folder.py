@@ -6,17 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairbank.slurm.conf_file import conf_path
-from fairbank.slurm.judging.loading import (
-    RULES,
-    SCRIPTS,
-    Script,
-    TableFile,
-    calls,
-    is_loaded,
-    is_ours,
-)
+from fairbank.slurm.compare.plugin_files import (RULES, SCRIPTS, Script, TableFile, calls, is_loaded, is_ours)
 from fairbank.slurm.site_factor import SIZE_MAX, decode
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 _TEXT_MAX = 4 * 1024 * 1024
 

@@ -11,20 +11,20 @@ from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
 from fairbank.rest.client import Client
-from fairbank.slurm.answers.conf import parameters
-from fairbank.slurm.answers.scontrol import slurm_uid
-from fairbank.slurm.answers.version import acquaintance
+from fairbank.slurm.parsers.scontrol import parameters
+from fairbank.slurm.parsers.scontrol import slurm_uid
+from fairbank.slurm.parsers.version import acquaintance
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.conf_file import conf_path, conf_settings, stated
 from fairbank.slurm.conf_folder import find_scripts, find_table
-from fairbank.slurm.judging import health, loading
-from fairbank.slurm.judging.entering import Machine
+from fairbank.slurm.compare import (health, plugin_files)
+from fairbank.slurm.compare.import_plan import Machine
 from fairbank.slurm.policy_file import SIZE_MAX, heading
 from fairbank.slurm.site import Site
-from fairbank.values.check import Check, attempt
-from fairbank.values.time import parse_instant
-from fairbank.values.trouble import Forbidden, Trouble, Unknown, Unreachable
+from fairbank.core.check import (Check, attempt)
+from fairbank.core.time import parse_instant
+from fairbank.core.errors import (Forbidden, Trouble, Unknown, Unreachable)
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ class Doctor:
             yield from health.plugins(config, agent)
         if agent is not None:
             yield from health.agents(config, agent, int(time.time()))
-        yield from loading.scripts(find_scripts(config))
+        yield from plugin_files.scripts(find_scripts(config))
         if agent is not None and config:
             yield from self._of_the_site_factor(config, agent.status.get("site_factor"))
 
@@ -160,8 +160,8 @@ class Doctor:
         )
         yield from checks
         if settings is not None:
-            table = find_table(loading.parameter(settings))
-            yield from loading.site_factor(config, settings, status, table, int(time.time()))
+            table = find_table(plugin_files.parameter(settings))
+            yield from plugin_files.site_factor(config, settings, status, table, int(time.time()))
 
     def _of_the_policy(self, config: health.Config) -> Iterator[Check]:
         checks: list[Check] = []

@@ -7,16 +7,16 @@ from functools import partial
 
 import msgspec
 
-from fairbank.slurm.answers.values import Unreadable
+from fairbank.slurm.parsers.values import Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.judging.books import BookedAllocation, BookedCluster, BookedProject, Funds
-from fairbank.slurm.judging.covering import Cover, booked, covers
-from fairbank.slurm.judging.entering import Plan, entered, is_passed_over
-from fairbank.slurm.judging.reconcile import RELEASED, Finding
-from fairbank.slurm.mending import Outcome
+from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedCluster, BookedProject, Funds)
+from fairbank.slurm.compare.history_allocations import (Cover, booked, covers)
+from fairbank.slurm.compare.import_plan import (Plan, entered, is_passed_over)
+from fairbank.slurm.compare.classification import (RELEASED, Finding)
+from fairbank.slurm.repair import Outcome
 from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 
 CATEGORY = "history"
 

@@ -9,22 +9,12 @@ import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.rest.client import Refused
-from fairbank.slurm.answers.scontrol import slurm_uid
-from fairbank.slurm.answers.values import Unreadable
+from fairbank.slurm.parsers.scontrol import slurm_uid
+from fairbank.slurm.parsers.values import Unreadable
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm, uid_of
-from fairbank.slurm.judging.entering import (
-    Centre,
-    Machine,
-    NewMember,
-    NewProject,
-    Plan,
-    Step,
-    plan,
-    price_differences,
-    settings,
-)
-from fairbank.values.trouble import Unknown
+from fairbank.slurm.compare.import_plan import (Centre, Machine, NewMember, NewProject, Plan, Step, plan, price_differences, settings)
+from fairbank.core.errors import Unknown
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,11 +8,11 @@ import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.slurm import policy_file
-from fairbank.slurm.answers.values import Node, Place
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
+from fairbank.slurm.parsers.values import (Node, Place)
+from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedProject, Funds)
 from fairbank.slurm.policy_file import Balance, Project, SubmissionPolicy
 from fairbank.slurm.site import Forced, Site
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):

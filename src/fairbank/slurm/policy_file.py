@@ -17,10 +17,10 @@ from typing import TypeVar
 import msgspec
 
 from fairbank.cluster.partition import Partition
-from fairbank.values import ids
-from fairbank.values.time import LAST_INSTANT
-from fairbank.values.tres import BY_CPU, tres_name
-from fairbank.values.trouble import Malformed
+from fairbank.core import ids
+from fairbank.core.time import LAST_INSTANT
+from fairbank.core.tres import (BY_CPU, tres_name)
+from fairbank.core.errors import Malformed
 
 VERSION = 1
 SIZE_MAX = 4 * 1024 * 1024

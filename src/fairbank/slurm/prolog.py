@@ -14,11 +14,11 @@ from fairbank.agent.protocol import one_line
 from fairbank.agent.report_results import ResultKind, read_answers, result_of
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
-from fairbank.slurm.answers.held import MARK
-from fairbank.slurm.answers.starting import Starting
+from fairbank.slurm.parsers.held_jobs import MARK
+from fairbank.slurm.parsers.starting_job import Starting
 from fairbank.slurm.commands import Slurm
-from fairbank.values import ids
-from fairbank.values.trouble import Malformed, Trouble, Unreachable
+from fairbank.core import ids
+from fairbank.core.errors import (Malformed, Trouble, Unreachable)
 
 _RUNS = frozenset(
     {ResultKind.GRANTED, ResultKind.HOLD_EXISTS, ResultKind.LAPSED, ResultKind.CLOSED}

@@ -7,22 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairbank.slurm.answers.values import Answer, Job, Spent, Unreadable
+from fairbank.slurm.parsers.values import (Answer, Job, Spent, Unreadable)
 from fairbank.slurm.bank import Bank, Kept, Progress, silent
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.judging.books import BookedCluster, BookedRun, Funds
-from fairbank.slurm.judging.reconcile import (
-    CHARGED,
-    RELEASED,
-    Comparison,
-    Finding,
-    Kind,
-    Sides,
-    compare,
-)
-from fairbank.slurm.mending import Mender, Outcome
-from fairbank.values.time import DAY
-from fairbank.values.trouble import Malformed
+from fairbank.slurm.compare.bank_records import (BookedCluster, BookedRun, Funds)
+from fairbank.slurm.compare.classification import (CHARGED, RELEASED, Comparison, Finding, Kind, Sides, compare)
+from fairbank.slurm.repair import (Mender, Outcome)
+from fairbank.core.time import DAY
+from fairbank.core.errors import Malformed
 
 GRACE_SECONDS = 3_600
 """How long either side may lag before what is missing there counts as lost."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from fairbank.rest.client import Client
-from fairbank.slurm.answers.held import Held
-from fairbank.slurm.answers.values import Answer
-from fairbank.slurm.judging.releasing import Offer, Turns, payable
-from fairbank.values.trouble import Malformed, Trouble, Unknown
+from fairbank.slurm.parsers.held_jobs import Held
+from fairbank.slurm.parsers.values import Answer
+from fairbank.slurm.compare.held_jobs import (Offer, Turns, payable)
+from fairbank.core.errors import (Malformed, Trouble, Unknown)
 
 _log = logging.getLogger(__name__)
 

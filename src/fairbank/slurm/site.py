@@ -8,9 +8,9 @@ from typing import Annotated
 import msgspec
 
 from fairbank.slurm.policy_file import Answer
-from fairbank.values import ids
-from fairbank.values.toml import fitting, table_in
-from fairbank.values.trouble import Unknown
+from fairbank.core import ids
+from fairbank.core.validation import (fitting, table_in)
+from fairbank.core.errors import Unknown
 
 SITE_FILE = "/etc/fairbank/slurm.toml"
 POLICY_FILE = "/etc/slurm/fairbank/policy"

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.priority.sitefactor import LINEAR, Rule, credit_factor, expiry_factor, scaled
-from fairbank.slurm.judging.books import BookedAllocation, BookedProject, Funds
-from fairbank.values.slurm_numbers import NICE_MAX
-from fairbank.values.trouble import Malformed
+from fairbank.priority.site_factor import (LINEAR, Rule, credit_factor, expiry_factor, scaled)
+from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedProject, Funds)
+from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.core.errors import Malformed
 
 VERSION = 1
 SIZE_MAX = 16 * 1024 * 1024

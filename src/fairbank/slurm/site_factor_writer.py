@@ -13,12 +13,12 @@ from typing import Any
 
 from fairbank.agent.report_results import cannot_connect
 from fairbank.agent.settings import AgentSettings
-from fairbank.priority.sitefactor import rule_of
+from fairbank.priority.site_factor import rule_of
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.site_factor import Table, encode, table_of
 from fairbank.slurm.sync import replace_file
-from fairbank.values.trouble import Malformed, Trouble
+from fairbank.core.errors import (Malformed, Trouble)
 
 _log = logging.getLogger(__name__)
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from fairbank.slurm.answers.values import Answer
+from fairbank.slurm.parsers.values import Answer
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.judging.accounts import Change, Usage, Wanted, changes
+from fairbank.slurm.compare.accounts import (Change, Usage, Wanted, changes)
 from fairbank.slurm.policy import Sources, policy_of, untold
 from fairbank.slurm.policy_file import render
 from fairbank.slurm.site import Site
-from fairbank.values.trouble import Forbidden, Malformed
+from fairbank.core.errors import (Forbidden, Malformed)
 
 
 class Synced(msgspec.Struct, frozen=True, kw_only=True):

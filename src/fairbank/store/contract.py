@@ -33,8 +33,8 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_figure import ShareFigure, ShareQuery
-from fairbank.values.time import Instant
+from fairbank.cluster.share_record import (ShareFigure, ShareQuery)
+from fairbank.core.time import Instant
 
 AtWork = Callable[[], None]
 """Called now and then as long as something lasts of which nobody knows how far it is."""

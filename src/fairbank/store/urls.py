@@ -8,7 +8,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 _HIDDEN = "***"
 MEMORY, SQLITE, POSTGRESQL = "memory", "sqlite", "postgresql+psycopg"

@@ -12,7 +12,7 @@ from fairbank.bank.efficiency import efficiency, failed_early
 from fairbank.bank.query import GroupPage, Usage, UsageBy
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import COMPLETED
-from fairbank.values.time import DAY
+from fairbank.core.time import DAY
 
 _FIRST_DAY = date(1970, 1, 1)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from fairbank.bank import wish as w
 from fairbank.bank.project import Role
 from fairbank.cluster.job import Run
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 from tests.bank.model.credit import Credit
 from tests.bank.model.office import Office
 from tests.bank.model.runs import Runs

@@ -17,15 +17,15 @@ import pytest
 from fairbank.bank.policy import Policy
 from fairbank.compose.counter import apart
 from fairbank.rest.client import Client, parse_address
-from fairbank.service.bank import Bank
-from fairbank.service.counter import Came, Counter
-from fairbank.service.counting.starting import started
-from fairbank.service.counting.wire import Opening
+from fairbank.service.ledger import Bank
+from fairbank.service.write_queue.queue import (Came, Counter)
+from fairbank.service.write_queue.process import started
+from fairbank.service.write_queue.protocol import Opening
 from fairbank.service.settings import Log, StoreSettings
-from fairbank.store.memory import MemoryStore
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
-from fairbank.values.trouble import Busy, Malformed, Unknown, Unreachable
+from fairbank.store.memory.store import MemoryStore
+from fairbank.store.migration import migrate
+from fairbank.store.factory import open_store
+from fairbank.core.errors import (Busy, Malformed, Unknown, Unreachable)
 from tests.service.gated import kept, notes
 from tests.support.keeper import children
 from tests.support.postgres import PostgresServer

@@ -10,11 +10,11 @@ import pytest
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
 from fairbank.rest.teller import Teller
-from fairbank.service.bank import Bank
-from fairbank.service.counting.windows import Windows
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import Instant, iso
-from fairbank.values.trouble import Unreachable
+from fairbank.service.ledger import Bank
+from fairbank.service.write_queue.writers import Windows
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import (Instant, iso)
+from fairbank.core.errors import Unreachable
 from tests.rest.sluggish import Sluggish, closed
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, a_world, report
 from tests.support.waiting import wait_until

@@ -22,13 +22,13 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.rest.house import furnish
 from fairbank.rest.server.open_files import ENOUGH, connections_max, demand_enough
 from fairbank.rest.server.serving import serve
-from fairbank.service.askers import Staff
+from fairbank.service.identity import Staff
 from fairbank.service.services import services
-from fairbank.store.memory import MemoryStore
-from fairbank.store.migrating import migrate
-from fairbank.store.opening import open_store
-from fairbank.values.time import StoppedClock
-from fairbank.values.trouble import Conflict, Malformed, Unreachable
+from fairbank.store.memory.store import MemoryStore
+from fairbank.store.migration import migrate
+from fairbank.store.factory import open_store
+from fairbank.core.time import StoppedClock
+from fairbank.core.errors import (Conflict, Malformed, Unreachable)
 from tests.rest.served import Served, served
 from tests.rest.world import NOW, grant, report
 from tests.support.account import Account

@@ -23,7 +23,7 @@ from fairbank.rest.sign_in.credentials import BoundRequest, sign
 from fairbank.rest.sign_in.munge import CREDENTIAL_MAX, Munge
 from fairbank.rest.workers import THREADS
 from fairbank.store.contract import Reader
-from fairbank.store.memory import MemoryStore
+from fairbank.store.memory.store import MemoryStore
 from tests.rest.served import Served, served
 from tests.rest.world import AGENT, NOW, SUPERUSER, a_world, report
 from tests.support.account import Account

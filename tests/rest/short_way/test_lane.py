@@ -15,8 +15,8 @@ from fairbank.rest.asking import BODY_MAX
 from fairbank.rest.house import furnish
 from fairbank.service.services import services
 from fairbank.store.contract import Transaction
-from fairbank.store.memory import MemoryStore
-from fairbank.values.time import StoppedClock
+from fairbank.store.memory.store import MemoryStore
+from fairbank.core.time import StoppedClock
 from tests.rest.looked import Looked
 from tests.rest.short_way.line import HUGE
 from tests.rest.world import AGENT, MEMBER, NOW, OTHER_AGENT, PI, STAFF, SUPERUSER, a_world, report

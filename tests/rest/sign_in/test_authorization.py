@@ -15,7 +15,7 @@ from fairbank.rest.sign_in.authorization import (
     scheme_of,
 )
 from fairbank.service.tokens import new_secret
-from fairbank.values.trouble import Unauthenticated
+from fairbank.core.errors import Unauthenticated
 
 # The header.
 

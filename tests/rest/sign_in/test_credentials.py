@@ -21,8 +21,8 @@ from fairbank.rest.sign_in.credentials import (
     statement,
 )
 from fairbank.rest.sign_in.munge import Decoded
-from fairbank.values.time import Clock, Instant, StoppedClock
-from fairbank.values.trouble import Unauthenticated
+from fairbank.core.time import (Clock, Instant, StoppedClock)
+from fairbank.core.errors import Unauthenticated
 from tests.rest.branches import ASKED, BANK, NONCE, SqliteNonces, SystemClock, speak
 from tests.support.munge import Munged
 from tests.support.nonces import MemoryNonces

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fairbank.rest.sign_in.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
-from fairbank.values.trouble import Malformed, Unauthenticated, Unreachable
+from fairbank.core.errors import (Malformed, Unauthenticated, Unreachable)
 from tests.support.account import Account
 from tests.support.munge import Munged, MungeTools
 from tests.support.waiting import wait_until

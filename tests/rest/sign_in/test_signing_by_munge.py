@@ -14,7 +14,7 @@ import pytest
 
 from fairbank.rest.sign_in.credentials import BoundRequest, sign
 from fairbank.rest.sign_in.munge import Munge
-from fairbank.store.migrating import migrate
+from fairbank.store.migration import migrate
 from tests.rest.served import Served, served
 from tests.support.account import Account
 from tests.support.munge import Munged, MungeTools

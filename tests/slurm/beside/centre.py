@@ -15,7 +15,7 @@ import pytest
 from fairbank.cli import main
 from fairbank.compose import Works
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.answers.values import Job
+from fairbank.slurm.parsers.values import Job
 from tests.cli.conftest import Said
 from tests.slurm.beside.jobs import a_job, row_of
 from tests.slurm.priced import priced

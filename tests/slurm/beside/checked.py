@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from fairbank.slurm.answers import scontrol
-from fairbank.values.check import Check
+from fairbank.slurm.parsers import scontrol
+from fairbank.core.check import Check
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
 

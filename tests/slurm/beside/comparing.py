@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.slurm.answers.values import Job, Queued
-from fairbank.slurm.judging.books import BookedRun
-from fairbank.slurm.judging.reconcile import Comparison, Finding, Kind, Sides, compare
+from fairbank.slurm.parsers.values import (Job, Queued)
+from fairbank.slurm.compare.bank_records import BookedRun
+from fairbank.slurm.compare.classification import (Comparison, Finding, Kind, Sides, compare)
 from tests.slurm.beside.jobs import CLUSTER, NOW
 
 HOUR = 3_600

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.cluster.partition import Partition
-from fairbank.slurm.answers.values import Job
-from fairbank.slurm.judging.books import BookedAllocation, BookedCluster, BookedProject, BookedRun
-from fairbank.values.time import iso
-from fairbank.values.tres import parse_weights
+from fairbank.slurm.parsers.values import Job
+from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedCluster, BookedProject, BookedRun)
+from fairbank.core.time import iso
+from fairbank.core.tres import parse_weights
 from tests.support.recorded import line
 
 NOW = 1_795_300_000

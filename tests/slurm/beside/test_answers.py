@@ -8,20 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.slurm.answers import (
-    json_2205,
-    json_2311,
-    sacct,
-    sacctmgr,
-    scontrol,
-    spent,
-    squeue,
-    sshare,
-)
-from fairbank.slurm.answers.values import Answer, Job
-from fairbank.slurm.answers.version import Version, acquaintance, read_version
-from fairbank.slurm.judging.reconcile import restart_of
-from fairbank.values.trouble import Malformed
+from fairbank.slurm.parsers import (json_2205, json_2311, sacct, sacctmgr, scontrol, job_ends, squeue, sshare)
+from fairbank.slurm.parsers.values import (Answer, Job)
+from fairbank.slurm.parsers.version import (Version, acquaintance, read_version)
+from fairbank.slurm.compare.classification import restart_of
+from fairbank.core.errors import Malformed
 from tests.slurm.lab.recording import SACCT
 from tests.support.recorded import line
 
@@ -89,7 +80,7 @@ def test_accounting_of_2205() -> None:
     ],
 )
 def test_processor_time(total: str, seconds: int | None) -> None:
-    found = spent.read_spent(
+    found = job_ends.read_spent(
         line(7, "2026-11-21T10:00:00", "1:9", total)
         + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01")
     )
@@ -102,7 +93,7 @@ def test_processor_time(total: str, seconds: int | None) -> None:
     [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")],
 )
 def test_strange_ends_are_told(code: str, total: str, field: str) -> None:
-    found = spent.read_spent(line(7, "2026-11-21T10:00:00", code, total))
+    found = job_ends.read_spent(line(7, "2026-11-21T10:00:00", code, total))
     assert ([each.field for each in found.unreadable], found.rows) == ([field], ())
 
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from fairbank.rest.bodies import answers
-from fairbank.slurm.judging.books import BookedRun, booked_allocation, booked_project, booked_run
-from fairbank.values.trouble import Malformed
+from fairbank.slurm.compare.bank_records import (BookedRun, booked_allocation, booked_project, booked_run)
+from fairbank.core.errors import Malformed
 
 RUN = msgspec.to_builtins(
     answers.JobRow(

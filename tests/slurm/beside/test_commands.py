@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.slurm.commands import Slurm
-from fairbank.values.trouble import Malformed, Unreachable
+from fairbank.core.errors import (Malformed, Unreachable)
 from tests.slurm.beside.jobs import a_job, row_of
 from tests.support.recorded import GOLDEN, Recorded
 

@@ -11,10 +11,10 @@ from types import ModuleType
 import pytest
 
 from fairbank.slurm import doctor
-from fairbank.slurm.answers import scontrol
-from fairbank.slurm.answers.conf import listed, parameters
+from fairbank.slurm.parsers import scontrol
+from fairbank.slurm.parsers.scontrol import (listed, parameters)
 from fairbank.slurm.conf_file import TOLD
-from fairbank.slurm.judging import health, loading
+from fairbank.slurm.compare import (health, plugin_files)
 from tests.slurm.beside.checked import CONFIG
 
 
@@ -85,4 +85,4 @@ def test_what_the_plugins_take_unless_told_is_what_the_doctor_takes(checkout: Pa
         == health.PATIENCE_SECONDS
     )
     table = r"\(keeper_settings_t\) \{ \.path = \"([^\"]+)\""
-    assert default("site_factor/site_factor_fairbank.c", table) == loading.TABLE
+    assert default("site_factor/site_factor_fairbank.c", table) == plugin_files.TABLE

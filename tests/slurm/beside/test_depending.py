@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fairbank.cluster.dependency import Dependencies, Dependency, Met
-from fairbank.scheduling.explain.depending import Seen
-from fairbank.scheduling.pending import Pending
-from fairbank.slurm.answers.dependencies import read_dependencies
-from fairbank.slurm.answers.ended import Ended, read_ended
-from fairbank.slurm.answers.jobs import Told
-from fairbank.slurm.queueing.depending import awaiting
+from fairbank.scheduling.explain.dependencies import Seen
+from fairbank.scheduling.pending_job import Pending
+from fairbank.slurm.parsers.dependencies import read_dependencies
+from fairbank.slurm.parsers.ended_jobs import (Ended, read_ended)
+from fairbank.slurm.parsers.jobs import Told
+from fairbank.slurm.queue_snapshot.dependencies import awaiting
 from tests.slurm.beside.test_queueing import NOW, job, running
 
 LINE = (

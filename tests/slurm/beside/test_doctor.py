@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 from tests.slurm.beside.centre import Centre
 
 pytestmark = pytest.mark.slow

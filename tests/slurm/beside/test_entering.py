@@ -8,19 +8,11 @@ import msgspec
 import pytest
 
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.slurm.answers.values import Association, Node, Place, Qos
-from fairbank.slurm.judging.accounts import Usage, Wanted, changes, fence_of
-from fairbank.slurm.judging.covering import covers
-from fairbank.slurm.judging.entering import (
-    Centre,
-    Machine,
-    NewMember,
-    NewProject,
-    plan,
-    price_differences,
-    settings,
-)
-from fairbank.values.tres import Adding
+from fairbank.slurm.parsers.values import (Association, Node, Place, Qos)
+from fairbank.slurm.compare.accounts import (Usage, Wanted, changes, fence_of)
+from fairbank.slurm.compare.history_allocations import covers
+from fairbank.slurm.compare.import_plan import (Centre, Machine, NewMember, NewProject, plan, price_differences, settings)
+from fairbank.core.tres import Adding
 from tests.slurm.beside.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 GROUPS = {"chem": 5001, "qmc": 5002, "bio": 5003}

@@ -16,9 +16,9 @@ from fairbank.rest.client import Refused
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.importer import Importer
-from fairbank.slurm.judging.entering import NewMember, NewProject
-from fairbank.values.time import DAY, iso
-from fairbank.values.units import show_su
+from fairbank.slurm.compare.import_plan import (NewMember, NewProject)
+from fairbank.core.time import (DAY, iso)
+from fairbank.core.units import show_su
 from tests.slurm.beside.centre import HOUR, ME, MY_UID, Centre, a_centre
 from tests.slurm.priced import PRICES
 

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.slurm.answers import sacctmgr, scontrol
-from fairbank.slurm.judging import health
-from fairbank.slurm.judging.entering import Machine
-from fairbank.slurm.judging.health import Beside, Policy
-from fairbank.values.time import iso, parse_instant
-from fairbank.values.tres import Adding, parse_weights
-from fairbank.values.trouble import Malformed
+from fairbank.slurm.parsers import (sacctmgr, scontrol)
+from fairbank.slurm.compare import health
+from fairbank.slurm.compare.import_plan import Machine
+from fairbank.slurm.compare.health import (Beside, Policy)
+from fairbank.core.time import (iso, parse_instant)
+from fairbank.core.tres import (Adding, parse_weights)
+from fairbank.core.errors import Malformed
 from tests.slurm.beside.checked import CONFIG, said, wrong
 
 ASKING = {

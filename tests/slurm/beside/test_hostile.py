@@ -7,11 +7,11 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.answers import json_2205, json_2311, sacct, sacctmgr, scontrol, squeue, sshare
-from fairbank.slurm.answers.sacct import COLUMNS
-from fairbank.slurm.answers.values import Job
-from fairbank.values.time import iso
-from fairbank.values.trouble import Malformed
+from fairbank.slurm.parsers import (json_2205, json_2311, sacct, sacctmgr, scontrol, squeue, sshare)
+from fairbank.slurm.parsers.sacct import COLUMNS
+from fairbank.slurm.parsers.values import Job
+from fairbank.core.time import iso
+from fairbank.core.errors import Malformed
 from tests.slurm.beside.jobs import a_job, row_of
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("|\x1f\n\r\"'\\=, "), max_size=60)

@@ -11,7 +11,7 @@ from fairbank.cli.exits import FOUND, WRONG_USAGE
 from fairbank.slurm.bank import Bank, Progress, silent
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.importer import Importer
-from fairbank.slurm.judging.books import BookedProject
+from fairbank.slurm.compare.bank_records import BookedProject
 from tests.slurm.beside.centre import ME, MY_UID, Centre
 
 pytestmark = pytest.mark.slow

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from fairbank.slurm.answers.conf import read_conf
+from fairbank.slurm.parsers.scontrol import read_conf
 from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.slurm.conf_folder import find_scripts, find_table
-from fairbank.slurm.judging import loading
-from fairbank.slurm.judging.loading import RULES, TABLE, TableFile
+from fairbank.slurm.compare import plugin_files
+from fairbank.slurm.compare.plugin_files import (RULES, TABLE, TableFile)
 from fairbank.slurm.site_factor import Table, encode
-from fairbank.values.trouble import Unknown
+from fairbank.core.errors import Unknown
 from tests.slurm.beside.checked import CONFIG, wrong
 
 OURS = {"prioritysitefactorplugin": "site_factor/fairbank"}
@@ -32,7 +32,7 @@ FRESH = TableFile(path=TABLE, written=1_000, stale_seconds=600)
 def folder(checkout: Path, tmp_path: Path) -> Path:
     """A folder of slurm.conf with all our Lua files."""
     shutil.copytree(checkout / "plugins" / "fairbank", tmp_path / "fairbank")
-    for name in loading.SCRIPTS:
+    for name in plugin_files.SCRIPTS:
         shutil.copy(checkout / "plugins" / name, tmp_path)
     return tmp_path
 
@@ -44,7 +44,7 @@ def found(folder: Path, **more: str) -> list[str]:
         "CliFilterPlugins": "lua",
         **more,
     }
-    return wrong(loading.scripts(find_scripts(config)))
+    return wrong(plugin_files.scripts(find_scripts(config)))
 
 
 # ------------------------------------------------------------------ Lua
@@ -116,8 +116,8 @@ def test_a_slurm_conf_that_is_not_there_or_includes_itself(tmp_path: Path) -> No
 
 
 def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
-    assert wrong(loading.site_factor(CONFIG, OURS, STATUS, FRESH, 1_600)) == []
-    assert wrong(loading.site_factor(CONFIG, {}, None, FRESH, 1_600)) == []
+    assert wrong(plugin_files.site_factor(CONFIG, OURS, STATUS, FRESH, 1_600)) == []
+    assert wrong(plugin_files.site_factor(CONFIG, {}, None, FRESH, 1_600)) == []
 
 
 @pytest.mark.parametrize(
@@ -153,12 +153,12 @@ def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
 def test_a_site_factor_that_does_not_work(
     settings: dict[str, str], status: dict[str, Any] | None, table: TableFile, expected: str
 ) -> None:
-    assert wrong(loading.site_factor(CONFIG, settings, status, table, 1_600)) == [expected]
+    assert wrong(plugin_files.site_factor(CONFIG, settings, status, table, 1_600)) == [expected]
 
 
 def test_a_site_factor_that_nobody_asks() -> None:
     config = {**CONFIG, "PriorityType": "priority/basic"}
-    assert wrong(loading.site_factor(config, OURS, STATUS, FRESH, 1_600)) == [
+    assert wrong(plugin_files.site_factor(config, OURS, STATUS, FRESH, 1_600)) == [
         "site_factor/fairbank is asked by priority/basic"
     ]
 
@@ -170,7 +170,7 @@ def test_the_table_on_the_disk(tmp_path: Path) -> None:
     assert find_table(str(path)).wrong == "it is no table of site factors"
     path.write_bytes(encode(Table(7, 60, {"cpu": "cpu"}, {})))
     assert find_table(str(path)) == TableFile(path=str(path), written=7, stale_seconds=60)
-    assert loading.parameter(
+    assert plugin_files.parameter(
         {"prioritysitefactorparameters": f"fairbank_look=2,fairbank_table={path}"}
     ) == str(path)
-    assert loading.parameter({}) == TABLE
+    assert plugin_files.parameter({}) == TABLE

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.priority.multifactor.settings import Flag, Settings, Weights
-from fairbank.report.priorities import PriorityRow
-from fairbank.report.shares import ShareRow
-from fairbank.slurm.answers.pending import Pending
-from fairbank.slurm.answers.values import AssociationPriority, Node, Place, Qos
-from fairbank.slurm.ranking.priorities_anew import Grounds, computed, counted_at, factors_of
+from fairbank.report.sprio import PriorityRow
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.parsers.pending_jobs import Pending
+from fairbank.slurm.parsers.values import (AssociationPriority, Node, Place, Qos)
+from fairbank.slurm.fairshare_view.recomputed_priorities import (Grounds, computed, counted_at, factors_of)
 
 NOON = 1_800_000_000
 JOB = Pending(

@@ -7,21 +7,15 @@ from pathlib import Path
 import pytest
 
 from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
-from fairbank.priority.resets import Reset
-from fairbank.priority.settings import Algorithm, FairShare, PrioritySettings
-from fairbank.slurm.answers.priority import (
-    flags_in_doubt,
-    read_adding,
-    read_algorithm,
-    read_flags,
-    read_settings,
-)
-from fairbank.slurm.answers.scontrol import read_config
+from fairbank.priority.fairshare.decay import Reset
+from fairbank.priority.fairshare.settings import (Algorithm, FairShare, PrioritySettings)
+from fairbank.slurm.parsers.priority import (flags_in_doubt, read_adding, read_algorithm, read_flags, read_settings)
+from fairbank.slurm.parsers.scontrol import read_config
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.said import Said
-from fairbank.values.time import DAY
-from fairbank.values.tres import Adding
-from fairbank.values.trouble import Malformed
+from fairbank.slurm.offline import Said
+from fairbank.core.time import DAY
+from fairbank.core.tres import Adding
+from fairbank.core.errors import Malformed
 from tests.support.standing import printed
 
 

@@ -7,8 +7,8 @@ import pytest
 from fairbank.cluster.node import Gpus, State
 from fairbank.cluster.partition_rules import PreemptMode, Sharing
 from fairbank.priority.limits.reasons import Kind
-from fairbank.slurm.answers import bounds, jobs, licences, machine
-from fairbank.slurm.answers.jobs import FOREVER, Given, Told
+from fairbank.slurm.parsers import (limits, jobs, machine, machine)
+from fairbank.slurm.parsers.jobs import (FOREVER, Given, Told)
 
 NODE = (
     "NodeName=g01 Arch=x86_64 CoresPerSocket=24  CPUAlloc=0 CPUEfctv=44 CPUTot=48 AvailableFeatures=big,ib ActiveFeatures=big,ib "
@@ -235,7 +235,7 @@ ASSOCIATION = (
 
 
 def test_an_association() -> None:
-    (carol,) = bounds.read_bounds(f"Association Records\n{ASSOCIATION}\n").rows
+    (carol,) = limits.read_bounds(f"Association Records\n{ASSOCIATION}\n").rows
     assert (carol.name, carol.user, carol.partition, carol.parent) == (
         "wg_bio",
         "carol",
@@ -254,18 +254,18 @@ def test_an_association() -> None:
 
 
 def test_a_limit_that_is_none_is_told() -> None:
-    found = bounds.read_bounds(ASSOCIATION.replace("GrpJobs=10(3)", "GrpJobs=ten"))
+    found = limits.read_bounds(ASSOCIATION.replace("GrpJobs=10(3)", "GrpJobs=ten"))
     assert [(each.field, found.rows) for each in found.unreadable] == [("GrpJobs", ())]
 
 
 def test_what_stands_behind_the_limits_of_a_qos_is_not_its_own() -> None:
     line = "QOS=high(2) GrpWall=N(3.00) GrpTRES=cpu=N(1) GrpTRESMins=cpu=N(2) Account Limits= wg_bio={GrpTRESMins=cpu=N(9)} User Limits="
-    (high,) = bounds.read_usage_of_qualities(line).rows
+    (high,) = limits.read_usage_of_qualities(line).rows
     assert (high.name, high.seconds, high.wall_seconds) == ("high", {"cpu": 120.0}, 180.0)
 
 
 def test_a_qos_as_the_database_has_it() -> None:
-    cells = dict.fromkeys(bounds.QUALITIES, "") | {
+    cells = dict.fromkeys(limits.QUALITIES, "") | {
         "Name": "high",
         "Flags": "OverPartQOS,DenyOnLimit",
         "UsageFactor": "2.000000",
@@ -277,7 +277,7 @@ def test_a_qos_as_the_database_has_it() -> None:
         "MaxJobsPU": "4",
         "MaxWall": "1-00:00:00",
     }
-    (high,) = bounds.read_limits_of_qualities("|".join(cells.values())).rows
+    (high,) = limits.read_limits_of_qualities("|".join(cells.values())).rows
     assert (high.name, high.flags, high.usage_factor) == (
         "high",
         frozenset({"OverPartQOS", "DenyOnLimit"}),
@@ -295,7 +295,7 @@ def test_a_qos_as_the_database_has_it() -> None:
 
 
 def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> None:
-    found = bounds.read_limits_of_qualities("high||1.000000|||cluster|||||||||||||||\n")
+    found = limits.read_limits_of_qualities("high||1.000000|||cluster|||||||||||||||\n")
     assert found.rows == ()
     assert [(each.line, each.why.partition(":")[0]) for each in found.unreadable] == [
         (1, "21 cells instead of 22")
@@ -304,8 +304,8 @@ def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> No
 
 def test_licences() -> None:
     text = "LicenseName=matlab Total=20 Used=3 Free=17 Reserved=2 Remote=no\nLicenseName=x Total=1 Used=1 Free=0 Reserved=0 Remote=no\n"
-    assert [(each.name, each.total, each.free) for each in licences.read_licences(text).rows] == [
+    assert [(each.name, each.total, each.free) for each in machine.read_licences(text).rows] == [
         ("matlab", 20, 15),
         ("x", 1, 0),
     ]
-    assert licences.read_licences("No licenses configured in Slurm.\n").rows == ()
+    assert machine.read_licences("No licenses configured in Slurm.\n").rows == ()

@@ -13,20 +13,20 @@ from fairbank.cluster.dependency import Dependencies, Dependency
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.cluster.wanted import Wanted
+from fairbank.cluster.resource_request import Wanted
 from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.standing import Limits
-from fairbank.scheduling.on_nodes import carried_out
-from fairbank.scheduling.rules import PreemptBy
-from fairbank.scheduling.slurm import both
-from fairbank.slurm.answers import words
-from fairbank.slurm.answers.bounds import Bound, Quality
-from fairbank.slurm.answers.jobs import Given, Told, read_jobs
-from fairbank.slurm.answers.licences import Licence
-from fairbank.slurm.queueing.asking import QUESTIONS, read_answers
-from fairbank.slurm.queueing.live import Answers, Live, live, preemption_of
-from fairbank.slurm.queueing.priced import requests
-from fairbank.values.time import Instant
+from fairbank.priority.limits.usage import Limits
+from fairbank.scheduling.machines.node_snapshot import carried_out
+from fairbank.scheduling.machines.node_rules import PreemptBy
+from fairbank.scheduling.slurm.passes import both
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.limits import (Bound, Quality)
+from fairbank.slurm.parsers.jobs import (Given, Told, read_jobs)
+from fairbank.slurm.parsers.machine import Licence
+from fairbank.slurm.queue_snapshot.queries import (QUESTIONS, read_answers)
+from fairbank.slurm.queue_snapshot.snapshot import (Answers, Live, live, preemption_of)
+from fairbank.slurm.queue_snapshot.snapshot import requests
+from fairbank.core.time import Instant
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
 NOW = 1_000_000

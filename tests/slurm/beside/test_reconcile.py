@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.answers.values import Job, Queued
-from fairbank.slurm.judging import reports
-from fairbank.slurm.judging.price import Prices
-from fairbank.slurm.judging.reconcile import Comparison, Kind
+from fairbank.slurm.parsers.values import (Job, Queued)
+from fairbank.slurm.compare import reports
+from fairbank.slurm.compare.price import Prices
+from fairbank.slurm.compare.classification import (Comparison, Kind)
 from tests.slurm.beside.comparing import HOUR, compared, kinds, only
 from tests.slurm.beside.jobs import CLUSTER, NOW, a_job, booked
 

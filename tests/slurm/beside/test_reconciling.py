@@ -11,9 +11,9 @@ import pytest
 
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
-from fairbank.slurm.judging.reconcile import Kind
+from fairbank.slurm.compare.classification import Kind
 from fairbank.slurm.reconciler import Reconciler
-from fairbank.values.time import DAY, iso
+from fairbank.core.time import (DAY, iso)
 from tests.slurm.beside.centre import HOUR, Centre
 from tests.slurm.beside.jobs import row_of
 from tests.support.recorded import line

@@ -8,21 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.slurm.answers import (
-    jobs,
-    json_2311,
-    machine,
-    pending,
-    priority,
-    sacct,
-    sacctmgr,
-    scontrol,
-    shares,
-    squeue,
-)
-from fairbank.slurm.answers.values import Job
-from fairbank.slurm.answers.version import COMPLETE_JSON, RECORDED, acquaintance, read_version
-from fairbank.values.tres import parse_counts
+from fairbank.slurm.parsers import (jobs, json_2311, machine, pending_jobs, priority, sacct, sacctmgr, scontrol, shares, squeue)
+from fairbank.slurm.parsers.values import Job
+from fairbank.slurm.parsers.version import (COMPLETE_JSON, RECORDED, acquaintance, read_version)
+from fairbank.core.tres import parse_counts
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NEWER = sorted(
@@ -143,7 +132,7 @@ def test_the_machine_and_its_settings(folder: Path) -> None:
 def test_jobs_that_wait_and_run(folder: Path) -> None:
     """But for two with line ends in their names, which 26.05 tells twice: in SubmitLine too."""
     text = (folder / "jobs-oneliner.txt").read_text()
-    found, waiting = jobs.read_jobs(text), pending.read_pending(text)
+    found, waiting = jobs.read_jobs(text), pending_jobs.read_pending(text)
     assert {
         re.sub(r"\W.*", "", each.field) for each in (*found.unreadable, *waiting.unreadable)
     } == {"UserId", "JobId"}

@@ -9,18 +9,11 @@ import msgspec
 import pytest
 
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.answers.held import Held, read_held
-from fairbank.slurm.answers.values import Answer
-from fairbank.slurm.judging.releasing import (
-    FORGOTTEN_SECONDS,
-    LOOKS_MAX,
-    RELEASES_MAX,
-    Offer,
-    Turns,
-    payable,
-)
+from fairbank.slurm.parsers.held_jobs import (Held, read_held)
+from fairbank.slurm.parsers.values import Answer
+from fairbank.slurm.compare.held_jobs import (FORGOTTEN_SECONDS, LOOKS_MAX, RELEASES_MAX, Offer, Turns, payable)
 from fairbank.slurm.releasing import Releaser
-from fairbank.values.trouble import Unreachable
+from fairbank.core.errors import Unreachable
 from tests.agent.conftest import SU, Centre
 from tests.support.server import banking
 

@@ -12,7 +12,7 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import Bank
 from fairbank.slurm.commands import Slurm
 from fairbank.slurm.importer import Importer
-from fairbank.slurm.judging.entering import NewProject
+from fairbank.slurm.compare.import_plan import NewProject
 from fairbank.slurm.sync import Sync
 from tests.support.recorded import Recorded
 from tests.support.server import banking

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.slurm.judging.reconcile import Kind, restart_of
+from fairbank.slurm.compare.classification import (Kind, restart_of)
 from tests.slurm.beside.comparing import compared, kinds, only
 from tests.slurm.beside.jobs import NOW, a_job, booked
 

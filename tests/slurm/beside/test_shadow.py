@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.answers.values import Job
-from fairbank.slurm.judging.books import BookedAllocation, BookedCluster
-from fairbank.slurm.judging.shadow import Shadow, Watched, Why, World, by_reason, watch
+from fairbank.slurm.parsers.values import Job
+from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedCluster)
+from fairbank.slurm.compare.shadow import (Shadow, Watched, Why, World, by_reason, watch)
 from tests.slurm.beside.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from fairbank.priority.multifactor.settings import Settings
 from fairbank.priority.multifactor.settings import Weights as Weighed
-from fairbank.report.priorities import PriorityRow, Weights, in_order, parse_format
-from fairbank.report.priorities import lines as lines_of_ranks
-from fairbank.report.shares import Ending, ShareRow, lines, parse_fields, usual_fields
-from fairbank.report.shares import in_order as in_slurms_order
-from fairbank.slurm.answers import shares, sprio
-from fairbank.slurm.answers.version import OLDEST, Version
-from fairbank.slurm.ranking.agreeing import agreeing
-from fairbank.slurm.ranking.jobs import priority_row
-from fairbank.slurm.ranking.shares import share_row, share_rows
-from fairbank.values.slurm_numbers import ON_PARENT, PRIORITY_MAX
+from fairbank.report.sprio import (PriorityRow, Weights, in_order, parse_format)
+from fairbank.report.sprio import lines as lines_of_ranks
+from fairbank.report.sshare import (Ending, ShareRow, lines, parse_fields, usual_fields)
+from fairbank.report.sshare import in_order as in_slurms_order
+from fairbank.slurm.parsers import (shares, sprio)
+from fairbank.slurm.parsers.version import (OLDEST, Version)
+from fairbank.slurm.fairshare_view.consistency import agreeing
+from fairbank.slurm.fairshare_view.jobs import priority_row
+from fairbank.slurm.fairshare_view.shares import (share_row, share_rows)
+from fairbank.core.slurm_numbers import (ON_PARENT, PRIORITY_MAX)
 from tests.support.standing import printed
 
 PARTS = st.floats(0, 1).map(lambda part: round(part, 6))

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from fairbank.slurm.answers import pending, shares, sprio
-from fairbank.slurm.answers.sacctmgr import read_priorities
-from fairbank.slurm.answers.scontrol import read_places
-from fairbank.values.slurm_numbers import NICE_MAX, ON_PARENT
+from fairbank.slurm.parsers import (pending_jobs, shares, sprio)
+from fairbank.slurm.parsers.sacctmgr import read_priorities
+from fairbank.slurm.parsers.scontrol import read_places
+from fairbank.core.slurm_numbers import (NICE_MAX, ON_PARENT)
 from tests.support.standing import printed
 
 ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"
@@ -228,7 +228,7 @@ def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each
 
 
 def test_jobs_that_wait_of_2205() -> None:
-    answer = pending.read_pending(printed("fair-tree", "jobs"))
+    answer = pending_jobs.read_pending(printed("fair-tree", "jobs"))
     assert answer.unreadable == ()
     by_number = {job.job_id: job for job in answer.rows}
     assert sorted(by_number) == list(range(10, 21))
@@ -269,10 +269,10 @@ def test_who_names_a_job_like_a_line_of_slurm_is_not_believed(where: str) -> Non
         line for line in printed("fair-tree", "jobs").splitlines() if line.startswith("JobId=10 ")
     )
     lie = " UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294967295 Nice=0 Account=root QOS=high JobState=PENDING Reason=None"
-    answer = pending.read_pending(honest.replace(where, where + lie))
+    answer = pending_jobs.read_pending(honest.replace(where, where + lie))
     assert answer.rows == ()
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, "UserId")]
-    half = pending.read_pending(
+    half = pending_jobs.read_pending(
         honest.replace(where, f"{where} Partition=gpu Nice=-5 ArrayTaskId=1-9 JobName=x NumCPUs=1")
     )
     (job,) = half.rows
@@ -302,13 +302,13 @@ def test_a_damaged_job_is_left_out_and_told(damage: tuple[str, str], field: str)
         for line in printed("fair-tree", "jobs").splitlines()
         if line.startswith(("JobId=10 ", "JobId=11 "))
     ]
-    answer = pending.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
+    answer = pending_jobs.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
     assert [job.job_id for job in answer.rows] == [11]
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, field)]
 
 
 def test_no_job_at_all() -> None:
-    assert pending.read_pending("No jobs in the system\n").rows == ()
+    assert pending_jobs.read_pending("No jobs in the system\n").rows == ()
 
 
 def test_associations_have_a_priority_where_they_were_given_one() -> None:

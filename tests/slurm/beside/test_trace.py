@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.simulator.skim import Skim
-from fairbank.simulator.swf import Lines
-from fairbank.slurm.answers import trace
-from fairbank.slurm.answers.trace import is_accounting, skim_accounting
-from fairbank.values.trouble import Malformed
+from fairbank.simulator.traces.fast_reader import Skim
+from fairbank.simulator.traces.swf import Lines
+from fairbank.slurm.parsers import trace
+from fairbank.slurm.parsers.trace import (is_accounting, skim_accounting)
+from fairbank.core.errors import Malformed
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
 HEADS = "JobIDRaw|Submit|Start|End|ElapsedRaw|State|User|Account|Partition|TimelimitRaw|AllocTRES|ReqTRES"

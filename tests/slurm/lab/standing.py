@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from fairbank.slurm.answers import shares, sprio
-from fairbank.slurm.answers.separated import PIPE
+from fairbank.slurm.parsers import (shares, sprio)
+from fairbank.slurm.parsers.delimited import PIPE
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recording import anonymous
 from tests.support.waiting import wait_until

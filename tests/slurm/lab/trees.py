@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from fairbank.slurm.answers import shares
+from fairbank.slurm.parsers import shares
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recording import anonymous
 from tests.support.waiting import wait_until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.slurm.queueing.asking import QUESTIONS
+from fairbank.slurm.queue_snapshot.queries import QUESTIONS
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recording import LONG, anonymous
 from tests.support.waiting import wait_until

@@ -12,7 +12,7 @@ from fairbank.agent.metrics import Metrics
 from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.reports import OVERTIME_SECONDS
 from fairbank.agent.run_states import state_diagram
-from fairbank.priority.bending import Bend
+from fairbank.priority.site_factor import Bend
 from tools.reference.pages.keys import key_tables
 
 

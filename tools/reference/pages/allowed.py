@@ -29,8 +29,8 @@ from fairbank.bank.wish import (
 )
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 
 # The allocation in question is number 1, valid from START up to END; number 2 is active all the time, for transfers.
 _START, _END, _LATER = Instant(1_000), Instant(2_000), Instant(9_000)

@@ -35,8 +35,8 @@ from fairbank.agent.protocol.messages import (
     Welcome,
 )
 from fairbank.cluster.job import Run, checked_run
-from fairbank.values.ids import UID_MAX
-from fairbank.values.trouble import Malformed
+from fairbank.core.ids import UID_MAX
+from fairbank.core.errors import Malformed
 
 KINDS: Mapping[str, type[PrologRequest | LimitChanged | EpilogEvent]] = {
     "prolog": PrologRequest,

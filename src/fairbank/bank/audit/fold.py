@@ -24,7 +24,7 @@ from fairbank.bank.entry import (
     undone_by,
 )
 from fairbank.bank.run import RunRecord, UserSums
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 
 _NONE = Effect()
 _UNDOABLE = frozenset(UNDOING.values())

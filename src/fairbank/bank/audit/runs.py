@@ -9,8 +9,8 @@ import msgspec
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.run_details import read_adjustment, read_opening, read_resolution
-from fairbank.cluster.particulars import together
-from fairbank.values.units import SuMinutes
+from fairbank.cluster.job_details import together
+from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace
 _NOTHING = SuMinutes(0)

@@ -8,8 +8,8 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.cluster.particulars import UNTOLD, Particulars
-from fairbank.values.time import LAST_INSTANT, iso
+from fairbank.cluster.job_details import (UNTOLD, Particulars)
+from fairbank.core.time import (LAST_INSTANT, iso)
 
 _AMOUNTS = frozenset(
     {"deposited", "charged", "held", "credit_limit", "overrun", "written_off", "refunded", "cap"}

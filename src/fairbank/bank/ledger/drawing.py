@@ -10,7 +10,7 @@ from fairbank.bank.refusal import Reason
 from fairbank.bank.run import RunState, UserSums
 from fairbank.bank.wish import Charge, Release
 from fairbank.bank.working_set import WorkingSet
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace
 

@@ -15,7 +15,7 @@ from fairbank.bank.ledger.repeating import again, is_the_wish_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.working_set import WorkingSet
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 # Each wish has its rule; those of runs also depend on what the centre decided.
 _BY_POLICY: Mapping[type, Callable[[WorkingSet, wishes.Asked, Any, Policy], Outcome]] = {

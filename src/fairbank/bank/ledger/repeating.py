@@ -12,7 +12,7 @@ from fairbank.bank.refusal import Reason, Refusal, Resolution, refusal_of
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked, Ending, Hold, digest
 from fairbank.bank.working_set import WorkingSet
-from fairbank.values.units import show_su
+from fairbank.core.units import show_su
 
 _replace = msgspec.structs.replace
 

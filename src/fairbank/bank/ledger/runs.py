@@ -35,8 +35,8 @@ from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.run_details import Adjustment, opening_of, resolution_of, written
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release, Unpriced
 from fairbank.bank.working_set import WorkingSet
-from fairbank.cluster.particulars import news, together
-from fairbank.values.units import SuMinutes
+from fairbank.cluster.job_details import (news, together)
+from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace
 

@@ -12,7 +12,7 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.token import Token
 from fairbank.bank.wish import Asked, IssueToken, RevokeToken
 from fairbank.bank.working_set import WorkingSet
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 
 _encode = msgspec.json.Encoder().encode
 _replace = msgspec.structs.replace

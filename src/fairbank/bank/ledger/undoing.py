@@ -17,9 +17,9 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, Refund, SetCap, SetMember, Transfer, Undo, Withdraw
 from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.values.time import iso
-from fairbank.values.trouble import Corrupt
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import iso
+from fairbank.core.errors import Corrupt
+from fairbank.core.units import SuMinutes
 
 
 def undo(work: WorkingSet, asked: Asked, wish: Undo, policy: Policy) -> Outcome:

@@ -19,9 +19,9 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.run_details import opening_of, resolution_of, written_at_once
 from fairbank.bank.wish import Adjust, Asked, Charge, Release
 from fairbank.bank.working_set import WorkingSet
-from fairbank.cluster.particulars import news
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.cluster.job_details import news
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 
 
 def change_without_hold(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outcome:

@@ -11,9 +11,9 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.refusal.helping import NOTHING_KNOWN, Help
 from fairbank.bank.refusal.reason import KINDS, Reason
 from fairbank.bank.run import RunState
-from fairbank.values.refusal_kind import RefusalKind
-from fairbank.values.time import iso
-from fairbank.values.units import show_short, show_su
+from fairbank.core.refusal_kind import RefusalKind
+from fairbank.core.time import iso
+from fairbank.core.units import (show_short, show_su)
 
 # Where the reason is how much there is: of credit for a job, of credit to take out, of a charge to give back.
 _LOOKED = frozenset(

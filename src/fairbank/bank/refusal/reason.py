@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from fairbank.values.refusal_kind import RefusalKind
+from fairbank.core.refusal_kind import RefusalKind
 
 
 class Reason(Enum):

@@ -10,8 +10,8 @@ from fairbank.bank.refusal.figures import Refusal
 from fairbank.bank.refusal.helping import NOTHING_KNOWN, Help
 from fairbank.bank.refusal.reason import Reason
 from fairbank.cluster.job import Run
-from fairbank.values.time import iso, show_duration
-from fairbank.values.units import MINUTES_IN_SU, show_su, type_su
+from fairbank.core.time import (iso, show_duration)
+from fairbank.core.units import (MINUTES_IN_SU, show_su, type_su)
 
 
 def longest_that_fits(no: Refusal) -> int:

@@ -19,7 +19,7 @@ from fairbank.bank.wish.office import (
 from fairbank.bank.wish.runs import Adjust, Charge, Hold, Lapse, Refund, Release, Unpriced
 from fairbank.bank.wish.terms import Amend, Expire, Open, SetCap
 from fairbank.bank.wish.undoing import Undo
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 
 Request = (
     Hold

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.wish.base import Wish
-from fairbank.values.units import SuMinutes
+from fairbank.core.units import SuMinutes
 
 
 class Deposit(Wish, frozen=True, kw_only=True, tag="deposit"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairbank.bank.project import Role
 from fairbank.bank.wish.base import Wish
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 
 
 class CreateProject(Wish, frozen=True, kw_only=True, tag="project"):

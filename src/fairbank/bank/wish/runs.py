@@ -6,9 +6,9 @@ from typing import NotRequired, TypedDict
 
 from fairbank.bank.wish.base import Wish
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.cluster.job_details import Particulars
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 
 
 class Hold(Wish, frozen=True, kw_only=True, tag="hold"):

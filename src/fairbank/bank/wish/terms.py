@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.wish.base import Wish
-from fairbank.values.time import Instant
-from fairbank.values.units import SuMinutes
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 
 
 class Open(Wish, frozen=True, kw_only=True, tag="open"):

@@ -12,7 +12,7 @@ from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.working_set.changes import Changes, Office
 from fairbank.cluster.job import Run
-from fairbank.values.trouble import Corrupt
+from fairbank.core.errors import Corrupt
 
 NOBODY = UserSums()
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.priority.multifactor.pending import Indexes
+from fairbank.priority.multifactor.pending_jobs import Indexes
 from fairbank.priority.multifactor.settings import Flag
 
 Integers = npt.NDArray[np.int64]

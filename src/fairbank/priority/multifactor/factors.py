@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairbank.priority.multifactor.pending import Floats, Indexes, Pending, Scale
+from fairbank.priority.multifactor.pending_jobs import (Floats, Indexes, Pending, Scale)
 from fairbank.priority.multifactor.settings import Flag, Settings
-from fairbank.values.slurm_numbers import U32_MAX
+from fairbank.core.slurm_numbers import U32_MAX
 
 
 def age(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:

@@ -8,9 +8,9 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.values.slurm_numbers import U32_MAX
-from fairbank.values.time import DAY
-from fairbank.values.trouble import Malformed
+from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.core.time import DAY
+from fairbank.core.errors import Malformed
 
 WORDS = {
     "age": "Age",

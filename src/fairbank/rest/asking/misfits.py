@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import ValidationError
 
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 _KINDS = {
     "int": "a whole number",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 LOOKED_AT_MAX = 256 * 1024
 """Bytes of a body that is looked through for the place; more takes too long for somebody who sends no JSON."""

@@ -10,9 +10,9 @@ from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryPara
 
 from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Sight
 from fairbank.rest.asking import Asking
-from fairbank.values import ids
-from fairbank.values.time import Instant, iso, parse_instant
-from fairbank.values.trouble import Malformed
+from fairbank.core import ids
+from fairbank.core.time import (Instant, iso, parse_instant)
+from fairbank.core.errors import Malformed
 
 Number = Annotated[int, PathParameter(ge=1, le=ids.ID_MAX)]
 UidNumber = Annotated[int, PathParameter(ge=0, le=ids.UID_MAX)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairbank.rest.asking import Asking
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 Schema = Mapping[str, Any]
 _WHOLE = re.compile(r"-?[0-9]{1,40}")

@@ -14,7 +14,7 @@ from msgspec import inspect
 from fairbank.rest.asking.misfits import malformed
 from fairbank.rest.asking.no_json import no_json
 from fairbank.rest.bodies.requests import Reports
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 
 def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:

@@ -7,15 +7,15 @@ from fractions import Fraction
 from typing import Any
 
 from fairbank.cluster.job import Run
-from fairbank.cluster.particulars import Particulars
-from fairbank.cluster.report import Changed, Ended, Report, Started
+from fairbank.cluster.job_details import Particulars
+from fairbank.cluster.run_report import (Changed, Ended, Report, Started)
 from fairbank.rest.bodies import requests
-from fairbank.values import ids
-from fairbank.values.final_state import FINAL_STATES, final_state
-from fairbank.values.sizes import CPUS_MAX, NODES_MAX
-from fairbank.values.time import Instant
-from fairbank.values.tres import Counts, parse_counts, parse_held
-from fairbank.values.trouble import Malformed
+from fairbank.core import ids
+from fairbank.core.final_state import (FINAL_STATES, final_state)
+from fairbank.core.slurm_numbers import (CPUS_MAX, NODES_MAX)
+from fairbank.core.time import Instant
+from fairbank.core.tres import (Counts, parse_counts, parse_held)
+from fairbank.core.errors import Malformed
 
 _CLOCK_STEP_SECONDS = 3_600
 """By how much more than its two times say a run may have lasted, and how much before it was submitted it may start: schedulers

@@ -14,9 +14,9 @@ from fairbank.rest.asking.reading import read_json
 from fairbank.rest.house import House
 from fairbank.rest.teller import Teller, Waiting
 from fairbank.rest.workers import Workers
-from fairbank.service.askers import Asker
+from fairbank.service.identity import Asker
 from fairbank.service.services import Services
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 BODY_MAX = 4 * 1024 * 1024
 _JSON = (

@@ -11,12 +11,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from fairbank.values.final_state import PATTERN
-from fairbank.values.ids import COMMENT_MAX, ID_MAX, JOB_ID_MAX, JOB_NAME_MAX, UID_MAX
-from fairbank.values.sizes import CPU_SECONDS_MAX, NODES_MAX, TRES_MAX
-from fairbank.values.slurm_numbers import SHARES_MAX
-from fairbank.values.time import LAST_INSTANT, LIMIT_MAX_SECONDS
-from fairbank.values.units import AMOUNT_MAX
+from fairbank.core.final_state import PATTERN
+from fairbank.core.ids import (COMMENT_MAX, ID_MAX, JOB_ID_MAX, JOB_NAME_MAX, UID_MAX)
+from fairbank.core.slurm_numbers import (CPU_SECONDS_MAX, NODES_MAX, TRES_MAX)
+from fairbank.core.slurm_numbers import SHARES_MAX
+from fairbank.core.time import (LAST_INSTANT, LIMIT_MAX_SECONDS)
+from fairbank.core.units import AMOUNT_MAX
 
 REPORTS_MAX = 1_000
 STANDINGS_MAX = 10_000

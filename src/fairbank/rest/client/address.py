@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 UNIX, HTTP, HTTPS = "unix", "http", "https"
 PORTS = {HTTP: 80, HTTPS: 443}

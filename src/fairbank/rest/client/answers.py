@@ -8,16 +8,7 @@ from typing import Any
 
 from fairbank.rest.client.address import Address
 from fairbank.rest.client.response import CHECK
-from fairbank.values.trouble import (
-    Conflict,
-    Corrupt,
-    Forbidden,
-    Malformed,
-    Trouble,
-    Unauthenticated,
-    Unknown,
-    Unreachable,
-)
+from fairbank.core.errors import (Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable)
 
 Json = Any
 """What a JSON document is made of."""

@@ -16,7 +16,7 @@ from fairbank.rest.client.address import HTTP, UNIX, Address
 from fairbank.rest.client.answers import Json, read_answer, unreachable
 from fairbank.rest.client.response import read_response
 from fairbank.rest.client.signers import Signer
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 _AGENT = f"fairbank/{__version__}"
 

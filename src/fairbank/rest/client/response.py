@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairbank.values.trouble import Unreachable
+from fairbank.core.errors import Unreachable
 
 HEAD_MAX = 65_536
 """Bytes of all heads and trailers of a response together, those of 1xx included."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.values.trouble import Unreachable
+from fairbank.core.errors import Unreachable
 
 
 class Signer:

@@ -29,8 +29,8 @@ from fairbank.rest.asking.params import (
 from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import by_id, cut, debit_row, listing, predebit_row
-from fairbank.values.time import iso
-from fairbank.values.trouble import Malformed
+from fairbank.core.time import iso
+from fairbank.core.errors import Malformed
 
 AfterDebit = Annotated[
     str | None, QueryParameter(max_length=40, description="`next` of the page before")

@@ -8,7 +8,7 @@ from fairbank.rest.bodies.answers import AuditAnswer, AuditCard, Head
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import cut
 from fairbank.service.rights import Do, demand
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 
 
 @reads("/audit", dependencies={"page": PAGE})

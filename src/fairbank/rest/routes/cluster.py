@@ -7,7 +7,7 @@ from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import ClusterRow, Listing, PartitionRow
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import listing
-from fairbank.values.final_state import FinalState
+from fairbank.core.final_state import FinalState
 
 
 @reads("/cluster", sync_to_thread=False)

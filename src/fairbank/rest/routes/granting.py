@@ -22,10 +22,10 @@ from fairbank.rest.routes.alloc import shown
 from fairbank.rest.verbs import AGAIN, again, writes
 from fairbank.service.allocations import Terms
 from fairbank.service.rights import Do, demand
-from fairbank.values import ids
-from fairbank.values.time import Instant, parse_instant
-from fairbank.values.trouble import Malformed, Unknown
-from fairbank.values.units import SuMinutes
+from fairbank.core import ids
+from fairbank.core.time import (Instant, parse_instant)
+from fairbank.core.errors import (Malformed, Unknown)
+from fairbank.core.units import SuMinutes
 
 
 @writes(post, "/alloc", responses=again(Single[ChangedAllocation]))

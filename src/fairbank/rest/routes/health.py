@@ -11,7 +11,7 @@ from fairbank.rest.bodies.answers import Health, Myself, RoleIn, Single
 from fairbank.rest.metrics import CONTENT_TYPE
 from fairbank.rest.verbs import opens, reads
 from fairbank.rest.views import single
-from fairbank.values.trouble import Forbidden
+from fairbank.core.errors import Forbidden
 
 
 @opens("/health", sync_to_thread=False)

@@ -16,7 +16,7 @@ from fairbank.bank.query import RunQuery
 from fairbank.bank.refusal import NOTHING_KNOWN, Help, Reason, Refusal
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked
-from fairbank.cluster.report import Report
+from fairbank.cluster.run_report import Report
 from fairbank.rest.answering import Reply, new, reply, response
 from fairbank.rest.asking import JUDGED, Asking, Judged
 from fairbank.rest.asking.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
@@ -29,9 +29,9 @@ from fairbank.rest.problems import SaidNo, problem_of_refusal
 from fairbank.rest.statuses import status_of
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import by_id, cut, granted, job_row, listing, single
-from fairbank.values import ids
-from fairbank.values.trouble import Malformed, Trouble
-from fairbank.values.units import SuMinutes
+from fairbank.core import ids
+from fairbank.core.errors import (Malformed, Trouble)
+from fairbank.core.units import SuMinutes
 
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,

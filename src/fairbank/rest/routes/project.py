@@ -35,8 +35,8 @@ from fairbank.rest.bodies.answers import (
 from fairbank.rest.bodies.requests import NewNames, NewProject, NewRole
 from fairbank.rest.verbs import again, reads, writes
 from fairbank.rest.views import by_id, cut, listing, member_row, project_card, project_row, single
-from fairbank.values import ids
-from fairbank.values.trouble import Malformed
+from fairbank.core import ids
+from fairbank.core.errors import Malformed
 
 Removed = Annotated[
     Literal["no", "yes", "any"],

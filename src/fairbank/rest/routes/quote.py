@@ -11,11 +11,11 @@ from fairbank.rest.bodies.answers import QuoteCard, Single
 from fairbank.rest.bodies.requests import DescribedJob
 from fairbank.rest.verbs import writes
 from fairbank.rest.views import quote_card, single
-from fairbank.values import ids
-from fairbank.values.time import LIMIT_MAX_SECONDS, parse_duration
-from fairbank.values.tres import parse_held
-from fairbank.values.trouble import Malformed
-from fairbank.values.units import AMOUNT_MAX
+from fairbank.core import ids
+from fairbank.core.time import (LIMIT_MAX_SECONDS, parse_duration)
+from fairbank.core.tres import parse_held
+from fairbank.core.errors import Malformed
+from fairbank.core.units import AMOUNT_MAX
 
 
 @writes(post, "/quote", status_code=200, opt={"scope": "read"})

@@ -7,7 +7,7 @@ from typing import Annotated
 from litestar import post
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.cluster.share_figure import ShareQuery, key_of
+from fairbank.cluster.share_record import (ShareQuery, key_of)
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import PERIOD, Limit, OneName, OnePeriod
 from fairbank.rest.bodies.answers import Listing, ShareDay, SharesKept, Single
@@ -25,8 +25,8 @@ from fairbank.rest.views import (
     single,
 )
 from fairbank.service.rights import demand_cluster
-from fairbank.values.time import DAY, LAST_INSTANT, iso
-from fairbank.values.trouble import Malformed
+from fairbank.core.time import (DAY, LAST_INSTANT, iso)
+from fairbank.core.errors import Malformed
 
 AfterPlace = Annotated[
     str | None, QueryParameter(max_length=300, description="`next` of the page before")

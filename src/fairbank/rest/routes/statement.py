@@ -34,7 +34,7 @@ from fairbank.rest.bodies.answers import (
 )
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, by_id, changed_terms, cut, entry_row, listing, sums
-from fairbank.values.time import LAST_INSTANT, Instant, iso
+from fairbank.core.time import (LAST_INSTANT, Instant, iso)
 
 
 @reads("/alloc/{allocation:int}/statement", dependencies={"page": PAGE, "period": PERIOD})

@@ -11,7 +11,7 @@ from fairbank.rest.asking.params import Key, Number, checked_key
 from fairbank.rest.bodies.answers import Granted, Single
 from fairbank.rest.bodies.requests import NewUndo
 from fairbank.rest.verbs import AGAIN, writes
-from fairbank.values import ids
+from fairbank.core import ids
 
 
 @writes(post, "/entry/{entry:int}/undo", responses=AGAIN)

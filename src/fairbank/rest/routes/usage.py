@@ -23,7 +23,7 @@ from fairbank.rest.asking.params import (
 from fairbank.rest.bodies.answers import Listing, UsageRow
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import cut, listing, usage_row
-from fairbank.values.trouble import Malformed
+from fairbank.core.errors import Malformed
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
 AfterGroup = Annotated[

@@ -18,7 +18,7 @@ from fairbank.rest.server.arriving import Arrival, Message, Receive, announced, 
 from fairbank.rest.server.overdue import Overdue
 from fairbank.rest.server.portions import Portions
 from fairbank.rest.sign_in.peers import peer_of
-from fairbank.values.trouble import Trouble
+from fairbank.core.errors import Trouble
 
 Scope = Message
 Send = Callable[[Message], Awaitable[None]]

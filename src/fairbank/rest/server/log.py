@@ -7,7 +7,7 @@ import logging
 from typing import TextIO
 
 from fairbank.service.settings import Log
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 
 
 class JsonLines(logging.Formatter):

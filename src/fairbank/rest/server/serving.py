@@ -22,9 +22,9 @@ from fairbank.rest.server.protocol import serving
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.rest.short_way.express import Express
 from fairbank.rest.teller import Teller
-from fairbank.service.collector import calm_collector
-from fairbank.service.counter import Counter
-from fairbank.values.trouble import Conflict, Malformed, Trouble
+from fairbank.service.gc_tuning import calm_collector
+from fairbank.service.write_queue.queue import Counter
+from fairbank.core.errors import (Conflict, Malformed, Trouble)
 
 PORT_MAX = 65_535
 

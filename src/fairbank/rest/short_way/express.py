@@ -29,9 +29,9 @@ from fairbank.rest.house import House
 from fairbank.rest.short_way.lane import plain
 from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.teller import Teller, Waiting, settle
-from fairbank.service.askers import Asker
-from fairbank.service.counter import Came
-from fairbank.values.trouble import Busy
+from fairbank.service.identity import Asker
+from fairbank.service.write_queue.queue import Came
+from fairbank.core.errors import Busy
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 
 from fairbank.rest.sign_in.credentials import MUNGE
-from fairbank.values.ids import BEARER_MARK
-from fairbank.values.trouble import Unauthenticated
+from fairbank.core.ids import BEARER_MARK
+from fairbank.core.errors import Unauthenticated
 
 BEARER = "Bearer"
 CHALLENGE = f"{MUNGE}, {BEARER}"  # for WWW-Authenticate in every 401

@@ -20,8 +20,8 @@ import re
 from typing import NamedTuple, Protocol
 
 from fairbank.rest.sign_in.munge import SAME_TIME, SIGN_ANEW, Decoded, Munge
-from fairbank.values.time import Clock, Instant
-from fairbank.values.trouble import Malformed, Unauthenticated
+from fairbank.core.time import (Clock, Instant)
+from fairbank.core.errors import (Malformed, Unauthenticated)
 
 MUNGE = "Munge"
 

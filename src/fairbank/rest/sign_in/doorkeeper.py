@@ -29,11 +29,11 @@ from fairbank.rest.sign_in.authorization import (
 from fairbank.rest.sign_in.munge import Decoded
 from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.workers import Workers
-from fairbank.service.askers import FULL, Asker, asker_of
+from fairbank.service.identity import (FULL, Asker, asker_of)
 from fairbank.service.tokens import AGENT
-from fairbank.values import ids
-from fairbank.values.time import Instant
-from fairbank.values.trouble import Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.core import ids
+from fairbank.core.time import Instant
+from fairbank.core.errors import (Forbidden, Malformed, Unauthenticated, Unknown)
 
 Scope = MutableMapping[str, Any]
 

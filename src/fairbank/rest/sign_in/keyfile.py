@@ -8,8 +8,8 @@ from contextlib import suppress
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from fairbank.values.system import is_full, of_system
-from fairbank.values.trouble import Corrupt, Forbidden, Unknown
+from fairbank.core.os_errors import (is_full, of_system)
+from fairbank.core.errors import (Corrupt, Forbidden, Unknown)
 
 if TYPE_CHECKING:
     from pathlib import Path  # for its name only: commands on the server's host come through here

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from fairbank.bank.ledger import Done
 from fairbank.rest.bodies import answers
-from fairbank.values.time import Clock, iso
+from fairbank.core.time import (Clock, iso)
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.cluster.job import Run
 from fairbank.rest.bodies import answers
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 
 
 def failure_row(

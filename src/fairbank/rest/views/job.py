@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fairbank.bank.query import Debit
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.cluster.particulars import UNTOLD, split_status
+from fairbank.cluster.job_details import (UNTOLD, split_status)
 from fairbank.rest.bodies import answers
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 
 
 def job_row(record: RunRecord, account: str) -> answers.JobRow:

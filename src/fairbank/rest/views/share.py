@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbank.cluster.share_figure import FigureKey, ShareFigure, key_of
+from fairbank.cluster.share_record import (FigureKey, ShareFigure, key_of)
 from fairbank.rest.bodies import answers
 from fairbank.rest.bodies.requests import NewShares
-from fairbank.values import ids
-from fairbank.values.slurm_numbers import ON_PARENT
-from fairbank.values.time import DAY, Instant, iso, parse_instant
-from fairbank.values.trouble import Malformed
+from fairbank.core import ids
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.core.time import (DAY, Instant, iso, parse_instant)
+from fairbank.core.errors import Malformed
 
 
 def share_day(figure: ShareFigure) -> answers.ShareDay:

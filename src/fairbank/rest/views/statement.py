@@ -9,7 +9,7 @@ from fairbank.bank.refusal import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.rest.bodies import answers
 from fairbank.rest.views.failure import refused_job
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 
 
 def sums(entry: Entry) -> answers.Sums:

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from fairbank.bank.token import Token
 from fairbank.rest.bodies import answers
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 
 
 def token_row(token: Token) -> answers.TokenRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.query import Usage
-from fairbank.cluster.particulars import split_status
+from fairbank.cluster.job_details import split_status
 from fairbank.rest.bodies import answers
 
 

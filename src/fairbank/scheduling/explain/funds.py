@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.scheduling.explain.answer import Check
-from fairbank.values.units import show_short, show_su
+from fairbank.core.units import (show_short, show_su)
 
 
 class Funds(msgspec.Struct, frozen=True, kw_only=True):

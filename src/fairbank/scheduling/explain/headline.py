@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fairbank.cluster.dependency import Dependencies, Met
-from fairbank.scheduling.explain.depending import Awaiting, condition
-from fairbank.scheduling.explain.evidence import needed
-from fairbank.scheduling.explain.view import View
+from fairbank.scheduling.explain.dependencies import (Awaiting, condition)
+from fairbank.scheduling.explain.checks import needed
+from fairbank.scheduling.explain.job_view import View
 from fairbank.scheduling.plan import PRIORITY, RESOURCES
 from fairbank.scheduling.reason import sentence
-from fairbank.values.time import iso
+from fairbank.core.time import iso
 
 DEPENDENCY, NEVER_MET = "Dependency", "DependencyNeverSatisfied"
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from fairbank.scheduling.placement.nodeset import NodeSet
-from fairbank.values.trouble import Malformed
+from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.core.errors import Malformed
 
 
 class Feature(NamedTuple):

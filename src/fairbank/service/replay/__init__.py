@@ -5,7 +5,7 @@
 """
 
 from fairbank.service.replay.plan import Plan, Progress
-from fairbank.service.replay.playing import replay
+from fairbank.service.replay.run import replay
 from fairbank.service.replay.result import Balance, Invariant, Replayed
 
 __all__ = ["Balance", "Invariant", "Plan", "Progress", "Replayed", "replay"]

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 
 import msgspec
 
-from fairbank.simulator.replay import Payer
-from fairbank.simulator.swf import Trace
+from fairbank.simulator.engine.bank_replay import Payer
+from fairbank.simulator.traces.swf import Trace
 
 OpenTrace = Callable[[], AbstractContextManager[Trace]]
 Progress = Callable[[str, int, int], None]

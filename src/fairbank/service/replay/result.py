@@ -10,11 +10,11 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
-from fairbank.service.audit import Audit
+from fairbank.service.ops.audit import Audit
 from fairbank.service.replay.plan import Progress
-from fairbank.simulator.replay import Demand
+from fairbank.simulator.engine.bank_replay import Demand
 from fairbank.store.contract import Store
-from fairbank.values.time import Instant
+from fairbank.core.time import Instant
 
 
 class Balance(msgspec.Struct, frozen=True):

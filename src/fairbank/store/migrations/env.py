@@ -1,4 +1,4 @@
-"""Alembic runs this file for each migration. The connection is handed in by `fairbank.store.migrating`, inside its transaction."""
+"""Alembic runs this file for each migration. The connection is handed in by `fairbank.store.migration`, inside its transaction."""
 
 from __future__ import annotations
 

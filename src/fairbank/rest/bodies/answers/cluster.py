@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from fairbank.values.final_state import FinalState
+from fairbank.core.final_state import FinalState
 
 
 class PartitionRow(Struct, frozen=True, kw_only=True):

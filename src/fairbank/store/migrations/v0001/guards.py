@@ -1,6 +1,6 @@
 """The guards: periods of one fund never overlap, the journal is only ever added to, allocations and runs are never deleted.
 
-Only a restore that replaces everything takes the last two down, inside its own transaction (`fairbank.store.filling`).
+Only a restore that replaces everything takes the last two down, inside its own transaction (`fairbank.store.sql.restore`).
 """
 
 from __future__ import annotations

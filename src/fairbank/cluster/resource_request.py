@@ -1,0 +1,127 @@
+"""What a job asks of nodes: how many of them, what each must have and be, and whether it shares them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairbank.cluster.node import COUNT_MAX, Gpus, gpus_of, whole
+from fairbank.core.errors import Malformed
+
+ALL_MEMORY = 0
+"""All the memory of a node, whatever it has: what `--mem=0` says."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, as sbatch's options have it. Memory and `tmp` are MiB.
+
+    nodes, max_nodes      at least and at most; None: as many as its tasks need
+    tasks                 None: one for each of `nodes`
+    tasks_per_node        at most so many on a node
+    cpus_per_node         a node must give at least so many (`--mincpus`)
+    memory_per_node       None: see `memory_per_cpu`; where both are None it gets all the memory of its nodes, as in Slurm
+    gpus                  of each node
+    constraint, prefer    features, in the grammar of `scheduling.placement.constraint`
+    exclusive, shared     nodes for itself alone; nodes with others also where the partition only allows it
+    required, excluded    nodes by name
+
+    Raises Malformed, naming the field, for what contradicts itself.
+    """
+
+    nodes: int = 1
+    max_nodes: int | None = None
+    tasks: int | None = None
+    tasks_per_node: int | None = None
+    cpus_per_task: int = 1
+    cpus_per_node: int = 1
+    memory_per_node: int | None = None
+    memory_per_cpu: int | None = None
+    gpus: tuple[Gpus, ...] = ()
+    tmp: int = 0
+    constraint: str = ""
+    prefer: str = ""
+    contiguous: bool = False
+    exclusive: bool = False
+    shared: bool = False
+    required: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field, low in _LEAST.items():
+            value = getattr(self, field)
+            if value is not None:
+                whole(value, low, COUNT_MAX, field=field)
+        gpus_of(self.gpus, field="gpus")
+        for field, what, remedy in self._contradictions():
+            raise Malformed(what, field=field, remedy=remedy)
+
+    def _contradictions(self) -> list[tuple[str, str, str]]:
+        most, found = self.max_nodes, []
+        if most is not None and most < self.nodes:
+            found.append(
+                (
+                    "max_nodes",
+                    f"at most {most} nodes are fewer than at least {self.nodes}",
+                    f"{self.nodes} or more",
+                )
+            )
+        if (
+            most is not None
+            and self.tasks_per_node is not None
+            and most * self.tasks_per_node < self.least_tasks
+        ):
+            what = f"{self.least_tasks} tasks do not fit on {most} nodes with {self.tasks_per_node} each"
+            found.append(
+                ("tasks_per_node", what, "ask for more nodes, more tasks a node, or fewer tasks")
+            )
+        if self.memory_per_node is not None and self.memory_per_cpu is not None:
+            found.append(
+                ("memory_per_cpu", "memory is asked for by node and by CPU", "say one of them")
+            )
+        if self.exclusive and self.shared:
+            found.append(
+                (
+                    "shared",
+                    "a job cannot have its nodes for itself and share them",
+                    "say one of them",
+                )
+            )
+        if most is not None and len(set(self.required)) > most:
+            found.append(
+                (
+                    "required",
+                    f"{len(set(self.required))} nodes are required but at most {most} wanted",
+                    f"name at most {most}",
+                )
+            )
+        if both := set(self.required) & set(self.excluded):
+            found.append(
+                ("excluded", f"{min(both)} is required and excluded", "name it in one of the lists")
+            )
+        return found
+
+    def preferring(self) -> Wanted:
+        """The request with what it would prefer in place of what it must have."""
+        return msgspec.structs.replace(self, constraint=self.prefer, prefer="")
+
+    @property
+    def least_tasks(self) -> int:
+        """How many tasks it runs: one for each node where nothing else is said, and never fewer."""
+        return max(self.nodes, self.tasks or self.nodes)
+
+    @property
+    def cpus(self) -> int:
+        """The CPUs that its tasks need, all nodes together."""
+        return max(self.least_tasks * self.cpus_per_task, self.nodes * self.cpus_per_node)
+
+
+_LEAST = {
+    "nodes": 1,
+    "max_nodes": 1,
+    "tasks": 1,
+    "tasks_per_node": 1,
+    "cpus_per_task": 1,
+    "cpus_per_node": 1,
+    "memory_per_node": ALL_MEMORY,
+    "memory_per_cpu": 1,
+    "tmp": 0,
+}

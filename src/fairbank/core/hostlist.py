@@ -1,0 +1,162 @@
+"""Lists of hosts as Slurm writes them, `n[01-10,12],login`, read and written (facts, section 7.4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby, product, zip_longest
+from typing import NamedTuple
+
+from fairbank.core.errors import Malformed
+
+RANGE_MAX = 65_536
+"""The most hosts of one range, and the most names before the last bracket of an item; Slurm's own."""
+HOSTS_MAX = 1_048_576
+"""The most hosts of a whole list."""
+
+_SEPARATORS = ", \t\n"
+_GROUP = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"(\d{1,18})(?:-(\d{0,18}))?", re.ASCII)
+_REMEDY = "write for example n[01-10,12],login"
+
+
+def expand(text: str, *, field: str = "nodes") -> list[str]:
+    """The hosts of a list, in its order, as often as it names them.
+
+    The width is that of the first number of a range. Of several brackets in a name the last runs quickest, then the first, then the second.
+    Raises Malformed, naming `field` and the place.
+    """
+    hosts: list[str] = []
+    for item in _items(text, field):
+        hosts.extend(_hosts(item, field, HOSTS_MAX - len(hosts)))
+    return hosts
+
+
+def _items(text: str, field: str) -> Iterator[str]:
+    """What stands between the separators; those inside brackets separate nothing."""
+    begin, opened = 0, -1
+    for place, sign in enumerate(text):
+        if sign == "[":
+            if opened >= 0:
+                raise _wrong(
+                    f"[ at place {place + 1} of {text[:64]!r} stands inside another", field
+                )
+            opened = place
+        elif sign == "]":
+            opened = -1  # one that closes nothing is part of the name
+        elif sign in _SEPARATORS and opened < 0:
+            if place > begin:
+                yield text[begin:place]
+            begin = place + 1
+    if opened >= 0:
+        raise _wrong(f"[ at place {opened + 1} of {text[:64]!r} is never closed", field)
+    if begin < len(text):
+        yield text[begin:]
+
+
+def _hosts(item: str, field: str, most: int) -> Iterator[str]:
+    parts = _GROUP.split(item)
+    words, groups = parts[::2], [_numbers(inside, field) for inside in parts[1::2]]
+    count = 1
+    for numbers in groups:
+        count *= len(numbers)
+    if count > most or count > RANGE_MAX * len(groups[-1] if groups else "1"):
+        raise _wrong(
+            f"{item[:64]!r} names too many hosts",
+            field,
+            f"at most {HOSTS_MAX} in a list, {RANGE_MAX} in a range",
+        )
+    if not groups:
+        return iter((item,))
+    *before, last = groups
+    prefixes = (_joined(words, reversed(turned)) for turned in product(*reversed(before)))
+    return (prefix + words[-2] + number + words[-1] for prefix in prefixes for number in last)
+
+
+def _joined(words: list[str], numbers: Iterable[str]) -> str:
+    return "".join(chain.from_iterable(zip(words, numbers, strict=False)))
+
+
+def _numbers(inside: str, field: str) -> list[str]:
+    """The numbers of a bracket, each as wide as the first of its range. A range that is not ended, `5-`, is its beginning."""
+    numbers: list[str] = []
+    for each in inside.split(","):
+        match = _RANGE.fullmatch(each)
+        if match is None:
+            raise _wrong(f"{each[:32]!r} in [{inside[:32]}] is not a range", field)
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise _wrong(f"the range {each} runs backwards", field, f"write {match[2]}-{match[1]}")
+        if last - first >= RANGE_MAX:
+            raise _wrong(
+                f"the range {each} is too long", field, f"at most {RANGE_MAX} hosts in a range"
+            )
+        width = len(match[1])
+        numbers.extend(f"{number:0{width}}" for number in range(first, last + 1))
+    return numbers
+
+
+def _wrong(what: str, field: str, remedy: str = _REMEDY) -> Malformed:
+    return Malformed(what, field=field, remedy=remedy)
+
+
+class _Host(NamedTuple):
+    """A name and the number at its end, as it stands there: empty for a name without one, which shares no bracket."""
+
+    prefix: str
+    digits: str
+
+
+_END = re.compile(r"(.*?)(\d{1,18})", re.ASCII | re.DOTALL)
+
+
+def _host(name: str) -> _Host:
+    match = _END.fullmatch(name)
+    return _Host(match[1], match[2]) if match else _Host(name, "")
+
+
+def compress(names: Iterable[str]) -> str:
+    """The hosts as one list, in their order: neighbours of one prefix share a bracket, and those with consecutive numbers a range.
+
+    `expand` gives the same names back. Sort them first (`natural`) for the shortest list.
+    """
+    return ",".join(_bracketed(prefix, digits) for prefix, digits in _neighbours(map(_host, names)))
+
+
+def _neighbours(hosts: Iterable[_Host]) -> Iterator[tuple[str, list[str]]]:
+    """Hosts that may share a bracket: each prefix with the numbers at its end."""
+    for (prefix, numbered), group in groupby(
+        hosts, key=lambda host: (host.prefix, bool(host.digits))
+    ):
+        digits = [host.digits for host in group]
+        if numbered:
+            yield prefix, digits
+        else:
+            yield from ((prefix, [each]) for each in digits)
+
+
+def _bracketed(prefix: str, digits: list[str]) -> str:
+    if len(digits) == 1:
+        return prefix + digits[0]
+    return f"{prefix}[{','.join(_ranges(digits))}]"
+
+
+def _ranges(digits: list[str]) -> Iterator[str]:
+    """Consecutive numbers as one: the next is written as the width of the first would have it."""
+    first = last = digits[0]
+    for each in digits[1:]:
+        if each == f"{int(last) + 1:0{len(first)}}":
+            last = each
+            continue
+        yield first if first == last else f"{first}-{last}"
+        first = last = each
+    yield first if first == last else f"{first}-{last}"
+
+
+def natural(name: str) -> tuple[tuple[str, int] | tuple[str, int, int], ...]:
+    """The order of hosts: by their words, and of one word by their numbers, n2 before n10; of equal numbers the narrower first."""
+    parts = re.split(r"(\d+)", name, flags=re.ASCII)
+    return tuple(
+        (word, int(digits), len(digits)) if digits else (word, -1)
+        for word, digits in zip_longest(parts[::2], parts[1::2])
+    )

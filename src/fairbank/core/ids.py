@@ -1,0 +1,107 @@
+"""The grammar of names: what may be a project, an account, a resource, a key, a comment. Checked at every door."""
+
+from __future__ import annotations
+
+import re
+
+from fairbank.core.errors import Malformed
+
+UID_MAX = 2**32 - 2  # the last uid a kernel hands out; 2**32 - 1 means "no user"
+JOB_ID_MAX = 2**32 - 1
+ID_MAX = 2**53 - 1
+COMMENT_MAX = 500
+JOB_NAME_MAX = 128
+BEARER_MARK = "fbk_"
+"""What a token starts with lets people and scanners know it when they see one."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
+_KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
+
+
+def name(text: str, *, field: str = "name") -> str:
+    """A Unix group, Slurm account, cluster, partition or QOS name. Raises Malformed, naming `field`."""
+    if is_name(text):
+        return text
+    raise Malformed(
+        f"{text[:64]!r} is not a name",
+        field=field,
+        remedy="start with a letter or _, then letters, digits, _ . -; at most 64 characters",
+    )
+
+
+def is_name(text: str) -> bool:
+    """Whether `name` takes it."""
+    return _NAME.fullmatch(text) is not None
+
+
+def kind(text: str, *, field: str = "resource") -> str:
+    """A resource or a category: a lower-case word. Raises Malformed, naming `field`."""
+    if _KIND.fullmatch(text):
+        return text
+    raise Malformed(
+        f"{text[:64]!r} is not a {field}",
+        field=field,
+        remedy="a lower-case letter, then letters, digits, _ or -; at most 32 characters",
+    )
+
+
+def key(text: str, *, field: str = "key") -> str:
+    """An idempotency key: printable ASCII without blanks. Raises Malformed, naming `field`."""
+    if _KEY.fullmatch(text):
+        return text
+    raise Malformed(
+        f"{text[:64]!r} is not an idempotency key",
+        field=field,
+        remedy="1 to 128 printable ASCII characters without blanks",
+    )
+
+
+def comment(text: str, *, field: str = "comment") -> str:
+    """Free text on one line for people. Raises Malformed, naming `field`, for control characters and over-long text."""
+    if len(text) <= COMMENT_MAX and text.isprintable():
+        return text
+    remedy = f"one line of printable text, at most {COMMENT_MAX} characters"
+    raise Malformed(f"this {field} cannot be kept: it {_fault(text)}", field=field, remedy=remedy)
+
+
+def _fault(text: str) -> str:
+    """What is wrong with a comment that cannot be kept."""
+    if len(text) > COMMENT_MAX:
+        return f"has {len(text)} characters"
+    odd = next(each for each in text if not each.isprintable())
+    if odd in "\n\r":
+        return "has more than one line"
+    return "is no UTF-8" if "\ud800" <= odd <= "\udfff" else f"has the character {odd!a}"
+
+
+def job_name(text: str, *, field: str = "name") -> str:
+    """What a job's owner calls it. Raises Malformed, naming `field`, for control characters and over-long text."""
+    if 0 < len(text) <= JOB_NAME_MAX and text.isprintable():
+        return text
+    raise Malformed(
+        f"this {field} cannot be kept",
+        field=field,
+        remedy=f"one line of printable text, 1 to {JOB_NAME_MAX} characters",
+    )
+
+
+def as_job_name(text: str) -> str | None:
+    """`text` as `job_name` takes it: cut, and with ? for what cannot be printed; None where nothing is left."""
+    return "".join(each if each.isprintable() else "?" for each in text[:JOB_NAME_MAX]) or None
+
+
+def reason(text: str, *, field: str = "comment") -> str:
+    """A comment that is demanded: blanks alone say nothing. Raises Malformed, naming `field`."""
+    if text.strip():
+        return comment(text, field=field)
+    raise Malformed(f"this {field} says nothing", field=field, remedy="say in a few words why")
+
+
+def uid(number: int, *, field: str = "uid") -> int:
+    """A Unix user or group number. Raises Malformed, naming `field`."""
+    if 0 <= number <= UID_MAX:
+        return number
+    raise Malformed(
+        f"{number} is not a Unix id", field=field, remedy=f"a whole number from 0 to {UID_MAX}"
+    )

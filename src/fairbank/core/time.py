@@ -1,0 +1,181 @@
+"""Instants and durations: whole seconds, UTC. Printing in a time zone is the doors' affair."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from functools import lru_cache
+from typing import NewType, Protocol
+
+from fairbank.core.errors import Malformed
+
+Instant = NewType("Instant", int)
+"""Whole seconds since 1970-01-01T00:00:00Z."""
+
+MINUTE, DAY = 60, 86_400
+LIMIT_MAX_SECONDS = (
+    10 * 366 * DAY
+)  # ten years: the longest time limit, and the longest that a run can have lasted
+LAST_INSTANT = Instant(
+    253_402_300_799
+)  # 9999-12-31T23:59:59Z: what every database and calendar can print
+
+
+class Clock(Protocol):
+    """Only shells own one; rules take `now`."""
+
+    def now(self) -> Instant:
+        """The instant, cut to whole seconds."""
+        ...
+
+
+class StoppedClock:
+    """The clock of tests and of replays: it moves when told."""
+
+    def __init__(self, at: int = 0) -> None:
+        self.at = Instant(at)
+
+    def now(self) -> Instant:
+        return self.at
+
+
+@lru_cache(
+    maxsize=1_024
+)  # the answers of one second all say when they were made, the rows of a list are of few days
+def iso(at: int) -> str:
+    """`2026-11-21T07:30:12Z`."""
+    return f"{datetime.fromtimestamp(at, UTC).isoformat()[:19]}Z"
+
+
+_SECONDS = re.compile(
+    r"@\d{1,12}|\d{9,12}", re.ASCII
+)  # fewer digits are a date that lacks its dashes
+# A time all the same, but of no year with four digits.
+_BEYOND = re.compile(r"@?\d{13,40}|[+-]?\d{5,40}-\d\d-\d\d(?:[T ].{0,40})?", re.ASCII)
+_ISO = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
+
+
+def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Instant:
+    """Read `2026-11-21`, `2026-11-21T07:30[:12][Z|+01:00]`, or seconds since 1970: nine digits or more, or any behind an `@`.
+    Without a zone of its own it is meant in `zone`.
+
+    Raises Malformed, naming `field`.
+    """
+    return _instant(text, zone, field, _WRITE)
+
+
+def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
+    try:
+        if _SECONDS.fullmatch(text):
+            seconds = int(text.removeprefix("@"))
+        else:
+            read = datetime.fromisoformat(text if _ISO.fullmatch(text) else "")
+            seconds = int((read if read.tzinfo else read.replace(tzinfo=zone)).timestamp())
+    except (ValueError, OverflowError) as bad:
+        raise (
+            _out_of_range(text, field)
+            if _BEYOND.fullmatch(text)
+            else _not_a_time(text, field, remedy)
+        ) from bad
+    return _in_range(seconds, text, field)
+
+
+_AGO = re.compile(r"now(?:([+-])(\d{1,9})([a-z]*))?", re.ASCII)
+_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": DAY, "weeks": 7 * DAY}
+_WALL = {"today": time(), "midnight": time(), "noon": time(12), "tomorrow": time()}
+_CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?", re.ASCII)
+
+
+def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time") -> Instant:
+    """Read what people write for a time, the way Slurm's commands do: what parse_instant reads, and also
+    `now`, `now-7days`, `now+2hours` (Slurm's units, or their first letters; seconds without one), `today`, `midnight`, `noon`,
+    `tomorrow`, and `07:30[:12]` of today. What has no zone of its own is meant in `zone`. Raises Malformed, naming `field`.
+    """
+    word = text.strip().lower()
+    if (match := _AGO.fullmatch(word)) and (unit := _unit(match[3])):
+        seconds = now + int((match[1] or "+") + (match[2] or "0")) * unit
+    elif word in _WALL or _CLOCK.fullmatch(word):
+        seconds = _on_the_wall(word, now, zone, field)
+    else:
+        return _instant(text.strip(), zone, field, _SAY)
+    return _in_range(seconds, text, field)
+
+
+def _unit(word: str | None) -> int:
+    """What one of the unit is in seconds; 0 when there is no such unit."""
+    return (
+        next((seconds for name, seconds in _UNITS.items() if name.startswith(word)), 0)
+        if word
+        else 1
+    )
+
+
+def _on_the_wall(word: str, now: int, zone: tzinfo, field: str) -> int:
+    today = datetime.fromtimestamp(now, zone).date() + timedelta(days=word == "tomorrow")
+    try:
+        clock = (
+            _WALL[word]
+            if word in _WALL
+            else time.fromisoformat(word if word.index(":") == 2 else f"0{word}")
+        )
+    except ValueError as bad:
+        raise _not_a_time(word, field, _SAY) from bad
+    return int(datetime.combine(today, clock, zone).timestamp())
+
+
+_WRITE = "write 2026-11-21, 2026-11-21T07:30Z, or seconds since 1970"
+_SAY = "write 2026-11-21, 2026-11-21T07:30, now-7days, today, noon, tomorrow or 07:30"
+
+
+def _in_range(seconds: int, text: str, field: str) -> Instant:
+    if not 0 <= seconds <= LAST_INSTANT:
+        raise _out_of_range(text, field)
+    return Instant(seconds)
+
+
+def _out_of_range(text: str, field: str) -> Malformed:
+    return Malformed(
+        f"{text[:40]!r} is out of range", field=field, remedy="a time in the years 1970 to 9999"
+    )
+
+
+def _not_a_time(text: str, field: str, remedy: str) -> Malformed:
+    return Malformed(f"{text[:40]!r} is not a time", field=field, remedy=remedy)
+
+
+_SLURM_DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", re.ASCII)
+
+
+def parse_duration(text: str, *, field: str = "time limit") -> int:
+    """Seconds of a Slurm time limit: `min`, `min:sec`, `h:m:s`, `d-h`, `d-h:m`, `d-h:m:s`.
+
+    Slurm rounds limits up to whole minutes; so does this. Unlimited is refused: a hold needs a finite limit
+    (syntax: sbatch(1), --time; finite limits: HADM, "Design Goals").
+    """
+    match = _SLURM_DURATION.fullmatch(text) if len(text) <= 32 else None
+    if match is None:
+        raise _not_a_limit(text, field)
+    days, first, second, third = (None if part is None else int(part) for part in match.groups())
+    if days is not None:
+        seconds = days * DAY + (first or 0) * 3600 + (second or 0) * 60 + (third or 0)
+    elif third is not None:
+        seconds = (first or 0) * 3600 + (second or 0) * 60 + third
+    else:
+        seconds = (first or 0) * 60 + (second or 0)
+    if seconds == 0:  # sbatch takes 0 for no limit
+        raise _not_a_limit(text, field)
+    return -(-seconds // 60) * 60
+
+
+def _not_a_limit(text: str, field: str) -> Malformed:
+    remedy = "write minutes, h:mm:ss or d-hh:mm:ss, for example 12:00:00"
+    return Malformed(f"{text[:40]!r} is not a finite time limit", field=field, remedy=remedy)
+
+
+def show_duration(seconds: int) -> str:
+    """`[d-]hh:mm:ss`, as sacct and scontrol print it."""
+    days, rest = divmod(seconds, DAY)
+    clock = f"{rest // 3600:02}:{rest % 3600 // 60:02}:{rest % 60:02}"
+    return f"{days}-{clock}" if days else clock

@@ -1,0 +1,119 @@
+"""What a settings file says that does not fit: the key, what was expected there, and what there is to choose from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct, ValidationError, inspect
+
+from fairbank.core.errors import Malformed
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Struct, ValidationError
+
+from fairbank.core.errors import Malformed
+
+_WHERE = re.compile(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
+_EACH = re.compile(r"\[[^]]*\]")
+"""A value of a table by its key, or one of a list by its place."""
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "object": "a table",
+    "array": "a list",
+}
+
+
+def misfit(error: ValidationError, settings: type[Struct], page: str) -> Malformed:
+    """msgspec's sentence with the key in the words of the file; `page` is where all keys of these `settings` are listed.
+
+    The remedy names the keys or the words that there are, where these are few and known, and else the page.
+    """
+    said, path = str(error), ""
+    if where := _WHERE.fullmatch(said):
+        said, path = where["what"], where["path"]
+    all_keys = f"{page} lists all settings"
+    if unknown := _UNKNOWN.fullmatch(said):
+        field, there = f"{path}.{unknown[1]}".lstrip("."), ", ".join(_choice(settings, path))
+        return Malformed(
+            f"{field} is no setting",
+            field=field,
+            remedy=f"there are: {there}" if there else all_keys,
+        )
+    if missing := _MISSING.fullmatch(said):
+        field = f"{path}.{missing[1]}".lstrip(".")
+        return Malformed(f"{field} is missing", field=field, remedy=f"add it; {all_keys}")
+    words = re.sub(
+        r"`([a-z]+)(?: \| null)?`", lambda found: _WORDS.get(found[1], f'"{found[1]}"'), said
+    )
+    choice = ", ".join(_choice(settings, path)) if said.startswith("Invalid enum value") else ""
+    return Malformed(
+        f"{path}: {words[:1].lower()}{words[1:]}",
+        field=path,
+        remedy=f"one of: {choice}" if choice else all_keys,
+    )
+
+
+def _choice(settings: type[Struct], path: str) -> list[str]:
+    """The keys of the table at this place, or the words that its value may be."""
+    keys = _EACH.sub(".*", path).split(".") if path else []
+    return [each for shape in _at(inspect.type_info(settings), keys) for each in _names(shape)]
+
+
+def _at(shape: inspect.Type, keys: list[str]) -> Iterator[inspect.Type]:
+    match shape:
+        case inspect.UnionType():
+            for each in shape.types:
+                yield from _at(each, keys)
+        case _ if not keys:
+            yield shape
+        case inspect.StructType():
+            for field in shape.fields:
+                if field.encode_name == keys[0]:
+                    yield from _at(field.type, keys[1:])
+        case inspect.DictType():
+            yield from _at(shape.value_type, keys[1:])
+        case inspect.CollectionType():
+            yield from _at(shape.item_type, keys[1:])
+
+
+def _names(shape: inspect.Type) -> list[str]:
+    match shape:
+        case inspect.StructType():
+            return [field.encode_name for field in shape.fields]
+        case inspect.EnumType():
+            return [str(each.value) for each in shape.cls]
+        case inspect.LiteralType():
+            return [str(each) for each in shape.values]
+        case _:
+            return []
+
+def table_in(text: bytes, name: str, *, field: str) -> dict[str, Any]:
+    """What the text of a file says. Raises Malformed, with `field`, for what is no TOML; `name` is the file's."""
+    try:
+        return tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise Malformed(
+            f"{name} is not TOML: {bad}", field=field, remedy="mend the line named"
+        ) from bad
+
+
+@contextmanager
+def fitting(name: str, settings: type[Struct], page: str) -> Iterator[None]:
+    """While these settings are made of what the file says. Raises Malformed with the key for what does not fit; `page` is where all keys
+    are listed."""
+    try:
+        yield
+    except ValidationError as error:
+        bad = misfit(error, settings, page)
+        raise Malformed(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
+    except Malformed as bad:
+        raise Malformed(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

@@ -1,0 +1,114 @@
+"""What running jobs cost a second, in the doubles that Slurm keeps (facts 1.1, 1.2).
+
+The weights, their suffixes and the rule by which TRES compete are those of `values.tres`, where the bank prices in exact fractions.
+Here the same weights become doubles, and the sum is taken in the order of Slurm's TRES ids, so that it comes out to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbank.priority.fairshare.columns import (Doubles, Ints)
+from fairbank.core.tres import (BY_CPU, Adding, Weights, competes)
+from fairbank.core.errors import Malformed
+
+Wholes = npt.NDArray[np.uint64]
+
+NO_CONSUME = 2**64 - 2
+"""The count of a TRES that a job holds without using it up."""
+
+_TOO_MUCH: int = 10**300
+
+
+class Prices(NamedTuple):
+    """The TRES in Slurm's order, what one of each costs in each partition [partitions, TRES], and how they are added up."""
+
+    names: tuple[str, ...]
+    weights: Doubles
+    adding: Adding
+
+
+def prices(names: Sequence[str], partitions: Sequence[Weights | None], adding: Adding) -> Prices:
+    """The weights of each partition as Slurm's doubles; a partition without any bills CPUs.
+
+    A suffix only divides by powers of two, so one rounding of the exact weight is what reading and dividing in doubles gives.
+    Raises Malformed for a weight that no TRES of `names` has, and for one beyond the doubles.
+    """
+    table = np.zeros((len(partitions), len(names)))
+    column = {name: place for place, name in enumerate(names)}
+    for row, weights in enumerate(partitions):
+        for name, weight in (weights or BY_CPU).items():
+            if name not in column:
+                raise Malformed(
+                    f"partition row {row} has a weight for {name}, which the cluster does not count",
+                    field="TRESBillingWeights",
+                    remedy=f"add it to AccountingStorageTRES; counted are {', '.join(names)}",
+                )
+            table[row, column[name]] = _double(weight, row, name)
+    return Prices(tuple(names), table, adding)
+
+
+def _double(weight: Fraction | float, row: int, name: str) -> float:
+    double = float(weight) if weight < _TOO_MUCH else math.nan
+    if not double >= 0:
+        raise Malformed(
+            f"partition row {row}: {weight!s:.40} is no weight for {name}",
+            field="TRESBillingWeights",
+            remedy="a number from 0 to 10 to the power of 300",
+        )
+    return double
+
+
+def billable(counts: Wholes, partition: Ints, table: Prices) -> Doubles:
+    """The billing units of each job: `counts` [jobs, TRES] by the weights of its `partition` (a row of the prices). Never below 0.
+
+    Slurm keeps this double with the job and charges raw usage by it; what it shows and limits is `whole` of it (traps T5, T9).
+    """
+    competing, others = np.zeros(len(counts)), np.zeros(len(counts))
+    for place, name in enumerate(table.names):
+        if name == "billing":
+            continue
+        held = counts[:, place]
+        weighted = np.where(
+            held == np.uint64(NO_CONSUME),
+            0.0,
+            held.astype(np.float64) * table.weights[partition, place],
+        )
+        if competes(name, table.adding):
+            np.maximum(competing, weighted, out=competing)
+        else:
+            others += weighted
+    total: Doubles = competing + others
+    return total
+
+
+def allocated(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
+    """What of `counts` [jobs, TRES] the ledgers and limits count, billing by its whole units: neither energy nor what is not used up.
+
+    Raises Malformed as `whole` does.
+    """
+    found = np.where(counts == np.uint64(NO_CONSUME), np.uint64(0), counts)
+    for place, name in enumerate(names):
+        if name == "energy":
+            found[:, place] = 0
+        elif name == "billing":
+            found[:, place] = whole(units)
+    return found
+
+
+def whole(units: Doubles) -> Wholes:
+    """The billing TRES: `units` cut off. Raises Malformed, naming the row, for what a 64-bit count does not hold."""
+    wrong = np.flatnonzero(~((units >= 0) & (units < 2.0**64)))
+    if wrong.size:
+        raise Malformed(
+            f"row {wrong[0]} bills {units[wrong[0]]} units, which is no 64-bit count",
+            field="billing",
+            remedy="use smaller weights",
+        )
+    return units.astype(np.uint64)

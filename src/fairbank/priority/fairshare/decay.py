@@ -1,0 +1,173 @@
+"""When usage is set to nothing: PriorityUsageResetPeriod (facts 2.2)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, tzinfo
+from enum import Enum
+
+from fairbank.core.time import (DAY, Instant)
+from fairbank.core.errors import Malformed
+import math
+import sys
+
+import msgspec
+import numpy as np
+
+from fairbank.priority.fairshare.columns import Doubles
+from fairbank.core.time import (DAY, parse_duration)
+from fairbank.core.errors import Malformed
+
+
+class Reset(Enum):
+    """How often; NOW is once, when Slurm starts or reads its settings again."""
+
+    NONE = "NONE"
+    NOW = "NOW"
+    DAILY = "DAILY"
+    WEEKLY = "WEEKLY"
+    MONTHLY = "MONTHLY"
+    QUARTERLY = "QUARTERLY"
+    YEARLY = "YEARLY"
+
+
+_MONTHS = {Reset.MONTHLY: 1, Reset.QUARTERLY: 3, Reset.YEARLY: 12}
+
+
+def parse_reset(text: str) -> Reset:
+    """Read a PriorityUsageResetPeriod. Raises Malformed."""
+    try:
+        return Reset(text.strip().upper())
+    except ValueError as bad:
+        words = ", ".join(each.value for each in Reset)
+        raise Malformed(
+            f"{text[:40]!r} is not a reset period",
+            field="PriorityUsageResetPeriod",
+            remedy=f"one of {words}",
+        ) from bad
+
+
+def last_reset(period: Reset, last: int, now: int, zone: tzinfo) -> Instant:
+    """The newest boundary of `period` in (`last`, `now`]: usage is reset when it is later than `last`, which it takes the place of.
+
+    Boundaries are local: midnight, Sunday, the first of a month, quarter or year. Days and weeks are steps of 86,400 s from the
+    midnight of `last`, so that a change of the clock shifts them until the next reset, as in Slurm; months go by the
+    calendar. After NOW whoever asks goes on with NONE.
+    """
+    if now <= last or period is Reset.NONE:
+        return Instant(last)
+    if period is Reset.NOW:
+        return Instant(now)
+    day = datetime.fromtimestamp(last, zone).replace(
+        hour=0, minute=0, second=0, microsecond=0, fold=0
+    )
+    if period in _MONTHS:
+        return max(Instant(last), _month_begun(datetime.fromtimestamp(now, zone), _MONTHS[period]))
+    days, step = (7 - day.isoweekday() % 7, 7 * DAY) if period is Reset.WEEKLY else (1, DAY)
+    first = int(day.timestamp()) + days * DAY
+    return Instant(first + (now - first) // step * step) if first <= now else Instant(last)
+
+
+def next_reset(period: Reset, now: int, zone: tzinfo) -> Instant | None:
+    """The first boundary of `period` after `now`, by the calendar of `zone`; None where none will come. NOW has been by then."""
+    at = datetime.fromtimestamp(now, zone).replace(
+        hour=0, minute=0, second=0, microsecond=0, fold=0
+    )
+    if period in (Reset.NONE, Reset.NOW):
+        return None
+    if period in _MONTHS:
+        months = (
+            at.year * 12 + (at.month - 1) // _MONTHS[period] * _MONTHS[period] + _MONTHS[period]
+        )
+        return Instant(int(at.replace(year=months // 12, month=months % 12 + 1, day=1).timestamp()))
+    days = 7 - at.isoweekday() % 7 if period is Reset.WEEKLY else 1
+    return Instant(int((at + timedelta(days)).timestamp()))
+
+
+def _month_begun(at: datetime, months: int) -> Instant:
+    """The first instant of the stretch of `months` that `at` lies in."""
+    month = (at.month - 1) // months * months + 1
+    return Instant(
+        int(
+            at.replace(
+                month=month, day=1, hour=0, minute=0, second=0, microsecond=0, fold=0
+            ).timestamp()
+        )
+    )
+
+HALF_LIFE = 7 * DAY
+
+_FADING = 0.693
+"""Slurm's usage fades by this part of a half-life each second."""
+
+
+class Decay(msgspec.Struct, frozen=True):
+    """PriorityDecayHalfLife in seconds (0: usage never fades) and PriorityUsageResetPeriod. Made by `fading`."""
+
+    half_life: int = HALF_LIFE
+    reset: Reset = Reset.NONE
+
+    @property
+    def a_second(self) -> float:
+        """What remains of usage after one second: 1 - 0.693 / half-life, not 2 ** (-1 / half-life) (trap T3)."""
+        return 1 - _FADING / self.half_life if self.half_life else 1.0
+
+    def remaining(self, seconds: int) -> float:
+        """What remains of usage after so many seconds; never 0. A clock that went back is refused: raises Malformed."""
+        if seconds < 0:
+            raise Malformed(
+                f"the clock went back by {-seconds} s since the last tick",
+                field="now",
+                remedy="give the time of the last tick or a later one",
+            )
+        return max(math.pow(self.a_second, seconds), sys.float_info.min)
+
+    def seconds_until(self, left: float) -> float | None:
+        """How long until only this part of usage, up to 1, remains; None when it never comes to that. Without ticks, so with fractions."""
+        if not 0 < left <= 1 or not self.half_life:
+            return 0.0 if left == 1 else None
+        return math.log(left) / math.log1p(-_FADING / self.half_life)
+
+    def faded(self, seconds: Doubles) -> Doubles:
+        """Seconds just used, as they count: each stretch fades by its whole own length (trap T4)."""
+        # NumPy's own power differs from the C library's in the last bit; most jobs share one length, so few powers are taken.
+        lengths, which = np.unique(seconds, return_inverse=True)
+        powers = np.array([math.pow(self.a_second, length) for length in lengths.tolist()])
+        result: Doubles = seconds * powers[which] if len(seconds) else seconds
+        return result
+
+
+def fading(half_life: int, reset: Reset | None = None) -> Decay:
+    """How usage fades with this half-life in seconds; `reset` is None where slurm.conf says nothing of one.
+
+    As in Slurm, usage that never fades is refused unless PriorityUsageResetPeriod is written down, be it NONE (trap T18).
+    Raises Malformed.
+    """
+    if not 0 <= half_life < 2**32 * 60:
+        raise Malformed(
+            f"{half_life} s is not a half-life",
+            field="PriorityDecayHalfLife",
+            remedy="7-0 for a week, 0 for no decay",
+        )
+    if half_life % 60:
+        raise Malformed(
+            f"{half_life} s is no whole minute",
+            field="PriorityDecayHalfLife",
+            remedy="Slurm counts it in minutes",
+        )
+    if half_life == 0 and reset is None:
+        raise Malformed(
+            "with half-life 0 usage never fades and nothing resets it",
+            field="PriorityUsageResetPeriod",
+            remedy="write it down, if only as NONE: usage then counts for ever",
+        )
+    return Decay(half_life, reset or Reset.NONE)
+
+
+def parse_half_life(text: str) -> int:
+    """Seconds of a PriorityDecayHalfLife such as `7-0`, `14-00:00:00` or `0`, rounded up to minutes. Raises Malformed."""
+    digits = text.strip().replace(":", "").replace("-", "")
+    return (
+        0
+        if digits and not digits.strip("0")
+        else parse_duration(text.strip(), field="PriorityDecayHalfLife")
+    )

@@ -1,0 +1,187 @@
+"""The nodes of a centre and who has a part in them, as somebody writes them down: a TOML text, read strictly."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated
+
+import msgspec
+
+from fairbank.priority.fairshare.site_shares import (Communal, Holdings, Node, Pool, core_tres, node_weights, requeue_weights)
+from fairbank.core.hostlist import expand
+from fairbank.core.validation import misfit
+from fairbank.core.tres import Weights
+from fairbank.core.errors import Malformed
+
+PAGE = "docs/howto/compose-shares.md"
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
+
+
+class NodesTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nodes that are alike; `names` as in slurm.conf, and so is `memory_mib`, its RealMemory."""
+
+    names: str
+    chip: str
+    cores: Count
+    memory_mib: Count
+
+
+class PartitionTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A partition and whose nodes it has: of one `lab`; of several, by the parts in which they divide them (`communal`); of others, at half
+    the price of the node `half_of`, because its jobs may be interrupted; and else the public's."""
+
+    name: Name
+    nodes: str
+    lab: str | None = None
+    communal: dict[str, Decimal] | None = None
+    half_of: str | None = None
+
+
+class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`chips` has the peak FLOPs of one core of each, in any unit; that of the `reference` is worth 1."""
+
+    reference: str
+    accounts: tuple[Name, ...]
+    chips: dict[str, Decimal]
+    nodes: tuple[NodesTold, ...]
+    partitions: tuple[PartitionTold, ...] = ()
+
+
+class Centre(msgspec.Struct, frozen=True):
+    """Who has a part in which nodes, and what a job is charged in each partition. `reference`: the chip whose core is worth 1."""
+
+    reference: str
+    held: Holdings
+    charges: dict[str, Weights]
+
+
+def read_holdings(text: str) -> Centre:
+    """Raises Malformed with the place in the text, for what is no TOML, and what cannot be."""
+    try:
+        told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), Told)
+    except tomllib.TOMLDecodeError as bad:
+        raise Malformed(
+            f"this is not TOML: {bad}", field="file", remedy="mend the line named"
+        ) from bad
+    except msgspec.ValidationError as bad:
+        raise misfit(bad, Told, PAGE) from bad
+    nodes = _nodes(told)
+    return Centre(told.reference, _held(told, nodes), dict(_charges(told, nodes)))
+
+
+def _nodes(told: Told) -> dict[str, Node]:
+    """By their names."""
+    found: dict[str, Node] = {}
+    peaks = {chip: _peak(peak, f"chips.{chip}") for chip, peak in told.chips.items()}
+    for place, alike in enumerate(told.nodes):
+        for chip, field in ((told.reference, "reference"), (alike.chip, f"nodes[{place}].chip")):
+            if chip not in peaks:
+                raise Malformed(
+                    f"there is no chip {chip[:40]!r}",
+                    field=field,
+                    remedy="name one of [chips], or add it there",
+                )
+        core = core_tres(peaks[alike.chip], peaks[told.reference])
+        for name in expand(alike.names, field=f"nodes[{place}].names"):
+            if name in found:
+                raise Malformed(
+                    f"node {name} is there twice",
+                    field=f"nodes[{place}].names",
+                    remedy="name each node once",
+                )
+            found[name] = Node(name, alike.cores, core, alike.memory_mib)
+    return found
+
+
+def _held(told: Told, nodes: dict[str, Node]) -> Holdings:
+    public: list[Pool] = []
+    labs: dict[str, tuple[str, ...]] = {}
+    communal: list[Communal] = []
+    for place, each in enumerate(told.partitions):
+        names = tuple(expand(each.nodes, field=f"partitions[{place}].nodes"))
+        if sum(said is not None for said in (each.lab, each.communal, each.half_of)) > 1:
+            remedy = "say one of lab, communal and half_of, or none for a public partition"
+            raise Malformed(
+                f"partition {each.name} is of two kinds at once",
+                field=f"partitions[{place}]",
+                remedy=remedy,
+            )
+        if each.lab is not None:
+            labs[each.lab] = (
+                *labs.get(each.lab, ()),
+                *(name for name in names if name not in labs.get(each.lab, ())),
+            )
+        elif each.communal is not None:
+            parts = {
+                lab: _number(part, f"partitions[{place}].communal.{lab}")
+                for lab, part in each.communal.items()
+            }
+            communal.append(Communal(each.name, names, parts))
+        else:
+            public.append(Pool(each.name, names, requeues=each.half_of is not None))
+    return Holdings(nodes, told.accounts, tuple(public), labs, tuple(communal))
+
+
+def _charges(told: Told, nodes: dict[str, Node]) -> Iterator[tuple[str, Weights]]:
+    """What each partition charges. Slurm has one price a partition, so its nodes must be worth the same."""
+    names: set[str] = set()
+    for place, each in enumerate(told.partitions):
+        field = f"partitions[{place}]"
+        if each.name in names:
+            raise Malformed(
+                f"partition {each.name} is there twice",
+                field=f"{field}.name",
+                remedy="name each once",
+            )
+        names.add(each.name)
+        if each.half_of is not None:
+            yield each.name, requeue_weights(_weights([each.half_of], nodes, f"{field}.half_of"))
+        else:
+            yield each.name, _weights(expand(each.nodes), nodes, f"{field}.nodes")
+
+
+def _weights(names: Sequence[str], nodes: dict[str, Node], field: str) -> Weights:
+    first: tuple[str, Weights] | None = None
+    for name in names:
+        if name not in nodes:
+            raise Malformed(
+                f"there is no node {name[:40]!r}", field=field, remedy="name nodes of [[nodes]]"
+            )
+        weights = node_weights(nodes[name])
+        if first is not None and weights != first[1]:
+            remedy = (
+                "Slurm has one price a partition: give each kind of nodes a partition of its own"
+            )
+            raise Malformed(
+                f"a core or a GiB of {name} costs something else than of {first[0]}",
+                field=field,
+                remedy=remedy,
+            )
+        first = first or (name, weights)
+    if first is None:
+        raise Malformed(
+            "a partition without nodes has no price", field=field, remedy="name its nodes"
+        )
+    return first[1]
+
+
+def _peak(peak: Decimal, field: str) -> Fraction:
+    """FLOPs, by which the price of a core is divided."""
+    if not peak.is_finite() or not 0 < peak <= 10**30:
+        raise Malformed(
+            f"{peak} is out of range: peak FLOPs are more than 0",
+            field=field,
+            remedy="a number of more than 0, up to 1e30",
+        )
+    return Fraction(peak)
+
+
+def _number(number: Decimal, field: str) -> Fraction:
+    if not number.is_finite() or not 0 <= number <= 10**30:
+        raise Malformed(f"{number} is out of range", field=field, remedy="a number from 0 up")
+    return Fraction(number)

@@ -1,0 +1,185 @@
+"""What a lab's share is made of, and what its nodes charge: Harvard's composition (seed 004, "Shares" and "Trackable RESources")."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from fairbank.core.slurm_numbers import SHARES_MAX
+from fairbank.core.tres import Weights
+from fairbank.core.errors import Malformed
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A computer: `core` is the TRES of one of its cores, 1 for the reference chip; `memory` is in MiB."""
+
+    name: str
+    cores: int
+    core: Fraction
+    memory: int
+
+    @property
+    def tres(self) -> Fraction:
+        """The CPU TRES of the whole node: as many cores of the reference chip."""
+        return self.cores * self.core
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """A public partition. One that requeues has the nodes of others, so it grants nothing."""
+
+    name: str
+    nodes: tuple[str, ...]
+    requeues: bool = False
+
+
+class Communal(msgspec.Struct, frozen=True):
+    """Nodes that labs bought together, and the parts in which they divide them among themselves."""
+
+    name: str
+    nodes: tuple[str, ...]
+    parts: Mapping[str, Fraction]
+
+
+class Holdings(msgspec.Struct, frozen=True):
+    """Who has a part in which nodes."""
+
+    nodes: Mapping[str, Node]
+    accounts: tuple[str, ...]
+    public: tuple[Pool, ...] = ()
+    labs: Mapping[str, tuple[str, ...]] = {}
+    communal: tuple[Communal, ...] = ()
+
+
+class Share(msgspec.Struct, frozen=True):
+    """A share by where it comes from, in cores of the reference chip."""
+
+    gratis: Fraction = Fraction(0)
+    lab: Fraction = Fraction(0)
+    communal: Fraction = Fraction(0)
+
+    @property
+    def total(self) -> Fraction:
+        return self.gratis + self.lab + self.communal
+
+
+def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
+    """What a core charges: its peak FLOPs beside those of a core of the reference chip. Raises Malformed."""
+    if not (peak > 0 and reference > 0):
+        raise Malformed(
+            "peak FLOPs are more than 0",
+            field="peak",
+            remedy="give those of one core, of this chip and of the reference",
+        )
+    return peak / reference
+
+
+def node_weights(node: Node) -> Weights:
+    """TRES weights by which all cores of a node cost as much as all its memory: for memory NumCore * CoreTRES / TotalMem.
+
+    Raises Malformed for a node with no cores, no memory or a core that costs less than nothing.
+    """
+    if node.cores <= 0 or node.memory <= 0 or node.core < 0:
+        raise Malformed(
+            f"node {node.name} has no cores or no memory",
+            field="node",
+            remedy="give cores, core TRES and memory above 0",
+        )
+    return {"cpu": node.core, "mem": node.tres / node.memory}
+
+
+def requeue_weights(weights: Weights, price: Fraction = Fraction(1, 2)) -> Weights:
+    """The flat rate of partitions whose jobs may be interrupted: half of what `weights` of the reference node charge."""
+    return {name: weight * price for name, weight in weights.items()}
+
+
+def shares(held: Holdings) -> dict[str, Share]:
+    """Each account's share: an equal part of the public nodes, its own nodes, and its part of those bought in common.
+
+    A node in several public partitions counts once. Raises Malformed, naming the node, account or partition that is not known, or the
+    parts that cannot be.
+    """
+    if not held.accounts:
+        raise Malformed(
+            "there are no accounts to share among", field="accounts", remedy="name at least one"
+        )
+    if twice := _twice(held.accounts):
+        raise Malformed(
+            f"account {twice} is named twice", field="accounts", remedy="name each once"
+        )
+    public = {name for pool in held.public if not pool.requeues for name in pool.nodes}
+    gratis = _tres(held, sorted(public), "public") / len(held.accounts)
+    lab = {name: Fraction(0) for name in held.accounts}
+    communal = dict(lab)
+    for account, nodes in held.labs.items():
+        lab[_known(account, held, "labs")] += _tres(held, nodes, f"labs.{account}")
+    for bought in held.communal:
+        for account, part in _divided(bought, held).items():
+            communal[account] += part
+    return {name: Share(gratis, lab[name], communal[name]) for name in held.accounts}
+
+
+def raw_shares(parts: Mapping[str, Share]) -> dict[str, int]:
+    """Whole shares for Slurm: each to the nearest, halves up, so that equal labs stay equal; their sum is then only about the cores of the
+    reference chip that there are. Who has any share gets at least 1, since 0 is no priority at all.
+
+    Raises Malformed for more than Slurm counts.
+    """
+    whole = {
+        name: max(int(share.total > 0), int(share.total + Fraction(1, 2)))
+        for name, share in parts.items()
+    }
+    for name, share in whole.items():
+        if share > SHARES_MAX:
+            raise Malformed(
+                f"account {name} would have {share} shares",
+                field="shares",
+                remedy=f"Slurm counts up to {SHARES_MAX}",
+            )
+    return whole
+
+
+def _tres(held: Holdings, names: Sequence[str], field: str) -> Fraction:
+    if twice := _twice(names):
+        raise Malformed(f"node {twice} is named twice", field=field, remedy="name each once")
+    total = Fraction(0)
+    for name in names:
+        if (node := held.nodes.get(name)) is None:
+            raise Malformed(
+                f"there is no node {name!r}", field=field, remedy="name nodes of the list of nodes"
+            )
+        node_weights(node)
+        total += node.tres
+    return total
+
+
+def _divided(bought: Communal, held: Holdings) -> dict[str, Fraction]:
+    field = f"communal.{bought.name}"
+    all_parts = sum(bought.parts.values(), Fraction(0))
+    if all_parts <= 0 or min(bought.parts.values()) < 0:
+        raise Malformed(
+            f"the parts of {bought.name} cannot be",
+            field=field,
+            remedy="give each lab a part of 0 or more, one of them more",
+        )
+    tres = _tres(held, bought.nodes, field)
+    return {
+        _known(account, held, field): tres * part / all_parts
+        for account, part in bought.parts.items()
+    }
+
+
+def _known(account: str, held: Holdings, field: str) -> str:
+    if account not in held.accounts:
+        raise Malformed(
+            f"there is no account {account!r}", field=field, remedy="name one of the accounts"
+        )
+    return account
+
+
+def _twice(names: Sequence[str]) -> str | None:
+    """The first name that is there more than once."""
+    times = Counter(names)
+    return next((name for name in names if times[name] > 1), None)

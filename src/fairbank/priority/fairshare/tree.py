@@ -1,0 +1,241 @@
+"""The tree of associations: who belongs to which account, with which shares. Made from rows, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairbank.priority.fairshare.columns import (Bools, Ints, Long, Longs, Parents)
+from fairbank.priority.fairshare.tree_shape import (DEPTH_MAX, distances, in_a_circle)
+from fairbank.priority.fairshare.tree_shape import (Shape, shaped)
+from fairbank.core.slurm_numbers import (ON_PARENT, SHARES_MAX, U32_MAX)
+from fairbank.core.errors import Malformed
+
+LEVEL_SHARES_MAX = U32_MAX
+"""Slurm adds the shares of siblings in 32 bits."""
+
+
+class Association(NamedTuple):
+    """A row. An account has a parent and no user; a user's parent is the account. The root is the account without a parent."""
+
+    account: str
+    user: str = ""
+    partition: str = ""
+    parent: str = ""
+    shares: int = 1
+
+    def __str__(self) -> str:
+        user = f", user {self.user}" if self.user else ""
+        return f"account {self.account}{user}{f', partition {self.partition}' if self.partition else ''}"
+
+
+class Tree(msgspec.Struct, frozen=True, eq=False):
+    """Rows in the order in which they were given, which is theirs where nothing else decides, and one number of each for every row.
+
+    `parent` is the row of the account above, -1 for the root; it may come later than the row itself.
+    `shape` is the tree that shares are divided in.
+    """
+
+    rows: tuple[Association, ...]
+    parent: Parents
+    shares: Ints
+    is_user: Bools
+    shape: Shape
+
+    @property
+    def root(self) -> int:
+        return self.shape.root
+
+    @property
+    def stands_on_parent(self) -> Bools:
+        """Whether the row's shares are `parent`."""
+        on_parent: Bools = self.shares == ON_PARENT
+        return on_parent
+
+
+def planted(rows: Sequence[Association]) -> Tree:
+    """The tree of these rows. Raises Malformed, naming the row and the remedy."""
+    rows = tuple(rows)
+    accounts = _accounts(rows)
+    root = _root(rows)
+    parent = np.fromiter(
+        (_parent(at, row, accounts, root) for at, row in enumerate(rows)), np.int64, len(rows)
+    )
+    shares = np.fromiter((_shares(at, row) for at, row in enumerate(rows)), np.int64, len(rows))
+    is_user = np.fromiter((bool(row.user) for row in rows), np.bool_, len(rows))
+    _check_lines(rows, parent)
+    shape = shaped(parent, np.where(shares == ON_PARENT, 0, shares), shares == ON_PARENT, is_user)
+    _check_sums(rows, shape)
+    return Tree(rows, parent.astype(np.int32), shares, is_user, shape)
+
+
+def summed(tree: Tree, own: ArrayLike) -> Longs:
+    """The usage of every row with all below it, from what each used itself: users, and accounts for users that are gone.
+
+    Rows are added one after the other, each to all accounts above it, as slurmctld does when it starts: sums of long doubles depend on
+    the order. Raises Malformed.
+    """
+    own = usage_of(tree, own)
+    total = np.zeros(len(own), Long)
+    rows = np.flatnonzero(own)
+    block = max(1, 1_000_000 // tree.shape.levels)  # of rows at once, for the sake of memory
+    for begin in range(0, len(rows), block):
+        lines = [rows[begin : begin + block]]
+        while (above := np.where(lines[-1] < 0, -1, tree.parent[lines[-1]])).max() >= 0:
+            lines.append(above)
+        each = np.stack(lines, axis=1)
+        reached = each >= 0
+        np.add.at(total, each[reached], np.broadcast_to(own[lines[0], None], each.shape)[reached])
+    return total
+
+
+def usage_of(tree: Tree, usage: ArrayLike) -> Longs:
+    """`usage` as a column of long doubles, one for each row. Raises Malformed for what is no amount of usage."""
+    column = np.asarray(usage, Long)
+    if column.shape != tree.parent.shape:
+        raise Malformed(
+            f"usage of {column.size} rows for a tree of {len(tree.rows)}",
+            field="usage",
+            remedy="give one figure for each association",
+        )
+    wrong = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
+    if len(wrong):
+        at = int(wrong[0])
+        raise _malformed(
+            at,
+            tree.rows[at],
+            f"{column[at]} is no usage",
+            "usage",
+            "give a finite number of billing-seconds, 0 or more",
+        )
+    return column
+
+
+# --- what may be wrong with rows ---
+
+
+def _malformed(at: int, row: Association, what: str, field: str, remedy: str) -> Malformed:
+    return Malformed(f"row {at + 1} ({row}): {what}", field=field, remedy=remedy)
+
+
+def _accounts(rows: Sequence[Association]) -> dict[str, int]:
+    """The row of each account."""
+    first: dict[tuple[str, str, str], int] = {}
+    for at, row in enumerate(rows):
+        if not row.account:
+            raise _malformed(
+                at,
+                row,
+                "there is no account",
+                "account",
+                "name the account that the association belongs to",
+            )
+        if row.partition and not row.user:
+            raise _malformed(
+                at,
+                row,
+                "an account is in no partition",
+                "partition",
+                "leave the partition out, or name the user",
+            )
+        if (before := first.setdefault(row[:3], at)) != at:
+            raise _malformed(
+                at,
+                row,
+                f"row {before + 1} is the same association",
+                "account",
+                "give each account, user and partition once",
+            )
+    return {account: at for (account, user, _), at in first.items() if not user}
+
+
+def _root(rows: Sequence[Association]) -> int:
+    roots = [at for at, row in enumerate(rows) if not row.user and not row.parent]
+    if not roots:
+        raise Malformed(
+            "no account is without a parent",
+            field="parent",
+            remedy="give the root account, with no parent",
+        )
+    if len(roots) > 1:
+        other = roots[1]
+        raise _malformed(
+            other,
+            rows[other],
+            f"row {roots[0] + 1} ({rows[roots[0]]}) has no parent either",
+            "parent",
+            "name the parent of all but the root",
+        )
+    return roots[0]
+
+
+def _parent(at: int, row: Association, accounts: dict[str, int], root: int) -> int:
+    if at == root:
+        return -1
+    if row.user and row.parent not in ("", row.account):
+        raise _malformed(
+            at,
+            row,
+            f"its parent is {row.parent}",
+            "parent",
+            "a user's parent is the account; leave it out",
+        )
+    above = row.account if row.user else row.parent
+    if (found := accounts.get(above)) is None:
+        field = "account" if row.user else "parent"
+        raise _malformed(
+            at,
+            row,
+            f"there is no account {above}",
+            field,
+            "give the account a row of its own, or mend the name",
+        )
+    return found
+
+
+def _shares(at: int, row: Association) -> int:
+    if not (
+        0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)
+    ):  # what comes from elsewhere may be a fraction, or NaN
+        remedy = f"a whole number from 0 to {SHARES_MAX}, or {ON_PARENT} for parent"
+        raise _malformed(at, row, f"{row.shares} are no shares", "shares", remedy)
+    return row.shares
+
+
+def _check_lines(rows: Sequence[Association], parent: Ints) -> None:
+    depth = distances(parent)
+    lost = np.flatnonzero(depth < 0)
+    if len(lost):
+        circle = in_a_circle(int(lost[0]), parent)
+        told = " -> ".join(rows[at].account for at in [*circle[:8], circle[0]])
+        raise _malformed(
+            circle[0],
+            rows[circle[0]],
+            f"it is above itself: {told}",
+            "parent",
+            "give one of them a parent that leads to the root",
+        )
+    deepest = int(depth.argmax())
+    if depth[deepest] > DEPTH_MAX:
+        raise _malformed(
+            deepest,
+            rows[deepest],
+            f"{depth[deepest]} levels below the root",
+            "parent",
+            f"a tree may have {DEPTH_MAX} levels; mend the parents",
+        )
+
+
+def _check_sums(rows: Sequence[Association], shape: Shape) -> None:
+    over = np.flatnonzero(shape.shares_below > LEVEL_SHARES_MAX)
+    if len(over):
+        at = int(over[0])
+        sum_below = int(shape.shares_below[at])
+        remedy = f"their sum may be {LEVEL_SHARES_MAX}, where Slurm's own would run over; give all of them smaller shares in the same proportion"
+        raise _malformed(
+            at, rows[at], f"those below it have {sum_below} shares together", "shares", remedy
+        )

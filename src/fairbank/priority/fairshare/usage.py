@@ -1,0 +1,176 @@
+"""What was used, by each association or QOS: the two ledgers, wall time, and what running jobs may still use (facts 1.3, 2.1).
+
+Slurm keeps usage in C's long double, and so does this (`columns`). Rows are associations or QOS; these have no parents. The tables are
+large, so what says that it changes the usage it is given (`add`) does; all else answers with new arrays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairbank.priority.fairshare.billing import Wholes
+from fairbank.priority.fairshare.columns import (Bools, Doubles, Ints, Long, Longs)
+from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
+from fairbank.core.errors import Malformed
+
+COUNTED = 2.0**63
+"""Run-seconds stay below this; Slurm's own counter wraps round at twice as much."""
+
+
+class Usage(NamedTuple):
+    """`raw`: billing-seconds by the billable double, what fair share reads. `tres`: seconds of each TRES, billing by its whole count,
+    what GrpTRESMins limits (trap T5). `wall`: seconds that jobs ran. `run_seconds`: what running jobs may still use of each TRES."""
+
+    raw: Longs
+    tres: Longs
+    wall: Doubles
+    run_seconds: Wholes
+
+
+class Costs(NamedTuple):
+    """What some jobs add to each figure of whoever pays them; a row for each job."""
+
+    raw: Doubles
+    wall: Doubles
+    tres: Longs
+
+
+def nothing_used(rows: int, tres: int) -> Usage:
+    """No usage at all, of `rows` associations or QOS and `tres` TRES."""
+    wide = np.zeros(rows, Long), np.zeros((rows, tres), Long)
+    return Usage(*wide, np.zeros(rows), np.zeros((rows, tres), np.uint64))
+
+
+def copied(usage: Usage) -> Usage:
+    """The same in arrays of its own."""
+    return Usage(usage.raw.copy(), usage.tres.copy(), usage.wall.copy(), usage.run_seconds.copy())
+
+
+def decayed(usage: Usage, remaining: float, spared: Bools | None = None) -> Usage:
+    """`usage` when only `remaining` of it is left; the rows that are `spared` (QOS with NoDecay) keep theirs."""
+    if remaining == 1:
+        return copied(usage)
+    left = remaining if spared is None else np.where(spared, 1.0, remaining)
+    by_row = left if isinstance(left, float) else left[:, None]
+    return Usage(usage.raw * left, usage.tres * by_row, usage.wall * left, usage.run_seconds.copy())
+
+
+def reset(usage: Usage) -> Usage:
+    """Nothing used. What running jobs may still use stays, and a QOS with NoDecay is not spared, although the manual says so."""
+    none = nothing_used(*usage.tres.shape)
+    return none._replace(run_seconds=usage.run_seconds)
+
+
+class Lines(NamedTuple):
+    """Who is charged for what: job `job[i]` for row `row[i]`; jobs in their order, each up its line to the root."""
+
+    job: Ints
+    row: Ints
+
+    def only(self, which: Bools) -> Lines:
+        """Some of them."""
+        return Lines(self.job[which], self.row[which])
+
+
+def lines(rows: Ints, parent: Ints | None = None) -> Lines:
+    """Each job's own row (-1: none) and, by `parent` (the row of each row's parent, -1 for the root), every row above it.
+
+    Raises Malformed, naming the row, for parents that lead to no root.
+    """
+    climbed = [rows]
+    while (
+        parent is not None
+        and ((above := np.where(climbed[-1] >= 0, parent[climbed[-1]], -1)) >= 0).any()
+    ):
+        climbed.append(above)
+        if len(climbed) > DEPTH_MAX + 1:  # the row itself is the first
+            lost = rows[np.flatnonzero(above >= 0)[0]]
+            raise Malformed(
+                f"row {lost}: {DEPTH_MAX} parents above it and no root",
+                field="parent",
+                remedy="mend the circle of parents",
+            )
+    table = np.stack(climbed, axis=1)
+    return Lines(np.nonzero(table >= 0)[0], table[table >= 0])
+
+
+def add(usage: Usage, to: Lines, costs: Costs, *, limits: bool) -> None:
+    """Add the costs of jobs to `usage` itself. The ledger of TRES is kept only where `limits` are enforced (trap T7)."""
+    np.add.at(
+        usage.raw, to.row, costs.raw[to.job].astype(Long)
+    )  # in the order of the jobs, as Slurm: sums differ in the last bit
+    np.add.at(usage.wall, to.row, costs.wall[to.job])
+    if limits:
+        np.add.at(
+            usage.tres.reshape(-1),
+            _cells(to.row, usage.tres.shape[1]),
+            costs.tres[to.job].reshape(-1),
+        )
+
+
+def rebuilt(own: Usage, parent: Ints) -> Usage:
+    """Every account's sums made anew from what each row itself used (an account: what users deleted from it had), as Slurm does after a
+    restart and when an account moves. Raises Malformed."""
+    to = lines(np.arange(len(parent), dtype=np.int64), parent)
+    sums = nothing_used(*own.tres.shape)
+    np.add.at(sums.raw, to.row, own.raw[to.job])
+    np.add.at(
+        sums.tres.reshape(-1), _cells(to.row, own.tres.shape[1]), own.tres[to.job].reshape(-1)
+    )
+    np.add.at(sums.wall, to.row, own.wall[to.job])
+    set_aside(sums, to, own.run_seconds)
+    return sums
+
+
+def set_aside(usage: Usage, to: Lines, run_seconds: Wholes) -> None:
+    """Add to `usage` itself what starting jobs may use at most. Raises Malformed, naming the row, rather than wrap round as Slurm does."""
+    rows, sums = _summed(to, run_seconds)
+    check_counted(usage.run_seconds[rows].astype(np.float64) + sums.astype(np.float64), rows)
+    usage.run_seconds[rows] += sums
+
+
+def give_back(usage: Usage, to: Lines, run_seconds: Wholes) -> None:
+    """Take from `usage` itself what jobs have used up or will not use; never below 0."""
+    rows, sums = _summed(to, run_seconds)
+    usage.run_seconds[rows] -= np.minimum(usage.run_seconds[rows], sums)
+
+
+def _summed(to: Lines, run_seconds: Wholes) -> tuple[Ints, Wholes]:
+    """Which rows are concerned, and the sum for each. Raises Malformed when that is beyond counting."""
+    rows, place = np.unique(to.row, return_inverse=True)
+    columns = run_seconds.shape[1]
+    about, sums = np.zeros((len(rows), columns)), np.zeros((len(rows), columns), np.uint64)
+    np.add.at(
+        about.reshape(-1),
+        _cells(place, columns),
+        run_seconds[to.job].astype(np.float64).reshape(-1),
+    )
+    check_counted(about, rows)
+    np.add.at(sums.reshape(-1), _cells(place, columns), run_seconds[to.job].reshape(-1))
+    return rows, sums
+
+
+def check_counted(run_seconds: Doubles, rows: Ints) -> None:
+    """Raises Malformed, naming the row, where run-seconds [rows, TRES] are more than is counted."""
+    wrong = np.flatnonzero(~(run_seconds < COUNTED).all(axis=1))
+    if wrong.size:
+        raise Malformed(
+            f"row {rows[wrong[0]]} would hold {run_seconds[wrong[0]].max():.3g} run-seconds, more than a count of 63 bits",
+            field="time limit",
+            remedy="give jobs a time limit: without one Slurm counts 4294967295 minutes",
+        )
+
+
+def minutes(seconds: Longs | Wholes) -> Wholes:
+    """Whole minutes, cut off, as Slurm limits and prints them (trap T6); at most what 64 bits hold."""
+    if seconds.dtype == np.uint64:
+        return np.asarray(seconds, np.uint64) // np.uint64(60)
+    return np.minimum(seconds / 60, np.nextafter(Long(2) ** 64, Long(0))).astype(np.uint64)
+
+
+def _cells(rows: Ints, columns: int) -> Ints:
+    """Where the cells of `rows` are in a flat table: adding to them one by one takes half the time of adding rows."""
+    cells: Ints = (rows[:, None] * columns + np.arange(columns)).reshape(-1)
+    return cells

@@ -1,0 +1,151 @@
+"""Whether a limit holds a job back, and which one: the first in Slurm's order.
+
+Group limits are looked at on every level up to root, others on the user's own. Amounts are whole minutes and whole counts; to reach a
+limit exactly is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairbank.priority.limits.reasons import Kind
+from fairbank.priority.limits.usage import (Asking, Counts, Hold, Qos, Used)
+from fairbank.priority.limits.chain import (Enforced, Place, Walk)
+from fairbank.core.slurm_numbers import U32_MAX
+
+
+def holding(job: Asking, enforced: Enforced) -> Hold | None:
+    """What keeps `job` from starting, or None: first what needs no nodes, then the rest (facts, section 2.5)."""
+    return before_nodes(job, enforced) or after_nodes(job, enforced)
+
+
+def before_nodes(job: Asking, enforced: Enforced) -> Hold | None:
+    """Limits on how many jobs run and for how long, which are looked at before nodes are."""
+    return next(_BeforeNodes(job, enforced).holds(), None) if enforced.limits else None
+
+
+def after_nodes(job: Asking, enforced: Enforced) -> Hold | None:
+    """Limits on TRES, which are looked at once it is known what the job would get."""
+    return next(_AfterNodes(job, enforced).holds(), None) if enforced.limits else None
+
+
+class _BeforeNodes(Walk):
+    _minutes: int | None = None
+    """The job's time limit, since a limit on wall time was met; without one of its own it takes that."""
+
+    def holds(self) -> Iterator[Hold]:
+        for place, qos in self.qoses():
+            self._minutes = None
+            yield from self._jobs(place, Kind.GRP_JOBS, qos.used)
+            yield from self._group_wall(place)
+            yield from self._jobs(place, Kind.MAX_JOBS_PER_ACCOUNT, qos.of_account)
+            yield from self._jobs(place, Kind.MAX_JOBS_PER_USER, qos.of_user)
+            yield from self._wall(place)
+        self._minutes = None
+        for place in self.associations():
+            yield from self._jobs(place, Kind.GRP_JOBS, place.used)
+            yield from self._group_wall(place)
+            if place.own:
+                if not self.took(Kind.MAX_JOBS_PER_ACCOUNT, Kind.MAX_JOBS_PER_USER):
+                    yield from self._jobs(place, Kind.MAX_JOBS, place.used)
+                yield from self._wall(place)
+
+    def _jobs(self, place: Place, kind: Kind, used: Used) -> Iterator[Hold]:
+        limit = self.limit(place, place.limits.jobs, kind)
+        if limit is not None and used.jobs >= limit:
+            yield place.hold(kind, limit, asked=1, running=used.jobs)
+
+    def _group_wall(self, place: Place) -> Iterator[Hold]:
+        if (
+            self.job.time_overridden
+            or (limit := self.limit(place, place.limits.wall, Kind.GRP_WALL)) is None
+        ):
+            return
+        asked, used = (
+            self._time(limit, place.limits.wall.get(Kind.MAX_WALL)),
+            place.used.wall_minutes(),
+        )
+        # Slurm adds in 32 bits, so that no time limit at all, which is the highest number, passes once a minute is used.
+        if used >= limit or (self.enforced.safe and (used + asked) % (U32_MAX + 1) > limit):
+            yield place.hold(Kind.GRP_WALL, limit, asked=asked, used=used)
+
+    def _wall(self, place: Place) -> Iterator[Hold]:
+        if (
+            self.job.time_overridden
+            or (limit := self.limit(place, place.limits.wall, Kind.MAX_WALL)) is None
+        ):
+            return
+        if (asked := self._time(limit)) > limit:
+            yield place.hold(Kind.MAX_WALL, limit, asked=asked)
+
+    def _time(self, *limits: int | None) -> int:
+        if self._minutes is None:
+            self._minutes = self.job.charged(self.job.minutes_at_most(*limits))
+        return self._minutes
+
+
+class _AfterNodes(Walk):
+    def holds(self) -> Iterator[Hold]:
+        asked = self.for_minutes(
+            self.job.charged(self.job.minutes_at_most(self.job.partition_default_minutes))
+        )
+        for place, qos in self.qoses():
+            yield from self._of_the_group(place, asked)
+            yield from self._of_the_job(place, asked)
+            yield from self.short(place)
+            yield from self._of_somebody(place, qos, asked)
+        for place in self.associations():
+            yield from self._of_the_group(place, asked)
+            if place.own:
+                yield from self._of_the_job(place, asked)
+
+    def _of_the_group(self, place: Place, asked: Counts) -> Iterator[Hold]:
+        free = self.job.usage_factor() == 0  # what is not charged finds nothing used
+        used, running = ({}, {}) if free else (place.used.minutes(), place.used.run_minutes())
+        yield from self._within(
+            place, Kind.GRP_TRES_MINS, asked, running, used, safe=self.enforced.safe
+        )
+        yield from self._within(place, Kind.GRP_TRES, self._beside(place.used), place.used.counts)
+        yield from self._within(place, Kind.GRP_TRES_RUN_MINS, asked, running, always=True)
+
+    def _of_the_job(self, place: Place, asked: Counts) -> Iterator[Hold]:
+        yield from self.beyond(place, Kind.MAX_TRES_MINS, asked)
+        yield from self.beyond(place, Kind.MAX_TRES, self.job.counts)
+        yield from self.beyond(place, Kind.MAX_TRES_PER_NODE, self.on_each_node())
+
+    def _of_somebody(self, place: Place, qos: Qos, asked: Counts) -> Iterator[Hold]:
+        who = (
+            (qos.of_account, Kind.MAX_TRES_PER_ACCOUNT, Kind.MAX_TRES_RUN_MINS_PER_ACCOUNT),
+            (qos.of_user, Kind.MAX_TRES_PER_USER, Kind.MAX_TRES_RUN_MINS_PER_USER),
+        )
+        for used, at_once, to_come in who:
+            yield from self._within(place, at_once, self._beside(used), used.counts)
+            yield from self._within(place, to_come, asked, used.run_minutes(), always=True)
+
+    def _beside(self, used: Used) -> Counts:
+        """What the job takes more: a node on which they run already counts once."""
+        new = self.job.counts.get("node", 0) - len(self.job.nodes & used.nodes)
+        return (
+            {**self.job.counts, "node": max(new, 0)}
+            if "node" in self.job.counts
+            else self.job.counts
+        )
+
+    def _within(
+        self,
+        place: Place,
+        kind: Kind,
+        asked: Counts,
+        running: Counts,
+        used: Counts | None = None,
+        *,
+        safe: bool = True,
+        always: bool = False,
+    ) -> Iterator[Hold]:
+        """Holds for each TRES that is used up; and where `safe`, for each that the job asks too much of, beside what is running."""
+        for name, limit in self.limits(place, kind, always=always):
+            wish, busy, gone = (amounts.get(name, 0) for amounts in (asked, running, used or {}))
+            used_up = used is not None and wish > 0 and gone >= limit
+            too_much = wish > limit or (wish > 0 and wish + busy > limit - gone)
+            if used_up or (safe and too_much):
+                yield place.hold(kind, limit, asked=wish, tres=name, used=gone, running=busy)

@@ -1,0 +1,81 @@
+"""Whether a limit has a job refused when it is submitted, and which one (facts, section 2.5).
+
+Limits on how many jobs are submitted always do. The others only hold a job until there is room, unless its QOS denies what can never
+start (DenyOnLimit), or it has no QOS at all: then what the job asks for is compared, and not what others use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairbank.priority.limits.reasons import Kind
+from fairbank.priority.limits.usage import (Asking, Counts, Hold, Qos, Used)
+from fairbank.priority.limits.chain import (Enforced, Place, Walk)
+
+
+def refusing(job: Asking, enforced: Enforced, tasks: int = 1) -> Hold | None:
+    """What has `job`, of so many tasks, refused, or None."""
+    return next(_Submitting(job, enforced, tasks).holds(), None) if enforced.limits else None
+
+
+class _Submitting(Walk):
+    def __init__(self, job: Asking, enforced: Enforced, tasks: int) -> None:
+        super().__init__(job, enforced)
+        self._tasks = tasks
+        qoses = job.qoses()
+        self._strict = not qoses or any(qos.deny_on_limit for qos in qoses)
+        # A job without a time limit will take the lowest of those that it meets.
+        timed = self._strict and job.limit_minutes is not None and not job.time_overridden
+        self._asked: Counts = self.for_minutes(job.limit_minutes or 0) if timed else {}
+        self._minutes = (job.limit_minutes or 0) if timed else 0
+
+    def holds(self) -> Iterator[Hold]:
+        for place, qos in self.qoses():
+            yield from self._of_qos(place, qos)
+        for place in self.associations():
+            yield from self._of_association(place)
+
+    def _of_qos(self, place: Place, qos: Qos) -> Iterator[Hold]:
+        if self._strict:
+            yield from self.beyond(place, Kind.MAX_TRES_PER_ACCOUNT, self.job.counts)
+            yield from self.beyond(place, Kind.MAX_TRES_PER_USER, self.job.counts)
+            yield from self.beyond(place, Kind.GRP_TRES, self.job.counts)
+        yield from self._submitted(place, Kind.GRP_SUBMIT_JOBS, qos.used)
+        for kind in (Kind.MAX_TRES_MINS, Kind.GRP_TRES_MINS, Kind.GRP_TRES_RUN_MINS):
+            yield from self.beyond(place, kind, self._asked)
+        yield from self._wall(place, Kind.MAX_WALL)
+        yield from self._wall(place, Kind.GRP_WALL)
+        yield from self._of_the_job(place)
+        yield from self._submitted(place, Kind.MAX_SUBMIT_JOBS_PER_ACCOUNT, qos.of_account)
+        yield from self._submitted(place, Kind.MAX_SUBMIT_JOBS_PER_USER, qos.of_user)
+        if self._strict:
+            yield from self.short(place)
+
+    def _of_association(self, place: Place) -> Iterator[Hold]:
+        if self._strict:
+            yield from self.beyond(place, Kind.GRP_TRES, self.job.counts)
+        yield from self._submitted(place, Kind.GRP_SUBMIT_JOBS, place.used)
+        for kind in (Kind.GRP_TRES_MINS, Kind.GRP_TRES_RUN_MINS):
+            yield from self.beyond(place, kind, self._asked)
+        yield from self._wall(place, Kind.GRP_WALL)
+        if place.own:
+            yield from self._of_the_job(place)
+            if not self.took(Kind.MAX_SUBMIT_JOBS_PER_ACCOUNT, Kind.MAX_SUBMIT_JOBS_PER_USER):
+                yield from self._submitted(place, Kind.MAX_SUBMIT_JOBS, place.used)
+            yield from self.beyond(place, Kind.MAX_TRES_MINS, self._asked)
+            yield from self._wall(place, Kind.MAX_WALL)
+
+    def _of_the_job(self, place: Place) -> Iterator[Hold]:
+        if self._strict:
+            yield from self.beyond(place, Kind.MAX_TRES, self.job.counts)
+            yield from self.beyond(place, Kind.MAX_TRES_PER_NODE, self.on_each_node())
+
+    def _submitted(self, place: Place, kind: Kind, used: Used) -> Iterator[Hold]:
+        limit = self.limit(place, place.limits.jobs, kind)
+        if limit is not None and used.submitted + self._tasks > limit:
+            yield place.hold(kind, limit, asked=self._tasks, running=used.submitted)
+
+    def _wall(self, place: Place, kind: Kind) -> Iterator[Hold]:
+        limit = self.limit(place, place.limits.wall, kind)
+        if limit is not None and self._minutes > limit:
+            yield place.hold(kind, limit, asked=self._minutes)

@@ -1,0 +1,193 @@
+"""What is limited and how far it is used: associations, QOS and the job that would start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from fairbank.priority.limits.reasons import ASSOC, QOS, Kind, reason
+from fairbank.core.slurm_numbers import (STATIC_TRES, UNLIMITED_MINUTES)
+from fairbank.core.errors import Malformed
+
+Counts = Mapping[str, int]
+"""How much of each TRES, by its lower-case name."""
+
+
+def in_order(limits: Counts) -> Iterator[tuple[str, int]]:
+    """Limits in the order in which Slurm looks at them: its own TRES first, others as they are given. Nothing limits energy."""
+    for name in sorted(
+        limits,
+        key=lambda name: STATIC_TRES.index(name) if name in STATIC_TRES else len(STATIC_TRES),
+    ):
+        if name != "energy":
+            yield name, limits[name]
+
+
+def _check(field: str, amounts: Mapping[str, float]) -> None:
+    for name, amount in amounts.items():
+        if not 0 <= amount < math.inf:
+            remedy = "a number from 0 up; leave out what is not limited"
+            raise Malformed(
+                f"{name}={amount} is out of range", field=f"{field}[{name}]", remedy=remedy
+            )
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of an association or a QOS, by the name that sacctmgr gives them; what is absent is not limited. Times in minutes.
+    Raises Malformed for a negative one.
+
+    `jobs` and `wall` are those on no TRES: GrpJobs, MaxJobs, MaxSubmitJobs and their like; GrpWall, MaxWall.
+    """
+
+    tres: Mapping[Kind, Counts] = {}
+    jobs: Mapping[Kind, int] = {}
+    wall: Mapping[Kind, int] = {}
+
+    def __post_init__(self) -> None:
+        for kind, limits in self.tres.items():
+            _check(kind.value, limits)
+        for given in (self.jobs, self.wall):
+            _check("limit", {kind.value: limit for kind, limit in given.items()})
+
+
+class Used(msgspec.Struct, frozen=True, kw_only=True):
+    """What the jobs of somebody take, and what they have taken so far.
+
+    `jobs` run, `submitted` run or wait. `counts`: what running jobs hold. `seconds`: TRES-seconds so far, decayed. `run_seconds`:
+    TRES-seconds that running jobs may still take. `nodes`: where they run.
+    """
+
+    jobs: int = 0
+    submitted: int = 0
+    wall_seconds: float = 0.0
+    counts: Counts = {}
+    seconds: Mapping[str, float] = {}
+    run_seconds: Counts = {}
+    nodes: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        _check("used", {"jobs": self.jobs, "submitted": self.submitted, "wall": self.wall_seconds})
+        for field, amounts in (
+            ("counts", self.counts),
+            ("seconds", self.seconds),
+            ("run_seconds", self.run_seconds),
+        ):
+            _check(field, amounts)
+
+    def minutes(self) -> dict[str, int]:
+        """Whole minutes so far."""
+        return {name: int(seconds / 60) for name, seconds in self.seconds.items()}
+
+    def run_minutes(self) -> dict[str, int]:
+        return {name: seconds // 60 for name, seconds in self.run_seconds.items()}
+
+    def wall_minutes(self) -> int:
+        return int(self.wall_seconds / 60)
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """One level of the way from a user's association up to root. A user's own has the limits that were handed down to it."""
+
+    name: str
+    limits: Limits = Limits()
+    used: Used = Used()
+
+
+class Qos(msgspec.Struct, frozen=True, kw_only=True):
+    """A QOS as one job sees it: `of_user` and `of_account` are what this user and this account use of it.
+
+    `usage_factor` -1 is one that was cleared. `over_partition`: it goes before the QOS of the partition (OverPartQOS).
+    `usage_factor_safe`: limits see its jobs as long as they will be charged. `deny_on_limit`: what can never start is refused at once.
+    `limit_factor` multiplies GrpTRES and MaxTRES of associations.
+    """
+
+    name: str
+    limits: Limits = Limits()
+    used: Used = Used()
+    of_user: Used = Used()
+    of_account: Used = Used()
+    usage_factor: float = 1.0
+    usage_factor_safe: bool = False
+    over_partition: bool = False
+    deny_on_limit: bool = False
+    limit_factor: float | None = None
+
+
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that would start, with what was selected for it or, before that, what it asks for.
+
+    `limit_minutes`: None where it has none, UNLIMITED_MINUTES where it asked for that. `chain`: its associations, the user's own first.
+    `overridden`: the TRES of which an administrator set aside the limits for it; `time_overridden`: likewise those on its time.
+    """
+
+    counts: Counts
+    chain: tuple[Link, ...]
+    limit_minutes: int | None = None
+    partition_max_minutes: int = UNLIMITED_MINUTES
+    partition_default_minutes: int | None = None
+    nodes: frozenset[str] = frozenset()
+    qos: Qos | None = None
+    partition_qos: Qos | None = None
+    overridden: frozenset[str] = frozenset()
+    time_overridden: bool = False
+
+    def qoses(self) -> tuple[Qos, ...]:
+        """The QOS whose limits hold, in the order in which one goes before the other."""
+        job, partition = self.qos, self.partition_qos
+        if job is None or partition is None or job.name == partition.name:
+            return tuple(qos for qos in (partition or job,) if qos)
+        return (job, partition) if job.over_partition else (partition, job)
+
+    def usage_factor(self) -> float:
+        return self.qos.usage_factor if self.qos and self.qos.usage_factor >= 0 else 1.0
+
+    def charged(self, minutes: int) -> int:
+        """A time limit as long as it will be charged, where the job's QOS wants it so."""
+        factor = self.usage_factor()
+        if self.qos and self.qos.usage_factor_safe and (minutes != UNLIMITED_MINUTES or factor < 1):
+            return min(int(minutes * factor), UNLIMITED_MINUTES)
+        return minutes
+
+    def minutes_at_most(self, *limits: int | None) -> int:
+        """Its time limit; where it has none, the lowest of these and of the partition's."""
+        if self.limit_minutes is not None:
+            return self.limit_minutes
+        return min(
+            self.partition_max_minutes,
+            *(UNLIMITED_MINUTES if limit is None else limit for limit in limits),
+        )
+
+
+class Hold(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job does not start or is refused: the limit of `name` (an association or a QOS), and the figures that were compared.
+
+    `used` is taken already, `running` is what running jobs take or may still take, `asked` is the job's own.
+    """
+
+    owner: str
+    name: str
+    kind: Kind
+    limit: int
+    asked: int
+    tres: str | None = None
+    used: int = 0
+    running: int = 0
+
+    @property
+    def reason(self) -> str:
+        """As squeue prints it."""
+        return reason(self.owner, self.kind, self.tres)
+
+    def __str__(self) -> str:
+        where = {ASSOC: "association", QOS: "QOS"}[self.owner]
+        of = f" of {self.tres}" if self.tres else ""
+        taken = [
+            f"{amount} {word}"
+            for amount, word in ((self.used, "used"), (self.running, "running"))
+            if amount
+        ]
+        least = "at least " if self.kind is Kind.MIN_TRES else ""
+        beside = f", {' and '.join(taken)}" if taken else ""
+        return f"{where} {self.name} allows {least}{self.limit}{of} ({self.kind.value}){beside}; this job asks for {self.asked}"

@@ -1,0 +1,196 @@
+"""Which rule makes a site factor of credit and expiry, as the settings say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import msgspec
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairbank.core.slurm_numbers import (NICE_MAX, NICE_OFFSET)
+from fairbank.core.errors import Malformed
+
+RuleName = Literal["linear", "power", "sigmoid"]
+
+
+class Bend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How one of the two fractions, from 0 to 1, is bent before they are multiplied. `exponent`: for the rule "power". `steepness` and
+    `midpoint`: for the rule "sigmoid", where the step is and how steep; 0 is a straight line."""
+
+    exponent: Annotated[float, msgspec.Meta(gt=0, le=1_000)] = 1.0
+    steepness: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] = 1.0
+    midpoint: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+
+
+_COUNTS: dict[RuleName, tuple[str, ...]] = {
+    "linear": (),
+    "power": ("exponent",),
+    "sigmoid": ("steepness", "midpoint"),
+}
+
+
+def idle_keys(rule: RuleName, bend: Bend) -> Iterator[tuple[str, RuleName]]:
+    """Keys that were changed and do not count by this rule, with the one by which they would."""
+    usual = Bend()
+    for other, names in _COUNTS.items():
+        yield from (
+            (name, other)
+            for name in names
+            if other != rule and getattr(bend, name) != getattr(usual, name)
+        )
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+EXPONENT_MAX = 1_000.0
+_FLAT = 1e-18  # a sigmoid less steep than this is a straight line in every bit of a double
+_SLACK = 1 + 2.0**-44  # more than the roundings that lead to a value can take away from it
+
+
+class Power(msgspec.Struct, frozen=True):
+    """x to the power N. 1 is a straight line; more favours high fractions, less lifts the low ones."""
+
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.exponent <= EXPONENT_MAX:
+            raise Malformed(
+                f"{self.exponent} is no exponent",
+                field="exponent",
+                remedy=f"more than 0, at most {EXPONENT_MAX:g}",
+            )
+
+    def of(self, fraction: ArrayLike) -> Floats:
+        """The curve at fractions from 0 to 1."""
+        return power(fraction, self.exponent)
+
+
+class Sigmoid(msgspec.Struct, frozen=True):
+    """A step from 0 to 1: `steepness` is the seed's l, `midpoint` its x0, where a steep one changes over."""
+
+    steepness: float
+    midpoint: float = 0.5
+
+    def __post_init__(self) -> None:
+        for field in ("steepness", "midpoint"):
+            if not math.isfinite(getattr(self, field)):
+                raise Malformed(
+                    f"{getattr(self, field)} is no {field}", field=field, remedy="any finite number"
+                )
+
+    def of(self, fraction: ArrayLike) -> Floats:
+        """The curve at fractions from 0 to 1."""
+        return sigmoid(fraction, self.steepness, self.midpoint)
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """How either fraction is bent."""
+
+    credit: Power | Sigmoid = Power()
+    expiry: Power | Sigmoid = Power()
+
+    def of(self, credit: ArrayLike, expiry: ArrayLike) -> Floats:
+        """The site factors of such fractions, from 0 to 1: the product of both curves."""
+        return np.asarray(self.credit.of(credit) * self.expiry.of(expiry))
+
+
+LINEAR = Rule()
+
+
+def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> Rule:
+    """The rule of that name."""
+    match name:
+        case "linear":
+            return LINEAR
+        case "power":
+            return Rule(Power(credit.exponent), Power(expiry.exponent))
+        case "sigmoid":
+            return Rule(
+                Sigmoid(credit.steepness, credit.midpoint),
+                Sigmoid(expiry.steepness, expiry.midpoint),
+            )
+
+
+# ---------------------------------------------------------------- the two fractions
+
+
+def credit_factor(deposited: ArrayLike, used: ArrayLike) -> Floats:
+    """1 - used / deposited, from 0 to 1: how much of its credit each allocation has left. 0 where nothing was deposited.
+
+    What is held counts as used. Source: f_credit.
+    """
+    whole = np.asarray(deposited, np.float64)
+    return _share(whole - np.asarray(used, np.float64), whole)
+
+
+def expiry_factor(left: ArrayLike, longest: ArrayLike) -> Floats:
+    """1 - left / longest, from 0 to 1: how close each end is. `longest` is how far the furthest end of all active allocations is from
+    now; both in seconds. 0 where no time is left to any. Source: f_temporal.
+    """
+    whole = np.asarray(longest, np.float64)
+    return _share(whole - np.asarray(left, np.float64), whole)
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    shares = np.divide(
+        part, whole, out=np.zeros(np.broadcast_shapes(part.shape, whole.shape)), where=whole > 0
+    )
+    return np.clip(shares, 0.0, 1.0)
+
+
+# ---------------------------------------------------------------- the curves
+
+
+def power(fraction: ArrayLike, exponent: float) -> Floats:
+    """The power rule for fractions from 0 to 1. An exponent for both factors is the same one for each: (c t)^N = c^N t^N."""
+    x = np.asarray(fraction, np.float64)
+    if exponent == 1:
+        return x
+    with np.errstate(under="ignore"):
+        return np.asarray(x * x if exponent == 2 else np.power(x, exponent))
+
+
+def sigmoid(fraction: ArrayLike, steepness: float, midpoint: float) -> Floats:
+    """The logistic curve through (0, 0) and (1, 1), for fractions from 0 to 1:
+
+        S(x) = (e^(l x) - 1) (e^l + e^(l x0)) / ((e^l - 1) (e^(l x) + e^(l x0)))
+
+    Written so that no power of e is larger than 1: a step of any steepness overflows nowhere, and S(0) = 0 and S(1) = 1 exactly. As l
+    goes to 0 the curve goes to x, which is therefore what l = 0 gives (the seed's line without slope would not lead from 0 to 1; its
+    formula is 0 / 0 there). -l gives the same curve as l.
+    """
+    x, l, x0 = np.asarray(fraction, np.float64), abs(steepness), midpoint  # noqa: E741 - the seed's letters
+    if l < _FLAT:
+        return x
+    with np.errstate(under="ignore", over="ignore"):  # what is beyond counting goes to 0 below
+        start = np.expm1(-l * x) / np.expm1(-l)
+        bend = np.log1p(np.exp(-l * np.abs(1.0 - x0))) - np.log1p(np.exp(-l * np.abs(x - x0)))
+        curve = np.exp(l * np.minimum(0.0, x - min(x0, 1.0)) + bend) * start
+    return np.asarray(np.clip(curve, 0.0, 1.0))
+
+
+# ---------------------------------------------------------------- Slurm's integer
+
+
+def scaled(factor: ArrayLike, weight: int) -> Integers:
+    """Site factors from 0 to 1 as whole numbers from 0 to `weight`, rounded down. What the arithmetic of doubles left short of a whole
+    number, by less than a part in 2^44, is that number. Raises Malformed for a weight that Slurm does not take.
+    """
+    if not 0 <= weight <= NICE_MAX:
+        raise Malformed(
+            f"{weight} is no weight of the site factor",
+            field="weight",
+            remedy=f"from 0 to {NICE_MAX}",
+        )
+    whole = np.floor(np.asarray(factor, np.float64) * weight * _SLACK)
+    return np.clip(whole, 0, weight).astype(np.int64)
+
+
+def in_slurm(value: ArrayLike) -> Integers:
+    """Values as slurmctld keeps them in a job's record: above 2^31, and no further from it than Slurm allows."""
+    return np.clip(np.asarray(value, np.int64), -NICE_MAX, NICE_MAX) + NICE_OFFSET

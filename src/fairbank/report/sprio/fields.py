@@ -1,0 +1,149 @@
+"""sprio's columns by their letters: what each shows of a job, and what in the line of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from fairbank.report.sprio.row import (PriorityRow, Weights)
+from fairbank.core.slurm_numbers import PRIORITY_MAX
+from fairbank.core.errors import Malformed
+
+
+class Field(NamedTuple):
+    """A column: its head, what it shows of a row, what in the line of weights, and by what rows are sorted."""
+
+    head: str
+    show: Callable[[PriorityRow, Weights], str]
+    weight: Callable[[Weights], str]
+    key: Callable[[PriorityRow, Weights], str | float]
+
+
+def _blank(weights: Weights) -> str:
+    return ""
+
+
+def _factor(
+    head: str, value: Callable[[PriorityRow], float], weight: Callable[[Weights], int]
+) -> tuple[Field, Field]:
+    """The column with the factor weighted, and that with it normalised."""
+
+    def normal(row: PriorityRow, weights: Weights) -> float:
+        return value(row) / weight(weights) if weight(weights) else 0.0
+
+    def told(weights: Weights) -> str:
+        return str(weight(weights))
+
+    return (
+        Field(
+            head, lambda row, weights: f"{value(row):.0f}", told, lambda row, weights: value(row)
+        ),
+        Field(head, lambda row, weights: _digits(row, normal(row, weights)), told, normal),
+    )
+
+
+def _digits(row: PriorityRow, normal: float) -> str:
+    return "0" if row.short_zeros and row.direct is not None else f"{normal:.7f}"
+
+
+def _plain(head: str, value: Callable[[PriorityRow], str | int], weight: str = "") -> Field:
+    return Field(
+        head,
+        lambda row, weights: str(value(row)),
+        lambda weights: weight,
+        lambda row, weights: value(row),
+    )
+
+
+def _share_of_tres(row: PriorityRow, weights: Weights) -> dict[str, float]:
+    return {
+        name: value / weights.tres[name] if weights.tres.get(name) else 0.0
+        for name, value in row.tres.items()
+    }
+
+
+def _pairs(values: Mapping[str, float], decimals: int) -> str:
+    return ",".join(f"{name}={value:.{decimals}f}" for name, value in values.items())
+
+
+def _normal_priority(row: PriorityRow) -> float:
+    return (
+        row.priority if row.direct is not None else row.priority / PRIORITY_MAX
+    )  # sprio leaves a given one as it is
+
+
+_A, _a = _factor("AGE", lambda row: row.age, lambda weights: weights.age)
+_B, _b = _factor("ASSOC", lambda row: row.association, lambda weights: weights.association)
+_F, _f = _factor("FAIRSHARE", lambda row: row.fair_share, lambda weights: weights.fair_share)
+_J, _j = _factor("JOBSIZE", lambda row: row.job_size, lambda weights: weights.job_size)
+_P, _p = _factor("PARTITION", lambda row: row.partition, lambda weights: weights.partition)
+_Q, _q = _factor("QOS", lambda row: row.qos, lambda weights: weights.qos)
+
+FIELDS: Mapping[str, Field] = {
+    "i": _plain("JOBID", lambda row: row.job, "Weights"),
+    "r": _plain("PARTITION", lambda row: row.partition_name),
+    "c": _plain("CLUSTER", lambda row: "(null)" if row.cluster is None else row.cluster),
+    "u": _plain("USER", lambda row: row.user),
+    "o": _plain("ACCOUNT", lambda row: row.account),
+    "n": _plain("QOSNAME", lambda row: row.qos_name),
+    "Y": Field(
+        "PRIORITY",
+        lambda row, weights: str(int(row.priority)),
+        _blank,
+        lambda row, weights: row.priority,
+    ),
+    "y": Field(
+        "PRIORITY",
+        lambda row, weights: f"{_normal_priority(row):16.14f}",
+        _blank,
+        lambda row, weights: row.priority,
+    ),
+    "S": _plain("SITE", lambda row: row.site, "1"),
+    "A": _A,
+    "a": _a,
+    "B": _B,
+    "b": _b,
+    "F": _F,
+    "f": _f,
+    "J": _J,
+    "j": _j,
+    "P": _P,
+    "p": _p,
+    "Q": _Q,
+    "q": _q,
+    "N": _plain("NICE", lambda row: row.nice),
+    "T": Field(
+        "TRES",
+        lambda row, _: _pairs(row.tres, 0),
+        lambda weights: weights.tres_text or "(null)",
+        lambda row, _: sum(row.tres.values()),
+    ),
+    "t": Field(
+        "TRES",
+        lambda row, weights: _pairs(_share_of_tres(row, weights), 2),
+        _blank,
+        lambda row, weights: sum(_share_of_tres(row, weights).values()),
+    ),
+}
+"""By the letters of -o."""
+
+
+def in_order(rows: Sequence[PriorityRow], weights: Weights, keys: str = "i") -> list[PriorityRow]:
+    """Sorted by letters apart by commas, the first counting most; `-` before one turns it around. Raises Malformed."""
+    found = list(rows)
+    for key in reversed(keys.split(",")):
+        letter = key.lstrip("+-")
+        if letter not in FIELDS or len(key) - len(letter) > 1:
+            raise Malformed(
+                f"{key[:40]!r} is nothing to sort by",
+                field="--sort",
+                remedy=f"the letters are {', '.join(FIELDS)}, as in u,-y",
+            )
+        found.sort(key=partial(_place, FIELDS[letter], weights), reverse=key.startswith("-"))
+    return found
+
+
+def _place(field: Field, weights: Weights, row: PriorityRow) -> Any:
+    """Among the rows: a text or a number, the same for all of one field."""
+    return field.key(row, weights)

@@ -1,0 +1,240 @@
+"""Fair share as Slurm's sshare prints it: its names of columns, widths, and ways to write a figure, byte for byte.
+
+Pure formatting: who computed the figures, a live Slurm or the room `priority`, makes no difference. Which associations are shown, and in
+which order, is here too: `chosen` and `in_order`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from fairbank.report.cells import csv_line
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.core.errors import Malformed
+
+
+class ShareRow(NamedTuple):
+    """A row: an account, or (`user` not empty) a user in it, perhaps of one partition only.
+
+    `parent` is the account above an account, empty for the root. `usage` is decayed, in billing-seconds. None stands for what Slurm leaves
+    blank: the shares of the root, the factor of an account, the level of the root and where shares are the parent's.
+    """
+
+    account: str
+    user: str = ""
+    partition: str = ""
+    parent: str = ""
+    shares: int | None = None
+    norm_shares: float = 0.0
+    usage: float = 0.0
+    norm_usage: float | None = None
+    effective: float | None = None
+    factor: float | None = None
+    level: float | None = None
+    limits: str = ""
+    """GrpTRESMins, as `cpu=1000,gres/gpu=60`: minutes."""
+    used: str = ""
+    """What counts against them, of every TRES, in the same form."""
+    running: str = ""
+    """What its running jobs may still use, of every TRES, in the same form."""
+    cluster: str = ""
+    number: int = 0
+    """The association's own."""
+
+
+class Ending(Enum):
+    """How a line is written: padded to the widths; or each cell whole, with a bar behind each, between them only, or for a spreadsheet."""
+
+    PADDED = "padded"
+    BAR = "bar"
+    BETWEEN = "between"
+    COMMAS = "commas"
+
+
+class Field(NamedTuple):
+    """A column. `width` is negative where it stands on the left; `show` gives a text as it is, or a figure, or None for nothing."""
+
+    name: str
+    width: int
+    show: Callable[[ShareRow], str | float | None]
+
+
+def _shares(row: ShareRow) -> str | int | None:
+    return "parent" if row.shares == ON_PARENT else row.shares
+
+
+# In the order in which a name that was cut short is looked for.
+FIELDS = (
+    Field("Account", -20, lambda row: row.account),
+    Field("Cluster", 10, lambda row: row.cluster),
+    Field("EffectvUsage", 13, lambda row: row.effective),
+    Field("FairShare", 10, lambda row: row.factor),
+    Field("GrpTRESMins", 30, lambda row: row.limits),
+    Field("GrpTRESRaw", 30, lambda row: row.used),
+    Field("ID", 6, lambda row: row.number),
+    Field("LevelFS", 10, lambda row: row.level),
+    Field("NormShares", 11, lambda row: row.norm_shares),
+    Field("NormUsage", 11, lambda row: row.norm_usage),
+    Field("Partition", 12, lambda row: row.partition),
+    Field("RawShares", 10, _shares),
+    Field("RawUsage", 11, lambda row: int(row.usage)),
+    Field("TRESRunMins", 30, lambda row: row.running),
+    Field("User", 10, lambda row: row.user),
+)
+_WANTED = re.compile(r"([A-Za-z]+)(?:%(-?\d{1,4}))?", re.ASCII)
+
+
+def usual_fields(
+    *, long: bool = False, partitions: bool = False, fair_tree: bool = True
+) -> list[Field]:
+    """What is shown when nobody names columns; `long` as with -l, `partitions` as with -m."""
+    names = [
+        "Account",
+        "User",
+        *(["Partition"] if partitions else []),
+        "RawShares",
+        "NormShares",
+        "RawUsage",
+    ]
+    if long:
+        names += [
+            "NormUsage",
+            "EffectvUsage",
+            "FairShare",
+            *(["LevelFS"] if fair_tree else []),
+            "GrpTRESMins",
+            "TRESRunMins",
+        ]
+    else:
+        names += ["EffectvUsage", "FairShare"]
+    return [_found(name) for name in names]
+
+
+def parse_fields(text: str) -> list[Field]:
+    """`account%30,user,lev%-12`: names, which may be cut short, with widths. Raises Malformed."""
+    fields = []
+    for wanted in filter(None, text.split(",")):
+        match = _WANTED.fullmatch(wanted)
+        if match is None:
+            raise Malformed(
+                f"{wanted[:40]!r} is not a column",
+                field="--format",
+                remedy="write NAME or NAME%WIDTH, as in account%30,user",
+            )
+        field = _found(match[1])
+        fields.append(field if match[2] is None else field._replace(width=int(match[2])))
+    return fields
+
+
+def _found(name: str) -> Field:
+    for field in FIELDS:
+        if field.name.lower().startswith(name.lower()):
+            return field
+    there = ",".join(field.name for field in FIELDS)
+    raise Malformed(
+        f"there is no column {name[:40]!r}", field="--format", remedy=f"there are {there}"
+    )
+
+
+def lines(
+    rows: Sequence[ShareRow],
+    fields: Sequence[Field],
+    ending: Ending = Ending.PADDED,
+    *,
+    header: bool = True,
+) -> Iterator[str]:
+    """The lines, without their ends."""
+    padded = ending is Ending.PADDED
+    if header:
+        heads = [
+            _padded(field.name[: abs(field.width)], field.width) if padded else field.name
+            for field in fields
+        ]
+        yield _line(heads, ending)
+        if padded:
+            yield _line(["-" * abs(field.width) for field in fields], ending)
+    for row in rows if ending is Ending.COMMAS else _indented(rows):
+        yield _line(
+            [
+                _narrow(field.show(row), field.width) if padded else _whole(field.show(row))
+                for field in fields
+            ],
+            ending,
+        )
+
+
+def _line(cells: Sequence[str], ending: Ending) -> str:
+    if ending is Ending.PADDED:
+        return "".join(f"{cell} " for cell in cells)
+    if ending is Ending.COMMAS:
+        return csv_line(cells)
+    return "|".join(cells) + ("|" if ending is Ending.BAR else "")
+
+
+def _whole(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:f}" if isinstance(value, float) else str(value)
+
+
+def _narrow(value: str | float | None, width: int) -> str:
+    """In its column. Of a text that is too long a + tells it; a figure gets an exponent, and a whole number makes the column wider."""
+    text, room = _whole(value), abs(width)
+    if len(text) > room and isinstance(value, float):
+        return (
+            f"{value:.{room - 6}e}" if room >= 6 else f"{value:e}"
+        )  # never padded; C takes a precision below 0 for none
+    if len(text) > room and isinstance(value, str):
+        text = text[: room - 1] + "+"
+    return _padded(text, width)
+
+
+def _padded(text: str, width: int) -> str:
+    return text.ljust(-width) if width < 0 else text.rjust(width)
+
+
+def _indented(rows: Sequence[ShareRow]) -> Iterator[ShareRow]:
+    """The names of accounts with a blank for each account above that is shown, and one more where it is a user's row."""
+    depths: dict[str, int] = {}
+    for row in rows:
+        if row.user:
+            depth = depths.get(row.account, -1) + 1
+        else:
+            depth = depths.setdefault(row.account, depths.get(row.parent, -1) + 1)
+        yield row._replace(account=" " * depth + row.account)
+
+
+def in_order(rows: Sequence[ShareRow]) -> list[ShareRow]:
+    """As Slurm lists them: below each account its users, then its accounts, each by the bytes of their names."""
+    parents = {row.account: row.parent for row in rows if not row.user}
+
+    def lineage(row: ShareRow) -> bytes:
+        path, name = "/", row.account
+        while name and parents.get(name):  # the root, which has no parent, is the first /
+            path = f"/{name}{path}"
+            name = parents[name]
+        if row.user:
+            path += f"0-{row.user}/" + (f"{row.partition}/" if row.partition else "")
+        return path.encode()
+
+    return sorted(rows, key=lineage)
+
+
+def chosen(
+    rows: Sequence[ShareRow],
+    *,
+    users: Collection[str] | None = None,
+    accounts: Collection[str] | None = None,
+    users_only: bool = False,
+) -> list[ShareRow]:
+    """The rows of these users, of all when None; with them every account's, unless `users_only`. With `accounts` only what is in these."""
+    return [
+        row
+        for row in rows
+        if (not row.user or users is None or row.user in users)
+        and (accounts is None or row.account in accounts)
+        and (row.user or not users_only)
+    ]

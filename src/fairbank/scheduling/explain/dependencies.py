@@ -1,0 +1,119 @@
+"""What a job waits for of others, and what these do now. Both are handed in, and told here in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from fairbank.cluster.dependency import Dependencies, Dependency, Met
+from fairbank.scheduling.explain.answer import Check
+from fairbank.core.time import (MINUTE, iso)
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that somebody waits for, as they are now. Names are squeue's, instants seconds since 1970.
+
+    running    which of them run; `began`: when the last of these did, `ends`: by when the last is over, None where it has no limit
+    waiting    which of them wait, and `reason`: why the first does, in Slurm's word
+    ended      in which states others ended of late, in Slurm's words
+    """
+
+    running: tuple[str, ...] = ()
+    began: int | None = None
+    ends: int | None = None
+    waiting: tuple[str, ...] = ()
+    reason: str = ""
+    ended: tuple[str, ...] = ()
+
+
+class Awaiting(msgspec.Struct, frozen=True):
+    """What a job depends on, and for each of that in turn whom it is about."""
+
+    on: Dependencies
+    seen: tuple[Seen, ...] = ()
+
+
+def depends(awaiting: Awaiting) -> Check:
+    """Whether other jobs have come as far as they must."""
+    on = awaiting.on
+    if on.text and not on.each:
+        return Check(
+            "dependencies",
+            on.met,
+            f"they cannot be read here, and are told as they stand: {on.text}",
+        )
+    said = [
+        f"{condition(one)}: {_how_far(one, seen)}"
+        for one, seen in zip(on.each, awaiting.seen, strict=True)
+    ]
+    if on.any_of and len(said) > 1:
+        said[0] = f"one of these is enough: {said[0]}"
+    if on.never:
+        said.append(
+            "so it will never start as it is: cancel it, or let it depend on something else (scontrol update)"
+        )
+    return Check("dependencies", on.met, "; ".join(said) or "none is open")
+
+
+def condition(on: Dependency) -> str:
+    """What must be so, as a sentence without its end."""
+    one, whole = _KINDS.get(on.kind, (f"{on.kind} {{}}",) * 2)
+    if on.minutes:
+        one = whole = (
+            f"{'1 minute has' if on.minutes == 1 else f'{on.minutes:,} minutes have'} passed since {{}} began"
+        )
+    return (
+        whole.format(f"array {on.job}")
+        if on.whole
+        else one.format(f"job {on.job}" if on.task is None else f"job {on.job}_{on.task}")
+    )
+
+
+def _how_far(on: Dependency, seen: Seen) -> str:
+    return _MET[on.met] if on.met is Met.YES else ", ".join((_MET[on.met], *_now(on, seen)))
+
+
+def _now(on: Dependency, seen: Seen) -> Iterator[str]:
+    """What those do that it is about."""
+    one = "it" if on.job is not None and not on.whole else None
+    if on.minutes and seen.began is not None and not seen.waiting:
+        yield f"that is at {iso(seen.began + on.minutes * MINUTE)}"
+    elif seen.running:
+        runs = f"{one or _names(seen.running)} {'runs' if len(seen.running) == 1 else 'run'}"
+        yield (
+            f"{runs} without a time limit"
+            if seen.ends is None
+            else f"{runs} until {iso(seen.ends)} at the latest"
+        )
+    if seen.waiting:
+        yield f"{one or _names(seen.waiting)} {'waits' if len(seen.waiting) == 1 else 'wait'} ({seen.reason})"
+    for state, many in sorted(Counter(seen.ended).items()):
+        yield f"{one or f'{many:,}'} ended as {state}"
+    if on.job is not None and not (seen.running or seen.waiting or seen.ended):
+        yield f"{'it is not' if one else 'none of its tasks is'} in the queue any more"
+
+
+def _names(jobs: Sequence[str]) -> str:
+    return f"job {jobs[0]}" if len(jobs) == 1 else f"job {jobs[0]} and {len(jobs) - 1:,} more"
+
+
+_MET = {Met.YES: "done", Met.NOT_YET: "not yet", Met.NEVER: "can never be any more"}
+# Of a job or one task, and of an array as a whole.
+_KINDS = {
+    "after": ("{} has begun, or was cancelled", "every task of {} has begun, or was cancelled"),
+    "afterany": ("{} has ended", "every task of {} has ended"),
+    "afterburstbuffer": (
+        "{} has ended, and its files were copied",
+        "every task of {} has ended, and its files were copied",
+    ),
+    "aftercorr": ("{} has ended well", "the same task of {} has ended well"),
+    "afternotok": (
+        "{} has ended, and not well",
+        "every task of {} has ended, and not all of them well",
+    ),
+    "afterok": ("{} has ended well", "every task of {} has ended well"),
+    "expand": ("{} runs, to be given more", "{} runs, to be given more"),
+    "singleton": ("no other job of this name and user runs, or waits before it",) * 2,
+}

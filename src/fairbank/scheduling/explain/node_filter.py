@@ -1,0 +1,157 @@
+"""Which nodes fit a job, and why each other one does not: the first cause that is found for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from fairbank.cluster.node import State
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.slurm.queue_order import (Entry, requested)
+from fairbank.scheduling.pending_job import Pending
+from fairbank.scheduling.placement import node_set
+from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.placement.search import Request
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import Planned
+
+
+class Excluded(NamedTuple):
+    """Some nodes, and why the job cannot have them. `lasting`: whoever else is there."""
+
+    cause: str
+    nodes: NodeSet
+    lasting: bool
+
+
+class Sifted(NamedTuple):
+    """The nodes of a partition: those that the job could have now, and the others with the cause."""
+
+    fitting: NodeSet
+    excluded: tuple[Excluded, ...]
+
+    @property
+    def able(self) -> NodeSet:
+        """The nodes that it could have at some time."""
+        found = self.fitting
+        for each in self.excluded:
+            if not each.lasting:
+                found |= each.nodes
+        return found
+
+
+def sift(
+    nodes: Nodes, entry: Entry, ahead: Iterable[Planned[Pending, Placement]], now: int
+) -> Sifted:
+    """`ahead`: what is planned for jobs ahead of it."""
+    left, excluded = entry.nodes, list[Excluded]()
+    request = requested(nodes, entry)
+    causes = (
+        _unable(nodes, entry, request),
+        _unusable(nodes),
+        _reserved(nodes, entry, now),
+        _taken(nodes, request),
+    )
+    for lasting, found in zip((True, False, False, False), causes, strict=True):
+        for cause, some in found:
+            if some & left:
+                excluded.append(Excluded(cause, some & left, lasting))
+                left = node_set.without(left, some)
+    end = now + entry.job.least_seconds(entry.rules)
+    for each in ahead:
+        if each.at <= end and each.placement.nodes & left:
+            excluded.append(
+                Excluded(
+                    f"kept for job {each.job.name}, which comes before",
+                    each.placement.nodes & left,
+                    False,
+                )
+            )
+            left = node_set.without(left, each.placement.nodes)
+    return Sifted(left, tuple(excluded))
+
+
+Cause = tuple[str, NodeSet]
+
+
+def _unable(nodes: Nodes, entry: Entry, request: Request) -> Iterator[Cause]:
+    """By what they are, whoever is there."""
+    cluster, what, wanted = nodes.cluster, request.demand, entry.job.wanted
+    yield "excluded by name", cluster.named(wanted.excluded, field="excluded")
+    yield f"fewer than {what.least_cpus} CPUs", node_set.packed(cluster.cpus < what.least_cpus)
+    memory = max(what.memory or 0, what.memory_per_cpu * what.least_cpus)
+    yield f"less than {memory} MiB of memory", node_set.packed(cluster.memory < memory)
+    yield f"less than {what.tmp} MiB of temporary disk", node_set.packed(cluster.tmp < what.tmp)
+    everybody = cluster.everybody
+    if what.gpus:
+        names = ", ".join(f"{number} {kind}".strip() for kind, number in what.gpus)
+        yield (
+            f"not these GPUs: {names}",
+            node_set.without(
+                everybody, nodes.places.empty.nodes(what._replace(memory=0, memory_per_cpu=0))
+            ),
+        )
+    yield (
+        "too little of what a task needs",
+        node_set.without(everybody, nodes.places.empty.nodes(what)),
+    )
+    if wanted.constraint:
+        of_any = node_set.NOBODY
+        for some in (*request.alternatives, *(kind for kind, _ in request.kinds)):
+            of_any |= some
+        plain = not request.kinds
+        yield (
+            f"not as {wanted.constraint} says",
+            node_set.without(everybody, of_any) if plain else node_set.NOBODY,
+        )
+
+
+def _unusable(nodes: Nodes) -> Iterator[Cause]:
+    """By their state."""
+    for state in State:
+        if not state.usable:
+            yield (
+                state.value,
+                node_set.of(
+                    place for place, node in enumerate(nodes.cluster.nodes) if node.state is state
+                ),
+            )
+
+
+def _reserved(nodes: Nodes, entry: Entry, now: int) -> Iterator[Cause]:
+    """By reservations that the job would run into, and by its own, whose nodes alone it may have."""
+    end = now + entry.job.least_seconds(entry.rules)
+    for each, there in nodes.reserved:
+        if each.name == entry.job.reservation:
+            if entry.kept_to is not None:
+                yield (
+                    f"not in reservation {each.name}",
+                    node_set.without(nodes.cluster.everybody, there),
+                )
+        elif each.begin <= end and now < each.end:
+            what = "reserved for maintenance" if each.maintenance else "reserved for others"
+            yield f"{what}: {each.name}", there
+
+
+def _taken(nodes: Nodes, request: Request) -> Iterator[Cause]:
+    """By those who run."""
+    cluster, room, what = nodes.cluster, nodes.room, request.demand
+    everybody, busy = cluster.everybody, node_set.without(cluster.everybody, room.idle)
+    if what.alone:
+        yield "other jobs are there", busy
+    yield (
+        "too few CPUs are free",
+        node_set.packed(what.rows * room.cpus - room.shared < what.least_cpus),
+    )
+    if what.memory is None:
+        yield (
+            "a job there holds memory, and this one wants all",
+            node_set.packed(room.memory < cluster.memory),
+        )
+    else:
+        memory = max(what.memory, what.memory_per_cpu * what.least_cpus)
+        yield "too little memory is free", node_set.packed(room.memory < memory)
+    yield (
+        "too few GPUs are free" if what.gpus else "too little is free for a task",
+        node_set.without(everybody, room.nodes(what)),
+    )

@@ -1,0 +1,96 @@
+"""What would start a job sooner: another partition, less memory, nodes that are shared, a shorter limit. Each was planned, not guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import msgspec
+
+from fairbank.scheduling.explain.answer import Advice
+from fairbank.scheduling.explain.earlier_start import (Try, change, shorter, sooner)
+from fairbank.scheduling.machines.node_snapshot import (OnNodes, with_job)
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.pending_job import Pending
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.slurm.passes import both
+
+
+def suggest(
+    snapshot: OnNodes, parameters: Parameters, plan: Plan[Pending, Placement], number: int, now: int
+) -> Advice:
+    """The one change that starts the job soonest, sooner than `plan` does; of several as soon the smallest sacrifice. Of a job that is held
+    back nothing is tried.
+
+    Every change is one pass over the whole queue with the job changed, so that nobody ahead is delayed by it.
+    """
+    job = next(
+        (each for each in snapshot.queue.jobs() if each.number == number and each.held is None),
+        None,
+    )
+    if job is None:
+        return Advice(None, ())
+
+    def start(changed: Pending) -> int | None:
+        return _start(both(with_job(snapshot, changed), parameters, now), number, now)
+
+    return sooner(_start(plan, number, now), _tries(job, snapshot, start))
+
+
+def _start(plan: Plan[Pending, Placement], number: int, now: int) -> int | None:
+    """When the job starts; None where nobody can say."""
+    if any(start.job.number == number for start in plan.starts):
+        return now
+    return next((each.at for each in plan.planned if each.job.number == number), None)
+
+
+def _tries(
+    job: Pending, snapshot: OnNodes, start: Callable[[Pending], int | None]
+) -> Iterator[Try]:
+    """The smallest sacrifice first."""
+    for option, changed in _changes(job, snapshot):
+        yield change(option, partial(start, changed))
+    yield from shorter(
+        _limit(job, snapshot),
+        lambda seconds: start(msgspec.structs.replace(job, limit=seconds, time_min=None)),
+    )
+
+
+def _changes(job: Pending, snapshot: OnNodes) -> Iterator[tuple[str, Pending]]:
+    """What may be changed beside its limit."""
+    wanted = job.wanted
+    for name, rules in snapshot.machine.cluster.rules.items():
+        if name not in job.partitions and rules.up:
+            yield (
+                f"-p {','.join((*job.partitions, name))}",
+                msgspec.structs.replace(job, partitions=(*job.partitions, name), priorities=()),
+            )
+    if wanted.memory_per_node is None and wanted.memory_per_cpu is None:
+        least = (
+            min(node.memory // max(node.cpus, 1) for node in snapshot.machine.cluster.nodes)
+            * wanted.cpus_per_task
+        )
+        if least:  # --mem=0 would be all there is
+            yield f"--mem={least}M", _wanting(job, memory_per_node=least)
+    elif wanted.memory_per_node is not None and wanted.memory_per_node > 1:
+        yield (
+            f"--mem={wanted.memory_per_node // 2}M",
+            _wanting(job, memory_per_node=wanted.memory_per_node // 2),
+        )
+    if wanted.exclusive:
+        yield "without --exclusive", _wanting(job, exclusive=False)
+
+
+def _wanting(job: Pending, **other: object) -> Pending:
+    return msgspec.structs.replace(job, wanted=msgspec.structs.replace(job.wanted, **other))
+
+
+def _limit(job: Pending, snapshot: OnNodes) -> int:
+    """For how long it may run now, in seconds."""
+    there = [
+        snapshot.machine.cluster.rules[name]
+        for name in job.partitions
+        if name in snapshot.machine.cluster.rules
+    ]
+    return max((job.seconds(rules) for rules in there), default=0)

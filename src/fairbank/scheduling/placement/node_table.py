@@ -1,0 +1,139 @@
+"""The nodes in their order, and the sets of them that stay as they are while jobs come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.scheduling.placement import node_set
+from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.core.hostlist import compress
+from fairbank.core.errors import (Malformed, Unknown)
+
+Counts = npt.NDArray[np.int64]
+"""A number for each node, in their order."""
+
+
+class Cluster:
+    """Nodes, and the partitions that they are in. Neither changes: with a node down it is another cluster.
+
+    Raises Malformed for two nodes or partitions of one name, Unknown for a partition's node that is not there.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        partitions: Iterable[PartitionRules] = (PartitionRules(name="batch"),),
+    ) -> None:
+        self.nodes = tuple(nodes)
+        self.place = {node.name: place for place, node in enumerate(self.nodes)}
+        if len(self.place) < len(self.nodes):
+            raise Malformed(
+                f"{_repeated(self.nodes)} is there twice",
+                field="nodes",
+                remedy="give each node a name of its own",
+            )
+        self.everybody = node_set.everybody(len(self.nodes))
+        self.rules: dict[str, PartitionRules] = {}
+        self.partitions: dict[str, NodeSet] = {}
+        for rules in partitions:
+            if rules.name in self.rules:
+                remedy = "give each partition a name of its own"
+                raise Malformed(
+                    f"partition {rules.name} is there twice", field="partitions", remedy=remedy
+                )
+            self.rules[rules.name] = rules
+            self.partitions[rules.name] = (
+                self.named(rules.nodes, field=f"{rules.name}.nodes")
+                if rules.nodes
+                else self.everybody
+            )
+
+    def named(self, names: Iterable[str], *, field: str = "nodes") -> NodeSet:
+        """The set of these nodes. Raises Unknown, naming `field`, for one that the cluster has not."""
+        found = node_set.NOBODY
+        for name in names:
+            place = self.place.get(name)
+            if place is None:
+                there = compress(node.name for node in self.nodes)
+                raise Unknown(
+                    f"there is no node {name!r}",
+                    field=field,
+                    remedy=f"there are: {there[:200] or 'none'}",
+                )
+            found |= 1 << place
+        return found
+
+    def partition(self, name: str) -> tuple[PartitionRules, NodeSet]:
+        """Its rules and nodes. Raises Unknown, listing those there are."""
+        if name not in self.rules:
+            raise Unknown(
+                f"there is no partition {name!r}",
+                field="partition",
+                remedy=f"there are: {', '.join(sorted(self.rules)) or 'none'}",
+            )
+        return self.rules[name], self.partitions[name]
+
+    def names(self, some: NodeSet) -> str:
+        """The set as a list of hosts."""
+        return compress(self.nodes[place].name for place in node_set.places(some).tolist())
+
+    def having(self, feature: str) -> NodeSet:
+        return self._features.get(feature, node_set.NOBODY)
+
+    @cached_property
+    def usable(self) -> NodeSet:
+        """Where jobs may start."""
+        return node_set.of(place for place, node in enumerate(self.nodes) if node.state.usable)
+
+    @cached_property
+    def by_weight(self) -> tuple[NodeSet, ...]:
+        """The nodes of each weight, those that are taken first at first."""
+        ranks: dict[tuple[int, int], list[int]] = {}
+        for place, node in enumerate(self.nodes):
+            ranks.setdefault((node.state.penalty, node.weight), []).append(place)
+        return tuple(node_set.of(places) for _, places in sorted(ranks.items()))
+
+    @cached_property
+    def _features(self) -> Mapping[str, NodeSet]:
+        found: dict[str, list[int]] = {}
+        for place, node in enumerate(self.nodes):
+            for feature in node.features:
+                found.setdefault(feature, []).append(place)
+        return {feature: node_set.of(places) for feature, places in found.items()}
+
+    @cached_property
+    def cpus(self) -> Counts:
+        """Those of whole cores."""
+        return np.array([node.cores * node.threads for node in self.nodes], np.int64)
+
+    @cached_property
+    def threads(self) -> Counts:
+        return np.array([node.threads for node in self.nodes], np.int64)
+
+    @cached_property
+    def memory(self) -> Counts:
+        return np.array([node.memory for node in self.nodes], np.int64)
+
+    @cached_property
+    def tmp(self) -> Counts:
+        return np.array([node.tmp for node in self.nodes], np.int64)
+
+    @cached_property
+    def gpus(self) -> Mapping[str, Counts]:
+        """By type, in alphabetical order."""
+        found: dict[str, Counts] = {}
+        for place, node in enumerate(self.nodes):
+            for kind, count in node.gpus:
+                found.setdefault(kind, np.zeros(len(self.nodes), np.int64))[place] = count
+        return dict(sorted(found.items()))
+
+
+def _repeated(nodes: Iterable[Node]) -> str:
+    seen: set[str] = set()
+    return next(node.name for node in nodes if node.name in seen or seen.add(node.name))  # type: ignore[func-returns-value]

@@ -1,0 +1,178 @@
+"""What an administrator says about the two passes: SchedulerParameters of slurm.conf (facts, sections 5.1 and 6.1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from fairbank.core.errors import Malformed
+
+_MOST = 2**31 - 1
+SECOND = 1_000_000
+"""In the microseconds of sched_min_interval."""
+
+
+class _Range(NamedTuple):
+    low: int
+    high: int
+    unit: str = ""
+
+
+_RANGES = {
+    "sched_interval": _Range(-1, _MOST, "seconds; -1 for no full pass at all"),
+    "sched_min_interval": _Range(0, _MOST, "microseconds"),
+    "sched_max_job_start": _Range(0, _MOST, "jobs; 0 for no limit"),
+    "default_queue_depth": _Range(0, _MOST, "jobs"),
+    "partition_job_depth": _Range(0, _MOST, "jobs; 0 for no limit"),
+    "bf_interval": _Range(-1, 10_800, "seconds; -1 for no backfill"),
+    "bf_window": _Range(1, 43_200, "minutes"),
+    "bf_resolution": _Range(1, 3_600, "seconds"),
+    "bf_max_job_test": _Range(1, 1_000_000, "jobs"),
+    "bf_max_job_start": _Range(0, 10_000, "jobs; 0 for no limit"),
+    "bf_max_job_user": _Range(0, _MOST, "jobs; 0 for no limit"),
+    "bf_max_job_part": _Range(0, _MOST, "jobs; 0 for no limit"),
+    "bf_max_job_user_part": _Range(0, _MOST, "jobs; 0 for no limit"),
+    "bf_max_job_assoc": _Range(0, _MOST, "jobs; 0 for no limit"),
+    "bf_max_job_array_resv": _Range(0, 1_000, "tasks"),
+    "bf_min_age_reserve": _Range(0, 30 * 86_400, "seconds"),
+    "bf_min_prio_reserve": _Range(0, 2**32 - 1),
+    "bf_job_part_count_reserve": _Range(0, _MOST, "jobs; 0 for no limit"),
+    "bf_window_linear": _Range(0, _MOST, "seconds; 0 for a window that doubles"),
+}
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """Names, units and defaults are Slurm's. A pure pass is never interrupted, so that `bf_continue` says nothing to it: it is for a shell
+    that lets go of its locks in the middle, whose cycle then ends with the next change of a job or a node where this is off.
+
+    Raises Malformed, naming the parameter, for a value out of range.
+    """
+
+    sched_interval: int = 60
+    sched_min_interval: int = 2
+    sched_max_job_start: int = 0
+    default_queue_depth: int = 100
+    partition_job_depth: int = 0
+    assoc_limit_stop: bool = False
+    bf_interval: int = 30
+    bf_window: int = 1_440
+    bf_resolution: int = 60
+    bf_max_job_test: int = 500
+    bf_max_job_start: int = 0
+    bf_max_job_user: int = 0
+    bf_max_job_part: int = 0
+    bf_max_job_user_part: int = 0
+    bf_max_job_assoc: int = 0
+    bf_max_job_array_resv: int = 20
+    bf_min_age_reserve: int = 0
+    bf_min_prio_reserve: int = 0
+    bf_job_part_count_reserve: int = 0
+    bf_one_resv_per_job: bool = False
+    bf_continue: bool = False
+    bf_window_linear: int = 0
+
+    def __post_init__(self) -> None:
+        for name, allowed in _RANGES.items():
+            value = getattr(self, name)
+            if not allowed.low <= value <= allowed.high or (
+                value == 0 and name in ("sched_interval", "bf_interval")
+            ):
+                raise _out_of_range(name, str(value))
+
+    @property
+    def window_seconds(self) -> int:
+        """How far ahead backfill plans."""
+        return self.bf_window * 60
+
+    def main_is_due(self, ended: int, asked: bool, now: int) -> bool:
+        """Whether the main pass runs at `now`, where the last one ended at `ended` and somebody asked for one since; in microseconds.
+
+        To submit a job, or to end, is to ask for one, and so is that a full one is due.
+        """
+        return asked and now - ended > self.sched_min_interval
+
+    def full_is_due(self, ended: int, now: int) -> bool:
+        """Whether it runs through the whole queue at `now`, asked for or not, where it last did so until `ended`; in seconds.
+
+        Passes between do not count: where events are many, whoever waits far behind would never be come to.
+        """
+        return 0 < self.sched_interval <= now - ended
+
+    def backfill_is_due(self, ended: int, changed: bool, now: int) -> bool:
+        """Whether backfill runs at `now`, where its last cycle ended at `ended` and jobs or nodes changed since; all in seconds."""
+        return changed and 0 < self.bf_interval <= now - ended
+
+
+_FLAGS = frozenset(
+    name
+    for name, default in msgspec.structs.asdict(Parameters()).items()
+    if isinstance(default, bool)
+)
+NO_MATTER = frozenset(
+    "allow_zero_lic batch_sched_delay bb_array_stage_cnt bf_ignore_newly_avail_nodes bf_max_time bf_yield_interval bf_yield_rpc_cnt "
+    "bf_yield_sleep build_queue_timeout correspond_after_task_cnt default_gbytes disable_job_shrink disable_hetjob_steps "
+    "enable_hetjob_steps enable_user_top ignore_numa ignore_prefer_validation inventory_interval max_array_tasks max_depend_depth "
+    "max_rpc_cnt max_sched_time max_script_size max_submit_line_size no_backup_scheduling no_env_cache nohold_on_prolog_fail "
+    "permit_job_expansion requeue_delay requeue_setup_env_fail salloc_wait_nodes sbatch_wait_nodes spec_cores_first step_retry_count "
+    "step_retry_time whole_hetjob".split()
+)
+"""What Slurm knows and decides nothing in a pass that takes no time: how slurmctld shares its time between passes and requests, and what
+becomes of jobs before they wait and after they start."""
+NOT_MODELLED = frozenset(
+    "bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate bf_hetjob_prio bf_licenses bf_node_space_size bf_running_job_reserve "
+    "bf_topopt_enable bf_topopt_iterations defer defer_batch delay_boot extra_constraints max_switch_wait pack_serial_at_end "
+    "preempt_reorder_count preempt_strict_order preempt_youngest_first preempt_youngest_order reduce_completing_frag "
+    "time_min_as_soft_limit".split()
+)
+"""What changes who starts there, where or when, and is not in these passes. Whoever reads them for somebody is to say so."""
+
+
+def read(text: str, *, field: str = "SchedulerParameters") -> Parameters:
+    """The parameters in `text`, such as `bf_window=2880,bf_continue`, in small or capital letters, as slurmctld reads them. Those of Slurm
+    that say nothing to a pass are passed over, and so are those that are NOT_MODELLED.
+
+    Raises Malformed, naming `field` and the parameter: one that nobody knows, and one out of range, which Slurm would silently replace
+    by its default.
+    """
+    said: dict[str, int | bool] = {}
+    for each in filter(None, (part.strip() for part in text.split(","))):
+        written, has_value, value = each.partition("=")
+        name = written.lower()
+        if name in said:
+            raise Malformed(f"{name} is given twice", field=field, remedy="give it once")
+        if name in _FLAGS:
+            if has_value:
+                raise Malformed(
+                    f"{name} takes no value",
+                    field=field,
+                    remedy=f"write {name} alone, or leave it out",
+                )
+            said[name] = True
+        elif name in _RANGES:
+            if (
+                not value.removeprefix("-").isascii()
+                or not value.removeprefix("-").isdecimal()
+                or len(value) > 12
+            ):
+                raise _out_of_range(name, value or "nothing")
+            said[name] = int(value)
+        elif name not in NO_MATTER and name not in NOT_MODELLED:
+            known = ", ".join(sorted(_FLAGS | set(_RANGES)))
+            raise Malformed(
+                f"{written[:40]!r} is not a parameter of the scheduler",
+                field=field,
+                remedy=f"there are: {known}",
+            )
+    return msgspec.convert(said, Parameters)
+
+
+def _out_of_range(name: str, value: str) -> Malformed:
+    allowed = _RANGES[name]
+    low = "-1, or from 1" if allowed.low < 0 else f"from {allowed.low}"
+    unit = f" ({allowed.unit})" if allowed.unit else ""
+    return Malformed(
+        f"{value[:40]} is not a {name}",
+        field=name,
+        remedy=f"a whole number {low} to {allowed.high}{unit}",
+    )

@@ -1,0 +1,38 @@
+"""Slurm's two passes, one after the other: what a cluster does when a full main pass and a backfill cycle are due at the same time."""
+
+from __future__ import annotations
+
+from fairbank.scheduling.slurm.backfill import backfill
+from fairbank.scheduling.slurm.main_pass import main
+from fairbank.scheduling.machines.node_snapshot import (OnNodes, carried_out)
+from fairbank.scheduling.slurm.queue_order import entries
+from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.pending_job import Pending
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import Plan
+
+
+def both(
+    snapshot: OnNodes, parameters: Parameters, now: int, *, full: bool = True
+) -> Plan[Pending, Placement]:
+    """What the main pass starts, then what backfill starts and plans. Reasons are those of the main pass, unless backfill knows better."""
+    inside, reasons = queued = entries(snapshot.machine, snapshot.queue.jobs(), now)
+    first = main(snapshot, parameters, now, full=full, queued=queued)
+    begun_now = {start.job.number for start in first.starts}
+    left = (
+        None
+        if _some_shrink(snapshot)
+        else ([entry for entry in inside if entry.job.number not in begun_now], reasons)
+    )
+    then = backfill(
+        carried_out(snapshot, first, now), parameters, now, queued=left, begun_now=begun_now
+    )
+    said = {**first.reasons, **then.reasons}
+    for start in then.starts:
+        said.pop(start.job.number, None)
+    return Plan([*first.starts, *then.starts], then.planned, said, first.otherwise)
+
+
+def _some_shrink(snapshot: OnNodes) -> bool:
+    """Whether a job says that less time will do: then backfill may admit more than the main pass."""
+    return any(job.time_min is not None for job in snapshot.queue.jobs())

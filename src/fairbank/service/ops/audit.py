@@ -1,0 +1,245 @@
+"""Reading all the books again and comparing every row with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.audit import Finding, Fold, Head, cut_off
+from fairbank.bank.entry import OFFICE, Entry
+from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page, RunQuery
+from fairbank.bank.run import RunRecord
+from fairbank.store.contract import Reader, Store
+from fairbank.core.ids import ID_MAX
+from fairbank.core.errors import Corrupt
+
+Progress = Callable[[int, int], None]
+"""Called with how many entries are read, and of how many."""
+
+_STEP = 10_000
+_REPEATED_MAX = 1_000
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What the audit read, and what it found."""
+
+    entries: int
+    books: int
+    runs: int
+    findings: tuple[Finding, ...]
+
+
+class Audit:
+    """The audit of one store. It reads one snapshot, so the bank may go on working."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def heads(self) -> list[Head]:
+        """How far every book is now, the office's first. Kept outside, they betray even a journal rewritten from the start."""
+        with self._store.reading() as reader:
+            office = reader.office()
+            return [
+                Head(OFFICE, office.seq, office.link),
+                *(Head(each.id, each.seq, each.link) for each in reader.scan_allocations()),
+            ]
+
+    def standing(self, page: Page) -> tuple[int, Head, list[Head]]:
+        """How many entries there are, how far the office's book is, and how far a page of allocations are."""
+        with self._store.reading() as reader:
+            office = reader.office()
+            heads = [
+                Head(each.id, each.seq, each.link)
+                for each in reader.allocations(AllocationQuery(), page)
+            ]
+            return reader.count_entries(), Head(OFFICE, office.seq, office.link), heads
+
+    def verify(
+        self,
+        heads: Mapping[int, Head] = MappingProxyType({}),
+        progress: Progress | None = None,
+        books: Books = EVERY_BOOK,
+    ) -> Verdict:
+        """Read every entry of `books` and compare every row. `heads` are those written down earlier, by book."""
+        whole = self.whole() if books == EVERY_BOOK else ()
+        with self._store.reading() as reader:
+            verdict = _Walk(reader, heads, progress, books).verdict()
+        return msgspec.structs.replace(verdict, findings=(*whole, *verdict.findings))
+
+    def whole(self) -> tuple[Finding, ...]:
+        """What is wrong with the store and with no single book: indexes that do not say what their tables say, and keys used twice.
+
+        First of all: books are read and looked up through indexes, and one that lacks rows hides them from whoever reads.
+        """
+        return tuple(_of_the_whole(self._store))
+
+
+def _of_the_whole(store: Store) -> Iterator[Finding]:
+    try:
+        yield from (Finding(None, each) for each in store.damage(thoroughly=False))
+        with store.reading() as reader:
+            repeated = reader.repeated_keys(_REPEATED_MAX)
+    except Corrupt as corrupt:
+        yield Finding(None, corrupt.message)
+        return
+    for each in repeated:
+        yield Finding(
+            None,
+            f"user {each.actor} has entries {each.first} and {each.last} under one key, {each.key!r}, which may be used once",
+        )
+
+
+class _Walk:
+    """One pass over the books: entries, allocations, runs and users side by side, each read once."""
+
+    def __init__(
+        self, reader: Reader, heads: Mapping[int, Head], progress: Progress | None, books: Books
+    ) -> None:
+        self._reader, self._heads, self._progress, self._stretch = reader, heads, progress, books
+        self._findings: list[Finding] = []
+        self._entries = self._books = self._run_count = 0
+        self._of = reader.count_entries() if progress else 0
+
+    def verdict(self) -> Verdict:
+        try:
+            self._read()
+        except Corrupt as corrupt:
+            self._findings.append(
+                Finding(None, f"a row cannot be read, so the audit ends here: {corrupt.message}")
+            )
+        if self._progress:
+            self._progress(self._entries, self._of)
+        return Verdict(self._entries, self._books, self._run_count, tuple(self._findings))
+
+    def _read(self) -> None:
+        self._allocations = _Rows(self._reader.scan_allocations(self._stretch), attrgetter("id"))
+        self._runs = _Rows(
+            self._reader.scan_runs(self._stretch), attrgetter("allocation"), attrgetter("id")
+        )
+        self._users = _Rows(self._reader.scan_users(self._stretch), attrgetter("allocation"))
+        met: set[int] = set()
+        for book, entries in groupby(
+            self._reader.scan_entries(self._stretch), key=attrgetter("book")
+        ):
+            self._book(book, entries)
+            met.add(book)
+        self._books = len(met)
+        if (
+            OFFICE in self._stretch and OFFICE not in met
+        ):  # its rows are there whatever became of its entries
+            self._book(OFFICE, iter(()))
+        self._rows_of(Fold(ID_MAX))
+        for book in sorted(self._heads.keys() - met):
+            if book in self._stretch:
+                self._findings.append(
+                    Finding(book, "the whole book is missing: it was written down before")
+                )
+
+    def _book(self, book: int, entries: Iterator[Entry]) -> None:
+        fold = Fold(book, self._heads.get(book), partial(self._run, book))
+        for entry in entries:
+            if entry.run == entry.id:
+                self._runs_of(fold, entry.id)
+            fold.add(entry)
+            self._entries += 1
+            if self._progress and self._entries % _STEP == 0:
+                self._progress(self._entries, self._of)
+        fold.finish()
+        if book == OFFICE:
+            self._office(fold)
+        else:
+            self._rows_of(fold)
+        fold.check_left_over()
+        self._findings += fold.findings
+
+    def _rows_of(self, fold: Fold) -> None:
+        """Compare the rows of the fold's book, and find those of books that have no entry."""
+        own: Allocation | None = None
+        for row in self._allocations.of(fold.book):
+            if row.id == fold.book:
+                own = row
+            else:
+                self._findings.append(Finding(row.id, "its row was added: no entry opens it"))
+        if fold.book != ID_MAX:
+            fold.check_allocation(own)
+        self._runs_of(fold)
+        for user in self._users.of(fold.book):
+            if user.allocation == fold.book:
+                fold.check_user(user.uid, user.sums)
+            else:
+                self._findings.append(
+                    Finding(
+                        user.allocation,
+                        f"the sums of user {user.uid} were added: there is no such allocation",
+                    )
+                )
+
+    def _runs_of(self, fold: Fold, last: int = ID_MAX) -> None:
+        """Show the rows of the runs of the fold's book, those up to the one numbered `last`."""
+        for run in self._runs.of(fold.book, last):
+            self._run_count += 1
+            if run.allocation == fold.book:
+                fold.check_run(run)
+            else:
+                self._findings.append(
+                    Finding(
+                        run.allocation,
+                        f"the row of run {run.run} was added: there is no such allocation",
+                    )
+                )
+
+    def _run(self, book: int, number: int) -> RunRecord | None:
+        return next(
+            iter(self._reader.runs(RunQuery(ids=frozenset((number,)), allocation=book), Page(1))),
+            None,
+        )
+
+    def _office(self, fold: Fold) -> None:
+        for project in self._reader.scan_projects():
+            fold.office.check_project(project)
+        for member in self._reader.scan_members():
+            fold.office.check_member(member)
+        for token in self._reader.tokens(None):
+            fold.office.check_token(token)
+        head = self._reader.office()
+        if (head.seq, head.link) != (fold.seq, fold.link):
+            told = f"its head says entry number {head.seq}, the journal ends at {fold.seq}"
+            self._findings.append(Finding(OFFICE, cut_off(head.seq, fold.seq) or told))
+
+
+T = TypeVar("T")
+
+
+class _Rows(Generic[T]):
+    """A stream of rows in the order of their books, and within a book of their numbers, handed out as these are asked for."""
+
+    def __init__(
+        self,
+        rows: Iterator[T],
+        book_of: Callable[[T], int],
+        number_of: Callable[[T], int] | None = None,
+    ) -> None:
+        self._rows, self._book_of, self._number_of = rows, book_of, number_of or (lambda _: 0)
+        self._next = next(rows, None)
+
+    def of(self, book: int, last: int = ID_MAX) -> Iterator[T]:
+        """The rows of `book` up to the one numbered `last`, and before them those of books that were never asked for. Raises Corrupt."""
+        while self._next is not None and self._place(self._next) <= (book, last):
+            yield self._next
+            self._next = next(self._rows, None)
+
+    def _place(self, row: T) -> tuple[int, int]:
+        book = self._book_of(row)
+        if not isinstance(book, int):  # SQLite keeps anything in any column
+            raise Corrupt(
+                f"{book!r} is the number of no book",
+                remedy="fairbank restore, from a backup of before",
+            )
+        return book, self._number_of(row)

@@ -1,0 +1,150 @@
+"""The audit by several processes side by side, for long journals.
+
+What a book's rows must be follows from its own entries and nothing else. So each process takes stretches of books, each in
+a snapshot of its own, while the bank goes on working.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import pairwise
+from multiprocessing import get_context, parent_process
+from threading import Thread
+
+import msgspec
+
+from fairbank.bank.audit import Finding, Head
+from fairbank.bank.query import EVERY_BOOK, Books
+from fairbank.service.ops.audit import (Audit, Progress, Verdict)
+from fairbank.store.contract import Store
+from fairbank.core.errors import (Corrupt, Unreachable)
+
+ENTRIES_MIN = 100_000
+"""In a stretch: fewer are read before another process has begun."""
+
+_STRETCHES = 16  # for each process, so that none is left alone with a long one
+
+
+def verify(
+    store: Store,
+    open_again: Callable[[], Store],
+    heads: Mapping[int, Head],
+    progress: Progress | None = None,
+    *,
+    jobs: int | None = None,
+    entries_min: int = ENTRIES_MIN,
+) -> Verdict:
+    """`Audit.verify` by `jobs` processes (None: as many as there are processors); a short journal is read here and now.
+
+    `open_again` opens the store in another process, so it must be something that can be sent there. Raises Unreachable.
+    """
+    jobs = jobs or len(os.sched_getaffinity(0))
+    stretches = _stretches(store, jobs * _STRETCHES, entries_min)
+    if jobs == 1 or len(stretches) == 1:
+        return Audit(store).verify(heads, progress)
+    return _together(_side_by_side(open_again, heads, stretches, jobs), progress, _entries(store))
+
+
+def _stretches(store: Store, pieces: int, entries_min: int) -> list[Books]:
+    try:
+        return list(stretches_of(Audit(store).heads(), pieces, entries_min))
+    except (Corrupt, TypeError):  # rows that are no rows are for the audit to find
+        return [EVERY_BOOK]
+
+
+def stretches_of(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterator[Books]:
+    """All books, in about so many stretches of about equal length."""
+    known = sorted(heads, key=lambda head: head.book)
+    size = max(entries_min, sum(head.seq for head in known) // pieces)
+    ends: list[int | None] = [None]
+    length = 0
+    for head in known:
+        length += head.seq
+        if length >= size and head is not known[-1]:
+            ends.append(head.book + 1)
+            length = 0
+    return (Books(first, end) for first, end in pairwise([*ends, None]))
+
+
+def _side_by_side(
+    open_again: Callable[[], Store], heads: Mapping[int, Head], stretches: list[Books], jobs: int
+) -> Iterator[Verdict]:
+    """The store as a whole is one piece, and the longest: begun first, and waited for last."""
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
+    try:
+        whole = pool.submit(_look_at_the_whole, open_again)
+        waiting = [
+            pool.submit(
+                _read,
+                open_again,
+                {book: head for book, head in heads.items() if book in each},
+                each,
+            )
+            for each in stretches
+        ]
+        yield from (each.result() for each in waiting)
+        yield Verdict(0, 0, 0, whole.result())
+    except BrokenProcessPool as ended:
+        raise Unreachable(
+            "a process of the audit was ended from outside",
+            remedy="try again; perhaps memory ran out",
+        ) from ended
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """Leave Ctrl-C, which reaches every process, to the one that was called; look for reference cycles rarely, as the server does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(50_000, 10, 10)
+    Thread(target=_end_with_the_caller, daemon=True).start()
+
+
+def _end_with_the_caller() -> None:
+    """Nobody tells a pool's processes that the one they work for was killed: they would wait for ever."""
+    if (caller := parent_process()) is not None:
+        caller.join()
+        os._exit(1)
+
+
+def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books) -> Verdict:
+    store = open_again()
+    try:
+        return Audit(store).verify(heads, books=books)
+    finally:
+        store.close()
+
+
+def _look_at_the_whole(open_again: Callable[[], Store]) -> tuple[Finding, ...]:
+    store = open_again()
+    try:
+        return Audit(store).whole()
+    finally:
+        store.close()
+
+
+def _together(parts: Iterable[Verdict], progress: Progress | None, of: int) -> Verdict:
+    """All in one; what is wrong with the store as a whole stands first, for it may explain the rest."""
+    whole = Verdict(0, 0, 0, ())
+    for part in parts:
+        whole = Verdict(
+            whole.entries + part.entries,
+            whole.books + part.books,
+            whole.runs + part.runs,
+            (*whole.findings, *part.findings),
+        )
+        if progress:
+            progress(whole.entries, of)
+    return msgspec.structs.replace(
+        whole, findings=tuple(sorted(whole.findings, key=lambda each: each.book is not None))
+    )
+
+
+def _entries(store: Store) -> int:
+    with store.reading() as reader:
+        return reader.count_entries()

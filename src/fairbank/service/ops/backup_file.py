@@ -1,0 +1,210 @@
+"""The file of a backup: one gzip file of JSON lines.
+
+The first line says what the file is, then come the rows of each table, last a line with how many rows there were and
+their SHA-256, so that a file cut short is noticed. Tokens are in it as digests; the key they were made with is not.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import Entry
+from fairbank.bank.project import Member, Project
+from fairbank.bank.query import UserRow
+from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office
+from fairbank.cluster.share_record import ShareFigure
+from fairbank.service.ops.restored_tokens import RestoredTokens
+from fairbank.store.contract import Filling, Reader
+from fairbank.core.time import (Instant, iso)
+from fairbank.core.errors import (Corrupt, Malformed, Unknown)
+
+FORMAT = "fairbank.backup/1"
+_ROWS_AT_ONCE = 5_000
+_LINE_MAX = 1 << 20
+
+Progress = Callable[[int, int], None]
+"""Told how much is done, of how much: entries of the journal while a backup is written, bytes of the file while it is checked, rows
+while it is restored. The last telling is of all.
+"""
+
+Fill = Callable[[list[Any]], None]
+
+
+class Table(NamedTuple):
+    """A table of the file: its rows' type, how to read them, and what takes them in a restore."""
+
+    name: str
+    kind: Any
+    scan: Callable[[Reader], Iterable[Any]]
+    filled_by: Callable[[Filling, RestoredTokens], Fill]
+
+
+# In the order in which they can be filled. What tells of tokens goes by way of RestoredTokens.
+_TABLES = (
+    Table(
+        "project",
+        Project,
+        lambda reader: reader.scan_projects(),
+        lambda filling, _: filling.projects,
+    ),
+    Table(
+        "member", Member, lambda reader: reader.scan_members(), lambda filling, _: filling.members
+    ),
+    Table(
+        "allocation",
+        Allocation,
+        lambda reader: reader.scan_allocations(),
+        lambda filling, _: filling.allocations,
+    ),
+    Table("user", UserRow, lambda reader: reader.scan_users(), lambda filling, _: filling.users),
+    Table("run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, _: filling.runs),
+    Table("entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries),
+    Table(
+        "office",
+        Office,
+        lambda reader: [reader.office()],
+        lambda _, tokens: lambda rows: tokens.office(rows[0]),
+    ),
+    Table("token", Token, lambda reader: reader.tokens(None), lambda _, tokens: tokens.tokens),
+    Table(
+        "share",
+        ShareFigure,
+        lambda reader: reader.scan_share_figures(),
+        lambda filling, _: filling.share_figures,
+    ),
+)
+_TABLE = {each.name: each for each in _TABLES}
+
+
+def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | None) -> int:
+    """Write all that the reader has, as of the instant `at`. Returns the number of rows."""
+    digest, rows, entries, of = hashlib.sha256(), 0, 0, reader.count_entries() if progress else 0
+    encode = msgspec.json.Encoder().encode
+    out.write(encode({"format": FORMAT, "at": iso(at)}) + b"\n")
+    for table in _TABLES:
+        for row in table.scan(reader):
+            line = encode([table.name, row]) + b"\n"
+            digest.update(line)
+            out.write(line)
+            rows += 1
+            entries += table.kind is Entry
+            if progress and rows % _ROWS_AT_ONCE == 0:
+                progress(entries, of)
+    if progress:
+        progress(of, of)
+    out.write(encode({"rows": rows, "sha256": digest.hexdigest()}) + b"\n")
+    return rows
+
+
+def check(path: Path, progress: Progress | None = None) -> int:
+    """Read a backup to its end without restoring it. Returns the number of rows; raises Corrupt for one that is damaged,
+    Malformed for another kind of file, Unknown."""
+    return sum(1 for _ in _lines(path, progress))
+
+
+def chunks(path: Path) -> Iterator[tuple[Table, list[Any]]]:
+    """The rows of a backup, some thousands of one table at once. Raises as `check` does."""
+    for name, group in groupby(_lines(path), key=itemgetter(0)):
+        table = _TABLE[name]
+        while chunk := [_row(line, table.kind) for line in islice(group, _ROWS_AT_ONCE)]:
+            yield table, chunk
+
+
+def _lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[str, msgspec.Raw]]:
+    """The rows of a backup with their tables. Raises Corrupt, at its end when it is not whole."""
+    with _opened(path) as stream:
+        _check_form(stream, path)
+        if progress is None:
+            yield from _rows(stream, path)
+            return
+        done, of = (
+            getattr(stream, "fileobj", None),
+            max(1, path.stat().st_size),
+        )  # the packed file, and how far it was read
+        for count, line in enumerate(_rows(stream, path), 1):
+            yield line
+            if done is not None and count % _ROWS_AT_ONCE == 0:
+                progress(min(done.tell(), of), of)
+        progress(of, of)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[gzip.GzipFile]:
+    try:
+        with gzip.open(path, "rb") as stream:
+            yield stream
+    except (EOFError, zlib.error, gzip.BadGzipFile) as bad:
+        raise Corrupt(
+            f"{path} is damaged: {bad}", field="file", remedy="use another backup"
+        ) from bad
+    except OSError as error:
+        remedy = "name a file made by: fairbank backup create"
+        raise Unknown(
+            f"cannot read {path}: {error.strerror}", field="file", remedy=remedy
+        ) from error
+
+
+def _check_form(stream: gzip.GzipFile, path: Path) -> None:
+    form = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1).get("format")
+    if form != FORMAT:
+        raise Malformed(
+            f"{path} is no backup of the form {FORMAT}",
+            field="file",
+            remedy="name a file made by: fairbank backup create",
+        )
+
+
+def _rows(stream: gzip.GzipFile, path: Path) -> Iterator[tuple[str, msgspec.Raw]]:
+    digest = hashlib.sha256()
+    for count, line in enumerate(iter(lambda: stream.readline(_LINE_MAX), b"")):
+        if line.startswith(b"{"):
+            tail = _decode(line, dict[str, Any], count + 2)
+            if tail != {"rows": count, "sha256": digest.hexdigest()} or stream.read(1):
+                break
+            return
+        digest.update(line)
+        name, row = _decode(line, tuple[str, msgspec.Raw], count + 2)
+        if name not in _TABLE:
+            raise Corrupt(
+                f"line {count + 2}: there is no table {name[:40]!r}",
+                field="file",
+                remedy="use another backup",
+            )
+        yield name, row
+    raise Corrupt(
+        f"{path} is not whole: its count or checksum is missing or wrong",
+        field="file",
+        remedy="use another backup",
+    )
+
+
+T = TypeVar("T")
+
+
+def _decode(line: bytes, kind: type[T], number: int) -> T:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+        raise Corrupt(f"line {number}: {bad}", field="file", remedy="use another backup") from bad
+
+
+def _row(line: tuple[str, msgspec.Raw], kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(line[1], type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+        raise Corrupt(
+            f"a row of {line[0]} cannot be read: {bad}", field="file", remedy="use another backup"
+        ) from bad

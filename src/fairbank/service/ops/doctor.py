@@ -1,0 +1,168 @@
+"""What is wrong with a bank, and how to mend it: looked at from its own host."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from fairbank.bank.allocation import Allocation, Standing
+from fairbank.bank.query import AllocationQuery, Page
+from fairbank.service.settings import Settings
+from fairbank.service.tokens import AGENT
+from fairbank.store.contract import AtWork, Reader, Store
+from fairbank.store.factory import open_store
+from fairbank.store.sql.schema_check import (Fault, differences)
+from fairbank.store.urls import SQLITE, path_of, read_url
+from fairbank.core.check import Check
+from fairbank.core.time import (Clock, Instant)
+from fairbank.core.errors import (Corrupt, Trouble)
+
+_DISK_FREE_PERCENT = 10
+_LATE_SECONDS = 600
+_DAMAGE_TOLD = 20
+
+
+def examine(settings: Settings, clock: Clock, at_work: AtWork | None = None) -> Iterator[Check]:
+    """Look at the store and at what the settings promise. `at_work` is called as long as the file with the books is checked."""
+    yield from _settings(settings)
+    try:
+        store = open_store(settings.store.url, journal=settings.store.journal)
+    except Trouble as trouble:
+        yield Check(f"the store cannot be opened: {trouble.message}", False, trouble.remedy)
+        return
+    try:
+        yield Check(f"the store opens and its schema is current ({_kind(settings)})", True)
+        yield from guards(settings.store.url)
+        yield from _file(store, settings, at_work)
+        yield from _disk(settings)
+        yield from _books(store, clock)
+        with suppress(Corrupt):  # told above, in more words
+            yield from _unbilled(settings, store, clock)
+    finally:
+        store.close()
+
+
+def _settings(settings: Settings) -> Iterator[Check]:
+    partitions = sum(len(each.partitions) for each in settings.clusters.values())
+    names = ", ".join(sorted(settings.clusters)) or "none"
+    yield Check(
+        f"clusters in the settings: {names}; partitions: {partitions}",
+        partitions > 0,
+        "name your partitions under [clusters.NAME.partitions]",
+    )
+    for name, cluster in sorted(settings.clusters.items()):
+        yield Check(
+            f"cluster {name} has an agent that may report its runs",
+            bool(cluster.agents),
+            f"agents = [UID] under [clusters.{name}]",
+        )
+    if not settings.policy.enforce:
+        yield Check("the bank only observes, as the settings want it: policy.enforce = false", True)
+
+
+_MEND = "fairbank audit verify; then make a new bank with fairbank init, and move the books there: fairbank backup, fairbank restore"
+
+
+def guards(url: str) -> Iterator[Check]:
+    """Whether the triggers, views, indexes and constraints are those that Fairbank made, each that is not."""
+    try:
+        found = differences(url)
+    except Trouble as trouble:
+        yield Check(f"the guards could not be compared: {trouble.message}", False, trouble.remedy)
+        return
+    if not found:
+        yield Check("the guards and views are as Fairbank made them", True)
+    for each in found:
+        remedy = (
+            f"DROP TRIGGER {each.name}, unless you know it; then: fairbank audit verify"
+            if each.fault is Fault.FOREIGN
+            else _MEND
+        )
+        yield Check(f"{each.kind} {each.name} is {each.fault.value}", False, remedy)
+
+
+_DAMAGED = "fairbank audit verify tells more; then move the file away, and restore a backup of before: fairbank init, fairbank restore FILE"
+_INDEXES = "sqlite3 FILE REINDEX makes the indexes again, with the server stopped; then: fairbank audit verify"
+
+
+def _file(store: Store, settings: Settings, at_work: AtWork | None) -> Iterator[Check]:
+    """What SQLite itself says of its file. A full check, as long as it takes: the quick one does not compare indexes with their tables."""
+    if read_url(settings.store.url).drivername != SQLITE:
+        return
+    try:
+        found = store.damage(at_work=at_work)
+    except Trouble as trouble:
+        yield Check(f"the file cannot be checked: {trouble.message}", False, trouble.remedy)
+        return
+    if not found:
+        yield Check("the file with the books is sound, and its indexes have every row", True)
+    for each in found[:_DAMAGE_TOLD]:
+        yield Check(each, False, _INDEXES if each.startswith("the index ") else _DAMAGED)
+
+
+def _kind(settings: Settings) -> str:
+    return read_url(settings.store.url).drivername.partition("+")[0]
+
+
+def _disk(settings: Settings) -> Iterator[Check]:
+    where = read_url(settings.store.url)
+    if where.drivername != SQLITE:
+        return
+    usage = shutil.disk_usage(Path(path_of(where)).parent)
+    free = 100 * usage.free // usage.total
+    yield Check(
+        f"{free}% of the store's disk is free",
+        free >= _DISK_FREE_PERCENT,
+        "make room, or move the store",
+    )
+
+
+def _books(store: Store, clock: Clock) -> Iterator[Check]:
+    since = Instant(clock.now() - _LATE_SECONDS)
+    try:
+        with store.reading() as reader:
+            overdue, expired = len(reader.overdue(since, 1_000)), len(reader.expired(since, 1_000))
+    except Corrupt as corrupt:
+        yield Check(f"the books cannot be read: {corrupt.message}", False, corrupt.remedy)
+        return
+    what = f"long past their time: {overdue} of the holds, {expired} of the allocations"
+    yield Check(what, not overdue and not expired, "run the server: it sweeps every minute")
+
+
+def _unbilled(settings: Settings, store: Store, clock: Clock) -> Iterator[Check]:
+    """Names what no cluster of the settings draws on or signs in by: it may be yet to come, so nothing is wrong with it."""
+    billed = {
+        each.resource
+        for cluster in settings.clusters.values()
+        for each in cluster.partitions.values()
+    }
+    now = clock.now()
+    with store.reading() as reader:
+        for each in _allocations(reader):
+            if each.resource not in billed and each.standing(now) is not Standing.ENDED:
+                yield Check(
+                    f"allocation {each.id} is of {each.resource}, which no partition bills: so far no job can draw on it",
+                    True,
+                )
+        for token in reader.tokens(None):
+            good = token.revoked is None and token.expires > now
+            for name in (
+                scope.removeprefix(AGENT)
+                for scope in token.scopes
+                if good and scope.startswith(AGENT)
+            ):
+                if name not in settings.clusters:
+                    yield Check(
+                        f"token {token.id} is for the agent of {name}, which is no cluster of the settings",
+                        True,
+                    )
+
+
+def _allocations(reader: Reader) -> Iterator[Allocation]:
+    """All of them, page by page."""
+    page = Page(1_000)
+    while found := reader.allocations(AllocationQuery(), page):
+        yield from found
+        page = Page(1_000, after=found[-1].id)

@@ -1,0 +1,57 @@
+"""Tokens on their way back from a backup: a restore must not revive what was revoked since.
+
+Where it replaces a store, the tokens revoked there stay revoked, and an entry more says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+import msgspec
+
+from fairbank.bank.entry import Entry
+from fairbank.bank.ledger.tokens import stay_revoked
+from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.store.contract import Filling
+from fairbank.core.time import Instant
+
+
+class RestoredTokens:
+    """Sees the entries and the office's head of a backup pass by, then fills in the tokens."""
+
+    def __init__(self, filling: Filling, at: Instant) -> None:
+        self._filling, self._at = filling, at
+        self._revoked = filling.revoked()
+        self._office = Office()
+        self._last_entry = 0
+
+    def entries(self, rows: Sequence[Entry]) -> None:
+        """Fill in entries."""
+        self._last_entry = max([self._last_entry, *(each.id for each in rows)])
+        self._filling.entries(rows)
+
+    def office(self, head: Office) -> None:
+        """Fill in the head of the office's book."""
+        self._office = head
+        self._filling.office(head)
+
+    def tokens(self, rows: Sequence[Token]) -> None:
+        """Fill in tokens, and what the journal must say of them; all entries are there by now."""
+        kept = [self._as_last_known(each) for each in rows]
+        changed = [new for new, old in zip(kept, rows, strict=True) if new != old]
+        work = WorkingSet(office=self._office, entry_ids=count(self._last_entry + 1))
+        stay_revoked(work, changed, self._at)
+        if work.entries:
+            self.entries(work.entries)
+            self.office(work.office or self._office)
+        self._filling.tokens(kept)
+
+    def _as_last_known(self, token: Token) -> Token:
+        revoked = self._revoked.get(token.digest)
+        return (
+            token
+            if token.revoked is not None or revoked is None
+            else msgspec.structs.replace(token, revoked=revoked)
+        )

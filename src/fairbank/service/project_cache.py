@@ -1,0 +1,120 @@
+"""The directory of projects: few, much asked for, seldom changed; so they are kept in memory and looked up again on a miss."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from fairbank.bank.project import Project, line_of
+from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
+from fairbank.store.contract import Store
+from fairbank.core.errors import Unknown
+
+_FRESH_SECONDS = 5  # how long it may go unnoticed that another server changed or removed a project, or that a backup replaced the books
+_MISSED_SECONDS = 1  # how long a project that another server has just entered may be unknown here
+
+
+@dataclass(frozen=True)
+class _Pages:
+    """All projects as they were read at one time; `read_at` is the tick at which the reading began."""
+
+    by_id: Mapping[int, Project]
+    by_account: Mapping[str, Project]
+    lines: Mapping[int, tuple[int, ...]]
+    read_at: float
+
+
+def _pages(found: Iterable[Project], read_at: float) -> _Pages:
+    by_id = {each.id: each for each in found}
+    parents = {each.id: each.parent for each in by_id.values()}
+    return _Pages(
+        by_id,
+        {each.account: each for each in by_id.values()},
+        {number: line_of(number, parents) for number in by_id},
+        read_at,
+    )
+
+
+class Directory:
+    """Projects by number and by account. Safe to use from many threads: a refresh replaces everything in one assignment.
+
+    An account that is not found is looked up again at most once a second: clients may ask for as many as they like that are
+    not there. Numbers come from rows of the books, or from staff; so one that is not found has just been entered by another
+    server, and is looked up at once.
+    """
+
+    def __init__(self, store: Store, ticks: Callable[[], float] = time.monotonic) -> None:
+        """`ticks` are seconds by a clock that nobody sets: set back, it would keep what is old for fresh."""
+        self._store, self._ticks = store, ticks
+        self._pages = _pages((), -math.inf)
+        self._reading = Lock()
+
+    def refresh(self) -> None:
+        """Read all projects again."""
+        with self._reading:
+            self._read()
+
+    def by_account(self, account: str) -> Project | None:
+        self.look_for((account,))
+        return self.known(account)
+
+    def look_for(self, accounts: Collection[str]) -> None:
+        """Read the projects again where that may tell more of these accounts than is in memory."""
+        if self.knows(accounts):
+            return
+        with (
+            self._reading
+        ):  # whoever comes meanwhile waits for what is read, and need not read again
+            if self._age() >= (_FRESH_SECONDS if self._has(accounts) else _MISSED_SECONDS):
+                self._read()
+
+    def knows(self, accounts: Collection[str]) -> bool:
+        """Whether all these accounts are in memory, and were read lately."""
+        return not self._stale() and self._has(accounts)
+
+    def known(self, account: str) -> Project | None:
+        """As it was read last, with no look at the books."""
+        return self._pages.by_account.get(account)
+
+    def by_id(self, number: int) -> Project:
+        """Raises Unknown."""
+        if number not in self._pages.by_id or self._stale():
+            with self._reading:  # as above
+                if number not in self._pages.by_id or self._stale():
+                    self._read()
+        found = self._pages.by_id.get(number)
+        if found is None:
+            raise Unknown(
+                f"there is no project {number}",
+                field="project",
+                remedy="list those there are: fairbank project list",
+            )
+        return found
+
+    def line(self, project: Project) -> tuple[int, ...]:
+        """The project and the parents whose shared credit it may draw on, nearest first."""
+        return self._pages.lines.get(project.id) or (project.id,)
+
+    def _has(self, accounts: Collection[str]) -> bool:
+        by_account = self._pages.by_account
+        return all(each in by_account for each in accounts)
+
+    def _read(self) -> None:
+        """Under the lock. What is entered while the reading goes on may be missed, so the age counts from its beginning."""
+        began = self._ticks()
+        found: list[Project] = []
+        with self._store.reading() as reader:
+            while page := reader.projects(
+                ProjectQuery(), Page(PAGE_MAX, after=found[-1].id if found else None)
+            ):
+                found += page
+        self._pages = _pages(found, began)
+
+    def _stale(self) -> bool:
+        return self._age() >= _FRESH_SECONDS
+
+    def _age(self) -> float:
+        return self._ticks() - self._pages.read_at

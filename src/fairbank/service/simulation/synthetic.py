@@ -1,0 +1,112 @@
+"""A synthetic workload in the place of a trace: drawn from the model as often as it is asked for, the same from the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from fairbank.service.simulation.comparison import Extent
+from fairbank.service.ops.atomic_file import whole_file
+from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
+from fairbank.simulator.traces.fast_reader import (Notes, Skim, needed)
+from fairbank.simulator.traces.swf import write
+from fairbank.simulator.traces.synthetic import month
+from fairbank.core.os_errors import of_system
+from fairbank.core.time import parse_instant
+from fairbank.core.validation import (fitting, table_in)
+from fairbank.core.errors import (Malformed, Unknown)
+
+USUAL = Centre()
+DAYS_MAX = 3_660
+
+
+class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A partition. Processors come `unit` at a time (the cores that belong to one GPU), each with so many MiB."""
+
+    name: str
+    processors: int
+    unit: int = 1
+    memory_mib: int = 4_096
+
+
+class CentreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A centre, in a file. What is left out is as in the usual one; without `days` it works as many as bring that many jobs to the
+    usual one."""
+
+    jobs: int = USUAL.jobs
+    days: int | None = None
+    projects: int = USUAL.projects
+    users: int = USUAL.users
+    node_failures: int = USUAL.node_failures
+    starts: str = "2025-09-01"
+    pools: tuple[PoolSettings, ...] | None = None
+
+
+class Modelled(NamedTuple):
+    """The workload of a centre, with a seed."""
+
+    centre: Centre
+    seed: int
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Skim, Extent]]:
+        """The jobs as a simulation reads them."""
+        trace = month(self.centre, self.seed)
+        yield (
+            Skim(trace.header, map(needed, trace.jobs), Notes()),
+            Extent(lambda _: self.centre.jobs),
+        )
+
+    def save(self, path: Path) -> None:
+        """Write it as a trace, whole or not at all. Raises what `of_system` makes of it where that cannot be."""
+        try:
+            with whole_file(path) as file:
+                file.writelines(map(str.encode, write(*month(self.centre, self.seed))))
+        except OSError as error:
+            raise of_system(error, f"cannot write {path}", field="save") from error
+
+
+def centre_of(settings: CentreSettings) -> Centre:
+    """Raises Malformed, naming the field, for a centre that cannot be."""
+    days = settings.days
+    if days is None:
+        days = max(1, -(-settings.jobs * USUAL.days // USUAL.jobs))
+        if days > DAYS_MAX:
+            what = f"{settings.jobs:,} jobs are more than the usual centre runs in {DAYS_MAX} days"
+            raise Malformed(
+                what,
+                field="jobs",
+                remedy="describe a larger centre, and how many days it works: --model FILE",
+            )
+    return Centre(
+        pools=USUAL.pools if settings.pools is None else tuple(map(_pool_of, settings.pools)),
+        projects=settings.projects,
+        users=settings.users,
+        jobs=settings.jobs,
+        days=days,
+        node_failures=settings.node_failures,
+        starts=parse_instant(settings.starts, field="starts"),
+    )
+
+
+def _pool_of(settings: PoolSettings) -> Pool:
+    return Pool(settings.name, settings.processors, settings.unit, settings.memory_mib << 10)
+
+
+def read_centre(path: Path) -> CentreSettings:
+    """Raises Unknown for a file that cannot be read, Malformed with the place in it for what cannot be."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise Unknown(
+            f"cannot read {path}: {error.strerror}",
+            field="model",
+            remedy="name a file that describes a centre",
+        ) from error
+    said = table_in(text, str(path), field="model")
+    with fitting(str(path), CentreSettings, "docs/howto/simulate.md"):
+        return msgspec.convert(said, CentreSettings)

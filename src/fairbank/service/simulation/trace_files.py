@@ -1,0 +1,67 @@
+"""Traces in files, compressed or not."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from fairbank.simulator.traces.fast_reader import (Skim, skim)
+from fairbank.simulator.traces.swf import (ByteStream, Trace, read)
+from fairbank.core.errors import (Malformed, Unknown)
+
+
+class Opened(NamedTuple):
+    """A file that is being read: what is in it, how many bytes the file has, and how many of those were read so far.
+
+    Of a pipe nobody knows either, both are 0, and it is read only once.
+    """
+
+    stream: ByteStream
+    size: int
+    position: Callable[[], int]
+    once: bool
+
+
+@contextmanager
+def opened(path: Path, *, again: bool = False) -> Iterator[Opened]:
+    """A file, compressed or not. Raises Unknown when it cannot be opened, Malformed for a pipe that is to be opened `again` later."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        remedy = "name a trace in the Standard Workload Format"
+        raise Unknown(
+            f"cannot read {path}: {error.strerror}", field="FILE", remedy=remedy
+        ) from error
+    with file:
+        if again and not file.seekable():
+            raise Malformed(
+                f"{path} is a pipe, and a replay reads its trace twice",
+                field="FILE",
+                remedy="write it to a file first, and name that",
+            )
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        with gzip.open(file) if packed else file as stream:
+            if file.seekable():
+                yield Opened(stream, path.stat().st_size, file.tell, once=False)
+            else:
+                yield Opened(stream, 0, lambda: 0, once=True)
+
+
+@contextmanager
+def open_trace(path: Path) -> Iterator[Trace]:
+    """A trace, every column of it, to be read as often as it is opened. Raises Unknown when it cannot be opened, Malformed for a pipe."""
+    with opened(path, again=True) as file:
+        yield read(file.stream)
+
+
+Reader = Callable[[ByteStream], Skim]
+
+
+@contextmanager
+def open_skimmed(path: Path, reader: Reader = skim) -> Iterator[tuple[Skim, Opened]]:
+    """A trace as a simulation reads it, in the reader's format. Raises Unknown when it cannot be opened."""
+    with opened(path) as file:
+        yield reader(file.stream), file

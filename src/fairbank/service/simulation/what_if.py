@@ -1,0 +1,214 @@
+"""What if: a workload as it was recorded, and with something changed, beside each other; and the same of shaken copies of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairbank.service.simulation.comparison import (Progress, Source, check_shares, granted, policies_of, simulated, ticking)
+from fairbank.simulator.traces.workload_edits import (Called, Changes, Met, changed, shaken)
+from fairbank.simulator.traces.workload import (Left, size_of)
+from fairbank.simulator.engine.policies import Policy
+from fairbank.simulator.engine.simulation import (Outcome, Plan, check_bank)
+from fairbank.simulator.traces.fast_reader import Skim
+from fairbank.simulator.results.starts import Starts
+from fairbank.core.errors import (Malformed, Unknown)
+
+if TYPE_CHECKING:
+    from fairbank.simulator.engine.grants import Budget
+
+COPIES_MAX = 1_000
+
+
+class Machine(NamedTuple):
+    """By how much a machine is larger, or smaller: whole nodes, and processors."""
+
+    nodes: int = 0
+    processors: int = 0
+
+
+class Question(NamedTuple):
+    """Two policies by name or file, the first for the workload as recorded; what else is changed; how many shaken copies, of which seed."""
+
+    policy: str
+    other: str
+    changes: Changes
+    machine: Machine
+    copies: int = 0
+    seed: int = 1
+
+
+class Pair(NamedTuple):
+    """What came of a workload, and of the changed one."""
+
+    recorded: Outcome
+    changed: Outcome
+
+
+class Answer(NamedTuple):
+    """Of the workload itself, and of each shaken copy; and how many jobs each change was about."""
+
+    plain: Pair
+    copies: list[Pair]
+    met: Met
+
+
+def what_if(
+    source: Source,
+    question: Question,
+    plan: Plan,
+    *,
+    holdings: Mapping[str, int] | None = None,
+    budget: Budget | None = None,
+    progress: Progress | None = None,
+) -> Answer:
+    """Simulate both, and both of each copy: the same copy, shaken before it is changed. What is granted is a part of what is recorded.
+
+    Raises as `simulate_each` does, Unknown for a change that is about no job, or about one that is left out, and Malformed for a machine
+    that cannot be.
+    """
+    if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
+        remedy = f"a number from 2 to {COPIES_MAX}: one copy has no spread"
+        raise Malformed(f"{question.copies} shaken copies", field="shaken", remedy=remedy)
+    policies = policies_of(list(dict.fromkeys((question.policy, question.other))))
+    for policy in policies:
+        check_bank(policy, there=budget is not None)
+    before, after = policies[0], policies[-1]
+    if budget is not None:
+        plan = granted(source, plan, budget, holdings, progress)
+    asker = _Asker(source, question, plan, holdings, progress)
+    recorded = asker.run(before, "as recorded", change=False)
+    check_shares(recorded, holdings)
+    other = asker.run(after, "changed", change=True)
+    met = asker.met
+    _check(question.changes, met, distinct=asker.distinct)
+    _check_runs(met, recorded, other)
+    copies = []
+    for copy in range(1, question.copies + 1):
+        stage, seed = f"shaken {copy} of {question.copies}", f"{question.seed}/{copy}"
+        copies.append(
+            Pair(
+                asker.run(before, stage, change=False, seed=seed),
+                asker.run(after, f"{stage}, changed", change=True, seed=seed),
+            )
+        )
+    return Answer(Pair(recorded, other), copies, met)
+
+
+class _Asker:
+    def __init__(
+        self,
+        source: Source,
+        question: Question,
+        plan: Plan,
+        holdings: Mapping[str, int] | None,
+        progress: Progress | None,
+    ) -> None:
+        self._source, self._question, self._plan, self._holdings, self._progress = (
+            source,
+            question,
+            plan,
+            holdings,
+            progress,
+        )
+        self.met = Met()
+        self.distinct = True
+        """Whether a number of a job is meant to stand for one only: not in accounting, where the tasks of an array have one together."""
+
+    def run(self, policy: Policy, stage: str, *, change: bool, seed: str | None = None) -> Outcome:
+        """Without the starts of the jobs, which nobody asks for: hundreds of copies would keep them all."""
+        with self._source() as (trace, extent):
+            if extent.once:
+                raise Malformed(
+                    "a pipe can be read only once",
+                    field="FILE",
+                    remedy="name a file rather than a pipe",
+                )
+            tick = self._progress and ticking(stage, extent, self._progress)
+            plan, jobs = self._plan, trace.jobs
+            if seed is not None:
+                jobs = shaken(jobs, seed)
+            self.distinct = trace.people is None
+            if change:
+                users, groups = _called(trace)
+                jobs = changed(
+                    jobs, self._question.changes, users, groups, self.met if seed is None else Met()
+                )
+                plan = plan._replace(
+                    processors=size_with(self._question.machine, trace, plan.processors)
+                )
+            outcome = simulated(trace._replace(jobs=jobs), policy, plan, self._holdings, tick)
+        return outcome._replace(starts=Starts())
+
+
+def _called(trace: Skim) -> tuple[Called, Called]:
+    if trace.people is None:
+        return str, str
+    return trace.people.users.name, trace.people.groups.name
+
+
+def size_with(machine: Machine, trace: Skim, processors: int | None) -> int:
+    """How many processors the changed machine has. Raises Malformed where a node is of no known size, or none would be left."""
+    size = size_of(trace, processors) + machine.processors
+    if machine.nodes:
+        nodes, all_of_them = trace.header.max_nodes or 0, trace.header.max_procs or 0
+        if not nodes or not all_of_them or all_of_them % nodes:
+            what = "the trace does not say how many processors a node has (MaxNodes and MaxProcs)"
+            raise Malformed(
+                what, field="add-nodes", remedy="say how many processors: --add-procs N"
+            )
+        size += machine.nodes * (all_of_them // nodes)
+    if size < 1:
+        raise Malformed(
+            f"a machine of {size} processors", field="add-procs", remedy="take away fewer"
+        )
+    return size
+
+
+def _check(changes: Changes, met: Met, *, distinct: bool) -> None:
+    """Every change was about some job: else the question was another one than was meant."""
+    missing = [
+        *(("drop-user", f"user {name}") for name in sorted(changes.users - set(met.users))),
+        *(("drop-group", f"group {name}") for name in sorted(changes.groups - set(met.groups))),
+    ]
+    if missing:
+        field, who = missing[0]
+        raise Unknown(
+            f"no job of this trace is {who}'s",
+            field=field,
+            remedy="name users and groups as the trace does",
+        )
+    if lost := sorted(set(changes.jobs) - set(met.jobs)):
+        raise Unknown(
+            f"there is no job {lost[0]} in this trace",
+            field="job",
+            remedy="give its number in the trace",
+        )
+    if distinct and (several := sorted(number for number, jobs in met.jobs.items() if jobs > 1)):
+        what = f"there are {met.jobs[several[0]]} jobs {several[0]} in this trace"
+        raise Malformed(
+            what, field="job", remedy="give each a number of its own there, in the first column"
+        )
+
+
+def _check_runs(met: Met, recorded: Outcome, other: Outcome) -> None:
+    """Of every job that is changed some run is simulated, now or before: else nothing could differ."""
+    for job, many in met.jobs.items():
+        before, after = (_left(job, each) for each in (recorded, other))
+        if len(before) == len(after) == many:
+            raise Unknown(
+                f"job {job} is not simulated: {after[0].value}",
+                field="job",
+                remedy="ask about another one",
+            )
+
+
+def _left(job: int, outcome: Outcome) -> list[Left]:
+    """Why it was left out, as often as it was. A part of a run has the number of the whole."""
+    return [
+        reason
+        for reason, numbers in outcome.left.items()
+        if reason is not Left.PART
+        for number in numbers
+        if number == job
+    ]

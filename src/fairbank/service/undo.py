@@ -1,0 +1,112 @@
+"""Taking entries back, and who may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
+from fairbank.bank.ledger import Outcome, no_undoing
+from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.wish import Undo, undo_of
+from fairbank.cluster.job import Run
+from fairbank.service.identity import Asker
+from fairbank.service.dry_run import (Judge, ask)
+from fairbank.service.rights import Do, demand
+from fairbank.store.contract import Reader, Store
+from fairbank.core.time import Clock
+from fairbank.core.errors import Unknown
+
+# What must be allowed to whoever undoes an entry of each kind: to do its opposite.
+_AS: Mapping[Kind, Do] = {
+    Kind.DEPOSIT: Do.WITHDRAW,
+    Kind.WITHDRAW: Do.DEPOSIT,
+    Kind.TRANSFER_OUT: Do.TRANSFER,
+    Kind.REFUND: Do.REFUND,
+    Kind.RECHARGE: Do.REFUND,
+    Kind.TERMS: Do.AMEND_ALLOCATION,
+    Kind.CAP: Do.SET_CAP,
+    Kind.MEMBER: Do.SET_MEMBER,
+}
+
+
+class Undoing:
+    """The use cases around taking entries back. Whoever may do the opposite of an entry may undo it."""
+
+    def __init__(self, store: Store, judge: Judge, clock: Clock) -> None:
+        self._store, self._judge, self._clock = store, judge, clock
+
+    def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
+        """Take the entry back. Raises Unknown, Forbidden."""
+        wish = self._wish(asker, number, comment, key)
+        return (
+            wish if isinstance(wish, Refusal) else ask(self._judge, asker, wish, self._clock.now())
+        )
+
+    def _wish(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
+        """The wish to undo the entry; at once the bank's no where that is of a kind that is not undone."""
+        with self._store.reading() as reader:
+            entry = _the_entry(reader, asker, number)
+            books = _books_of(reader, entry)
+            run = _run_of(reader, entry)
+        no = no_undoing(entry, run)
+        if no is not None:
+            return no
+        projects = (
+            {facts_of(entry)["project"]}
+            if entry.kind is Kind.MEMBER
+            else {each.project for each in books}
+        )
+        for project in projects:
+            demand(asker, _AS[entry.kind], project)
+        home = next((each.project for each in books if each.id == entry.book), None)
+        return undo_of(
+            entry,
+            run=run,
+            project=home,
+            by=None if asker.superuser else asker.uid,
+            key=key,
+            comment=f"undo of entry {number}: {comment}",
+        )
+
+
+def _the_entry(reader: Reader, asker: Asker, number: int) -> Entry:
+    """The entry, in a book that the asker sees; who sees a project sees who was given a role in it. Raises Unknown."""
+    wanted = EntryQuery(ids=frozenset({number}))
+    role = next(
+        iter(
+            reader.entries(msgspec.structs.replace(wanted, kinds=frozenset({Kind.MEMBER})), Page(1))
+        ),
+        None,
+    )
+    if role is not None and (
+        asker.sight.everything or facts_of(role)["project"] in asker.sight.projects
+    ):
+        return role
+    found = reader.entries(msgspec.structs.replace(wanted, sight=asker.sight), Page(1))
+    if not found:
+        raise Unknown(
+            f"there is no entry {number}, or you may not see it",
+            field="entry",
+            remedy="the number is the one that the command printed, or in the column ENTRY of: fairbank statement",
+        )
+    return found[0]
+
+
+def _books_of(reader: Reader, entry: Entry) -> list[Allocation]:
+    """The allocations that undoing it touches: its own, and the other of a transfer."""
+    other = facts_of(entry)["to"] if entry.kind is Kind.TRANSFER_OUT else entry.book
+    return reader.allocations(
+        AllocationQuery(ids=frozenset({entry.book, other} - {OFFICE})), Page(2)
+    )
+
+
+def _run_of(reader: Reader, entry: Entry) -> Run | None:
+    if entry.run is None:
+        return None
+    return next(
+        (each.run for each in reader.runs(RunQuery(ids=frozenset({entry.run})), Page(1))), None
+    )

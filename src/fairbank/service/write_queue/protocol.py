@@ -1,0 +1,138 @@
+"""What the server and its counter's process say to each other: frames of msgpack, each with its length before it.
+
+The server says how the bank is to be opened, and is told nothing, or why that failed. Then it sends lists of wishes and gets lists of
+answers, each with all that had gathered. An empty list of wishes is the orderly end; a line that just ends is a server that was killed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import msgspec
+
+from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import Refusal
+from fairbank.bank.wish import Asked
+from fairbank.service.write_queue.queue import Came
+from fairbank.core import errors
+
+_LENGTH = struct.Struct("!I")
+READ_MAX = 1 << 18
+
+
+class Opening(msgspec.Struct, frozen=True, array_like=True):
+    """How the other process opens the bank, and logs. The URL may hold a password, so it travels here and in no argument."""
+
+    url: str
+    journal: str | None
+    policy: Policy
+    patience_seconds: float
+    log: str
+
+
+class Wishes(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A submission. Both processes read one clock, that of the machine's uptime: `begun_by` is of it."""
+
+    number: int
+    begun_by: float
+    batch: Sequence[Asked]
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Why there is no answer: a trouble, by its class, or a fault of ours, whose trace is in the log."""
+
+    kind: str
+    message: str
+    field: str | None = None
+    remedy: str | None = None
+    retry_after_seconds: int = 1
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What came of a submission: what was granted and what was refused, each in order; `places` are those of the refused."""
+
+    number: int
+    granted: list[Done] = []
+    refused: list[Refusal] = []
+    places: list[int] = []
+    failure: Failure | None = None
+
+
+def answer_of(number: int, came: Came) -> Answer:
+    """What came of a submission, to be sent."""
+    if isinstance(came, Exception):
+        return Answer(number, failure=failure_of(came))
+    granted = [each for each in came if isinstance(each, Done)]
+    if len(granted) == len(came):
+        return Answer(number, granted)
+    no = {place: each for place, each in enumerate(came) if isinstance(each, Refusal)}
+    return Answer(number, granted, list(no.values()), list(no))
+
+
+def came_of(answer: Answer) -> Came:
+    """What was sent as `answer`."""
+    if answer.failure is not None:
+        return error_of(answer.failure)
+    outcomes: list[Outcome] = [*answer.granted]
+    for place, each in zip(answer.places, answer.refused, strict=True):
+        outcomes.insert(place, each)
+    return outcomes
+
+
+def failure_of(error: Exception) -> Failure:
+    """An error, to be sent."""
+    if not isinstance(error, errors.Trouble):
+        return Failure("", f"{type(error).__name__}: {error}")
+    retry = error.retry_after_seconds if isinstance(error, errors.Busy) else 1
+    return Failure(type(error).__name__, error.message, error.field, error.remedy, retry)
+
+
+_TROUBLES: list[type[errors.Trouble]] = [errors.Trouble, *errors.Trouble.__subclasses__()]
+_KINDS = {each.__name__: each for each in _TROUBLES}
+
+
+def error_of(failure: Failure) -> Exception:
+    """The error that was sent as `failure`."""
+    if failure.kind == errors.Busy.__name__:
+        return errors.Busy(failure.message, retry_after_seconds=failure.retry_after_seconds)
+    kind = _KINDS.get(failure.kind)
+    return (
+        RuntimeError(failure.message)
+        if kind is None
+        else kind(failure.message, field=failure.field, remedy=failure.remedy)
+    )
+
+
+encode = msgspec.msgpack.Encoder().encode
+opening_in = msgspec.msgpack.Decoder(Opening).decode
+wishes_in = msgspec.msgpack.Decoder(list[Wishes]).decode
+failure_in = msgspec.msgpack.Decoder(Failure | None).decode
+answers_in = msgspec.msgpack.Decoder(list[Answer]).decode
+
+
+def framed(said: object) -> bytes:
+    """Something said, as it goes over the line."""
+    body = encode(said)
+    return _LENGTH.pack(len(body)) + body
+
+
+class Frames:
+    """Cuts what arrives into the bodies of frames."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def arrived(self, data: bytes) -> list[bytes]:
+        """The bodies that are complete with this."""
+        rest, bodies, begin = self._rest, [], 0
+        rest += data
+        while len(rest) >= begin + _LENGTH.size:
+            end = begin + _LENGTH.size + _LENGTH.unpack_from(rest, begin)[0]
+            if len(rest) < end:
+                break
+            bodies.append(bytes(rest[begin + _LENGTH.size : end]))
+            begin = end
+        del rest[:begin]
+        return bodies

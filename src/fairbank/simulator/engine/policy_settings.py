@@ -1,0 +1,179 @@
+"""What a file says of a policy: its base, and for Slurm's what slurm.conf says of passes and priorities."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from fairbank.priority.site_factor import (Bend, RuleName, idle_keys)
+from fairbank.priority.fairshare.decay import (Decay, parse_half_life)
+from fairbank.priority.multifactor.settings import Settings, Weights
+from fairbank.priority.fairshare.settings import (DAMPENING_MAX, Algorithm)
+from fairbank.priority.site_factor import rule_of
+from fairbank.scheduling.slurm.parameters import (NO_MATTER, NOT_MODELLED, SECOND, Parameters)
+from fairbank.simulator.engine.policies import (Policy, policy_named, slurm)
+from fairbank.simulator.engine.usage_state import Ranking
+from fairbank.core.validation import misfit
+from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.core.time import parse_duration
+from fairbank.core.errors import Malformed
+
+PAGE = "docs/howto/simulate.md"
+Weight = Annotated[int, msgspec.Meta(ge=0, le=U32_MAX)]
+_USUAL = Ranking()
+_NOT_SIMULATED = {
+    "bf_min_prio_reserve": "room is kept for all who are tested, whatever their priority",
+    "bf_job_part_count_reserve": "room is kept for all who are tested, however many are of their partition",
+    "bf_window_linear": "a start is planned for the second at which enough processors are free, without stretches that grow",
+}
+"""What backfill on processors has no rule for, and what it does instead. To pass it over would simulate another centre than is meant."""
+_IN_VAIN = ("assoc_limit_stop", "bf_continue", "bf_max_job_array_resv", "bf_one_resv_per_job")
+"""What there is nothing for: limits of accounting, whatever interrupts a cycle, arrays, jobs of several partitions."""
+
+
+class SchedulerSettings(Parameters, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """SchedulerParameters of slurm.conf, by the same names, units and defaults."""
+
+
+class WeightSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """PriorityWeightAge, PriorityWeightFairshare, PriorityWeightJobSize."""
+
+    age: Weight = _USUAL.settings.weights.age
+    fairshare: Weight = _USUAL.settings.weights.fairshare
+    job_size: Weight = _USUAL.settings.weights.job_size
+
+
+class PrioritySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Times are written as in slurm.conf: PriorityMaxAge, PriorityDecayHalfLife ("0": usage never fades), PriorityCalcPeriod.
+
+    `dampening` is FairShareDampeningFactor, of which only the classic rules know.
+    """
+
+    weights: WeightSettings = WeightSettings()
+    max_age: str = "7-0"
+    favour_small: bool = False
+    fair_share: Algorithm = Algorithm.FAIR_TREE
+    dampening: Annotated[int, msgspec.Meta(ge=1, le=DAMPENING_MAX)] = 1
+    half_life: str = "7-0"
+    calc_period: str = "5"
+
+
+class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The site factor, by the names that the agent's settings have for it. It counts where the simulation has a bank."""
+
+    weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 1_000
+    rule: RuleName = "linear"
+    credit: Bend = Bend()
+    expiry: Bend = Bend()
+
+
+class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it; what is left out is as with the base's own name."""
+
+    base: Literal["fifo", "fcfs", "easy", "conservative", "slurm"]
+    scheduler: SchedulerSettings | None = None
+    priority: PrioritySettings | None = None
+    site_factor: SiteFactorSettings | None = None
+
+
+def policy_of(name: str, text: bytes) -> Policy:
+    """The policy that a TOML text describes. Raises Malformed, naming the key."""
+    try:
+        said = tomllib.loads(text.decode())
+        unknown = _taken_out(said)
+        settings = msgspec.convert(said, PolicySettings)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise Malformed(
+            f"this is not TOML: {bad}", field="policy", remedy="mend the line named"
+        ) from bad
+    except msgspec.ValidationError as bad:
+        raise misfit(bad, PolicySettings, PAGE) from bad
+    base = policy_named(settings.base)
+    if settings.base != "slurm":
+        for table in ("scheduler", "priority", "site_factor"):
+            if getattr(settings, table) is not None:
+                remedy = f'write base = "slurm", or leave [{table}] out'
+                raise Malformed(
+                    f'{table} is only for base = "slurm", not for "{settings.base}"',
+                    field=table,
+                    remedy=remedy,
+                )
+        return base._replace(name=name)
+    parameters = settings.scheduler or Parameters()
+    for each, instead in _NOT_SIMULATED.items():
+        if getattr(parameters, each):
+            raise Malformed(
+                f"{each} is not simulated",
+                field=f"scheduler.{each}",
+                remedy=f"leave it out: {instead}",
+            )
+    ranking = ranking_of(settings.priority or PrioritySettings())
+    if settings.site_factor is not None:
+        ranking = with_site_factor(ranking, settings.site_factor)
+    return slurm(name, parameters, ranking)._replace(remarks=_remarks(parameters, unknown))
+
+
+def _taken_out(said: dict[str, Any]) -> list[str]:
+    """The parameters that Slurm has and the passes have not, in small letters, which are not in the table any more; of flags those that
+    are on."""
+    table = said.get("scheduler")
+    if not isinstance(table, dict):
+        return []
+    return [
+        each.lower()
+        for each in list(table)
+        if each.lower() in NO_MATTER | NOT_MODELLED and table.pop(each) is not False
+    ]
+
+
+def _remarks(parameters: Parameters, unknown: Sequence[str]) -> list[str]:
+    """What changes nothing here, and what would and is not simulated: each told once, by their names."""
+    usual = Parameters()
+    vain = [name for name in _IN_VAIN if getattr(parameters, name) != getattr(usual, name)]
+    vain += [name for name in unknown if name in NO_MATTER]
+    if usual.sched_min_interval != parameters.sched_min_interval < SECOND:
+        vain.append("sched_min_interval")
+    lacking = [name for name in unknown if name in NOT_MODELLED]
+    found = {"changes nothing here": vain, "not simulated, and passed over": lacking}
+    return [f"{how}: {', '.join(names)}" for how, names in found.items() if names]
+
+
+def ranking_of(said: PrioritySettings) -> Ranking:
+    """Raises Malformed, naming the key, for a time that is none."""
+    if said.dampening != 1 and said.fair_share is Algorithm.FAIR_TREE:
+        remedy = f'write fair_share = "{Algorithm.CLASSIC.value}" or "{Algorithm.DEPTH_OBLIVIOUS.value}", or leave dampening out'
+        raise Malformed("Fair Tree knows no dampening", field="priority.dampening", remedy=remedy)
+    try:
+        half_life = parse_half_life(said.half_life)
+    except Malformed as bad:
+        raise Malformed(
+            bad.message,
+            field="priority.half_life",
+            remedy='as in slurm.conf: "14-0" for two weeks, "0" for no decay',
+        ) from bad
+    return Ranking(
+        settings=Settings(
+            weights=Weights(**msgspec.structs.asdict(said.weights)),
+            max_age_seconds=parse_duration(said.max_age, field="priority.max_age"),
+            favour_small=said.favour_small,
+        ),
+        decay=Decay(half_life),
+        calc_period=parse_duration(said.calc_period, field="priority.calc_period"),
+        algorithm=said.fair_share,
+        dampening=said.dampening,
+    )
+
+
+def with_site_factor(ranking: Ranking, said: SiteFactorSettings) -> Ranking:
+    """Raises Malformed for a key that would change nothing."""
+    for fraction, bend in (("credit", said.credit), ("expiry", said.expiry)):
+        for name, rule in idle_keys(said.rule, bend):
+            field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
+            raise Malformed(
+                f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out"
+            )
+    bent = rule_of(said.rule, said.credit, said.expiry)
+    return msgspec.structs.replace(ranking, site_rule=bent, site_weight=said.weight)

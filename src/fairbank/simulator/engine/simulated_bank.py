@@ -1,0 +1,229 @@
+"""The bank in a simulation: the ledger judges holds at starts and charges at ends, at the simulation's clock.
+
+Rows of allocations and open runs are in memory, nothing else: each entry is read by the audit when it is written, and then forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import count
+from typing import NamedTuple
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.audit.fold import Fold
+from fairbank.bank.charge import cost
+from fairbank.bank.entry import OFFICE
+from fairbank.bank.ledger import Done, Outcome, judge
+from fairbank.bank.policy import Policy
+from fairbank.bank.refusal import sentence
+from fairbank.bank.wish import Asked, Charge, CreateProject, Hold, Request
+from fairbank.bank.working_set import Changes, Office, WorkingSet
+from fairbank.cluster.job import COMPLETED, Run
+from fairbank.simulator.engine.grants import (Grants, fund_of, terms_of)
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.bank_replay import Fund
+from fairbank.core.time import (LAST_INSTANT, Instant)
+from fairbank.core.errors import (Corrupt, Trouble)
+from fairbank.core.units import SuMinutes
+
+_FIRST_GID, _FIRST_UID = 20_000, 100_000
+_ACTOR = 0
+
+
+class Account(NamedTuple):
+    """What became of a payer's credit, in SU-minutes. `expired`: what was left of allocations that are over, or of the last one at the end.
+    `refused` jobs never ran, `unpaid` ones ran for nothing, and `unpaid_minutes` is what they would have cost."""
+
+    account: int | str
+    granted: int
+    charged: int
+    expired: int
+    refused: int
+    unpaid: int
+    unpaid_minutes: int
+
+
+class Credit(NamedTuple):
+    """What became of all credit, and how many entries the journal has. The books were audited."""
+
+    accounts: list[Account]
+    entries: int
+
+
+class Left(NamedTuple):
+    """An allocation at an instant: SU-minutes that it was given and that are used or held, and the seconds until it is due to end. None is
+    due to end later than in `longest`."""
+
+    deposited: int
+    used: int
+    seconds: int
+    longest: int
+
+
+class Till:
+    """All allocations of a simulation. Seconds are those of the trace."""
+
+    def __init__(self, grants: Grants, header: Header) -> None:
+        self._grants, self._header, self._zero = grants, header, header.unix_start_time or 0
+        numbers = [count(1) for _ in range(3)]
+        self._work = WorkingSet(
+            office=Office(), entry_ids=numbers[0], allocation_ids=numbers[1], project_ids=numbers[2]
+        )
+        self._policy = Policy()
+        self._folds: dict[int, Fold] = {}
+        self._entries = self._charged = 0
+        self._counts: dict[int, list[int]] = {}
+        self._projects: dict[int, int] = {}
+        self._due: dict[int, int] = {}
+        self._furthest = (-1, 0)
+        """An instant, and when the last allocation is due to end that is open then."""
+        self._open()
+
+    def _open(self) -> None:
+        at = Instant(self._zero + self._grants.begin)
+        letter = self._grants.payer.value[0]
+        for payer in sorted({fund.payer for fund in self._grants.seconds}):
+            name = f"{letter}{payer}"
+            entered = self._granted(
+                CreateProject(gname=name, gid=_FIRST_GID + payer, account=name), at
+            )
+            self._projects[payer], self._counts[payer] = entered.project or 0, [0, 0, 0]
+        for terms in terms_of(self._grants, self._projects, self._zero):
+            opened = self._granted(terms.wish, at)
+            self._due[opened.allocation or 0] = terms.due
+
+    def hold(self, job: Job, now: int) -> bool:
+        """Whether the highest cost of a job that would start now could be set aside; then it is."""
+        start = self._zero + now
+        payer, resource = self._fund(job)
+        wish = Hold(
+            run=self._run(job),
+            line=(self._projects[payer],),
+            resource=resource,
+            owner=_FIRST_UID + max(job.user, 0),
+            amount=_cost(job, job.limit),
+            start=Instant(start),
+            until=Instant(min(start + job.limit + self._policy.hold_grace_seconds, LAST_INSTANT)),
+            billing=str(job.processors),
+            limit_seconds=job.limit,
+        )
+        return isinstance(self._ask(wish, Instant(start)), Done)
+
+    def charge(self, job: Job, now: int) -> None:
+        """A job that was paid for ends: what it really used is charged."""
+        run, amount, at = self._run(job), _cost(job, job.run), Instant(self._zero + now)
+        self._granted(
+            Charge(run=run, ended=at, outcome=COMPLETED, elapsed_seconds=job.run, amount=amount), at
+        )
+        self._charged += amount
+        record = self._work.runs.pop(run)
+        self._folds[record.allocation].check_run(record)
+
+    def refused(self, job: Job) -> None:
+        """A job will never run."""
+        self._counts[self._fund(job).payer][0] += 1
+
+    def unpaid(self, job: Job) -> None:
+        """A job runs for nothing."""
+        counts = self._counts[self._fund(job).payer]
+        counts[1] += 1
+        counts[2] += _cost(job, job.run)
+
+    def left(self, job: Job, now: int) -> Left:
+        """The allocation from which a job would be paid now; nothing where it has none."""
+        at = self._zero + now
+        payer, resource = self._fund(job)
+        own = next(
+            (each for each in self._work.funds(self._projects[payer], resource) if each.covers(at)),
+            None,
+        )
+        if own is None:
+            return Left(0, 0, 0, 0)
+        if self._furthest[0] != at:
+            self._furthest = (
+                at,
+                max(
+                    self._due[each.id]
+                    for each in self._work.allocations.values()
+                    if each.covers(at)
+                ),
+            )
+        return Left(
+            own.deposited,
+            own.charged + own.held,
+            max(0, self._due[own.id] - at),
+            max(0, self._furthest[1] - at),
+        )
+
+    def close(self) -> Credit:
+        """The end: all jobs that held credit have ended. Raises Corrupt where the books do not add up."""
+        allocations = list(self._work.allocations.values())
+        if wrong := list(self._wrong(allocations)):
+            raise Corrupt(
+                f"the books of the simulation do not add up: {wrong[0]}",
+                remedy="this is a fault of Fairbank: please report it",
+            )
+        return Credit(
+            [self._account(payer, allocations) for payer in sorted(self._projects)], self._entries
+        )
+
+    def _wrong(self, allocations: list[Allocation]) -> Iterator[str]:
+        for each in allocations:
+            if each.available < 0 or each.held:
+                yield f"allocation {each.id} has {each.available} left and {each.held} held"
+        if self._work.runs:
+            yield f"{len(self._work.runs)} runs never ended"
+        if (found := sum(each.charged for each in allocations)) != self._charged:
+            yield f"{found} SU-minutes are charged, {self._charged} were due"
+        for each in allocations:
+            self._folds[each.id].check_allocation(each)
+        for (book, uid), sums in self._work.users.items():
+            self._folds[book].check_user(uid, sums)
+        for project in self._work.projects.values():
+            self._folds[OFFICE].office.check_project(project)
+        for fold in self._folds.values():
+            fold.finish()
+            fold.check_left_over()
+            yield from (f"book {finding.book}: {finding.what}" for finding in fold.findings)
+
+    def _account(self, payer: int, allocations: list[Allocation]) -> Account:
+        own = [each for each in allocations if each.project == self._projects[payer]]
+        sums = (
+            sum(each.deposited for each in own),
+            sum(each.charged for each in own),
+            sum(each.available for each in own),
+        )
+        return Account(payer, *sums, *self._counts[payer])
+
+    def _fund(self, job: Job) -> Fund:
+        return fund_of(job, self._grants.payer, self._header)
+
+    def _run(self, job: Job) -> Run:
+        return Run("trace", job.number + 1, self._zero + job.submitted)
+
+    def _granted(self, wish: Request, at: Instant) -> Done:
+        outcome = self._ask(wish, at)
+        if isinstance(outcome, Done):
+            return outcome
+        raise Trouble(f"the bank of the simulation refused: {sentence(outcome)}")
+
+    def _ask(self, wish: Request, at: Instant) -> Outcome:
+        """Judge a wish, show the audit what was written, and forget it."""
+        work = self._work
+        outcome = judge(work, Asked(wish, at, _ACTOR), self._policy)
+        self._entries += len(work.entries)
+        for entry in work.entries:
+            fold = self._folds.get(entry.book)
+            if fold is None:
+                fold = self._folds[entry.book] = Fold(entry.book)
+            fold.add(entry)
+        work.entries.clear()
+        work.told.clear()
+        work.changes = Changes()
+        return outcome
+
+
+def _cost(job: Job, seconds: int) -> SuMinutes:
+    return cost(Fraction(job.processors), Fraction(1), seconds)

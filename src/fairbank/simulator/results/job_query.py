@@ -1,0 +1,163 @@
+"""Asks a simulation about one job: how it stood while that job waited, and when it started in the end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from fairbank.scheduling.explain.answer import Why
+from fairbank.simulator.engine.clock import Clock
+from fairbank.simulator.results.explanation import (Drawing, why)
+from fairbank.simulator.traces.workload import (Job, Workload, size_of)
+from fairbank.simulator.engine.policies import Policy
+from fairbank.simulator.engine.simulation import (TICK, Tick)
+from fairbank.simulator.traces.fast_reader import Skim
+from fairbank.simulator.engine.state import (Follower, Remembered, Standstill)
+from fairbank.core.time import iso
+from fairbank.core.errors import (Malformed, Unknown)
+
+
+class Asked(NamedTuple):
+    """Which job, by its number in the trace; when, in seconds since 1970 (`absolute`) or of the trace; None: when it came."""
+
+    job: int
+    at: int | None = None
+    absolute: bool = False
+    processors: int | None = None
+    drawing: Drawing = Drawing()
+
+
+class Told(NamedTuple):
+    """The answer, and of the job what the trace and the simulation know. Instants are seconds since 1970."""
+
+    why: Why
+    policy: str
+    user: str
+    processors: int
+    limit: int
+    submitted: int
+    as_of: int
+    started: int
+
+
+def ask(trace: Skim, policy: Policy, asked: Asked, tick: Tick | None = None) -> Told:
+    """Simulate until the job starts, and explain why it waited. Raises Unknown for a job that is not there, is not simulated or never
+    waits, Malformed for a time at which it does not wait and for a number that two jobs of a trace have, a policy
+    that goes by credit, and as `simulate` does."""
+    if policy.asks_bank:
+        what = f"{policy.name} goes by the credit that is left, and there is no bank here"
+        raise Malformed(what, field="policy", remedy="name a policy without [site_factor]")
+    zero = trace.header.unix_start_time or 0
+    workload = Workload(trace.jobs, size := size_of(trace, asked.processors))
+    search = _Search(workload, asked, zero, tick, distinct=trace.people is None)
+    scheduler = Remembered(policy.scheduler(size))
+    follower, there = Follower(), None
+    jobs = search.jobs(scheduler)
+    for moment in Clock(size, scheduler).run(follower.coming(jobs)):
+        now, starts = moment
+        if there is None and search.job is not None and now > search.at:
+            there = follower.at(search.at, size, scheduler.then)
+        follower.take(moment)
+        if search.job is not None and search.job in starts:
+            if search.distinct:
+                deque(jobs, maxlen=0)  # whether a later one has its number too
+            return _told(trace, policy, search.job, there, now, zero, asked)
+    raise search.missing()
+
+
+class _Search:
+    """Looks for a job among all that are simulated."""
+
+    def __init__(
+        self, workload: Workload, asked: Asked, zero: int, tick: Tick | None, *, distinct: bool
+    ) -> None:
+        self._workload, self._asked, self._zero, self._tick = workload, asked, zero, tick
+        self.distinct = distinct
+        self.job: Job | None = None
+        self.at = -1
+
+    def jobs(self, scheduler: Remembered) -> Iterator[Job]:
+        """All jobs; when the one is found, the scheduler knows when it is asked about."""
+        asked, zero = self._asked, self._zero
+        if asked.at is not None:
+            scheduler.until = asked.at - zero if asked.absolute else asked.at
+        for job in self._workload:
+            if job.name == asked.job and self.job is not None and self.distinct:
+                what = f"there are two jobs {job.name} in this trace, of second {self.job.submitted} and of second {job.submitted}"
+                raise Malformed(
+                    what,
+                    field="JOB",
+                    remedy="give one of them another number there, in the first column",
+                )
+            if job.name == asked.job and self.job is None:
+                if asked.at is None:
+                    scheduler.until = job.submitted
+                elif scheduler.until < job.submitted:
+                    what = f"job {job.name} was not there yet: it came at {iso(zero + job.submitted)}, second {job.submitted} of the trace"
+                    raise Malformed(what, field="at", remedy="name a time while it waits, or none")
+                self.job, self.at = job, scheduler.until
+            if self._tick is not None and self._workload.lines % TICK == 0:
+                self._tick(self._workload.lines)
+            yield job
+
+    def missing(self) -> Unknown:
+        name = self._asked.job
+        for reason, numbers in self._workload.left.items():
+            if name in numbers:
+                return Unknown(
+                    f"job {name} is not simulated: {reason.value}",
+                    field="JOB",
+                    remedy="ask about another one",
+                )
+        return Unknown(
+            f"there is no job {name} in this trace",
+            field="JOB",
+            remedy="give its number in the trace, the first column",
+        )
+
+
+def _partition(trace: Skim, number: int) -> str:
+    """How a partition is called; empty for none."""
+    if trace.people is not None:
+        return trace.people.partitions.name(number)
+    return trace.header.partitions.get(number, str(number)) if number >= 0 else ""
+
+
+def _told(
+    trace: Skim,
+    policy: Policy,
+    job: Job,
+    there: Standstill | None,
+    started: int,
+    zero: int,
+    asked: Asked,
+) -> Told:
+    when = f"{iso(zero + started)}, second {started} of the trace"
+    if started == job.submitted:
+        raise Unknown(
+            f"job {job.name} did not wait: under {policy.name} it started when it came, at {when}",
+            field="JOB",
+        )
+    if there is None:
+        what = f"job {job.name} does not wait any more: under {policy.name} it started at {when}"
+        raise Malformed(
+            what,
+            field="at",
+            remedy=f"name a time from {iso(zero + job.submitted)} on and before that",
+        )
+    return Told(
+        why(there, job.number, zero, asked.drawing, partial(_partition, trace)),
+        policy.name,
+        trace.people.users.name(job.user)
+        if trace.people is not None
+        else str(job.user)
+        if job.user >= 0
+        else "",
+        job.processors,
+        job.limit,
+        zero + job.submitted,
+        zero + there.at,
+        zero + started,
+    )

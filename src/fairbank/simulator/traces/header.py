@@ -1,0 +1,177 @@
+"""The comments at the head of a trace in the Standard Workload Format: what they say of the machine and the log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from fairbank.core.time import LAST_INSTANT
+from fairbank.core.errors import Malformed
+
+LABEL_LIMIT = 1_000
+"""The longest text, in characters, that is written after a label."""
+
+
+class Header(NamedTuple):
+    """What the header comments say; None where they say nothing, or say it in words ("UNKNOWN") where a number belongs.
+
+    `node_failures` is ours: the standard has no status for a job that its node failed. The label `NodeFailures:` lists the
+    numbers of such jobs; other readers see a comment.
+    """
+
+    version: str | None = None
+    computer: str | None = None
+    installation: str | None = None
+    acknowledge: str | None = None
+    information: str | None = None
+    conversion: str | None = None
+    preemption: str | None = None
+    time_zone: str | None = None
+    max_jobs: int | None = None
+    max_records: int | None = None
+    max_nodes: int | None = None
+    max_procs: int | None = None
+    max_runtime: int | None = None
+    unix_start_time: int | None = None
+    queues: Mapping[int, str] = MappingProxyType({})
+    partitions: Mapping[int, str] = MappingProxyType({})
+    node_failures: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def jobs(self) -> int | None:
+        """How many lines of jobs the log has by its own account. A log that was cleaned keeps the MaxJobs that it had before."""
+        return self.max_jobs if self.max_records is None else self.max_records
+
+
+TEXTS = {
+    "Version": "version",
+    "Computer": "computer",
+    "Installation": "installation",
+    "Acknowledge": "acknowledge",
+    "Information": "information",
+    "Conversion": "conversion",
+    "Preemption": "preemption",
+    "TimeZoneString": "time_zone",
+}
+NUMBERS = {
+    "MaxJobs": "max_jobs",
+    "MaxRecords": "max_records",
+    "UnixStartTime": "unix_start_time",
+    "MaxNodes": "max_nodes",
+    "MaxProcs": "max_procs",
+    "MaxRuntime": "max_runtime",
+}
+DECISIVE = ("UnixStartTime", "MaxNodes", "MaxProcs")
+"""On these the simulated centre and its calendar depend: which of two is meant is not guessed."""
+NAMES = {"Queue": "queues", "Partition": "partitions"}
+
+_UNKNOWN = ("", "-", "-1", "?", "unknown", "none", "n/a")
+_COMMENT = re.compile(r"[;\s]*([A-Za-z]+):(.*)", re.DOTALL)
+
+
+def parse_header(comments: Iterable[tuple[int, bytes]]) -> Header:
+    """Read numbered comment lines. Unknown labels and free text are passed over; a text said twice is joined, of two numbers the
+    first counts. Raises Malformed, with the line, for a number that cannot be read, and for a second one where no simulation may guess.
+    """
+    draft = _Draft()
+    for number, line in comments:
+        if match := _COMMENT.match(_printable(line)):
+            draft.take(number, match[1], match[2].strip())
+    return draft.header()
+
+
+class _Draft:
+    """What the comments said so far, in lists: a header may repeat one label a hundred thousand times."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, list[str]] = {}
+        self.numbers: dict[str, int | None] = {}
+        self.names: dict[str, dict[int, str]] = {field: {} for field in NAMES.values()}
+        self.failures: set[int] = set()
+        self.notes: list[str] = []
+
+    def take(self, line: int, label: str, text: str) -> None:
+        if label in TEXTS and text:
+            self.texts.setdefault(TEXTS[label], []).append(text)
+        elif label in NUMBERS:
+            self._number(line, label, _count(line, label, text))
+        elif label in NAMES:
+            number, _, name = text.partition(" ")
+            if number.isdecimal():
+                self.names[NAMES[label]].setdefault(_whole(line, label, number), name.strip())
+        elif label == "NodeFailures":
+            self.failures.update(_whole(line, label, word) for word in text.split())
+        elif label == "Note" and text:
+            self.notes.append(text)
+
+    def _number(self, line: int, label: str, value: int | None) -> None:
+        before = self.numbers.get(NUMBERS[label])
+        if before is None:
+            self.numbers[NUMBERS[label]] = value
+        elif label in DECISIVE and value not in (None, before):
+            what = f"line {line}: {label} is {value}, and {before} further up"
+            raise Malformed(what, field=label, remedy="remove the header comment that is wrong")
+
+    def header(self) -> Header:
+        texts = {name: "; ".join(said) for name, said in self.texts.items()}
+        found: dict[str, Any] = {**texts, **self.numbers, **self.names}
+        return Header(**found, node_failures=frozenset(self.failures), notes=tuple(self.notes))
+
+
+def _count(line: int, label: str, text: str) -> int | None:
+    """The number that leads the text: real headers add remarks ("100 (one a node)") or say UNKNOWN, some in whole sentences. But no
+    other words than those that mean unknown stand for when the log began: every time in it would be told for 1970.
+    """
+    word = text.split(maxsplit=1)[0] if text else ""
+    told = word != "-1" and any(map(str.isdigit, word))
+    if told or (label == "UnixStartTime" and word.lower() not in _UNKNOWN):
+        return _whole(line, label, word)
+    return None
+
+
+def _whole(line: int, label: str, word: str) -> int:
+    if re.fullmatch(r"\d{1,12}", word, re.ASCII) and (value := int(word)) <= LAST_INSTANT:
+        return value
+    raise Malformed(
+        f"line {line}: {label} is {word[:40]!r}, expected a whole number up to {LAST_INSTANT}",
+        field=label,
+        remedy="correct the header comment, or remove the line",
+    )
+
+
+def _printable(line: bytes) -> str:
+    """Text that may be shown on a terminal: a header comes from anywhere."""
+    text = line.decode("utf-8", "replace").strip()
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
+def header_lines(header: Header) -> Iterator[str]:
+    """The header as comment lines that `parse_header` reads back to the same value.
+
+    Raises Malformed for text that is not one line of printable characters.
+    """
+    for label, name in (TEXTS | NUMBERS).items():
+        value = getattr(header, name)
+        if value is not None:
+            yield _comment(label, str(value))
+    for label, name in NAMES.items():
+        for number, called in getattr(header, name).items():
+            yield _comment(label, f"{number} {called}".strip())
+    failures = sorted(header.node_failures)
+    for i in range(0, len(failures), 20):
+        yield _comment("NodeFailures", " ".join(map(str, failures[i : i + 20])))
+    for note in header.notes:
+        yield _comment("Note", note)
+
+
+def _comment(label: str, text: str) -> str:
+    if not text.isprintable() or text != text.strip() or not 0 < len(text) <= LABEL_LIMIT:
+        raise Malformed(
+            f"{label}: {text[:40]!r} cannot stand in a header comment",
+            field=label,
+            remedy=f"write one line of printable characters, at most {LABEL_LIMIT}, with no blanks around it",
+        )
+    return f"; {label}: {text}\n"

@@ -1,0 +1,82 @@
+"""Which of the jobs that were held for lack of credit go on now that there is credit: few at a time, and none for ever."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from fairbank.slurm.parsers.held_jobs import Held
+
+LOOKS_MAX = 100
+"""Jobs that the bank is asked about in one round."""
+
+RELEASES_MAX = 5
+"""How often one job is released: what is held again each time lacks something that a quote does not see, and is for an operator."""
+
+FORGOTTEN_SECONDS = 7 * 24 * 3_600.0
+"""How long a job is remembered that is not held any more: it may be held again when it comes to its start."""
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """What the bank says of a job: its price, and what the allocation that would carry it has left, both in SU-minutes."""
+
+    amount: int
+    allocation: int | None
+    available: int
+    fits: bool
+
+
+class Seen(msgspec.Struct):
+    """When a job was held last, when it was looked at last (None: not yet), and how often it was released."""
+
+    held: float
+    at: float | None = None
+    releases: int = 0
+
+
+class Turns:
+    """Whose turn it is. `again`: seconds between two looks at the same job."""
+
+    def __init__(self, again: float) -> None:
+        self._again = again
+        self._seen: dict[str, Seen] = {}
+
+    def due(self, held: Iterable[Held], now: float) -> list[Held]:
+        """The next to be looked at, those first that have waited longest for it; they count as looked at."""
+        waiting: list[tuple[float, Held]] = []
+        for each in held:
+            seen = self._seen.setdefault(each.name, Seen(now))
+            seen.held = now
+            if self._may(seen, now):
+                waiting.append((0.0 if seen.at is None else seen.at, each))
+        self._seen = {
+            name: seen for name, seen in self._seen.items() if now - seen.held < FORGOTTEN_SECONDS
+        }
+        found = [each for _, each in sorted(waiting, key=lambda pair: pair[0])[:LOOKS_MAX]]
+        for each in found:
+            self._seen[each.name].at = now
+        return found
+
+    def _may(self, seen: Seen, now: float) -> bool:
+        return (seen.at is None or now - seen.at >= self._again) and seen.releases < RELEASES_MAX
+
+    def give_back(self, each: Held) -> None:
+        """Its turn did not come after all: it is due again at once."""
+        self._seen[each.name].at = None
+
+    def released(self, each: Held) -> None:
+        """It goes on."""
+        self._seen[each.name].releases += 1
+
+
+def payable(offers: Sequence[tuple[Held, Offer]]) -> list[Held]:
+    """Those that can all be paid together, in this order, each from the allocation that would carry it."""
+    taken: Counter[int | None] = Counter()
+    found: list[Held] = []
+    for each, offer in offers:
+        if offer.fits and taken[offer.allocation] + offer.amount <= offer.available:
+            taken[offer.allocation] += offer.amount
+            found.append(each)
+    return found

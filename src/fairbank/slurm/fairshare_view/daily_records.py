@@ -1,0 +1,70 @@
+"""How everybody stands on a day, as the bank is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf, isfinite
+from typing import Any
+
+from fairbank.report.ranking_rule import Rule
+from fairbank.report.share_tree import level_of
+from fairbank.report.sshare import ShareRow
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.core.errors import Malformed
+
+
+def day_told(cluster: str | None, rows: Sequence[ShareRow], rule: Rule) -> list[Mapping[str, Any]]:
+    """As the bank is told of it. Raises Malformed for what would be no history: no name, no rows, figures that are not finite."""
+    if not cluster:
+        raise Malformed(
+            "this Slurm has no name", field="ClusterName", remedy="set it in slurm.conf"
+        )
+    if not rows:
+        raise Malformed(
+            "there is nobody whose fair share could be kept",
+            field="sshare",
+            remedy="look at what it prints: sshare -a",
+        )
+    if len({(row.account, row.user, row.partition) for row in rows}) < len(rows):
+        raise Malformed(
+            "an association is there twice", field="sshare", remedy="ask one cluster, without -M"
+        )
+    return list(_rows(rows, rule))
+
+
+def _rows(rows: Sequence[ShareRow], rule: Rule) -> Iterator[Mapping[str, Any]]:
+    for row in rows:
+        _check(row)
+        level = level_of(row, rule)
+        yield {
+            "account": row.account,
+            "user": row.user or None,
+            "partition": row.partition or None,
+            "shares": "parent" if row.shares == ON_PARENT else row.shares,
+            "norm_shares": row.norm_shares,
+            "usage": row.usage,
+            "effective": row.effective,
+            "level": None if level is None or level == inf else level,
+            "factor": row.factor,
+        }
+
+
+def _check(row: ShareRow) -> None:
+    read = {
+        "NormShares": row.norm_shares,
+        "RawUsage": row.usage,
+        "EffectvUsage": row.effective,
+        "FairShare": row.factor,
+    }
+    for name, figure in read.items():
+        if figure is not None and not isfinite(figure):
+            who = (
+                f"user {row.user} of account {row.account}"
+                if row.user
+                else f"account {row.account}"
+            )
+            raise Malformed(
+                f"{who} has {figure}",
+                field=name,
+                remedy="a finite number is wanted; look at what sshare prints",
+            )

@@ -1,0 +1,92 @@
+"""Fair share computed anew, from shares and the usage of users, with the functions of the room `priority`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fairbank.priority.fairshare.classic import classic
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.result import (Ranking, Standings)
+from fairbank.priority.fairshare.tree import (Association, Tree, planted, summed)
+from fairbank.report.ranking_rule import Rule
+from fairbank.report.sshare import ShareRow
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.core.errors import Unknown
+
+
+def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
+    """The rows with other shares of some accounts. Raises Unknown for an account that is not there."""
+    there = {row.account for row in rows if not row.user and row.parent}
+    for name in shares:
+        if name not in there:
+            raise Unknown(
+                f"there is no account {name!r} with shares",
+                field="--set",
+                remedy="`fairbank share` lists the accounts",
+            )
+    return [
+        row if row.user else row._replace(shares=shares.get(row.account, row.shares))
+        for row in rows
+    ]
+
+
+def computed(rows: Sequence[ShareRow], rule: Rule) -> list[ShareRow]:
+    """The same rows with every figure computed from what each used itself. Raises Malformed, naming the row, for what is no tree."""
+    tree = planted(
+        [
+            Association(
+                row.account,
+                row.user,
+                row.partition,
+                row.parent,
+                1 if row.shares is None else row.shares,
+            )
+            for row in rows
+        ]
+    )
+    usage = summed(tree, _own(rows, tree))
+    if rule.fair_tree:
+        stands: Standings = fair_tree(tree, usage)
+    else:
+        stands = classic(
+            tree, usage, dampening=rule.dampening, depth_oblivious=rule.depth_oblivious
+        )
+    return [_row(row, at, tree, stands) for at, row in enumerate(rows)]
+
+
+def _own(rows: Sequence[ShareRow], tree: Tree) -> list[float]:
+    """What each used itself: a user all of it, an account what users deleted from it had, which Slurm leaves with it.
+
+    sshare cuts off each figure, so that an account of n rows may seem to have used up to n - 1 itself; so little is none.
+    """
+    left, below = [row.usage for row in rows], [0] * len(rows)
+    for row, above in zip(rows, tree.parent.tolist(), strict=True):
+        if above >= 0:
+            left[above] -= row.usage
+            below[above] += 1
+    return [
+        row.usage if row.user else own if own >= max(count, 1) else 0
+        for row, own, count in zip(rows, left, below, strict=True)
+    ]
+
+
+def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
+    root = at == tree.root
+    return row._replace(
+        norm_shares=float(stands.norm_shares[at]),
+        usage=float(np.floor(stands.usage[at])),
+        norm_usage=None if root else float(stands.norm_usage[at]),
+        effective=float(stands.effective_usage[at]),
+        factor=None
+        if row.factor is None
+        else float(stands.factor[at]),  # of accounts Slurm 22.05 prints it, newer ones do not
+        level=_level(row, at, stands) if not root else row.level,
+    )
+
+
+def _level(row: ShareRow, at: int, stands: Standings) -> float | None:
+    if row.shares == ON_PARENT:
+        return None
+    return float(stands.level[at]) if isinstance(stands, Ranking) else 0.0

@@ -1,0 +1,187 @@
+"""An execution of a job by whatever columns of `sacct` somebody kept: of what is past the columns that we ask for cannot always be had."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.values import UNDER_WAY
+from fairbank.core import ids
+from fairbank.core.final_state import (FINAL_STATES, LOST)
+from fairbank.core.slurm_numbers import CPUS_MAX
+from fairbank.core.time import LIMIT_MAX_SECONDS
+from fairbank.core.tres import parse_counts
+from fairbank.core.errors import Malformed
+
+Cells = Mapping[str, str]
+
+STATES = UNDER_WAY.union(FINAL_STATES) - {LOST} | {
+    "LAUNCH_FAILED",
+    "RECONFIG_FAIL",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "RESV_DEL_HOLD",
+    "SPECIAL_EXIT",
+}
+"""All that sacct may say of a job."""
+SLACK = 60
+"""Seconds. For what gets lost where a pause begins or ends no job is left out."""
+
+_ID = re.compile(r"(\d{1,10})(?:[_+].*)?", re.ASCII)
+
+
+class Execution(NamedTuple):
+    """One time that a job ran, or waits. Instants are seconds since 1970.
+
+    `name` is its id as it stands there, `job` the number that this begins with. `elapsed` is None for one that never ran or has not ended;
+    the `suspended` seconds are not in it. `allocated` and `requested` are CPUs, `limit` is seconds; None for unknown, or unlimited. `user`,
+    `account` and `partition` are empty for unknown.
+    """
+
+    name: str
+    job: int
+    submitted: int
+    start: int | None
+    elapsed: int | None
+    suspended: int
+    allocated: int | None
+    requested: int | None
+    limit: int | None
+    user: str
+    account: str
+    partition: str
+
+
+KNOWN: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "the id of the job": (("JobIDRaw",), ("JobID",)),
+    "when it was submitted": (("Submit",),),
+    "how it ended": (("State",),),
+    "how long it ran": (("ElapsedRaw",), ("Elapsed",), ("Start", "End")),
+    "how many CPUs it had": (
+        ("AllocTRES",),
+        ("AllocCPUS",),
+        ("NCPUS",),
+        ("ReqTRES",),
+        ("ReqCPUS",),
+    ),
+}
+"""What must be known, and the columns that tell it, each by itself or together; the first that is there counts."""
+
+FORMAT = "JobIDRaw,Submit,Start,End,ElapsedRaw,Suspended,State,User,Account,Partition,TimelimitRaw,AllocTRES,ReqTRES"
+"""Columns that tell all of it, and none that users may write freely."""
+
+
+def missing(columns: Collection[str]) -> str | None:
+    """What these columns do not tell, in words, and what would."""
+    for what, tellers in KNOWN.items():
+        if not any(set(teller) <= set(columns) for teller in tellers):
+            return f"{what} ({', or '.join(' and '.join(teller) for teller in tellers)})"
+    return None
+
+
+def is_step(cells: Cells) -> bool:
+    """Steps are parts of a job that has a line of its own."""
+    return "." in _id(cells)
+
+
+def read_execution(cells: Cells) -> Execution:
+    """Raises Malformed: with the column as field for what cannot be read, without one for columns that contradict each other."""
+    name = _id(cells)
+    submitted = words.submitted(words.instant(cells["Submit"], "Submit"), "Submit")
+    match = _ID.fullmatch(name)
+    if match is None or int(match[1]) > ids.JOB_ID_MAX:
+        raise Malformed(
+            f"{words.shown(name)} is not the id of a job",
+            field="JobIDRaw" if "JobIDRaw" in cells else "JobID",
+        )
+    start, end = (words.instant(cells.get(which, ""), which) for which in ("Start", "End"))
+    return Execution(
+        name=name,
+        job=int(match[1]),
+        submitted=submitted,
+        start=start,
+        elapsed=_elapsed(cells, submitted, start, end),
+        suspended=words.length_seconds(cells.get("Suspended") or "00:00:00", "Suspended"),
+        allocated=_first(cells, {"AllocTRES": _cpus, "AllocCPUS": _count, "NCPUS": _count}),
+        requested=_first(cells, {"ReqTRES": _cpus, "ReqCPUS": _count}),
+        limit=_first(cells, {"TimelimitRaw": words.minutes, "Timelimit": _limit}),
+        user=cells.get("User") or cells.get("UID", ""),
+        account=cells.get("Account") or cells.get("Group", ""),
+        partition=cells.get("Partition", ""),
+    )
+
+
+def _id(cells: Cells) -> str:
+    return cells["JobIDRaw"] if "JobIDRaw" in cells else cells["JobID"]
+
+
+def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -> int | None:
+    """Without the time that it was suspended, as Slurm counts."""
+    state = words.state(cells["State"], "State")
+    if state not in STATES:
+        raise Malformed(f"{words.shown(state)} is not a job state", field="State")
+    told = _first(cells, {"ElapsedRaw": _seconds, "Elapsed": _length})
+    if start is not None and start < submitted:
+        raise Malformed("started before it was submitted")
+    if start is not None and end is not None:
+        if end < start:
+            raise Malformed("ended before it started")
+        if told is None:
+            told = _seconds(str(end - start), "End")
+        elif told > end - start:
+            raise Malformed("ran longer than from its start to its end")
+        elif (paused := _first(cells, {"Suspended": words.length_seconds})) is not None:
+            if told + paused < end - start - SLACK:
+                raise Malformed(
+                    "ran shorter than from its start to its end, and was not suspended for the rest"
+                )
+            if told + paused > end - start + SLACK:
+                raise Malformed("ran and was suspended for longer than from its start to its end")
+    waits_or_runs = (
+        state in UNDER_WAY
+        or ("Start" in cells and start is None)
+        or ("End" in cells and end is None)
+    )
+    return None if waits_or_runs or (told == 0 and _held_nothing(cells, state)) else told
+
+
+def _held_nothing(cells: Cells, state: str) -> bool:
+    """What is cancelled while it waits is told as if it had started then, for 0 s."""
+    return not cells["AllocTRES"] if "AllocTRES" in cells else state == "CANCELLED"
+
+
+Tell = Callable[[str, str], int | None]
+
+
+def _first(cells: Cells, tellers: Mapping[str, Tell]) -> int | None:
+    """What the first of these columns tells that is there and not empty."""
+    return next(
+        (tell(cells[column], column) for column, tell in tellers.items() if cells.get(column)), None
+    )
+
+
+def _count(text: str, field: str) -> int:
+    return words.number(text, field, most=CPUS_MAX)
+
+
+def _seconds(text: str, field: str) -> int:
+    return words.number(text, field, most=LIMIT_MAX_SECONDS)
+
+
+def _length(text: str, field: str) -> int:
+    return _seconds(str(words.length_seconds(text, field)), field)
+
+
+def _limit(text: str, field: str) -> int | None:
+    return words.length_minutes(text, field) * 60 or None
+
+
+@lru_cache(maxsize=4_096)
+def _cpus(text: str, field: str) -> int | None:
+    """Few among many jobs differ in this."""
+    told = words.tres(text, field)
+    cpus = parse_counts(told, field=field).get("cpu") if told else None
+    return None if cpus is None else _count(str(cpus), field)

@@ -1,0 +1,132 @@
+"""The jobs that wait, with what their priorities are made of: `scontrol --oneliner show job`, of any version.
+
+The line begins with the job's name, and its end has comments and folders: people put anything into those. What is read stands between,
+and a line in which somebody wrote the like of it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import (Record, read)
+from fairbank.slurm.parsers.values import (Answer, Unreadable)
+from fairbank.core import ids
+from fairbank.core.slurm_numbers import (NICE_MAX, PRIORITY_MAX)
+from fairbank.core.errors import Malformed
+
+COMMAND = "scontrol show job"
+_BEGINS = re.compile(
+    r"JobId=(\d{1,10}) (?:(?:ArrayJobId|HetJobId|HetJobOffset|HetJobIdSet)=\S+ )*(?:ArrayTaskId=(\S+) (?:ArrayTaskThrottle=\d+ )?)?"
+)
+_WHOSE = re.compile(
+    r" UserId=([^ ()]+)\(\d+\) GroupId=\S+ MCS_label=\S* Priority=(\d+) Nice=(-?\d+) Account=(\S+) QOS=(\S+) (?:WCKey=\S* )?JobState=(\S+) "
+)
+_GIVEN = re.compile(r" CoreSpec=\S+ (.*?)MinCPUsNode=")
+_NODES = re.compile(r"(\d{1,9})(?:-\d{1,9})?", re.ASCII)
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that waits. `partitions` and `qos` in the order in which they were asked for. Instants are seconds since 1970, None for none
+    yet; `limit_minutes` is 0 without a finite limit. `nodes` are the fewest, `cpus` and `tres` what it asks for. `priority` 0 means held.
+    `tasks` are those of an array that still have to start, as in `1-5`."""
+
+    job_id: int
+    user: str
+    account: str
+    qos: tuple[str, ...]
+    partitions: tuple[str, ...]
+    priority: int
+    nice: int
+    submitted: int
+    eligible: int | None
+    accrued: int | None
+    limit_minutes: int
+    nodes: int
+    cpus: int
+    tres: str
+    tasks: str = ""
+
+
+def read_pending(text: str) -> Answer[Pending]:
+    """Those of the jobs that wait."""
+    return read(COMMAND, job_lines(text), _pending)
+
+
+def job_lines(text: str) -> Iterator[Record | Unreadable]:
+    """Each job as the words of its line. `Given`: what it was given node by node, which only `--details` tells, in Slurm's own words."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.startswith("No jobs in the system"):
+            continue
+        begins, whose = _BEGINS.match(line), list(_WHOSE.finditer(line))
+        if begins is None or len(whose) != 1:
+            why = "is not there once, and only once" if begins else "is not there"
+            yield Unreadable(
+                COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.shown(line)}"
+            )
+            continue
+        names = ("JobId", "User", "Priority", "Nice", "Account", "QOS", "JobState")
+        cells = dict(zip(names, (begins[1], *whose[0].groups()), strict=True))
+        cells["ArrayTaskId"], cells["JobName"] = (
+            begins[2] or "",
+            line[begins.end() : whose[0].start()].removeprefix("JobName="),
+        )
+        for word in begins[0].split():
+            name, _, value = word.partition("=")
+            cells[name] = value
+        given = _GIVEN.search(line, whose[0].end())
+        cells["Given"] = given[1] if given else ""
+        for word in line[whose[0].end() :].split():
+            name, _, value = word.partition("=")
+            cells.setdefault(name, value)  # what comes first is Slurm's
+        yield Record(number, cells)
+
+
+def _pending(cells: dict[str, str]) -> Pending | None:
+    if words.state(cells["JobState"], "JobState") != "PENDING":
+        return None
+    return Pending(
+        job_id=words.number(cells["JobId"], "JobId", most=ids.JOB_ID_MAX),
+        user=words.user(cells["User"], "UserId"),
+        account=ids.name(cells["Account"], field="Account"),
+        qos=_names(cells, "QOS"),
+        partitions=_names(cells, "Partition"),
+        priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
+        nice=_nice(cells["Nice"]),
+        submitted=words.submitted(
+            words.instant(_there(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
+        ),
+        eligible=words.instant(_there(cells, "EligibleTime"), "EligibleTime"),
+        accrued=words.instant(_there(cells, "AccrueTime"), "AccrueTime"),
+        limit_minutes=words.length_minutes(_there(cells, "TimeLimit"), "TimeLimit"),
+        nodes=_nodes(_there(cells, "NumNodes")),
+        cpus=words.number(_there(cells, "NumCPUs").partition("-")[0], "NumCPUs"),
+        tres=words.tres(cells.get("TRES", cells.get("ReqTRES", "")), "TRES"),
+        tasks=cells["ArrayTaskId"],
+    )
+
+
+def _there(cells: dict[str, str], field: str) -> str:
+    if field in cells:
+        return cells[field]
+    raise Malformed("is not there", field=field)
+
+
+def _names(cells: dict[str, str], field: str) -> tuple[str, ...]:
+    return tuple(ids.name(name, field=field) for name in _there(cells, field).split(","))
+
+
+def _nodes(text: str) -> int:
+    match = _NODES.fullmatch(text)
+    if match is None:
+        raise Malformed(f"{words.shown(text)} is no number of nodes", field="NumNodes")
+    return int(match[1])
+
+
+def _nice(text: str) -> int:
+    if len(text) <= 11 and abs(int(text)) <= NICE_MAX:
+        return int(text)
+    raise Malformed(f"{words.shown(text)} is no nice value", field="Nice")

@@ -1,0 +1,149 @@
+"""How slurmctld ranks users and jobs: the words of its priority plug-in in `scontrol show config`, of any version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from fairbank.priority.multifactor.settings import RAW, WORDS, Flag, Settings, Weights
+from fairbank.priority.fairshare.decay import parse_reset
+from fairbank.priority.fairshare.settings import (DAMPENING_MAX, Algorithm, FairShare, PrioritySettings)
+from fairbank.slurm.parsers import words
+from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.core.tres import (Adding, parse_weights)
+from fairbank.core.errors import Malformed
+
+FLAGS = "PriorityFlags"
+TRES = "PriorityWeightTRES"
+TRACKED = "AccountingStorageTRES"
+ALL_RAW = "NO_NORMAL_ALL"
+
+_YES = {"yes": True, "no": False}
+_NEVER = frozenset({"UNLIMITED", "INFINITE"})
+
+Config = Mapping[str, str]
+
+
+def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
+    """Of what `scontrol.read_config` found, in which all must be there. `flags`: those of slurm.conf, which count instead where they are
+    known (`flags_in_doubt`). Raises Malformed, naming the setting."""
+    said = {name.lower(): text for name, text in config.items()}
+    if _needed(said, "PriorityType") != "priority/multifactor":
+        return PrioritySettings(by_factors=False)  # of another plug-in nothing more is told
+    flags = said.get(FLAGS.lower(), "") if flags is None else flags
+    return PrioritySettings(
+        factors=Settings(
+            weights=Weights(
+                **{name: _weight(said, word) for name, word in WORDS.items()},
+                tres=_weights_of_tres(said),
+            ),
+            flags=read_flags(flags),
+            max_age_seconds=_seconds(said, "PriorityMaxAge"),
+            favour_small=_yes(said, "PriorityFavorSmall"),
+            accounted=_needed(said, "AccountingStorageType").lower().endswith("slurmdbd"),
+        ),
+        fair_share=FairShare(
+            algorithm=read_algorithm(flags),
+            dampening=_whole(said, "FairShareDampeningFactor", 1, DAMPENING_MAX),
+            half_life_seconds=_seconds(said, "PriorityDecayHalfLife", never=0),
+            reset=parse_reset(_needed(said, "PriorityUsageResetPeriod")),
+            tick_seconds=_seconds(said, "PriorityCalcPeriod"),
+        ),
+    )
+
+
+def read_tracked(config: Config) -> str:
+    """The TRES that the cluster counts, in its own order. Raises Malformed."""
+    return _needed({name.lower(): text for name, text in config.items()}, TRACKED)
+
+
+# Slurm looks for the words of flags anywhere in the text, in any case, and passes over what it does not know (facts, section 2.4).
+
+
+def read_flags(text: str) -> frozenset[Flag]:
+    """Those that are about factors."""
+    said = text.upper()
+    found = {flag for flag in Flag if flag.value in said}
+    return frozenset(found | RAW if ALL_RAW in said else found)
+
+
+def read_algorithm(text: str) -> Algorithm:
+    """By what users are ranked: Fair Tree unless flags say otherwise, and DEPTH_OBLIVIOUS says it too."""
+    said = text.upper()
+    if "DEPTH_OBLIVIOUS" in said:
+        return Algorithm.DEPTH_OBLIVIOUS
+    return Algorithm.CLASSIC if "NO_FAIR_TREE" in said else Algorithm.FAIR_TREE
+
+
+def read_adding(text: str) -> Adding:
+    """How weighted TRES are added up."""
+    said = text.upper()
+    return next(
+        (each for each in (Adding.MAX_TRES_GRES, Adding.MAX_TRES) if each.name in said), Adding.SUM
+    )
+
+
+def flags_in_doubt(config: Config) -> bool:
+    """Whether these flags may say more than slurm.conf does: where any one of the NO_NORMAL flags is set, `scontrol show config` of
+    Slurm 22.05 tells NO_NORMAL_ALL."""
+    return ALL_RAW in config.get(FLAGS, "").upper()
+
+
+def _needed(said: Config, name: str) -> str:
+    if (text := said.get(name.lower())) is not None:
+        return text
+    raise Malformed(
+        f"{name} is not there", field=name, remedy="ask slurmctld itself: scontrol show config"
+    )
+
+
+def _yes(said: Config, name: str) -> bool:
+    text = _needed(said, name)
+    if text.lower() in _YES:
+        return _YES[text.lower()]
+    raise Malformed(
+        f"{words.shown(text)} is neither yes nor no",
+        field=name,
+        remedy="ask slurmctld itself: scontrol show config",
+    )
+
+
+def _weight(said: Config, word: str) -> int:
+    return _whole(said, f"PriorityWeight{word}", 0, U32_MAX)
+
+
+def _whole(said: Config, name: str, least: int, most: int) -> int:
+    text = _needed(said, name)
+    if (
+        text.isascii()
+        and text.isdecimal()
+        and len(text) <= len(str(most))
+        and least <= int(text) <= most
+    ):
+        return int(text)
+    raise Malformed(
+        f"{words.shown(text)} is out of range",
+        field=name,
+        remedy=f"a whole number from {least} to {most}",
+    )
+
+
+def _weights_of_tres(said: Config) -> dict[str, float]:
+    text = said.get(TRES.lower(), "")
+    return (
+        {name: _weight_of(name, exact) for name, exact in parse_weights(text, field=TRES).items()}
+        if text
+        else {}
+    )
+
+
+def _weight_of(name: str, exact: Fraction) -> float:
+    if name == "billing":
+        remedy = "weigh cpu, mem, node or a gres; a job that waits has no billing yet"
+        raise Malformed("billing has no weight in priorities", field=TRES, remedy=remedy)
+    return float(exact)
+
+
+def _seconds(said: Config, name: str, *, never: int | None = None) -> int:
+    text = _needed(said, name)
+    return never if never is not None and text in _NEVER else words.length_seconds(text, name)

@@ -1,0 +1,135 @@
+"""The single words of answers: numbers, instants, lengths of time, states. Each raises Malformed, naming the field."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from math import inf
+
+from fairbank.core.slurm_numbers import TRES_MAX
+from fairbank.core.time import (DAY, LAST_INSTANT, parse_instant)
+from fairbank.core.tres import parse_counts
+from fairbank.core.errors import Malformed
+
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@$-]{0,63}", re.ASCII)
+_NEVER = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)"})
+_NO_LIMIT = frozenset({"", "UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET", "NONE", "N/A"})
+_STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
+_LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
+_LIMIT = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d\d)", re.ASCII)
+_WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+_DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,20})?(e[+-]\d{2,3})?|inf", re.ASCII)
+
+
+def reason(text: str) -> str:
+    """Why a job waits, in Slurm's word, where scontrol and squeue tell it in a sentence: `ReqNodeNotAvail,_Reserved_for_maintenance`."""
+    word = text.partition(",")[0].replace("_", " ")
+    return "Resources" if word.startswith("Nodes required for job are") else word.replace(" ", "_")
+
+
+def user(text: str, field: str) -> str:
+    """The name of a user, which may also be a number, or have a domain."""
+    if _USER.fullmatch(text):
+        return text
+    raise Malformed(f"{shown(text)} is not a user", field=field)
+
+
+def number(text: str, field: str, most: int = 2**53 - 1) -> int:
+    """A whole number from 0."""
+    if _WHOLE.fullmatch(text) and int(text) <= most:
+        return int(text)
+    raise Malformed(f"{shown(text)} is not a whole number up to {most}", field=field)
+
+
+def instant(text: str, field: str) -> int | None:
+    """An instant in UTC, or None for one that has not come."""
+    return None if text in _NEVER else parse_instant(text, field=field)
+
+
+def epoch(seconds: int, field: str) -> int | None:
+    """Seconds since 1970; 0 stands for never."""
+    if 0 <= seconds <= LAST_INSTANT:
+        return seconds or None
+    raise Malformed(f"{seconds} is not an instant", field=field)
+
+
+def submitted(at: int | None, field: str) -> int:
+    """An instant that must be there."""
+    if at is None:
+        raise Malformed("is not known", field=field)
+    return at
+
+
+def minutes(text: str, field: str) -> int | None:
+    """A time limit in minutes, as seconds; None without a finite one."""
+    return None if text in _NO_LIMIT else number(text, field, most=10**9) * 60
+
+
+def length_minutes(text: str, field: str) -> int:
+    """`1-00:30:00` in whole minutes; 0 where there is no finite one."""
+    return 0 if text in _NO_LIMIT else length_seconds(text, field) // 60
+
+
+def length_seconds(text: str, field: str) -> int:
+    """`1-00:30:00` in seconds."""
+    return _seconds_in(_LENGTH, text, field)
+
+
+def limit_seconds(text: str, field: str) -> int | None:
+    """A time limit as squeue shortens it, `5:00`, `10:00:00` or `1-00:00:00`, in seconds; None without a finite one."""
+    return None if text in ("UNLIMITED", "NOT_SET", "INVALID") else _seconds_in(_LIMIT, text, field)
+
+
+def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
+    match = form.fullmatch(text)
+    if match is None:
+        raise Malformed(
+            f"{shown(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00"
+        )
+    days, hours, mins, seconds = (int(part or 0) for part in match.groups())
+    return days * DAY + hours * 3600 + mins * 60 + seconds
+
+
+def state(text: str, field: str) -> str:
+    """The bare state: sacct also says `CANCELLED by 1000`, and cuts `CANCELLED+`."""
+    match = _STATE.fullmatch(text)
+    if match is None:
+        raise Malformed(f"{shown(text)} is not a job state", field=field)
+    return match[1]
+
+
+def tres(text: str, field: str) -> str:
+    """The same, once it is known to be TRES; `billing` is left out: it is rounded, and the bank prices the rest."""
+    kept = ",".join(part for part in text.split(",") if part and not part.startswith("billing="))
+    if len(kept) > TRES_MAX:
+        raise Malformed(f"{len(kept)} characters are too many", field=field)
+    if kept:
+        _check_tres(kept, field)
+    return kept
+
+
+@lru_cache(maxsize=4_096)
+def _check_tres(text: str, field: str) -> None:
+    """Few among many jobs differ in this."""
+    parse_counts(text, field=field)
+
+
+def shown(text: str) -> str:
+    """A piece of somebody's text, safe to print."""
+    return ascii(text[:40])
+
+
+def decimal(text: str, field: str) -> float:
+    """A figure as C writes it: `0.250000`, `-3`, `1.4688e+03`, `inf` without a bound. What is no number at all, `nan`, is refused."""
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    raise Malformed(f"{shown(text)} is not a figure", field=field)
+
+
+def amount(text: str, field: str, most: float = inf) -> float:
+    """A figure from 0."""
+    if 0 <= (found := decimal(text, field)) <= most:
+        return found
+    raise Malformed(
+        f"{shown(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}", field=field
+    )

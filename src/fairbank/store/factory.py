@@ -1,0 +1,63 @@
+"""Opening the books, wherever a URL says they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fairbank.store.contract import Store
+from fairbank.store.memory.store import MemoryStore
+from fairbank.store.postgres.store import PostgresStore
+from fairbank.store.migration import (demand_current, no_books)
+from fairbank.store.sql.store import SqlStore
+from fairbank.store.sqlite.store import SqliteStore
+from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
+from fairbank.core.errors import (Forbidden, Malformed, Unknown)
+
+
+def open_store(url: str, *, journal: str | None = None) -> Store:
+    """The store at `memory:`, `sqlite:///path` or `postgresql://...`; `journal` is SQLite's: wal or truncate (None: whichever is
+    safe here, wal if it may be).
+
+    Raises Malformed for a URL or journal that cannot be, Unknown when there are no books yet, Conflict when they have
+    another schema or the database is not UTF-8, Forbidden when the file is another user's, Unreachable when the database does not answer.
+    """
+    where = read_url(url)
+    if where.drivername == MEMORY:
+        return MemoryStore()
+    store = _sqlite(path_of(where), journal) if where.drivername == SQLITE else PostgresStore(where)
+    try:
+        store.examine(demand_current)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _sqlite(path: Path, journal: str | None) -> SqlStore:
+    try:
+        if not path.parent.is_dir():
+            raise Unknown(
+                f"there is no folder {path.parent}",
+                field="store.url",
+                remedy=f"mkdir -p {path.parent}, then fairbank init",
+            )
+        if not path.exists():
+            raise no_books(str(path))
+        if not path.is_file():
+            raise Malformed(
+                f"{path} is no file", field="store.url", remedy="name the file with the books"
+            )
+    except PermissionError as locked:
+        raise _not_ours(path) from locked
+    if not os.access(path, os.R_OK, effective_ids=True):
+        raise _not_ours(path)
+    return SqliteStore(path, journal=journal)
+
+
+def _not_ours(path: Path) -> Forbidden:
+    return Forbidden(
+        f"you may not read {path}",
+        field="store.url",
+        remedy="run this as the user whose bank it is",
+    )

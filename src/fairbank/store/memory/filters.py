@@ -1,0 +1,65 @@
+"""What queries ask of rows in memory, as SQL would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.query import Page, RefusalQuery
+from fairbank.bank.refusal import Refusal
+from fairbank.cluster.job import Run
+from fairbank.core.time import Instant
+
+T = TypeVar("T")
+
+
+def is_of(
+    allocation: Allocation | None,
+    resource: str | None,
+    category: str | None = None,
+    active_at: Instant | None = None,
+) -> bool:
+    """Whether an allocation is of this resource and category and its period holds that instant; none is of any."""
+    if resource is None and category is None and active_at is None:
+        return True
+    if allocation is None or (active_at is not None and not allocation.covers(active_at)):
+        return False
+    return equal((allocation.resource, resource), (allocation.category, category))
+
+
+def asked(no: Refusal, query: RefusalQuery) -> bool:
+    """Whether a refused job asked for what the query names."""
+    run = None if no.run is None else Run.parse(no.run)
+    cluster, job_id = (None, None) if run is None else (run.cluster, run.job_id)
+    of_account = query.account is not None and no.account == query.account
+    if not of_account and not among(no.project, query.projects):
+        return False
+    return equal((no.resource, query.resource), (cluster, query.cluster), (job_id, query.job_id))
+
+
+def among(value: object, wanted: frozenset[T] | None) -> bool:
+    """Whether it is one of those wanted; None wants any."""
+    return wanted is None or value in wanted
+
+
+def equal(*pairs: tuple[object, object]) -> bool:
+    """Whether each value is the one wanted beside it; None wants any."""
+    return all(wanted is None or value == wanted for value, wanted in pairs)
+
+
+def during(at: int, since: Instant | None, until: Instant | None) -> bool:
+    """Whether `since` <= at < `until`; None is no bound."""
+    return (since is None or at >= since) and (until is None or at < until)
+
+
+def paged(rows: Iterable[T], number: Callable[[T], int], page: Page) -> list[T]:
+    """The rows of one page, in its order; `number` is what they are ordered by."""
+    after = page.after
+    if after is not None:
+        rows = (
+            row
+            for row in rows
+            if (number(row) < after if page.newest_first else number(row) > after)
+        )
+    return sorted(rows, key=number, reverse=page.newest_first)[: page.size]

@@ -1,0 +1,361 @@
+"""Reading from the books in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.entry import OFFICE, Entry, Kind
+from fairbank.bank.project import Member, Project, line_of
+from fairbank.bank.query import (
+    EVERY_BOOK,
+    NO_QOS,
+    AllocationQuery,
+    Books,
+    Debit,
+    DebitPage,
+    DebitQuery,
+    EntryQuery,
+    GroupPage,
+    Page,
+    ProjectQuery,
+    RefusalQuery,
+    RepeatedKey,
+    RunQuery,
+    Sight,
+    Usage,
+    UsageBy,
+    UsageQuery,
+    UserRow,
+)
+from fairbank.bank.refusal import refusal_of
+from fairbank.bank.run import RESOLVED, RunRecord, RunState
+from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office
+from fairbank.cluster.job import COMPLETED, Run
+from fairbank.cluster.share_record import (ShareFigure, ShareQuery, key_of)
+from fairbank.store.sql.time_index import cut
+from fairbank.store.memory.filters import (among, asked, during, equal, is_of, paged)
+from fairbank.store.memory.tables import Tables
+from fairbank.store.usage import beyond, days_of, named, of_runs
+from fairbank.core.time import (DAY, Instant)
+
+_ID, _UID = attrgetter("id"), attrgetter("uid")
+_CHARGED = RunState.CHARGED
+_GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
+    UsageBy.USER: attrgetter("owner"),
+    UsageBy.PARTITION: attrgetter("partition"),
+    UsageBy.ALLOCATION: attrgetter("allocation"),
+    UsageBy.JOB: lambda run: f"{run.run.cluster}/{run.run.job_id}",
+    UsageBy.QOS: lambda run: (
+        NO_QOS if run.particulars is None or run.particulars.qos is None else run.particulars.qos
+    ),
+    UsageBy.DAY: lambda run: (run.ended or 0) // DAY,
+    UsageBy.MONTH: lambda run: (run.ended or 0) // DAY,
+}
+
+
+class MemoryReader:
+    """A Reader over tables that nobody changes while it looks."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def projects(self, query: ProjectQuery, page: Page) -> list[Project]:
+        q = query
+        wanted = (
+            each
+            for each in self._tables.projects.values()
+            if (q.sight.everything or each.id in q.sight.projects)
+            and among(each.id, q.ids)
+            and equal(
+                (each.gname, q.gname),
+                (each.gid, q.gid),
+                (each.account, q.account),
+                (each.removed, q.removed),
+            )
+        )
+        return paged(wanted, _ID, page)
+
+    def members(self, project: int, page: Page) -> list[Member]:
+        return paged((each for each in self.scan_members() if each.project == project), _UID, page)
+
+    def memberships(self, uid: int) -> list[Member]:
+        return [
+            each
+            for each in self.scan_members()
+            if each.uid == uid and not self._tables.projects[each.project].removed
+        ]
+
+    def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
+        q = query
+        wanted = (
+            each
+            for each in self._tables.allocations.values()
+            if (
+                (
+                    (q.sight.everything or each.project in q.sight.projects)
+                    and among(each.project, q.projects)
+                )
+                or (each.shared and each.project in q.lenders)
+            )
+            and among(each.id, q.ids)
+            and (q.stands is None or each.standing(q.stands[1]) is q.stands[0])
+            and is_of(each, q.resource, q.category, q.active_at)
+        )
+        return paged(wanted, _ID, page)
+
+    def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
+        return [
+            each
+            for each in self.scan_users()
+            if each.allocation in allocations and equal((each.uid, uid))
+        ]
+
+    def drawn(self, allocation: int, page: Page) -> list[UserRow]:
+        return paged(
+            (each for each in self.scan_users() if each.allocation == allocation), _UID, page
+        )
+
+    def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
+        q = query
+        theirs = {
+            each.id
+            for each in self._tables.allocations.values()
+            if (q.sight.everything or each.project in q.sight.projects)
+            and among(each.project, q.projects)
+        }
+        charged = [
+            each
+            for each in self.scan_users()
+            if each.sums.charged
+            and each.allocation in theirs
+            and equal((each.allocation, q.allocation), (each.uid, q.owner))
+            and (page.after is None or (each.allocation, each.uid) > page.after)
+        ][: page.size]
+        latest = {
+            (each.allocation, each.owner): each.id
+            for each in sorted(self._tables.runs.values(), key=_ID)
+            if each.state is _CHARGED
+        }
+        return [
+            Debit(
+                each.allocation,
+                each.uid,
+                each.sums.charged,
+                latest.get((each.allocation, each.uid)),
+            )
+            for each in charged
+        ]
+
+    def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
+        q = query
+        wanted = (
+            each
+            for each in self._tables.runs.values()
+            if self._sees_run(q.sight, each)
+            and among(each.id, q.ids)
+            and among(each.project, q.projects)
+            and is_of(
+                self._tables.allocations[each.allocation], q.resource, q.category, q.active_at
+            )
+            and equal((each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state))
+            and (
+                q.failed is None
+                or (each.outcome is not None and (each.outcome != COMPLETED) is q.failed)
+            )
+            and equal(
+                (each.run.cluster, q.cluster),
+                (each.run.job_id, q.job_id),
+                (each.partition, q.partition),
+            )
+            and during(each.start, q.since, q.until)
+        )
+        return paged(wanted, _ID, page)
+
+    def run(self, run: Run) -> RunRecord | None:
+        return self._tables.runs.get(run)
+
+    def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
+        q = query
+        seen, theirs = self._ran_for(q.sight.projects), self._ran_for(q.projects or frozenset())
+        wanted = (
+            each
+            for each in self._tables.entries.values()
+            if (
+                each.run in seen
+                or self._sees(q.sight, each.book, each.owner if each.kind is Kind.REFUSAL else None)
+            )
+            and among(each.id, q.ids)
+            and (
+                each.run in theirs
+                or among(None if each.run else self._project_of(each.book), q.projects)
+            )
+            and among(each.kind, q.kinds)
+            and equal((each.book, q.book), (each.owner, q.owner))
+            and during(each.at, q.since, q.until)
+        )
+        return paged(wanted, _ID, page)
+
+    def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
+        q = query
+        found = (
+            (each, refusal_of(each))
+            for each in self._tables.entries.values()
+            if each.kind is Kind.REFUSAL
+        )
+        wanted = (
+            each
+            for each, no in found
+            if (no.project in q.sight.projects or self._sees(q.sight, each.book, each.owner))
+            and among(each.id, q.ids)
+            and equal((each.book, q.allocation), (each.owner, q.owner))
+            and is_of(self._tables.allocations.get(each.book), None, q.category, q.active_at)
+            and during(each.at, q.since, q.until)
+            and asked(no, q)
+        )
+        return paged(wanted, _ID, page)
+
+    def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
+        entries = self._tables.books.get(book, [])[self._cut(book, since) : self._cut(book, until)]
+        return paged(entries, attrgetter("seq"), page)
+
+    def before(self, book: int, at: Instant) -> Entry | None:
+        place = self._cut(book, at)
+        return self._tables.books[book][place - 1] if place else None
+
+    def _cut(self, book: int, at: Instant) -> int:
+        entries = self._tables.books.get(book, [])
+        return cut(lambda seq: entries[seq - 1].at if seq <= len(entries) else None, at)
+
+    def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
+        groups: dict[str | int, list[RunRecord]] = {}
+        for run in self._used(query):
+            groups.setdefault(_GROUP[by](run), []).append(run)
+        after: Any = beyond(page.after, by)
+        wanted = sorted(
+            ((group, runs) for group, runs in groups.items() if after is None or group > after),
+            key=itemgetter(0),
+        )
+        return named((of_runs(*each) for each in wanted[: days_of(page, by)]), by)[: page.size]
+
+    def overdue(self, now: Instant, limit: int) -> list[Run]:
+        late = [
+            each
+            for each in self._tables.runs.values()
+            if each.state is RunState.HELD and each.until <= now
+        ]
+        return [each.run for each in sorted(late, key=attrgetter("until", "id"))[:limit]]
+
+    def expired(self, now: Instant, limit: int) -> list[int]:
+        over = [
+            each
+            for each in self._tables.allocations.values()
+            if each.end <= now and each.state is AllocationState.ACTIVE
+        ]
+        return [each.id for each in sorted(over, key=attrgetter("end", "id"))[:limit]]
+
+    def office(self) -> Office:
+        return self._tables.office
+
+    def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
+        found = [
+            each
+            for each in sorted(self._tables.tokens.values(), key=_ID)
+            if uid is None or each.uid == uid
+        ]
+        return found if page is None else paged(found, _ID, page)
+
+    def token(self, digest: bytes) -> Token | None:
+        return next((each for each in self._tables.tokens.values() if each.digest == digest), None)
+
+    def token_numbered(self, number: int) -> Token | None:
+        return self._tables.tokens.get(number)
+
+    def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
+        for book, entries in sorted(self._tables.books.items()):
+            if book in books:
+                yield from entries
+
+    def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
+        return iter(
+            sorted(
+                (each for each in self._tables.allocations.values() if each.id in books), key=_ID
+            )
+        )
+
+    def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
+        return iter(
+            sorted(
+                (each for each in self._tables.runs.values() if each.allocation in books),
+                key=attrgetter("allocation", "id"),
+            )
+        )
+
+    def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
+        return (
+            UserRow(*pair, sums)
+            for pair, sums in sorted(self._tables.users.items(), key=itemgetter(0))
+            if pair[0] in books
+        )
+
+    def scan_projects(self) -> Iterator[Project]:
+        return iter(sorted(self._tables.projects.values(), key=_ID))
+
+    def scan_members(self) -> Iterator[Member]:
+        return iter(sorted(self._tables.members.values(), key=attrgetter("project", "uid")))
+
+    def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
+        return [each for each in self.scan_share_figures() if query.has(each)][: query.limit]
+
+    def scan_share_figures(self) -> Iterator[ShareFigure]:
+        return iter(sorted(self._tables.shares.values(), key=key_of))
+
+    def count_entries(self) -> int:
+        return len(self._tables.entries)
+
+    def repeated_keys(self, limit: int) -> list[RepeatedKey]:
+        under: dict[tuple[int, str], list[int]] = {}
+        for each in self._tables.entries.values():
+            if each.key is not None:
+                under.setdefault((each.actor, each.key), []).append(each.id)
+        repeated = sorted((place, ids) for place, ids in under.items() if len(ids) > 1)
+        return [
+            RepeatedKey(actor, key, min(ids), max(ids)) for (actor, key), ids in repeated[:limit]
+        ]
+
+    def _used(self, query: UsageQuery) -> Iterator[RunRecord]:
+        q = query
+        for each in self._tables.runs.values():
+            if (
+                each.state in RESOLVED
+                and self._sees_run(q.sight, each)
+                and among(each.project, q.projects)
+                and equal((each.allocation, q.allocation), (each.owner, q.owner))
+                and is_of(self._tables.allocations[each.allocation], q.resource)
+                and during(each.ended or 0, q.since, q.until)
+            ):
+                yield each
+
+    def _ran_for(self, projects: frozenset[int]) -> set[int | None]:
+        """The runs for these projects that these or their parents carry."""
+        parents = {each.id: each.parent for each in self._tables.projects.values()}
+        line = {number for each in projects for number in line_of(each, parents)}
+        return {
+            each.id
+            for each in self._tables.runs.values()
+            if each.project in projects and self._project_of(each.allocation) in line
+        }
+
+    def _project_of(self, book: int) -> int | None:
+        return None if book == OFFICE else self._tables.allocations[book].project
+
+    def _sees_run(self, sight: Sight, run: RunRecord) -> bool:
+        return run.project in sight.projects or self._sees(sight, run.allocation, run.owner)
+
+    def _sees(self, sight: Sight, book: int, owner: int | None) -> bool:
+        if sight.everything or self._project_of(book) in sight.projects:
+            return True
+        return owner is not None and owner == sight.uid

@@ -1,0 +1,170 @@
+"""The store in memory: the twin of the SQL stores, for tests, replays and plans. It forgets everything when it is closed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import Entry
+from fairbank.bank.needs import Needs
+from fairbank.bank.project import Member, Project
+from fairbank.bank.query import UserRow
+from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office, WorkingSet
+from fairbank.cluster.share_record import (ShareFigure, key_of)
+from fairbank.store.contract import AtWork, Filling, Reader, Transaction
+from fairbank.store.memory.reader import MemoryReader
+from fairbank.store.memory.tables import Tables
+from fairbank.core.time import Instant
+from fairbank.core.errors import Conflict
+
+
+class MemoryStore:
+    """One lock for writers; readers look at tables that nobody changes any more."""
+
+    writers = 1
+
+    def __init__(self) -> None:
+        self._tables = Tables()
+        self._turn = threading.Lock()
+        self._looking = threading.Lock()
+        self._nonces: dict[bytes, int] = {}
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Commits at the end of the block; a block that raises has changed nothing."""
+        with self._turn:
+            transaction = MemoryTransaction(self._tables)
+            yield transaction
+            if transaction.written is not None:
+                with self._changing() as tables:
+                    tables.apply(transaction.written)
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """A consistent snapshot."""
+        with self._looking:
+            tables = self._tables
+            tables.readers += 1
+        try:
+            yield MemoryReader(tables)
+        finally:
+            with self._looking:
+                tables.readers -= 1
+
+    @contextmanager
+    def filling(self, *, replace: bool) -> Iterator[Filling]:
+        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false."""
+        with self._turn:
+            there = self._tables
+            if not replace and (there.projects or there.entries or there.tokens or there.shares):
+                raise Conflict(
+                    "the books are not empty",
+                    remedy="restore into a new database, or say --replace",
+                )
+            filling = MemoryFilling(
+                {
+                    each.digest: each.revoked
+                    for each in there.tokens.values()
+                    if each.revoked is not None
+                }
+            )
+            yield filling
+            with self._looking:
+                self._tables = filling.tables
+
+    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Remember a nonce until it expires; False when it was spent before."""
+        with self._turn:
+            self._nonces = {known: until for known, until in self._nonces.items() if until > now}
+            if nonce in self._nonces:
+                return False
+            self._nonces[nonce] = expires
+            return True
+
+    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+        """Keep the figures of associations that have none of that day yet; returns how many that were."""
+        with self._turn, self._changing() as tables:
+            there = {key_of(each) for each in figures} & tables.shares.keys()
+            new = [each for each in figures if key_of(each) not in there]
+            tables.add_shares(new)
+            return len(new)
+
+    def forget_shares(self, before: int) -> int:
+        """Forget the figures of all days before this one; returns how many there were."""
+        with self._turn, self._changing() as tables:
+            old = [place for place, each in tables.shares.items() if each.day < before]
+            for place in old:
+                del tables.shares[place]
+            return len(old)
+
+    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
+        """Nothing: there is no file."""
+        return []
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._tables = Tables()
+
+    @contextmanager
+    def _changing(self) -> Iterator[Tables]:
+        """Tables that nobody is looking at, and nobody begins to look at meanwhile."""
+        with self._looking:
+            if self._tables.readers:
+                self._tables = self._tables.copy()
+            yield self._tables
+
+
+class MemoryTransaction:
+    """A batch over the tables. What it writes is applied when its block ends."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.written: WorkingSet | None = None
+
+    def load(self, needs: Needs) -> WorkingSet:
+        return self._tables.load(needs)
+
+    def write(self, work: WorkingSet) -> None:
+        self.written = work
+
+
+class MemoryFilling:
+    """New tables, which take the place of the old ones when all is filled in."""
+
+    def __init__(self, revoked: Mapping[bytes, Instant]) -> None:
+        self.tables = Tables()
+        self._revoked = revoked
+
+    def revoked(self) -> Mapping[bytes, Instant]:
+        return self._revoked
+
+    def projects(self, rows: Sequence[Project]) -> None:
+        self.tables.add_projects(rows)
+
+    def members(self, rows: Sequence[Member]) -> None:
+        self.tables.add_members(rows)
+
+    def allocations(self, rows: Sequence[Allocation]) -> None:
+        self.tables.add_allocations(rows)
+
+    def users(self, rows: Sequence[UserRow]) -> None:
+        self.tables.users.update(((each.allocation, each.uid), each.sums) for each in rows)
+
+    def runs(self, rows: Sequence[RunRecord]) -> None:
+        self.tables.runs.update((each.run, each) for each in rows)
+
+    def entries(self, rows: Sequence[Entry]) -> None:
+        self.tables.add_entries(rows)
+
+    def office(self, head: Office) -> None:
+        self.tables.office = head
+
+    def tokens(self, rows: Sequence[Token]) -> None:
+        self.tables.tokens.update((each.id, each) for each in rows)
+
+    def share_figures(self, rows: Sequence[ShareFigure]) -> None:
+        self.tables.add_shares(rows)

@@ -1,0 +1,109 @@
+"""Making the books, and bringing older ones up to date.
+
+All migrations run in one transaction: a migration that is killed has changed nothing, and may be started again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine
+
+from fairbank.store.postgres.store import migrating_engine
+from fairbank.store.sqlite.store import (create_file, writing_engine)
+from fairbank.store.sql.db_errors import as_troubles
+from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
+from sqlalchemy import Connection, inspect
+
+from fairbank.store.schema import REVISIONS
+from fairbank.core.errors import (Conflict, Unknown)
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+
+# Two servers that migrate at once do so one after the other. Any number will do, as long as it stays the same.
+_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7283746)"
+
+
+def migrate(url: str, *, journal: str | None = None) -> bool:
+    """Make the books at `url`, or bring them up to date; False when there was nothing to do.
+
+    Raises Malformed, Unknown when a folder is missing, Conflict when this Fairbank does not know the schema of the books or the
+    database is not UTF-8, Unreachable.
+    """
+    where = read_url(url)
+    if where.drivername == MEMORY:
+        return False
+    if where.drivername == SQLITE:
+        create_file(path_of(where))
+        return _migrate(writing_engine(path_of(where), journal), ["BEGIN IMMEDIATE"])
+    return _migrate(migrating_engine(where), ["BEGIN", _ONE_AT_A_TIME])
+
+
+def _migrate(engine: Engine, begin: list[str]) -> bool:
+    try:
+        with as_troubles(), engine.connect() as connection:
+            for statement in begin:
+                connection.exec_driver_sql(statement)
+            if schema_is_current(connection):
+                return False
+            demand_known(schema_version(connection))
+            run_migrations(connection)
+            connection.commit()
+            return True
+    finally:
+        engine.dispose()
+
+
+def run_migrations(connection: Connection) -> None:
+    """All that the database has not seen yet, inside the transaction that the connection is in."""
+    alembic = Config()
+    alembic.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    alembic.set_main_option("path_separator", "os")
+    alembic.attributes["connection"] = connection
+    command.upgrade(alembic, "head")
+
+SETTINGS_FOLDER = "FOLDER, that of fairbank.toml"
+"""What a remedy says to whoever knows where the settings are."""
+
+
+def schema_version(connection: Connection) -> str | None:
+    """The newest migration that the database has seen; None when there are no books in it."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    return None if version is None else str(version)
+
+
+def schema_is_current(connection: Connection) -> bool:
+    """Whether the database is what this Fairbank expects. Cheap: for each start."""
+    return schema_version(connection) == REVISIONS[-1]
+
+
+def demand_known(version: str | None) -> None:
+    """Raises Conflict for a database that another Fairbank has migrated, most likely a newer one."""
+    if version is not None and version not in REVISIONS:
+        raise Conflict(
+            f"the books have schema {version[:40]!r}, which this Fairbank does not know: it knows schemas up to {REVISIONS[-1]}",
+            field="store.url",
+            remedy="use the Fairbank that migrated them, or a newer one",
+        )
+
+
+def demand_current(connection: Connection) -> None:
+    """Raises Unknown when there are no books, Conflict when they have another schema."""
+    version = schema_version(connection)
+    if version is None:
+        raise no_books("this database")
+    demand_known(version)
+    if version != REVISIONS[-1]:
+        raise Conflict(
+            f"the books have schema {version}, this Fairbank needs {REVISIONS[-1]}",
+            field="store.url",
+            remedy=f"stop the servers, make a backup with the Fairbank that ran them, then: fairbank init {SETTINGS_FOLDER}",
+        )
+
+
+def no_books(where: str) -> Unknown:
+    return Unknown(f"there are no books in {where}", field="store.url", remedy="fairbank init")

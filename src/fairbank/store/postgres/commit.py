@@ -1,0 +1,57 @@
+"""COMMIT on PostgreSQL, and what is known where the connection is lost there."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from sqlalchemy import Connection, exc
+
+from fairbank.store.sql.db_errors import first_line
+from fairbank.core.errors import Unreachable
+
+# The connection is lost, or the server ends it: also in the middle of a commit.
+_LOST = ("08", "57P")
+
+
+@contextmanager
+def committing(connection: Connection) -> Iterator[None]:
+    """For what COMMIT is sent with. Raises Unreachable for a connection that is lost: before that was sent nothing was carried out, and
+    the trouble says so; afterwards nobody here knows."""
+    _demand_session(connection)
+    try:
+        yield
+    except (exc.DBAPIError, psycopg.OperationalError) as error:
+        complaint = error.orig if isinstance(error, exc.DBAPIError) else error
+        if isinstance(complaint, psycopg.OperationalError) and (
+            complaint.sqlstate or "08"
+        ).startswith(_LOST):
+            raise Unreachable(
+                f"the database does not answer any more, and whether this was carried out is not known: {first_line(complaint)}",
+                remedy="ask again with the same key: it counts once; without a key look into the statement first",
+            ) from error
+        raise
+
+
+def _demand_session(connection: Connection) -> None:
+    """Raises Unreachable for a session that is over. A database that is asked nothing says nothing: what there is to read is its farewell,
+    or the end of the connection. Only then it is worth a question of its own."""
+    driver: Any = connection.connection.driver_connection
+    if not driver.closed and not _speaks(driver):
+        return
+    try:
+        connection.exec_driver_sql("SELECT 1")
+    except exc.DBAPIError as error:
+        raise Unreachable(
+            f"the database does not answer any more, and this was not carried out: {first_line(error.orig)}",
+            remedy="try again",
+        ) from error
+
+
+def _speaks(driver: psycopg.Connection[Any]) -> bool:
+    line = select.poll()
+    line.register(driver.fileno(), select.POLLIN)
+    return bool(line.poll(0))

@@ -1,0 +1,207 @@
+"""The store on PostgreSQL 15 and newer: for servers with many users, or several servers over one database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from fairbank.store.postgres.commit import committing
+from fairbank.store.contract import Transaction
+from fairbank.store.postgres.batch import PostgresTransaction
+from fairbank.store.queries import queries
+from fairbank.store.sql.store import (SqlStore, begun, once)
+from fairbank.store.sql.db_errors import as_troubles
+from fairbank.core.time import Instant
+from fairbank.core.errors import Conflict
+from collections.abc import Iterable
+from typing import Any, cast
+
+import psycopg
+from sqlalchemy import Table
+
+from fairbank.store.sql.restore import (TABLES, SqlFilling)
+
+_SQL = queries("postgres")
+PATIENCE_SECONDS = 30
+_ENCODING = "UTF8"
+
+# How a connection is made, unless the URL says otherwise: a server that vanished is noticed.
+_CONNECTING = {
+    "connect_timeout": "10",
+    "application_name": "fairbank",
+    "keepalives_idle": "30",
+    "tcp_user_timeout": "30000",
+}
+
+_WRITING = {
+    # Every statement of a batch looks rows up by their keys. Plans made once, and never for reading whole tables, keep that
+    # so even while the statistics of a young, fast-growing table are stale.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+_READING = {"jit": "off"}
+
+
+class PostgresStore(SqlStore):
+    """The same few statements for a batch of any size; two connections write batches, a few more spend nonces."""
+
+    writers = 2  # one is judged while the database writes the other: more than two find no processor where Python's threads take turns
+
+    begin_writing = "BEGIN"
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+    def __init__(
+        self, url: URL, *, readers: int = 12, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        # Nothing hangs for ever: not on a lock, not in a statement, not because a server of ours stopped in the middle. Who reads
+        # whole tables has no limit for statements (SqlReader), and whoever only reads may stop in the middle: nobody waits for them.
+        patience, more = (f"{round(patience_seconds * 1000 * times)}ms" for times in (1, 2))
+        limits = {
+            "lock_timeout": patience,
+            "statement_timeout": more,
+            "idle_in_transaction_session_timeout": more,
+        }
+        super().__init__(
+            _engine(url, _WRITING | limits, self.writers + 3, patience_seconds),
+            _engine(
+                url,
+                _READING | {"lock_timeout": patience, "statement_timeout": more},
+                readers,
+                patience_seconds,
+            ),
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
+        with self._turn(), as_troubles(), self._writer.connect() as connection:
+            transaction = self._transaction_over(connection)  # it begins with what it loads first
+            yield transaction
+            transaction.commit()
+
+    def _transaction_over(self, connection: Connection) -> PostgresTransaction:
+        return PostgresTransaction(connection)
+
+    def _filling_over(self, connection: Connection) -> PostgresFilling:
+        return PostgresFilling(connection)
+
+    def _commit(self, connection: Connection) -> None:
+        with committing(connection):
+            connection.commit()
+
+    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Remember a nonce until it expires; False when it was spent before. Does not wait for batches. Raises Busy, Unreachable."""
+        with once(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
+            driver: Any = connection.connection.driver_connection
+            fresh = (
+                psycopg.RawCursor(driver)
+                .execute(_SQL["spend"], (nonce, uid, expires, now))
+                .fetchone()
+                is not None
+            )
+            connection.commit()
+        return fresh
+
+
+def migrating_engine(url: URL) -> Engine:
+    """For statements that may take as long as they need. Its connections raise Conflict for a database that is not UTF-8."""
+    return _engine(url, {"lock_timeout": f"{PATIENCE_SECONDS}s"}, 1, PATIENCE_SECONDS)
+
+
+def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: float) -> Engine:
+    engine = create_engine(
+        url.update_query_dict(
+            {key: value for key, value in _CONNECTING.items() if key not in url.query}
+        ),
+        isolation_level="AUTOCOMMIT",
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=patience_seconds,
+    )
+    durable = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+    configure = "SELECT " + ", ".join(
+        f"set_config('{name}', '{value}', false)" for name, value in settings.items()
+    )
+
+    @event.listens_for(
+        engine, "connect", insert=True
+    )  # before the dialect's own first look, which expects text that can be read
+    def _demand_utf8(connection: psycopg.Connection[Any], _record: object) -> None:
+        encoding = connection.info.parameter_status("server_encoding") or _ENCODING
+        if encoding != _ENCODING:
+            connection.close()
+            raise _other_encoding(encoding)
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: psycopg.Connection[Any], _record: object) -> None:
+        connection.execute(configure)
+        connection.execute(durable)
+
+    return engine
+
+
+def _other_encoding(encoding: str) -> Conflict:
+    """In LATIN1 most names and comments cannot be written, and text of SQL_ASCII cannot be read back as text."""
+    return Conflict(
+        f"the database's encoding is {encoding}, and the books are kept in {_ENCODING}",
+        field="store.url",
+        remedy=f"create the database with ENCODING '{_ENCODING}' (createdb -E {_ENCODING} -T template0 NAME)",
+    )
+
+_GUARDED = ("allocation", "run", "journal")
+
+# Every batch begins by locking rows of one of these two, in this order. So this waits for the batches under way and
+# keeps the next ones out, without ever holding what one of them waits for; readers go on.
+_ALONE = "LOCK TABLE allocation, office IN EXCLUSIVE MODE"
+
+# The statement limits of a batch are not meant for a restore.
+_LIMITS = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)"
+
+# What is numbered next comes after what is there; entries also after all that were there: who follows them goes on from there.
+_NUMBERING = """
+SELECT setval('project_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM project), false),
+       setval('allocation_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM allocation), false),
+       setval('token_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM token), false),
+       setval('entry_id_seq', greatest(nextval('entry_id_seq'), (SELECT coalesce(max(id), 0) + 1 FROM journal)), false)
+"""
+
+
+class PostgresFilling(SqlFilling):
+    """DELETE and COPY, both undone when the transaction is.
+
+    TRUNCATE would be quicker, but it waits for readers and they for it, and whoever reads a snapshot from before it would
+    find the books empty.
+    """
+
+    def begin(self, *, replace: bool) -> None:
+        self._connection.exec_driver_sql(_LIMITS)
+        self._connection.exec_driver_sql(_ALONE)
+        super().begin(replace=replace)
+
+    def end(self) -> None:
+        self._connection.exec_driver_sql(_NUMBERING)
+
+    def _empty(self) -> None:
+        for name in _GUARDED:
+            self._connection.exec_driver_sql(f"ALTER TABLE {name} DISABLE TRIGGER USER")
+        for table in reversed(TABLES):
+            self._connection.exec_driver_sql(f"DELETE FROM {table.name}")  # noqa: S608 (our own table's name)
+        for name in _GUARDED:
+            self._connection.exec_driver_sql(f"ALTER TABLE {name} ENABLE TRIGGER USER")
+
+    def _insert(self, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
+        names = ", ".join(column.name for column in table.columns)
+        connection = cast("psycopg.Connection[Any]", self._connection.connection.driver_connection)
+        with (
+            connection.cursor() as cursor,
+            cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy,
+        ):
+            for row in rows:
+                copy.write_row(row)

@@ -1,0 +1,128 @@
+"""What a database complains of, as the bank's own troubles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from sqlalchemy import exc
+
+from fairbank.store.contract import Contention
+from fairbank.store.sqlite.driver import driver as sqlite
+from fairbank.core.errors import (Busy, Corrupt, Unreachable)
+
+# SQLSTATEs (PostgreSQL manual, appendix A). Other writers were in the way: the same batch may pass the next time.
+_IN_THE_WAY = {
+    "40001": "serialisation failure",
+    "40P01": "deadlock",
+    "55P03": "lock timeout",
+    "23505": "unique key taken meanwhile",
+    "23P01": "overlapping allocation entered meanwhile",
+}
+# The rows would break the books' own rules; 23001 is what our triggers raise.
+_BROKEN = frozenset({"23514", "23503", "23502", "23001"})
+# Classes and codes that mean "not now": no connection, no resources, shutting down, cancelled, read-only, not let in.
+_NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
+
+# Whoever has opened the books has seen their schema's version: what they lack then was taken away.
+_GONE = frozenset({"42P01", "42703"})  # undefined table, undefined column
+
+_SQLITE_DAMAGED = (
+    "malformed",
+    "not a database",
+    "Could not decode",
+    "no such column",
+    "no such table",
+)
+NO_ROOM = "disk is full"
+"""In what SQLite says where there is no room."""
+
+_SQLITE_BROKEN = re.compile(
+    r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)"
+)
+
+
+@contextmanager
+def as_troubles() -> Iterator[None]:
+    """Raises Contention, Unreachable, Busy or Corrupt for what the database complains of inside; leaves everything else alone."""
+    try:
+        yield
+    except exc.TimeoutError as error:
+        raise Busy("all connections to the database are in use") from error
+    except exc.DBAPIError as error:
+        _raise(error.orig, error)
+    except (psycopg.Error, sqlite.Error) as error:
+        _raise(error, error)
+    except UnicodeDecodeError as error:  # what SQLite says of a damaged schema repeats the damage
+        raise _damaged(error) from error
+
+
+def _raise(complaint: BaseException | None, error: Exception) -> None:
+    found = (
+        _of_postgres(complaint) if isinstance(complaint, psycopg.Error) else _of_sqlite(complaint)
+    )
+    if found is None:
+        raise error
+    raise found from error
+
+
+def _of_postgres(complaint: psycopg.Error) -> Exception | None:
+    state = complaint.sqlstate
+    if state is None:
+        return _unreachable(complaint) if isinstance(complaint, psycopg.OperationalError) else None
+    if state in _IN_THE_WAY:
+        return Contention(f"{_IN_THE_WAY[state]}: {first_line(complaint)}")
+    if state in _BROKEN:
+        return _corrupt(complaint.diag.constraint_name, complaint)
+    if state in _GONE:
+        remedy = "fairbank doctor tells what else is missing; fill a new database from a backup: fairbank init, fairbank restore FILE"
+        return Corrupt(
+            f"the books lack a part of themselves: {first_line(complaint)}", remedy=remedy
+        )
+    if state.startswith(_NOT_NOW):
+        return _unreachable(complaint)
+    return None
+
+
+def _of_sqlite(complaint: BaseException | None) -> Exception | None:
+    """SQLite tells by words; its extended codes are not handed on by every driver."""
+    text = str(complaint)
+    if any(words in text for words in _SQLITE_DAMAGED):  # first: it may quote any rule of ours
+        return _damaged(complaint)
+    if "locked" in text or "UNIQUE constraint failed" in text or "allocations overlap" in text:
+        return Contention(text)
+    if broken := _SQLITE_BROKEN.fullmatch(text):
+        return _corrupt(broken[2] or broken[1] or broken[3], complaint)
+    if isinstance(complaint, sqlite.OperationalError):
+        return _unreachable(complaint)
+    return None
+
+
+def _unreachable(complaint: BaseException | None) -> Unreachable:
+    remedy = (
+        "make room on its disk, then try again"
+        if NO_ROOM in str(complaint)
+        else "try again; if it stays so: fairbank doctor"
+    )
+    return Unreachable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
+
+
+def _damaged(complaint: BaseException | None) -> Corrupt:
+    return Corrupt(
+        f"the database file is damaged: {first_line(complaint)}",
+        remedy="move the file away, make a new one with: fairbank init, and fill it from a backup: fairbank restore FILE",
+    )
+
+
+def _corrupt(constraint: str | None, complaint: BaseException | None) -> Corrupt:
+    return Corrupt(
+        f"the database refused what the ledger wrote, by its rule {constraint or 'of append-only tables'}: {first_line(complaint)}",
+        remedy="nothing was written; please report this, and run: fairbank audit verify",
+    )
+
+
+def first_line(complaint: BaseException | None) -> str:
+    """What a database says first; the rest are hints and places in statements."""
+    return str(complaint).strip().partition("\n")[0]

@@ -1,0 +1,220 @@
+"""Reading from an SQL database: one snapshot, one statement for each question, rows turned into values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from sqlalchemy import Column, Connection, CursorResult, Select, Table, func, select
+
+from fairbank.bank.allocation import NO_LINK, Allocation
+from fairbank.bank.entry import Entry
+from fairbank.bank.project import Member, Project
+from fairbank.bank.query import (
+    EVERY_BOOK,
+    AllocationQuery,
+    Books,
+    Debit,
+    DebitPage,
+    DebitQuery,
+    EntryQuery,
+    GroupPage,
+    Page,
+    ProjectQuery,
+    RefusalQuery,
+    RepeatedKey,
+    RunQuery,
+    Usage,
+    UsageBy,
+    UsageQuery,
+    UserRow,
+)
+from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office
+from fairbank.cluster.job import Run
+from fairbank.cluster.share_record import (ShareFigure, ShareQuery, key_of)
+from fairbank.store import schema
+from fairbank.store.sql import statements
+from fairbank.store.sql.rows import (Row, allocation_of, entry_of, member_of, project_of, run_of, token_of, user_of)
+from fairbank.store.sql.share_records import (PLACE, figure_of, wanted)
+from fairbank.store.usage import named, of_figures
+from fairbank.core.time import Instant
+
+T = TypeVar("T")
+
+_ROWS_AT_ONCE = 2_000
+
+
+class SqlReader:
+    """A Reader over one connection, inside the transaction that is its snapshot."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._streams: list[CursorResult[Any]] = []
+
+    def close(self) -> None:
+        """Give up the streams that were not read to their end; the connection itself is not ours."""
+        for rows in self._streams:
+            rows.close()
+
+    def projects(self, query: ProjectQuery, page: Page) -> list[Project]:
+        return self._all(statements.projects(query, page), project_of)
+
+    def members(self, project: int, page: Page) -> list[Member]:
+        return self._all(statements.members(project, page), member_of)
+
+    def memberships(self, uid: int) -> list[Member]:
+        m, p = schema.member.c, schema.project.c
+        present = select(p.id).where(p.removed.is_(False))
+        return self._all(
+            select(schema.member).where(m.uid == uid, m.project.in_(present)).order_by(m.project),
+            member_of,
+        )
+
+    def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
+        return self._all(statements.allocations(query, page), allocation_of)
+
+    def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
+        return self._all(statements.users(allocations, uid), user_of)
+
+    def drawn(self, allocation: int, page: Page) -> list[UserRow]:
+        return self._all(statements.drawn(allocation, page), user_of)
+
+    def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
+        return self._all(statements.debits(query, page), lambda row: Debit(*row))
+
+    def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
+        return self._all(statements.runs(query, page), run_of)
+
+    def run(self, run: Run) -> RunRecord | None:
+        r = schema.run.c
+        same = (
+            r.job_id == run.job_id,
+            r.submitted == run.submitted,
+            r.restart == run.restart,
+            r.cluster == run.cluster,
+        )
+        return self._one(select(schema.run).where(*same), run_of)
+
+    def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
+        return self._all(statements.entries(query, page), entry_of)
+
+    def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
+        return self._all(statements.refusals(query, page), entry_of)
+
+    def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
+        return self._all(statements.statement(page), entry_of, book=book, since=since, until=until)
+
+    def before(self, book: int, at: Instant) -> Entry | None:
+        return self._one(statements.BEFORE, entry_of, book=book, at=at)
+
+    def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
+        rows = self._connection.execute(statements.usage(query, by, page)).all()
+        return named((of_figures(group, figures) for group, *figures in rows), by)[: page.size]
+
+    def overdue(self, now: Instant, limit: int) -> list[Run]:
+        return self._all(statements.overdue(now, limit), lambda row: Run(*row))
+
+    def expired(self, now: Instant, limit: int) -> list[int]:
+        return self._all(statements.expired(now, limit), lambda row: int(row[0]))
+
+    def office(self) -> Office:
+        o = schema.office.c
+        return self._one(
+            select(o.seq, o.link).where(o.id == 0), lambda row: Office(*row)
+        ) or Office(0, NO_LINK)
+
+    def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
+        return self._all(statements.tokens(uid, page), token_of)
+
+    def token(self, digest: bytes) -> Token | None:
+        return self._one(select(schema.token).where(schema.token.c.digest == digest), token_of)
+
+    def token_numbered(self, number: int) -> Token | None:
+        return self._one(select(schema.token).where(schema.token.c.id == number), token_of)
+
+    def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
+        return self._books(
+            schema.journal, books, schema.journal.c.book, schema.journal.c.seq, value_of=entry_of
+        )
+
+    def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
+        return self._books(schema.allocation, books, schema.allocation.c.id, value_of=allocation_of)
+
+    def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
+        return self._books(
+            schema.run, books, schema.run.c.allocation, schema.run.c.id, value_of=run_of
+        )
+
+    def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
+        return self._books(
+            schema.user_sum,
+            books,
+            schema.user_sum.c.allocation,
+            schema.user_sum.c.uid,
+            value_of=user_of,
+        )
+
+    def scan_projects(self) -> Iterator[Project]:
+        return self._stream(select(schema.project).order_by(schema.project.c.id), project_of)
+
+    def scan_members(self) -> Iterator[Member]:
+        return self._stream(
+            select(schema.member).order_by(schema.member.c.project, schema.member.c.uid), member_of
+        )
+
+    def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
+        found = self._all(wanted(query), figure_of)
+        return (
+            found if query.limit else sorted(found, key=key_of)
+        )  # databases sort texts each in its own way
+
+    def scan_share_figures(self) -> Iterator[ShareFigure]:
+        return self._stream(select(schema.share_figure).order_by(*PLACE), figure_of)
+
+    def count_entries(self) -> int:
+        self._take_time()
+        return int(
+            self._connection.execute(select(func.count()).select_from(schema.journal)).scalar_one()
+        )
+
+    def repeated_keys(self, limit: int) -> list[RepeatedKey]:
+        self._take_time()
+        return self._all(statements.repeated_keys(limit), lambda row: RepeatedKey(*row))
+
+    def _take_time(self) -> None:
+        """Whole tables take as long as they are long: from here on this snapshot's statements have no limit of time."""
+        if self._connection.dialect.name == "postgresql":
+            self._connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+
+    def _all(self, found: Select[Any], value_of: Callable[[Row], T], **values: int) -> list[T]:
+        return [value_of(row) for row in self._connection.execute(found, values)]
+
+    def _one(self, found: Select[Any], value_of: Callable[[Row], T], **values: int) -> T | None:
+        row = self._connection.execute(found, values).first()
+        return None if row is None else value_of(row)
+
+    def _books(
+        self,
+        table: Table,
+        books: Books,
+        book: Column[int],
+        *then: Column[int],
+        value_of: Callable[[Row], T],
+    ) -> Iterator[T]:
+        """The rows of `books`, in the order of the columns."""
+        return self._stream(
+            select(table).where(*statements.of_books(book, books)).order_by(book, *then), value_of
+        )
+
+    def _stream(self, found: Select[Any], value_of: Callable[[Row], T]) -> Iterator[T]:
+        """Rows as they are asked for: only so many are fetched at once, however long the table is."""
+        self._take_time()
+        with self._connection.execute(
+            found, execution_options={"yield_per": _ROWS_AT_ONCE}
+        ) as rows:
+            self._streams.append(rows)
+            for some in rows.partitions():
+                yield from map(value_of, some)
+            self._streams.remove(rows)

@@ -1,0 +1,108 @@
+"""Filling an SQL database from a backup: one transaction, everything or nothing.
+
+The journal's guards let nobody change or delete a row, a restore with `replace` included: it takes the guards down and
+puts them up again inside its own transaction, so that no other session ever sees the journal without them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Table, select, update
+
+from fairbank.bank.allocation import NO_LINK, Allocation
+from fairbank.bank.entry import Entry
+from fairbank.bank.project import Member, Project
+from fairbank.bank.query import UserRow
+from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
+from fairbank.bank.working_set import Office
+from fairbank.cluster.share_record import ShareFigure
+from fairbank.store import schema
+from fairbank.store.sql.rows import (allocation_row, entry_row, member_row, project_row, run_row, token_row, user_row)
+from fairbank.store.sql.share_records import figure_row
+from fairbank.core.time import Instant
+from fairbank.core.errors import Conflict
+
+# In this order a table may be filled, in the other emptied. Nonces are no part of a backup, and stay.
+TABLES = (
+    schema.project,
+    schema.member,
+    schema.allocation,
+    schema.user_sum,
+    schema.run,
+    schema.journal,
+    schema.token,
+    schema.share_figure,
+)
+
+
+class SqlFilling(ABC):
+    """A Filling over one connection, inside the transaction that its store began."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._revoked: dict[bytes, Instant] = {}
+
+    @abstractmethod
+    def _empty(self) -> None:
+        """Delete the rows of TABLES, past their guards."""
+
+    @abstractmethod
+    def _insert(self, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Insert whole rows."""
+
+    def begin(self, *, replace: bool) -> None:
+        """Raises Conflict when there is something, and it is not to be replaced."""
+        if replace:
+            t = schema.token.c
+            found = self._connection.execute(
+                select(t.digest, t.revoked_at).where(t.revoked_at.is_not(None))
+            )
+            self._revoked = {
+                digest: Instant(at) for digest, at in found if isinstance(at, int)
+            }  # SQLite keeps anything in any column
+            self._empty()
+            self.office(Office(0, NO_LINK))
+        for table in TABLES:
+            if self._connection.execute(select(table).limit(1)).first() is not None:
+                raise Conflict(
+                    f"the books are not empty: there is a {table.name}",
+                    remedy="restore into a new database, or say --replace",
+                )
+
+    @abstractmethod
+    def end(self) -> None:
+        """Everything is filled in: see to what is numbered next."""
+
+    def revoked(self) -> Mapping[bytes, Instant]:
+        return self._revoked
+
+    def projects(self, rows: Sequence[Project]) -> None:
+        self._insert(schema.project, map(project_row, rows))
+
+    def members(self, rows: Sequence[Member]) -> None:
+        self._insert(schema.member, map(member_row, rows))
+
+    def allocations(self, rows: Sequence[Allocation]) -> None:
+        self._insert(schema.allocation, map(allocation_row, rows))
+
+    def users(self, rows: Sequence[UserRow]) -> None:
+        self._insert(schema.user_sum, map(user_row, rows))
+
+    def runs(self, rows: Sequence[RunRecord]) -> None:
+        self._insert(schema.run, map(run_row, rows))
+
+    def entries(self, rows: Sequence[Entry]) -> None:
+        self._insert(schema.journal, map(entry_row, rows))
+
+    def office(self, head: Office) -> None:
+        self._connection.execute(update(schema.office).values(seq=head.seq, link=head.link))
+
+    def tokens(self, rows: Sequence[Token]) -> None:
+        self._insert(schema.token, map(token_row, rows))
+
+    def share_figures(self, rows: Sequence[ShareFigure]) -> None:
+        self._insert(schema.share_figure, map(figure_row, rows))

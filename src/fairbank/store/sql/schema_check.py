@@ -1,0 +1,126 @@
+"""What guards the rows, compared with what the migrations make: triggers, views, indexes and constraints.
+
+What ought to be there is made anew each time, in SQLite's memory, or in a schema of its own on PostgreSQL whose making is rolled
+back: databases write definitions in their own words, which differ between versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Connection, create_engine
+
+from fairbank.store.migration import run_migrations
+from fairbank.store.postgres.store import migrating_engine
+from fairbank.store.sqlite.store import reading_engine
+from fairbank.store.sqlite.driver import driver
+from fairbank.store.sql.db_errors import as_troubles
+from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
+
+Shape = Mapping[tuple[str, str], str]
+"""Definitions by kind and name."""
+
+
+class Fault(Enum):
+    MISSING = "missing"
+    ALTERED = "altered"
+    FOREIGN = "not Fairbank's"
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One thing in the database that is not as the migrations made it: `kind` is trigger, view, index, constraint or function."""
+
+    kind: str
+    name: str
+    fault: Fault
+
+
+def differences(url: str) -> list[Difference]:
+    """In the order of kind and name. More views, indexes and functions than ours are no difference, more triggers are.
+
+    Raises Forbidden and Unreachable; Trouble when the user may not make a schema.
+    """
+    where = read_url(url)
+    if where.drivername == MEMORY:
+        return []
+    wanted, found = _sqlite(path_of(where)) if where.drivername == SQLITE else _postgres(url)
+    return list(_compared(wanted, found))
+
+
+def _compared(wanted: Shape, found: Shape) -> Iterator[Difference]:
+    for kind, name in sorted({*wanted, *found}):
+        if (kind, name) not in found:
+            yield Difference(kind, name, Fault.MISSING)
+        elif (kind, name) not in wanted:
+            if kind == "trigger":
+                yield Difference(kind, name, Fault.FOREIGN)
+        elif wanted[kind, name] != found[kind, name]:
+            yield Difference(kind, name, Fault.ALTERED)
+
+
+_SQLITE = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'index') AND sql IS NOT NULL"
+
+
+def _sqlite(path: Path) -> tuple[Shape, Shape]:
+    made, there = create_engine("sqlite://", module=driver), reading_engine(path)
+    try:
+        with as_troubles(), made.connect() as new, there.connect() as old:
+            run_migrations(new)
+            return _read(new, _SQLITE), _read(old, _SQLITE)
+    finally:
+        made.dispose()
+        there.dispose()
+
+
+# A guard that is disabled is no guard, so whether it is enabled belongs to its definition.
+_POSTGRESQL = """
+SELECT 'trigger', t.tgname, pg_get_triggerdef(t.oid) || ' ' || t.tgenabled::text
+FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal
+UNION ALL SELECT 'view', relname, pg_get_viewdef(oid) FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'v'
+UNION ALL SELECT 'index', c.relname, pg_get_indexdef(c.oid) || ' ' || i.indisvalid::text
+FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+WHERE c.relnamespace = current_schema()::regnamespace
+UNION ALL SELECT 'constraint', k.conname, pg_get_constraintdef(k.oid) || ' ' || k.convalidated::text
+FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+WHERE c.relnamespace = current_schema()::regnamespace AND k.contype IN ('c', 'f', 'p', 'u', 'x')
+UNION ALL SELECT 'function', proname, prosrc FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
+"""
+_SCRATCH = "fairbank_doctor"
+
+
+def _postgres(url: str) -> tuple[Shape, Shape]:
+    engine = migrating_engine(read_url(url))
+    try:
+        with as_troubles(), engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN")
+            try:
+                return _both(connection)
+            finally:
+                connection.exec_driver_sql("ROLLBACK")
+    finally:
+        engine.dispose()
+
+
+def _both(connection: Connection) -> tuple[Shape, Shape]:
+    """Each is read as the only schema on the path: what is made new must not take the bank's own tables for its own."""
+    own = str(connection.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one())
+    connection.exec_driver_sql(f"SET LOCAL search_path TO {own}")
+    found = _read(connection, _POSTGRESQL, own)
+    connection.exec_driver_sql(f"CREATE SCHEMA {_SCRATCH}")
+    connection.exec_driver_sql(f"SET LOCAL search_path TO {_SCRATCH}")
+    run_migrations(connection)
+    return _read(connection, _POSTGRESQL, _SCRATCH), found
+
+
+def _read(connection: Connection, query: str, schema: str = "") -> Shape:
+    """The definitions without their schema's name, and however their lines were broken."""
+    rows = connection.exec_driver_sql(query).fetchall()
+    return {
+        (kind, name): " ".join((text.replace(f"{schema}.", "") if schema else text).split())
+        for kind, name, text in rows
+    }

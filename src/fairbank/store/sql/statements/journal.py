@@ -1,0 +1,111 @@
+"""The journal: entries, refusals among them, and the statement of one book."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, cast, func, or_, select, true
+
+from fairbank.bank.query import Books, EntryQuery, Page, RefusalQuery, Sight
+from fairbank.store.sql.time_index import (BOOK, cut_in_sql)
+from fairbank.store.sql.dialects import fact
+from fairbank.store.schema import journal
+from fairbank.store.sql.statements.conditions import (during, equal, of_allocations, paged)
+from fairbank.store.sql.statements.visibility import (IS_REFUSAL, Condition, among, of_entries, seen_or_owned, sees_entry)
+
+
+def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
+    """Those whose book lies in the stretch."""
+    return [
+        *([] if books.first is None else [book >= books.first]),
+        *([] if books.end is None else [book < books.end]),
+    ]
+
+
+def entries(query: EntryQuery, page: Page) -> Select[Any]:
+    j = journal.c
+    wanted = [
+        sees_entry(query.sight),
+        among(j.id, query.ids),
+        equal(j.book, query.book),
+        of_entries(query.projects),
+        among(j.kind, None if query.kinds is None else {kind.value for kind in query.kinds}),
+        equal(j.owner, query.owner),
+        during(j.at, query.since, query.until),
+    ]
+    return paged(select(journal).where(*wanted), j.id, page)
+
+
+def repeated_keys(limit: int) -> Select[Any]:
+    """Its condition is written so that SQLite does not see that the index of the keys would do: what that lacks is what is looked for."""
+    j = journal.c
+    some = func.coalesce(j.key, "") != ""
+    repeated = (
+        select(j.actor, j.key, func.min(j.id), func.max(j.id))
+        .where(some)
+        .group_by(j.actor, j.key)
+        .having(func.count() > 1)
+    )
+    return repeated.order_by(j.actor, j.key).limit(limit)
+
+
+def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
+    j = journal.c
+    wanted = [
+        IS_REFUSAL,
+        _seen_or_refused(query.sight),
+        among(j.id, query.ids),
+        equal(j.book, query.allocation),
+        _asked_for(query.projects, query.account),
+        equal(_refused("resource"), query.resource),
+        of_allocations(j.book, None, query.category, query.active_at),
+        equal(j.owner, query.owner),
+        _of_job(query.cluster, query.job_id),
+        during(j.at, query.since, query.until),
+    ]
+    return paged(select(journal).where(*wanted), j.id, page)
+
+
+def _refused(member: str) -> ColumnElement[Any]:
+    """What a refusal says of itself. Other kinds of entries are not read: their details need be no JSON."""
+    return case((IS_REFUSAL, fact(journal.c.details, member)))
+
+
+_PROJECT_REFUSED = cast(_refused("project"), BigInteger)
+
+
+def _asked_for(projects: frozenset[int] | None, account: str | None) -> Condition:
+    of_projects = among(_PROJECT_REFUSED, projects)
+    return of_projects if account is None else or_(of_projects, _refused("account") == account)
+
+
+def _seen_or_refused(sight: Sight) -> Condition:
+    """Also those of jobs that asked for these projects' credit, in whatever book they are kept."""
+    seen = seen_or_owned(sight, journal.c.book, journal.c.owner == sight.uid)
+    return (
+        seen
+        if sight.everything or not sight.projects
+        else or_(seen, among(_PROJECT_REFUSED, sight.projects))
+    )
+
+
+def _of_job(cluster: str | None, job_id: int | None) -> Condition:
+    """A refused run is written cluster/job@submitted.restart, and no cluster's name has a slash."""
+    run = _refused("run")
+    of_cluster = (
+        true() if cluster is None else func.substr(run, 1, len(cluster) + 1) == f"{cluster}/"
+    )
+    return and_(of_cluster, true() if job_id is None else run.like(f"%/{job_id}@%"))
+
+
+# Built once, for it takes long: carried out with `book`, `since` and `until`, or with `book` and `at`.
+_STATEMENT = select(journal).where(
+    journal.c.book == BOOK,
+    journal.c.seq > cut_in_sql("since"),
+    journal.c.seq <= cut_in_sql("until"),
+)
+BEFORE = select(journal).where(journal.c.book == BOOK, journal.c.seq == cut_in_sql("at"))
+
+
+def statement(page: Page) -> Select[Any]:
+    return paged(_STATEMENT, journal.c.seq, page)

@@ -1,0 +1,46 @@
+"""Runs, and those whose hold lapses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Select, select, true
+
+from fairbank.bank.query import Page, RunQuery
+from fairbank.bank.run import RunState
+from fairbank.cluster.job import COMPLETED
+from fairbank.store.schema import run
+from fairbank.store.sql.statements.conditions import (during, equal, of_allocations, paged)
+from fairbank.store.sql.statements.visibility import (among, sees_run)
+from fairbank.core.time import Instant
+
+
+def runs(query: RunQuery, page: Page) -> Select[Any]:
+    r = run.c
+    wanted = [
+        sees_run(query.sight),
+        among(r.id, query.ids),
+        among(r.project, query.projects),
+        of_allocations(r.allocation, query.resource, query.category, query.active_at),
+        equal(r.allocation, query.allocation),
+        equal(r.owner, query.owner),
+        equal(r.state, query.state.value if query.state else None),
+        true()
+        if query.failed is None
+        else (
+            r.outcome != COMPLETED if query.failed else r.outcome == COMPLETED
+        ),  # NULL is neither
+        equal(r.cluster, query.cluster),
+        equal(r.job_id, query.job_id),
+        equal(r.partition, query.partition),
+        during(r.start_at, query.since, query.until),
+    ]
+    return paged(select(run).where(*wanted), r.id, page)
+
+
+def overdue(now: Instant, limit: int) -> Select[Any]:
+    r = run.c
+    open_ones = select(r.cluster, r.job_id, r.submitted, r.restart).where(
+        r.state == RunState.HELD.value, r.until_at <= now
+    )
+    return open_ones.order_by(r.until_at, r.id).limit(limit)

@@ -1,0 +1,90 @@
+"""What groups of runs used. A group's figures are those of `store.usage.of_figures`, in that order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    true,
+)
+
+from fairbank.bank.efficiency import EARLY_OUTCOMES, EARLY_SECONDS
+from fairbank.bank.query import NO_QOS, GroupPage, UsageBy, UsageQuery
+from fairbank.bank.run import RESOLVED
+from fairbank.cluster.job import COMPLETED
+from fairbank.store.sql.dialects import bytewise
+from fairbank.store.schema import run
+from fairbank.store.sql.statements.conditions import (during, equal, of_allocations)
+from fairbank.store.sql.statements.visibility import (among, sees_run)
+from fairbank.store.usage import UNTOLD, beyond, days_of
+from fairbank.core.time import DAY
+
+_r = run.c
+_GIVEN = _r.cpus * _r.elapsed_seconds
+_MEASURED = and_(_r.cpu_seconds.is_not(None), _GIVEN > 0)
+_BUSY = case((_r.cpu_seconds < _GIVEN, _r.cpu_seconds), else_=_GIVEN)
+_EARLY = and_(_r.outcome.in_(sorted(EARLY_OUTCOMES)), _r.elapsed_seconds <= EARLY_SECONDS)
+_PAID = _r.charged - _r.refunded
+_EXIT = func.coalesce(_r.exit_status, UNTOLD)
+
+
+def _sum(figure: ColumnElement[Any] | int, of: ColumnElement[bool]) -> ColumnElement[Any]:
+    """The sum over the runs that this is true of. No other is counted at all: its given time may be nothing, and divide by nothing."""
+    return func.sum(case((of, figure), else_=0))
+
+
+_FIGURES: tuple[ColumnElement[Any], ...] = (
+    func.count(),
+    func.sum(case((_r.outcome == COMPLETED, 0), else_=1)),
+    func.sum(_PAID),
+    func.sum(_r.elapsed_seconds),
+    _sum(_r.start_at - _r.submitted, _r.start_at > _r.submitted),
+    _sum(_BUSY, _MEASURED),
+    _sum(_GIVEN, _MEASURED),
+    _sum(_PAID * (1000 - (2000 * _BUSY + _GIVEN) // (2 * _GIVEN)) // 1000, _MEASURED),
+    _sum(1, _EARLY),
+    func.min(case((_EARLY, _EXIT))),
+    func.max(case((_EARLY, _EXIT))),
+)
+
+
+def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
+    """Groups with their figures. Days are numbered from 1970, also where months are wanted: databases disagree on calendars."""
+    r = run.c
+    job = r.cluster + literal_column("'/'", Text) + cast(r.job_id, Text)
+    by_name = {
+        UsageBy.USER: r.owner,
+        UsageBy.PARTITION: bytewise(r.partition),
+        UsageBy.ALLOCATION: r.allocation,
+        UsageBy.JOB: bytewise(job),
+        UsageBy.QOS: bytewise(func.coalesce(r.qos, literal_column(f"'{NO_QOS}'", Text))),
+    }
+    group = by_name.get(by, r.ended_at // literal_column(str(DAY), BigInteger))
+    after = beyond(page.after, by)
+    wanted = [
+        r.state.in_([each.value for each in RESOLVED]),
+        sees_run(query.sight),
+        among(r.project, query.projects),
+        of_allocations(r.allocation, query.resource),
+        equal(r.allocation, query.allocation),
+        equal(r.owner, query.owner),
+        during(r.ended_at, query.since, query.until),
+        true() if after is None else group > after,
+    ]
+    return (
+        select(group, *_FIGURES)
+        .where(*wanted)
+        .group_by(group)
+        .order_by(group)
+        .limit(days_of(page, by))
+    )

@@ -1,0 +1,153 @@
+"""What the SQL stores have in common: how a transaction begins and ends, reading."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from fairbank.cluster.share_record import ShareFigure
+from fairbank.store.sql.batch import SqlTransaction
+from fairbank.store.contract import AtWork, Contention, Filling, Reader, Transaction
+from fairbank.store.sql.restore import SqlFilling
+from fairbank.store.sql.reader import SqlReader
+from fairbank.store.sql.share_records import (forget, keep)
+from fairbank.store.sql.db_errors import as_troubles
+from fairbank.core.time import Instant
+from fairbank.core.errors import (Busy, Unreachable)
+
+_TURN_SECONDS = 60
+
+
+class SqlStore(ABC):
+    """A store over two pools of connections: `writer` and `reader`. Both are in the driver's autocommit mode: we say BEGIN ourselves."""
+
+    begin_writing: str
+    begin_reading: str
+    writers = 1
+
+    def __init__(self, writer: Engine, reader: Engine) -> None:
+        self._writer, self._reader = writer, reader
+        self._turns = threading.BoundedSemaphore(self.writers)
+
+    @abstractmethod
+    def _transaction_over(self, connection: Connection) -> SqlTransaction: ...
+
+    @abstractmethod
+    def _filling_over(self, connection: Connection) -> SqlFilling: ...
+
+    @abstractmethod
+    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Remember a nonce until it expires; False when it was spent before."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
+        with self._writing() as connection:
+            yield self._transaction_over(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """A consistent snapshot. Raises Unreachable."""
+        with self._looking() as connection, closing(SqlReader(connection)) as reader:
+            yield reader
+
+    @contextmanager
+    def filling(self, *, replace: bool) -> Iterator[Filling]:
+        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false, Busy."""
+        with self._writing_once() as connection:
+            filling = self._filling_over(connection)
+            filling.begin(replace=replace)
+            yield filling
+            filling.end()
+
+    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+        """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unreachable."""
+        with self._writing_once() as connection:
+            return keep(connection, figures)
+
+    def forget_shares(self, before: int) -> int:
+        """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
+        with self._writing_once() as connection:
+            return forget(connection, before)
+
+    def examine(self, demand: Callable[[Connection], None]) -> None:
+        """Let `demand` look at the database before anything else does, and raise what it finds wrong. Waits for no writer."""
+        with self._looking() as connection:
+            demand(connection)
+
+    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
+        """Nothing: the server looks after its own files."""
+        return []
+
+    def close(self) -> None:
+        """Close all connections. A closed store opens new ones when it is used again."""
+        self._reader.dispose()
+        self._writer.dispose()  # last: SQLite's log goes into its file with the last connection, and readers may not write
+
+    @contextmanager
+    def _looking(self) -> Iterator[Connection]:
+        """A transaction that reads. Raises Unreachable, also where a reader has to wait for others too long."""
+        try:
+            with as_troubles(), begun(self._reader, self.begin_reading) as connection:
+                yield connection
+        except Contention as busy:
+            raise Unreachable(f"the database is busy: {busy}", remedy="try again") from busy
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A transaction that writes; `writers` of them at a time."""
+        with self._turn(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
+            yield connection
+            self._commit(connection)
+
+    def _commit(self, connection: Connection) -> None:
+        connection.commit()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One of the `writers`. Raises Contention when no turn comes."""
+        if not self._turns.acquire(timeout=_TURN_SECONDS):
+            raise Contention("other threads have been writing for a minute")
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    @contextmanager
+    def _writing_once(self) -> Iterator[Connection]:
+        """The same for whoever does not try again. Raises Busy when other writers are in the way."""
+        with once(), self._writing() as connection:
+            yield connection
+
+
+@contextmanager
+def once() -> Iterator[None]:
+    """For whoever does not try again: Contention is Busy."""
+    try:
+        yield
+    except Contention as others:
+        raise Busy(f"other writers are in the way: {others}") from others
+
+
+@contextmanager
+def begun(engine: Engine, begin: str) -> Iterator[Connection]:
+    """A connection inside a transaction, rolled back unless it is committed.
+
+    A connection that died in the pool (the database was restarted) shows itself at BEGIN, when nothing is lost yet: then
+    the pool is emptied and a new connection tried.
+    """
+    for again in (False, True):
+        with engine.connect() as connection:
+            try:
+                connection.exec_driver_sql(begin)
+            except DBAPIError as error:
+                if again or not error.connection_invalidated:
+                    raise
+            else:
+                yield connection
+                return

@@ -1,0 +1,132 @@
+"""A batch on SQLite: wanted keys travel as JSON, rows are written by statements that are prepared once, new ones many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, count, islice
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.needs import Needs
+from fairbank.bank.run import RunRecord
+from fairbank.bank.working_set import WorkingSet
+from fairbank.cluster.job import Run
+from fairbank.store.sql.batch import (Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs)
+from fairbank.store.queries import queries
+from fairbank.store.sql.rows import (Row, allocation_of, entry_row, run_of)
+
+_SQL = queries("sqlite")
+
+_WHAT = attrgetter("first", "last", "own")
+_encode = msgspec.json.Encoder().encode
+
+_AT_ONCE = 50
+"""New rows in one statement. What SQLite does once a statement, such as the list of kinds that an index of the journal has, costs as
+much as to store a row."""
+
+
+class SqliteTransaction(SqlTransaction):
+    """A batch in one transaction that began with BEGIN IMMEDIATE: nobody else writes until it ends."""
+
+    def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
+        return self._rows(name, *(list(zip(*table, strict=True)) for table in wanted))
+
+    def _rows(self, name: str, *wanted: Collection[Any]) -> Sequence[Row]:
+        rows: list[Row] = self._driver.execute(
+            _SQL[name], [_encode(each).decode() for each in wanted]
+        ).fetchall()
+        return rows
+
+    def _fresh(
+        self, needs: Needs
+    ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
+        entry, allocation, project, token = (
+            count((last or 0) + 1) for last in self._find("last_ids")[0]
+        )
+        return entry, allocation, project, token
+
+    def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
+        # Nothing can change between the two statements, so the runs may come first and say where they belong.
+        runs = self._runs(needs.runs) if needs.runs else []
+        numbers = needs.allocations.union(each.allocation for each in runs)
+        funds = [
+            (project, resource, *_WHAT(reach))
+            for project, resource, reach in needs.reaches({each.run for each in runs})
+        ]
+        found = self._rows("allocations", [(each,) for each in numbers], funds)
+        return [allocation_of(row) for row in found], runs
+
+    def _runs(self, wanted: set[Run]) -> list[RunRecord]:
+        found = map(run_of, self._rows("runs", {run.job_id for run in wanted}))
+        return [each for each in found if each.run in wanted]
+
+    def _write_batch(self, work: WorkingSet) -> None:
+        self._each("write_sums", _number_last(columns(changed_sums(work), 7)))
+        self._each("write_users", columns(changed_users(work), 5))
+        self._each("write_changed_runs", _number_last(columns(changed_runs(work), 19)))
+        self._add_all("write_new_runs", columns(new_runs(work), 28))
+        self._add_all("write_entries", columns([entry_row(entry) for entry in work.entries], 20))
+
+    def _each(self, name: str, table: Columns) -> None:
+        """Execute the named statement once for each row of `table`."""
+        if table[0]:
+            words, rows = _bound(table)
+            self._driver.executemany(_in_words(name, words), rows)
+
+    def _add_all(self, name: str, table: Columns) -> None:
+        """Insert the rows of `table` by the named statement, many at a time, then the rest one by one."""
+        if table[0]:
+            words, rows = _bound(table)
+            for _ in range(len(table[0]) // _AT_ONCE):
+                self._driver.execute(
+                    _in_words(name, words, _AT_ONCE),
+                    list(chain.from_iterable(islice(rows, _AT_ONCE))),
+                )
+            self._driver.executemany(_in_words(name, words), rows)
+
+
+def _number_last(table: Columns) -> Columns:
+    return [*table[1:], table[0]]
+
+
+def _bound(table: Columns) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    """The word for each column in a statement, and what is left to hand over for each row.
+
+    To hand a value to the driver costs about as much as to store it, and None and bytes cost ten times that: the driver
+    looks for somebody who adapts them. So a column of nothing but None or 0 stands in the statement itself, and bytes go
+    as bytearray, which the driver knows. The key is never 0, so that something is left for each row.
+    """
+    words = tuple(_word_for(column) for column in table)
+    handed = [
+        _known_to_driver(column) for column, word in zip(table, words, strict=True) if word == "?"
+    ]
+    return words, zip(*handed, strict=True)
+
+
+def _word_for(column: Sequence[Any]) -> str:
+    """What stands for a column in a statement."""
+    first = column[0]
+    if (first is None or first == 0) and column.count(first) == len(column):
+        return "NULL" if first is None else "0"
+    return "?"
+
+
+def _known_to_driver(column: Sequence[Any]) -> Sequence[Any]:
+    return (
+        [None if each is None else bytearray(each) for each in column]
+        if isinstance(column[0], bytes)
+        else column
+    )
+
+
+@lru_cache(maxsize=1_000)
+def _in_words(name: str, words: tuple[str, ...], rows: int = 1) -> str:
+    """The named statement with these words in the places of its values; if it inserts, so many rows."""
+    before, *after = _SQL[name].split("?")
+    statement = before + "".join(f"{word}{text}" for word, text in zip(words, after, strict=True))
+    head, values, row = statement.partition("VALUES ")
+    return head + values + ", ".join([row] * rows)

@@ -1,0 +1,26 @@
+"""Which SQLite is spoken to: the one that pysqlite3 brings along where there is one, else Python's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+try:
+    from pysqlite3 import dbapi2 as _driver
+except ImportError:
+    from sqlite3 import dbapi2 as _driver
+
+driver: Any = _driver
+VERSION: tuple[int, int, int] = driver.sqlite_version_info
+
+Version = tuple[int, int, int]
+
+FIRST_MENDED: Version = (3, 51, 3)
+MENDED_LINES: tuple[Version, ...] = ((3, 44, 6), (3, 50, 7))
+
+
+def wal_is_safe(version: Version) -> bool:
+    """Whether `version` has a write-ahead log without the WAL-reset bug."""
+    if version >= FIRST_MENDED:
+        return True
+    return any(version[:2] == line[:2] and version >= line for line in MENDED_LINES)

@@ -1,0 +1,95 @@
+"""Whether the indexes of an SQLite file say what their tables say, by sums over both (docs/decisions/0033)."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import Any, NamedTuple
+
+from fairbank.store.sqlite.integrity import complaints
+
+_EVERY = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index'"
+_COLUMNS = (
+    "SELECT part.name, upper(whole.type) FROM pragma_table_info(?) AS whole JOIN pragma_index_info(?) AS part ON part.name = whole.name"
+    " ORDER BY part.seqno"
+)
+_WHERE = re.compile(r"\sWHERE\s(.*)", re.IGNORECASE | re.DOTALL)
+_ALL = "TRUE"
+_WIDE, _NARROW = 2**31 - 1, 2**16 - 1
+"""So much of a number is added up: sums stay whole numbers of 64 bits over a thousand million rows."""
+
+
+class Index(NamedTuple):
+    """An index as its file describes it. Of its columns there are the numbers, of texts how long they are."""
+
+    name: str
+    table: str
+    numbers: tuple[str, ...]
+    where: str
+    """Which rows of the table it has."""
+
+    @property
+    def rows(self) -> str:
+        """Its own, not those of the table."""
+        return f"{_quoted(self.table)} INDEXED BY {_quoted(self.name)} WHERE {self.where}"
+
+    @property
+    def sums(self) -> str:
+        """How many rows it has, and what their numbers come to, alone and with what stands in the columns."""
+        stands = " + ".join(self.numbers) or "0"
+        folds = (
+            "count(*)",
+            f"sum(rowid & {_WIDE})",
+            f"sum((rowid & {_NARROW}) * (({stands}) & {_NARROW}))",
+        )
+        return ", ".join(
+            each if self.where == _ALL else f"{each} FILTER (WHERE {self.where})" for each in folds
+        )
+
+
+def unlike(connection: Any) -> list[str]:
+    """What the full check says, but only where sums over an index are not those over its table; else nothing.
+
+    It reads each once from end to end, where the full check looks each row up in each index. It does not see rows of an index that are
+    all there in a wrong order, nor faults that make up for each other. Raises what the driver raises.
+    """
+    for table, having in indexes(connection).items():
+        whole = _one(
+            connection, ", ".join(each.sums for each in having), f"{_quoted(table)} NOT INDEXED"
+        )
+        if whole != [
+            *chain.from_iterable(_one(connection, each.sums, each.rows) for each in having)
+        ]:
+            return complaints(connection) or [
+                f"an index of the table {table} does not say what the table says"
+            ]
+    return []
+
+
+def indexes(connection: Any) -> dict[str, list[Index]]:
+    """Those of each table. One whose rows have no numbers is its own index, and has no other."""
+    found: dict[str, list[Index]] = {}
+    for name, table, sql in connection.exec_driver_sql(_EVERY).all():
+        columns = connection.exec_driver_sql(_COLUMNS, (table, name)).all()
+        where = _WHERE.search(sql or "")
+        found.setdefault(table, []).append(
+            Index(
+                name,
+                table,
+                tuple(_number(column, of) for column, of in columns),
+                where[1] if where else _ALL,
+            )
+        )
+    return found
+
+
+def _number(column: str, of: str) -> str:
+    return f"length({_quoted(column)})" if "CHAR" in of or of == "TEXT" else _quoted(column)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _one(connection: Any, what: str, rows: str) -> list[Any]:
+    return [*connection.exec_driver_sql(f"SELECT {what} FROM {rows}").one()]  # noqa: S608 (the names are those of the file)

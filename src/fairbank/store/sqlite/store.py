@@ -1,0 +1,271 @@
+"""The store on SQLite: a file, one writer, a few readers.
+
+With a write-ahead log the readers never wait for the writer. With the journal "truncate" they do, for the moment of each commit,
+and the writer waits until they have read.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, QueuePool, create_engine
+
+from fairbank.store.contract import AtWork
+from fairbank.store.sqlite.index_sums import unlike
+from fairbank.store.sqlite.integrity import complaints
+from fairbank.store.queries import queries
+from fairbank.store.sql.store import (SqlStore, once)
+from fairbank.store.sqlite.batch import SqliteTransaction
+from fairbank.store.sqlite.driver import (VERSION, driver)
+from fairbank.store.sqlite.driver import wal_is_safe
+from fairbank.store.sql.db_errors import (NO_ROOM, as_troubles)
+from fairbank.core.os_errors import of_system
+from fairbank.core.time import Instant
+from fairbank.core.errors import (Malformed, Unknown)
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Table
+
+from fairbank.store.sql.restore import (TABLES, SqlFilling)
+
+_SQL = queries("sqlite")
+PATIENCE_SECONDS = 30
+_CACHE_KIB = 64 * 1024
+_WAL_PAGES = 4_000
+"""16 MiB of log before it is copied into the file: a batch over many allocations writes 4 MiB, SQLite's own measure, by itself."""
+_STEPS = 100_000
+"""Of SQLite's machine between two signs of life: some hundredths of a second of a full check."""
+JOURNALS = ("wal", "truncate")
+_LOCKED = "locked"
+"""In what SQLite says where somebody else is in the way."""
+
+
+class SqliteStore(SqlStore):
+    """One connection that writes, in a pool of its own, and a few that only read."""
+
+    begin_writing = "BEGIN IMMEDIATE"
+    begin_reading = "BEGIN"
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        journal: str | None = None,
+        readers: int = 12,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        super().__init__(
+            writing_engine(path, journal, patience_seconds),
+            _pool(lambda: _read_only(path, patience_seconds), readers, patience_seconds),
+        )
+
+    def _transaction_over(self, connection: Connection) -> SqliteTransaction:
+        return SqliteTransaction(connection)
+
+    def _filling_over(self, connection: Connection) -> SqliteFilling:
+        return SqliteFilling(connection)
+
+    def examine(self, demand: Callable[[Connection], None]) -> None:
+        """The same; before, that the file can have its journal. Raises Malformed where it cannot, Busy."""
+        with once(), as_troubles(), self._writer.connect():
+            super().examine(demand)
+
+    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
+        """What `PRAGMA integrity_check` says, in words. Raises Corrupt, Unreachable."""
+        with self._looking() as connection, _telling(connection, at_work):
+            return complaints(connection) if thoroughly else unlike(connection)
+
+    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Remember a nonce until it expires; False when it was spent before."""
+        with self._writing_once() as connection:
+            connection.exec_driver_sql(_SQL["forget"], (now,))
+            return (
+                connection.exec_driver_sql(_SQL["spend"], (nonce, uid, expires)).first() is not None
+            )
+
+
+@contextmanager
+def _telling(connection: Connection, at_work: AtWork | None) -> Iterator[None]:
+    """`at_work` is called as long as statements of this connection go on."""
+    if at_work is None:
+        yield
+        return
+    raw: Any = connection.connection.driver_connection
+    at_work()
+    raw.set_progress_handler(at_work, _STEPS)
+    try:
+        yield
+    finally:
+        raw.set_progress_handler(None, 0)
+
+
+def writing_engine(
+    path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS
+) -> Engine:
+    """The one connection that writes `path`, a file that exists. Raises Malformed when the journal is not to be had."""
+    chosen = journal_of(journal, VERSION)
+    return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)
+
+
+def journal_of(asked: str | None, version: tuple[int, int, int]) -> str:
+    """The journal that is asked for; of itself the write-ahead log, or "truncate" where that is not safe with this version of SQLite.
+
+    Raises Malformed for one that is unknown, or not safe.
+    """
+    if asked is None:
+        return "wal" if wal_is_safe(version) else "truncate"
+    if asked not in JOURNALS:
+        raise Malformed(
+            f"{asked!r} is not a journal",
+            field="store.journal",
+            remedy=f"one of {', '.join(JOURNALS)}",
+        )
+    if asked == "wal" and not wal_is_safe(version):
+        raise Malformed(
+            f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead log (the WAL-reset bug)",
+            field="store.journal",
+            remedy='pip install pysqlite3, which brings a mended SQLite, or set store.journal = "truncate", which is safe but slower',
+        )
+    return asked
+
+
+def create_file(path: Path) -> None:
+    """An empty file that only its owner may read, unless there is one. Raises Unknown when its folder is missing,
+    Forbidden, Trouble."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
+    except FileNotFoundError as missing:
+        raise Unknown(
+            f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}"
+        ) from missing
+    except OSError as bad:
+        raise of_system(bad, f"cannot make {path}", field="store.url") from bad
+
+
+def reading_engine(path: Path) -> Engine:
+    """A connection that only reads `path`."""
+    return _pool(lambda: _read_only(path, PATIENCE_SECONDS), 1, PATIENCE_SECONDS)
+
+
+def _pool(creator: Any, size: int, patience_seconds: float) -> Engine:
+    return create_engine(
+        "sqlite://",
+        module=driver,
+        creator=creator,
+        poolclass=QueuePool,
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=patience_seconds,
+    )
+
+
+def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:
+    connection = _connect(path, "rw", patience_seconds)
+    try:
+        _choose_journal(connection, path, journal, patience_seconds)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(
+            "PRAGMA recursive_triggers = ON"
+        )  # else REPLACE would pass the guards against deleting
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds: float) -> None:
+    """Set the journal mode. A file that has a write-ahead log is taken for ourselves alone while it is converted."""
+    if journal == "truncate":
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        chosen = _ask_for(connection, journal)
+    else:
+        chosen = _ask_in_turn(connection, journal, patience_seconds)
+    if chosen != journal:
+        raise Malformed(
+            f"{path} cannot be given the journal {journal!r}: {chosen}",
+            field="store.journal",
+            remedy="stop whatever else has the file open, then try again",
+        )
+    if journal == "truncate":
+        connection.execute("PRAGMA locking_mode = NORMAL")
+        connection.execute(
+            "SELECT count(*) FROM sqlite_master"
+        ).fetchone()  # the lock is let go at the next access
+
+
+def _ask_in_turn(connection: Any, journal: str, patience_seconds: float) -> str:
+    """The journal mode after it was asked for, again after everybody who was in the way, as long as patience lasts.
+
+    SQLite waits for others when a transaction begins, but not when it changes the journal of a file: two who open new books
+    at once would refuse each other.
+    """
+    until = time.monotonic() + patience_seconds
+    while _LOCKED in (chosen := _ask_for(connection, journal)) and time.monotonic() < until:
+        try:
+            connection.execute("BEGIN EXCLUSIVE")  # waits until nobody else writes
+        except driver.OperationalError as locked:
+            return str(locked)
+        connection.execute("ROLLBACK")
+    return chosen
+
+
+def _ask_for(connection: Any, journal: str) -> str:
+    """The journal mode after it was asked for, or what was in the way, in SQLite's words."""
+    try:
+        (chosen,) = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
+    except driver.OperationalError as locked:
+        if NO_ROOM in str(locked):
+            raise
+        return str(locked)
+    return str(chosen)
+
+
+def _read_only(path: Path, patience_seconds: float) -> Any:
+    connection = _connect(path, "ro", patience_seconds)
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB // 4}")
+    return connection
+
+
+def _connect(path: Path, mode: str, patience_seconds: float) -> Any:
+    """A connection in autocommit mode; the pools hand it from thread to thread, one at a time."""
+    return driver.connect(
+        f"file:{quote(str(path))}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=patience_seconds,
+    )
+
+class SqliteFilling(SqlFilling):
+    """Deletes and inserts; in SQLite the guards, too, come and go with the transaction."""
+
+    def end(self) -> None:
+        """SQLite counts on from what is there."""
+
+    def _empty(self) -> None:
+        guards = self._connection.exec_driver_sql(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall()
+        for name, _ in guards:
+            self._connection.exec_driver_sql(f"DROP TRIGGER {name}")
+        for table in reversed(TABLES):
+            self._connection.exec_driver_sql(f"DELETE FROM {table.name}")  # noqa: S608 (our own table's name)
+        for _, made_by in guards:
+            self._connection.exec_driver_sql(made_by)
+
+    def _insert(self, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
+        if found := list(rows):
+            places = ", ".join("?" for _ in table.columns)
+            self._connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES ({places})", found)  # noqa: S608 (as above)
