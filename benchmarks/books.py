@@ -12,11 +12,11 @@ import msgspec
 from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Open, Request
-from fairbank.service.ledger import Bank
-from fairbank.store.migration import migrate
-from fairbank.store.factory import open_store
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.store.factory import open_store
+from fairbank.store.migration import migrate
 from tests.support.postgres import (
     DEBIAN_15,
     Installation,
@@ -35,7 +35,7 @@ class Books(msgspec.Struct, frozen=True):
     """A bank over a new store with `projects` projects, each with one allocation of the same number."""
 
     url: str
-    bank: Bank
+    bank: Ledger
     projects: tuple[int, ...]
     allocations: tuple[int, ...]
 
@@ -66,7 +66,7 @@ def books(url: str, projects: int) -> Iterator[Books]:
     migrate(url)
     store = open_store(url)
     try:
-        bank = Bank(store, Policy())
+        bank = Ledger(store, Policy())
         names = [f"p{number}" for number in range(projects)]
         created = _ask(
             bank,
@@ -93,7 +93,7 @@ def books(url: str, projects: int) -> Iterator[Books]:
         store.close()
 
 
-def _ask(bank: Bank, wishes: list[CreateProject] | list[Open]) -> list[Done]:
+def _ask(bank: Ledger, wishes: list[CreateProject] | list[Open]) -> list[Done]:
     batch: list[Request] = [*wishes]
     outcomes = bank.ask([Asked(wish, Instant(0), ACTOR) for wish in batch])
     granted = [each for each in outcomes if isinstance(each, Done)]

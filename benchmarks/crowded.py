@@ -6,13 +6,13 @@ from random import Random
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.cluster.resource_request import Wanted
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
-from fairbank.scheduling.machines.node_snapshot import (OnNodes, on_nodes)
-from fairbank.scheduling.pending_job import (Active, Pending, begun)
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.search import (Places, place)
-from fairbank.scheduling.placement.free_resources import Room
+from fairbank.scheduling.pending_job import Active, PendingJob, to_running
+from fairbank.scheduling.placement.free_resources import FreeResources
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.placement.search import PlacementSearch, find_placement
 
 NOW = 1_000_020
 DAY = 86_400
@@ -22,24 +22,29 @@ def crowded(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> OnNodes:
     """So many nodes, `free` of them idle, and so many jobs that wait: half of them for parts of a node, some for a tenth of the cluster."""
     chance = Random(seed)
     cluster = _cluster(nodes)
-    room, places, running, number = Room(cluster), Places(cluster), list[Active](), 0
+    room, places, running, number = (
+        FreeResources(cluster),
+        PlacementSearch(cluster),
+        list[Active](),
+        0,
+    )
     while room.idle.bit_count() > free:
         number += 1
         job = _job(chance, number, nodes)
         if job.wanted.nodes <= max(room.idle.bit_count() - free, 1):
-            where = place(
+            where = find_placement(
                 cluster, room, places.request(job.wanted, job.partitions[0]), cluster.usable
             )
             if where is not None:
                 room.take(where)
                 running.append(
-                    begun(job, where, NOW - 600, 600 + chance.randrange(1, job.limit or DAY))
+                    to_running(job, where, NOW - 600, 600 + chance.randrange(1, job.limit or DAY))
                 )
     pending = [_job(chance, 1_000_000 + number, nodes) for number in range(jobs)]
-    return on_nodes(Nodes(cluster, places=places), pending=pending, running=running)
+    return node_snapshot(Nodes(cluster, places=places), pending=pending, running=running)
 
 
-def _cluster(nodes: int) -> Cluster:
+def _cluster(nodes: int) -> NodeTable:
     there = [
         Node(
             name=f"n{number:05}",
@@ -51,7 +56,7 @@ def _cluster(nodes: int) -> Cluster:
         for number in range(nodes)
     ]
     fat = PartitionRules(name="fat", nodes=tuple(node.name for node in there[::4]))
-    return Cluster(
+    return NodeTable(
         there,
         [
             PartitionRules(name="batch"),
@@ -61,9 +66,9 @@ def _cluster(nodes: int) -> Cluster:
     )
 
 
-def _job(chance: Random, number: int, nodes: int) -> Pending:
+def _job(chance: Random, number: int, nodes: int) -> PendingJob:
     partition = chance.choice(["batch", "batch", "fat", "short"])
-    return Pending(
+    return PendingJob(
         number=number,
         wanted=_wanted(chance, nodes),
         partitions=(partition,),
@@ -74,13 +79,13 @@ def _job(chance: Random, number: int, nodes: int) -> Pending:
     )
 
 
-def _wanted(chance: Random, nodes: int) -> Wanted:
+def _wanted(chance: Random, nodes: int) -> ResourceRequest:
     kind = chance.random()
     if kind < 0.5:
-        return Wanted(cpus_per_task=chance.choice([1, 4, 8, 16, 32]), memory_per_cpu=2_000)
+        return ResourceRequest(cpus_per_task=chance.choice([1, 4, 8, 16, 32]), memory_per_cpu=2_000)
     most = 64 if kind < 0.9 else nodes // 10
     size = 2 ** chance.randrange(0, max(most, 2).bit_length())
-    return Wanted(
+    return ResourceRequest(
         nodes=min(size, max(nodes // 8, 1)),
         exclusive=True,
         memory_per_node=0,

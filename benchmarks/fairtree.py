@@ -12,7 +12,7 @@ from benchmarks.measure import Curve, Figure, Say, Table, at_most, rates, ratio
 from benchmarks.plain_fair_tree import PlainFairTree
 from fairbank.priority.fairshare.columns import Longs
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.tree import (Association, Tree, planted, summed)
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
 
 REMARK = """
 The tree stands, for both. What is measured is what every tick repeats: levels, order, ties, ranks, and all columns of `sshare` for each
@@ -80,19 +80,21 @@ def grown(size: int, levels: int = LEVELS) -> tuple[Tree, Longs]:
     """A tree of `size` associations in `levels` levels, the root's included, and what its users used. Always the same."""
     chance = Random(size)
     at_level = [["root"]]
-    rows = [Association("root")]
+    rows = [ShareAssociation("root")]
     for level in range(1, levels - 1):
         at_level.append(
             [f"a{level}_{number}" for number in range(max(1, size // 10 // (levels - 2)))]
         )
         rows += (
-            Association(name, parent=chance.choice(at_level[-2]), shares=chance.randint(1, 100))
+            ShareAssociation(
+                name, parent=chance.choice(at_level[-2]), shares=chance.randint(1, 100)
+            )
             for name in at_level[-1]
         )
     accounts = [name for names in at_level for name in names]
-    rows.append(Association(accounts[-1], "deepest"))
+    rows.append(ShareAssociation(accounts[-1], "deepest"))
     rows += (
-        Association(chance.choice(accounts), f"u{at}", shares=chance.randint(1, 100))
+        ShareAssociation(chance.choice(accounts), f"u{at}", shares=chance.randint(1, 100))
         for at in range(len(rows), size)
     )
     tree = planted(rows)

@@ -19,8 +19,8 @@ from benchmarks.books import postgres_server, sqlite_folder
 from benchmarks.measure import Figure, Promise, Say, Table, at_least, at_most, percentile, to_stderr
 from benchmarks.past import Past, fill
 from fairbank.service.ops.audit_processes import verify
-from fairbank.store.migration import migrate
 from fairbank.store.factory import open_store
+from fairbank.store.migration import migrate
 from tests.support.server import banking
 
 PAGE = 100

@@ -10,12 +10,12 @@ from functools import partial
 from benchmarks import nodesets
 from benchmarks.crowded import NOW, crowded
 from benchmarks.measure import Curve, Figure, Say, Table, at_most
+from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.slurm.backfill import backfill
 from fairbank.scheduling.slurm.main_pass import main
-from fairbank.scheduling.machines.node_snapshot import OnNodes
-from fairbank.scheduling.slurm.queue_order import entries
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.slurm.passes import both
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.scheduling.slurm.queue_order import queue_entries
 
 NODES = JOBS = 10_000
 ABOUT = (
@@ -29,13 +29,13 @@ GROWING = "The main pass and backfill together, as above. Processor time, one th
 def measure(*, short: bool, say: Say) -> list[Table]:
     rounds = 3 if short else 9
     say(f"{JOBS:,} jobs on {NODES:,} nodes")
-    there, asked = crowded(NODES, JOBS, free=200), Parameters()
+    there, asked = crowded(NODES, JOBS, free=200), SchedulerParameters()
     figures = timed(
         {
             "the order of the queue": partial(_order, there),
             "the main pass": partial(main, there, asked, NOW, full=True),
             "backfill": partial(backfill, there, asked, NOW),
-            "both, one after the other": partial(both, there, asked, NOW),
+            "both, one after the other": partial(run_passes, there, asked, NOW),
         },
         rounds,
     )
@@ -75,11 +75,11 @@ def _growing(what: str, sizes: Mapping[int, tuple[int, int]], rounds: int, say: 
 
 
 def _order(there: OnNodes) -> object:
-    return entries(there.machine, there.queue.jobs(), NOW)
+    return queue_entries(there.machine, there.queue.jobs(), NOW)
 
 
 def _both(there: OnNodes) -> object:
-    return both(there, Parameters(), NOW)
+    return run_passes(there, SchedulerParameters(), NOW)
 
 
 def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:

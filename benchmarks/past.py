@@ -19,9 +19,9 @@ from fairbank.bank.entry import Entry, Kind, link_of
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.cluster.job import Run
-from fairbank.store.contract import Store
-from fairbank.core.time import (DAY, Instant)
+from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
+from fairbank.store.contract import Store
 
 CLUSTER, PARTITION, OUTCOME = "past", "standard", "COMPLETED"
 BEGIN, ELAPSED_SECONDS = Instant(1_700_000_000), 1_800
@@ -61,7 +61,7 @@ def fill(store: Store, past: Past, say: Say) -> None:
         allocations = list(reader.scan_allocations())
     entries.sort(key=lambda entry: entry.id)
     told = _Telling(past, allocations, entries[-1].id)
-    with store.filling(replace=False) as filling:
+    with store.restoring(replace=False) as filling:
         filling.projects(projects)
         filling.entries(entries)
         for number, chunk in enumerate(_chunks(told.entries())):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from fairbank.priority.fairshare.tree import Tree
 from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.tree import Tree
 
 
 class Node:

@@ -8,17 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, timed
-from fairbank.priority.multifactor.combination import best
-from fairbank.priority.multifactor.combination import priorities
-from fairbank.priority.multifactor.pending_jobs import (NO_QOS, Pending, Scale, pending, scale)
-from fairbank.priority.multifactor.settings import Settings, Weights
+from fairbank.priority.multifactor.combination import best, priorities
+from fairbank.priority.multifactor.pending_jobs import (
+    NO_QOS,
+    FactorScale,
+    PendingColumns,
+    pending,
+    scale,
+)
+from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 
 NOW, WEEK = 1_700_000_000, 604_800
 MILLION, FIRST = 1_000_000, 1_000
 SIZES = (1_000, 10_000, 100_000, MILLION)
 PLAINLY = 20_000  # jobs that plain Python is given; its time is told for a million
 
-WEIGHTS = Weights(
+WEIGHTS = PriorityWeights(
     age=1_000,
     association=100,
     fairshare=10_000,
@@ -27,7 +32,7 @@ WEIGHTS = Weights(
     qos=2_000,
     tres={"cpu": 1_000.0, "mem": 2_000.0, "gres/gpu": 3_000.0},
 )
-SETTINGS = Settings(weights=WEIGHTS)
+SETTINGS = MultifactorSettings(weights=WEIGHTS)
 
 REMARK = """
 Jobs are taken a block at a time, so that what lies between two steps stays in the processor's cache. The first thousand are found by the
@@ -83,7 +88,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     ]
 
 
-def cluster() -> Scale:
+def cluster() -> FactorScale:
     totals = {
         "cpu": [64_000, 32_000, 16_000, 64_000],
         "mem": [256_000_000] * 4,
@@ -99,7 +104,7 @@ def cluster() -> Scale:
     )
 
 
-def queue(count: int) -> Pending:
+def queue(count: int) -> PendingColumns:
     """Jobs of every kind, the same each time."""
     random = np.random.default_rng(11)
 
@@ -127,7 +132,7 @@ Row = tuple[Any, ...]
 """A job's columns, in Python's own numbers."""
 
 
-def plain_rows(jobs: Pending) -> list[Row]:
+def plain_rows(jobs: PendingColumns) -> list[Row]:
     """The same jobs one by one."""
     return list(zip(*(column.T.tolist() for column in jobs), strict=True))
 
@@ -144,7 +149,7 @@ class Plain(NamedTuple):
     """Weight and the partitions' totals of each TRES."""
 
 
-def plain_scale(to: Scale, settings: Settings) -> Plain:
+def plain_scale(to: FactorScale, settings: MultifactorSettings) -> Plain:
     weights = settings.weights
     factors, qoses = to.partition_factors.tolist(), to.qos_priorities.tolist()
     return Plain(
@@ -160,7 +165,7 @@ def plain_scale(to: Scale, settings: Settings) -> Plain:
     )
 
 
-def plain(row: Row, to: Plain, settings: Settings, now: int) -> int:
+def plain(row: Row, to: Plain, settings: MultifactorSettings, now: int) -> int:
     """The priority of one job as section 4 of the facts words it, for large jobs and normalised factors."""
     accrued, association, fairshare, nodes, cpus, _, nice, site, partition, qos, counts = row
     weights = settings.weights

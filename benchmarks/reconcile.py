@@ -14,13 +14,13 @@ import psycopg
 from benchmarks.books import postgres_server, sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_most
 from benchmarks.past import BEGIN, CLUSTER, PARTITION, Past, fill
+from fairbank.core.time import DAY, iso
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.bank import Bank
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.reconciler import Reconciled, Reconciler
-from fairbank.store.migration import migrate
+from fairbank.slurm.bank import BankClient
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.reconciler import Reconciler, ReconcileResult
 from fairbank.store.factory import open_store
-from fairbank.core.time import (DAY, iso)
+from fairbank.store.migration import migrate
 from tests.support.recorded import Recorded, line
 from tests.support.server import FairbankServer, made
 
@@ -127,8 +127,8 @@ def _bank(url: str) -> Iterator[FairbankServer]:
 
 def _reconciled(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
     """Seconds."""
-    slurm = Slurm({**os.environ, **recorded.environment})
-    reconciler = Reconciler(slurm, Bank(Client(parse_address(f"unix:{bank.socket}"))))
+    slurm = SlurmCommands({**os.environ, **recorded.environment})
+    reconciler = Reconciler(slurm, BankClient(Client(parse_address(f"unix:{bank.socket}"))))
     begun = time.perf_counter()
     came = reconciler.reconcile(BEGIN, BEGIN + 366 * DAY)
     taken = time.perf_counter() - begun
@@ -136,7 +136,7 @@ def _reconciled(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
     return taken
 
 
-def _check(came: Reconciled, runs: int) -> None:
+def _check(came: ReconcileResult, runs: int) -> None:
     if (came.comparison.matched, came.clean) != (runs, True):
         raise RuntimeError(
             f"{came.comparison.matched} of {runs} runs agree; the first that does not: {came.outcomes[:1]}"

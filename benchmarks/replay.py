@@ -13,14 +13,14 @@ from benchmarks.measure import Figure, Say, Table
 from benchmarks.simulate import SHARED
 from benchmarks.traces import TRACES
 from fairbank.bank.policy import Policy
-from fairbank.service.ledger import Bank
-from fairbank.service.replay import Plan, Replayed, replay
+from fairbank.service.ledger import Ledger
+from fairbank.service.replay import ReplayPlan, ReplayResult, replay
 from fairbank.service.simulation.trace_files import open_trace
-from fairbank.simulator.traces.synthetic_site import Centre
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
-from fairbank.store.migration import migrate
+from fairbank.simulator.traces.synthetic_site import SyntheticSite
 from fairbank.store.factory import open_store
+from fairbank.store.migration import migrate
 from tests.support.postgres import PostgresServer
 from tests.support.traces import trace_file
 
@@ -34,7 +34,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         folder = stack.enter_context(sqlite_folder())
         server, _ = stack.enter_context(postgres_server())
         month_file = folder / "month.swf"
-        month_file.write_text("".join(write(*month(Centre(), SEED))))
+        month_file.write_text("".join(write(*month(SyntheticSite(), SEED))))
         files = {"A synthetic month": month_file} | (
             {} if short else {name: trace_file(SHARED, stem) for name, stem in TRACES.items()}
         )
@@ -55,7 +55,7 @@ def _is_there(name: str, file: Path, say: Say) -> bool:
 
 def _table(name: str, trace: Path, urls: _Urls, rounds: int, say: Say) -> Table:
     """Raises RuntimeError where an invariant is broken, or a store comes to other balances than another."""
-    seen: dict[str, list[Replayed]] = {"memory": [], "SQLite": [], "PostgreSQL": []}
+    seen: dict[str, list[ReplayResult]] = {"memory": [], "SQLite": [], "PostgreSQL": []}
     for number in range(rounds):
         for store, came in seen.items():
             say(f"{name} on {store}, round {number + 1} of {rounds}")
@@ -98,11 +98,13 @@ class _Urls:
             )
 
 
-def _replayed(url: str, trace: Path) -> Replayed:
+def _replayed(url: str, trace: Path) -> ReplayResult:
     migrate(url)
     store = open_store(url)
     try:
-        came = replay(Bank(store, Policy()), partial(open_trace, trace), Plan(cluster="bench"))
+        came = replay(
+            Ledger(store, Policy()), partial(open_trace, trace), ReplayPlan(cluster="bench")
+        )
     finally:
         store.close()
     wrong = [check.what for check in came.checks if not check.held]

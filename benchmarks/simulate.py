@@ -13,15 +13,15 @@ from benchmarks import accasim, year
 from benchmarks.books import sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_least, at_most, ratio
 from benchmarks.process import Taken, taken
-from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
+from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
 from tests.support import traces as recorded
 from tests.support.server import FAIRBANK
 
 SEED = 11
-YEARS = Centre(
-    pools=(Pool("cpu", 768), Pool("gpu", 192, unit=8)),
+YEARS = SyntheticSite(
+    pools=(SitePartition("cpu", 768), SitePartition("gpu", 192, unit=8)),
     projects=40,
     users=300,
     jobs=200_000,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, timed
-from fairbank.priority.fairshare.charges import Jobs
+from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.usage_ticks import (Books, Payers, Rules, ticked, unused)
+from fairbank.priority.fairshare.usage_ticks import ChargedRows, Rules, UsageLedger, ticked, unused
 
 LEVELS, TRES, TICK = 6, 10, 300
 NOON = 1_000_000_000
@@ -97,7 +97,7 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
     return timed({f"{what}, {_named(scale)}": work for what, work in contenders.items()}, rounds)
 
 
-def tick(books: Books, jobs: Jobs, payers: Payers) -> Books:
+def tick(books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows) -> UsageLedger:
     return ticked(books, jobs, payers, RULES, last=NOON, now=NOON + TICK)
 
 
@@ -111,7 +111,7 @@ def plainly(tres: list[list[float]], raw: list[float], wall: list[float]) -> Pla
     )
 
 
-def cluster(scale: Scale) -> tuple[Payers, Jobs]:
+def cluster(scale: Scale) -> tuple[ChargedRows, ChargedJobs]:
     chance = random.Random(scale.associations)
     parent = np.full(scale.associations, -1, np.int64)
     wide = max(1, round(scale.associations ** (1 / (LEVELS - 1))))
@@ -125,7 +125,7 @@ def cluster(scale: Scale) -> tuple[Payers, Jobs]:
     )
     start, limit = np.full(scale.jobs, NOON, np.int64), np.full(scale.jobs, 60, np.int64)
     billed = counts[:, 0].astype(np.float64) * 1.25
-    jobs = Jobs(
+    jobs = ChargedJobs(
         who, nobody, nobody, np.ones(scale.jobs), start, np.zeros_like(start), limit, billed, counts
     )
-    return Payers(parent, np.zeros(0, bool)), jobs
+    return ChargedRows(parent, np.zeros(0, bool)), jobs

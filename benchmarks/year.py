@@ -7,9 +7,9 @@ from pathlib import Path
 
 from benchmarks.measure import Curve, Figure, Say, Table, at_most
 from benchmarks.process import Taken, taken
-from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
+from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
 from tests.support.server import FAIRBANK
 
 SEED = 11
@@ -17,7 +17,7 @@ DAYS, MILLION = 365, 1_000_000
 POOLS = tuple(
     pool
     for number in range(10)
-    for pool in (Pool(f"cpu{number}", 768), Pool(f"gpu{number}", 192, unit=8))
+    for pool in (SitePartition(f"cpu{number}", 768), SitePartition(f"gpu{number}", 192, unit=8))
 )
 OURS, PLAIN = "fairbank simulate --policy easy", "a plain loop"
 ABOUT = f"""A synthetic centre of {sum(pool.processors for pool in POOLS):,} processors, 87 % of them at work, that is sent
@@ -70,7 +70,7 @@ def _year(rounds: list[Taken]) -> Table:
 
 def _made(folder: Path, jobs: int) -> Path:
     file = folder / f"{jobs}.swf"
-    centre = Centre(
+    centre = SyntheticSite(
         pools=POOLS, projects=100, users=1_000, jobs=jobs, days=max(1, round(jobs * DAYS / MILLION))
     )
     with file.open("w") as to:

@@ -11,7 +11,10 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, CreateProject, Open
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.cluster.run_report import Report
+from fairbank.cluster.run_report import RunReport
+from fairbank.core.errors import Trouble
+from fairbank.core.time import DAY, Instant, ManualClock
+from fairbank.core.units import SuMinutes
 from fairbank.rest.asking.reading import read_json
 from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.answers import ReportAnswer
@@ -19,12 +22,9 @@ from fairbank.rest.bodies.requests import AnyReport, Reports
 from fairbank.rest.problems import problem_of_refusal, refused
 from fairbank.rest.statuses import status_of
 from fairbank.rest.views import granted
-from fairbank.service.identity import (Asker, Staff)
+from fairbank.service.identity import Asker, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (DAY, Instant, StoppedClock)
-from fairbank.core.errors import Trouble
-from fairbank.core.units import SuMinutes
 from tests.agent.plugin import ACCOUNT, BEGAN, CLUSTER, PARTITION
 
 NOW = Instant(BEGAN + 100)
@@ -36,7 +36,7 @@ class InProcessBank:
 
     def __init__(self, credit: int, policy: Policy | None = None) -> None:
         clusters = {CLUSTER: Cluster(CLUSTER, {PARTITION: Partition(PARTITION, "cpu")})}
-        self.clock = StoppedClock(NOW)
+        self.clock = ManualClock(NOW)
         rules = policy or Policy(
             clock_tolerance_seconds=DAY
         )  # the clock stands still, and runs end
@@ -80,7 +80,7 @@ class InProcessBank:
         )
         return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]
 
-    def _read(self, raw: msgspec.Raw) -> Report | Trouble:
+    def _read(self, raw: msgspec.Raw) -> RunReport | Trouble:
         try:
             return report_of(read_json(raw, AnyReport))
         except Trouble as trouble:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fairbank.rest.client import Client, parse_address
 from fairbank.core.errors import Trouble
+from fairbank.rest.client import Client, parse_address
 from tests.support.account import Account
 from tests.support.daemon import Daemon
 from tests.support.server import FAIRBANK, PASSED_ON

@@ -10,8 +10,8 @@ from fairbank.agent.bank_probe import ProbeResults
 from fairbank.agent.metrics import Metrics, status
 from fairbank.agent.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
+from fairbank.core.errors import Forbidden, Malformed, Trouble
 from fairbank.core.time import Instant
-from fairbank.core.errors import (Forbidden, Malformed, Trouble)
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import BEGAN, HOUR, asks, ends, limits
 from tests.agent.scenes import CREDIT, verdict, world_with

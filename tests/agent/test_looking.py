@@ -12,7 +12,7 @@ from fairbank.agent.bank_probe import (
     read_identity,
 )
 from fairbank.agent.bank_status import retry_pause
-from fairbank.core.errors import (Forbidden, Trouble, Unreachable)
+from fairbank.core.errors import Forbidden, Trouble, Unreachable
 from tests.agent.plugin import CLUSTER, asks
 from tests.agent.world import World
 

@@ -15,7 +15,7 @@ from fairbank.agent.refusal_messages import PrologRefusal
 from fairbank.agent.reports import Report, ReportKind
 from fairbank.agent.run_memory import Changes, KnownRun, RunMemory
 from fairbank.agent.run_states import AgentRunState
-from fairbank.core.errors import (Conflict, Corrupt, Forbidden)
+from fairbank.core.errors import Conflict, Corrupt, Forbidden
 from tests.support.small_disk import fill, small_disk
 
 

@@ -18,7 +18,7 @@ from fairbank.agent.bank_status import (
     resize_pool,
     retry_pause,
 )
-from fairbank.core.errors import (Busy, Forbidden, Malformed, Trouble, Unreachable)
+from fairbank.core.errors import Busy, Forbidden, Malformed, Trouble, Unreachable
 
 
 def test_the_pool_grows_while_letters_wait_and_shrinks_when_idle() -> None:

@@ -13,8 +13,8 @@ from fairbank.agent.settings import (
     read_agent_settings,
     settings_file,
 )
+from fairbank.core.errors import Forbidden, Malformed, Unknown
 from fairbank.rest.client import MungeSigner, TokenSigner
-from fairbank.core.errors import (Forbidden, Malformed, Unknown)
 from tools.reference.pages.agent import AGENT_EXAMPLE
 
 

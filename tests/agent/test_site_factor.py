@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.settings import agent_settings
-from fairbank.slurm.site_factor import Table, decode
+from fairbank.slurm.site_factor import SiteFactorTable, decode
 from fairbank.slurm.site_factor_writer import TableWriter
 from tests.agent.conftest import SU, Centre
 from tests.agent.running import RunningAgent, agent_at
@@ -33,7 +33,7 @@ def settings(path: Path, *lines: str) -> str:
     )
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> SiteFactorTable:
     return decode(path.read_bytes())
 
 

@@ -12,7 +12,7 @@ from fairbank.agent.run_states import AgentRunState
 from fairbank.agent.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason
-from fairbank.core.time import (DAY, Instant)
+from fairbank.core.time import DAY, Instant
 from tests.agent.bank import NOW, InProcessBank
 from tests.agent.plugin import BEGAN, HOUR, asks, ends
 from tests.agent.scenes import CREDIT, state_of, verdict, world_with

@@ -16,8 +16,8 @@ from fairbank.agent.protocol.messages import Ack, PrologRequest, Verdict
 from fairbank.agent.report_results import bulk_body, result_of
 from fairbank.agent.reports import Report
 from fairbank.agent.send_queue import WINDOW, SendQueue
+from fairbank.core.errors import Trouble, Unreachable
 from fairbank.rest.bodies.answers import ReportAnswer
-from fairbank.core.errors import (Trouble, Unreachable)
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import Said
 

@@ -32,7 +32,7 @@ from fairbank.bank.wish import (
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import Particulars
 from fairbank.core.time import Instant
-from fairbank.core.units import (SuMinutes, parse_su)
+from fairbank.core.units import SuMinutes, parse_su
 
 USERS = {"alice": 1001, "bob": 1002, "carol": 1003}
 NOBODY_KNOWS = 999

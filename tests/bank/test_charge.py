@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from fairbank.bank.charge import Line, bill, cost
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.time import parse_duration
-from fairbank.core.tres import (Adding, parse_counts, parse_weights)
 from fairbank.core.errors import Unknown
+from fairbank.core.time import parse_duration
+from fairbank.core.tres import BillingRule, parse_counts, parse_weights
 
 DARWIN = Cluster(
     "darwin",
@@ -23,7 +23,7 @@ DARWIN = Cluster(
             "gpu-v100", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")
         ),
         "plain": Partition("plain", "cpu"),
-        "summed": Partition("summed", "cpu", parse_weights("CPU=1.0,Mem=0.5G"), Adding.SUM),
+        "summed": Partition("summed", "cpu", parse_weights("CPU=1.0,Mem=0.5G"), BillingRule.SUM),
     },
     {"idle": Fraction(0), "urgent": Fraction(3, 2)},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.core.units import (AMOUNT_MAX, SUM_MAX)
+from fairbank.core.units import AMOUNT_MAX, SUM_MAX
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 

@@ -36,7 +36,7 @@ from fairbank.bank.wish import (
 )
 from fairbank.bank.working_set import OfficeNeeded, WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.core.time import (DAY, Instant)
+from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
 from tests.bank.shelf import Shelf
 from tests.bank.wishes import GRANTS, PROJECTS

@@ -13,7 +13,7 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.quote import OBSERVED, Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.tres import (parse_counts, parse_weights)
+from fairbank.core.tres import parse_counts, parse_weights
 from fairbank.core.units import SuMinutes
 from tests.bank.cast import USERS
 from tests.bank.story import Teller, tell

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.refusal import Refusal, remedies, sentence
-from fairbank.core.units import (AMOUNT_MAX, SUM_MAX)
+from fairbank.core.units import AMOUNT_MAX, SUM_MAX
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairbank.bank.charge import cost
 from fairbank.bank.refusal import Reason, Refusal, longest_that_fits, remedies
 from fairbank.core.time import parse_duration
-from fairbank.core.units import (AMOUNT_MAX, parse_su)
+from fairbank.core.units import AMOUNT_MAX, parse_su
 from tests.bank.beginnings import UNWILLING
 from tests.bank.story import tell
 

@@ -10,8 +10,8 @@ from fairbank.bank.ledger import Done, judge
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked
 from fairbank.bank.working_set import WorkingSet
-from fairbank.core.time import Instant
 from fairbank.core.errors import Corrupt
+from fairbank.core.time import Instant
 from tests.bank.story import Teller, tell
 
 WORLD = """

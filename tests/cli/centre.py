@@ -29,16 +29,16 @@ from fairbank.bank.wish import (
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import Particulars
 from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.time import Instant, ManualClock, parse_instant
+from fairbank.core.tres import parse_weights
+from fairbank.core.units import SuMinutes
 from fairbank.rest.house import House, furnish
 from fairbank.rest.server.serving import serve
 from fairbank.rest.sign_in.munge import Munge
-from fairbank.service.identity import (Staff, asker_of)
 from fairbank.service.clock import SystemClock
+from fairbank.service.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (Instant, StoppedClock, parse_instant)
-from fairbank.core.tres import parse_weights
-from fairbank.core.units import SuMinutes
 
 NOW = "2026-11-21T12:30:12Z"
 AYLA, JORGE, MINH, DANA, STRANGER = 61_001, 61_002, 61_003, 61_004, 61_009
@@ -229,7 +229,7 @@ def built() -> House:
     )
     bank = services(
         MemoryStore(),
-        clock=SystemClock() if munge else StoppedClock(parse_instant(NOW)),
+        clock=SystemClock() if munge else ManualClock(parse_instant(NOW)),
         staff=Staff(frozenset({os.getuid()}), frozenset({ADMIN}), {AYLA: frozenset({"darwin"})}),
         clusters=CLUSTERS,
         policy=Policy(enforce="CENTRE_OBSERVES" not in os.environ),

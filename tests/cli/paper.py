@@ -10,10 +10,10 @@ from fairbank.bank.audit import Finding, Head
 from fairbank.bank.explaining import Explained, explained
 from fairbank.cli.beside import BesideSlurm
 from fairbank.compose.figures import Drawn
+from fairbank.core.check import HealthCheck
+from fairbank.core.errors import Trouble, Unreachable
 from fairbank.rest.client import Client
-from fairbank.service.ops.audit import Verdict
-from fairbank.core.check import Check
-from fairbank.core.errors import (Trouble, Unreachable)
+from fairbank.service.ops.audit import AuditResult
 
 Progress = Callable[[int, int], None]
 
@@ -23,7 +23,7 @@ class PaperWorks:
     """`asked` is what was asked, in order."""
 
     findings: tuple[Finding, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[HealthCheck, ...] = ()
     status: dict[str, Any] = field(default_factory=dict)
     trouble: Trouble | None = None
     asked: list[tuple[object, ...]] = field(default_factory=list)
@@ -62,12 +62,12 @@ class PaperWorks:
 
     def verify(
         self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None
-    ) -> Verdict:
+    ) -> AuditResult:
         self.note("verify", config, dict(heads))
         if progress:
             for done in range(0, 1_001, 100):
                 progress(done, 1_000)
-        return Verdict(1_000, 4, 300, self.findings)
+        return AuditResult(1_000, 4, 300, self.findings)
 
     def backup(
         self,
@@ -158,13 +158,13 @@ class PaperDoctors:
 
     works: PaperWorks
 
-    def of_bank(self, config: str | None, at_work: Callable[[], None]) -> Sequence[Check]:
+    def of_bank(self, config: str | None, at_work: Callable[[], None]) -> Sequence[HealthCheck]:
         at_work()
         self.works.note("doctor", config)
         return self.works.checks
 
     def beside_slurm(
         self, client: Client, cluster: str | None, *, agent: str | None, site: str | None
-    ) -> Sequence[Check]:
+    ) -> Sequence[HealthCheck]:
         self.works.note("doctor_beside_slurm", cluster, agent, site)
         return self.works.checks

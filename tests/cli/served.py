@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from fairbank.rest.client import Client, parse_address
 from fairbank.core.errors import Trouble
+from fairbank.rest.client import Client, parse_address
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order
 from tests.support.waiting import wait_until

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from fairbank.compose import Works
-from fairbank.report.ranking_rule import Rule
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.recovery_times import backs_of
-from fairbank.core.slurm_numbers import ON_PARENT
 from tests.cli.conftest import Run, Said
 from tests.support.standing import printed, standings
 
 DAY = 86_400
 WEEK = {
-    "fair-tree": Rule(fair_tree=True, half_life=7 * DAY),
-    "classic": Rule(fair_tree=False, half_life=7 * DAY),
+    "fair-tree": RankingRule(fair_tree=True, half_life=7 * DAY),
+    "classic": RankingRule(fair_tree=False, half_life=7 * DAY),
 }
 
 

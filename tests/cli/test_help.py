@@ -12,9 +12,9 @@ from fairbank.bank.refusal import Reason
 from fairbank.cli.ending import exit_code
 from fairbank.cli.exits import EXIT_CODES, OF_TROUBLE, REFUSED
 from fairbank.cli.settings import ENVIRONMENT
+from fairbank.core.refusal_kind import RefusalKind
 from fairbank.rest.client import Refused
 from fairbank.rest.statuses import STATUS
-from fairbank.core.refusal_kind import RefusalKind
 from tests.cli.conftest import Run
 
 

@@ -11,15 +11,15 @@ from xml.etree import ElementTree
 import pytest
 
 from fairbank.compose import Works
-from fairbank.report.ranking_rule import Rule
+from fairbank.core.errors import Malformed
+from fairbank.core.time import DAY
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.daily_records import day_told
-from fairbank.core.time import DAY
-from fairbank.core.errors import Malformed
 from tests.cli.conftest import Run, Said
 from tests.support.standing import printed
 
-RULE = Rule(fair_tree=True, half_life=7 * DAY)
+RULE = RankingRule(fair_tree=True, half_life=7 * DAY)
 LONG = 40_000
 """Days: what was recorded of the lab cluster is however long ago."""
 

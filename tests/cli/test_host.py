@@ -12,7 +12,7 @@ import pytest
 from fairbank.bank.audit import Finding
 from fairbank.cli.completion_words import all_places
 from fairbank.cli.progress import bar
-from fairbank.core.check import Check
+from fairbank.core.check import HealthCheck
 from tests.cli.conftest import Run
 from tests.cli.paper import PaperWorks
 
@@ -107,7 +107,7 @@ def test_backups_and_their_way_back(fairbank: Run) -> None:
 
 
 def test_the_doctor(fairbank: Run) -> None:
-    checks = (Check("the store opens", True), Check("no agent", False, "add one"))
+    checks = (HealthCheck("the store opens", True), HealthCheck("no agent", False, "add one"))
     said = fairbank("doctor", works=PaperWorks(checks=checks))
     assert (said.code, said.out) == (8, "ok  the store opens\nx   no agent\n      try: add one\n")
     assert fairbank("doctor", works=PaperWorks(checks=checks[:1])).code == 0
@@ -115,7 +115,7 @@ def test_the_doctor(fairbank: Run) -> None:
 
 def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
     """Whoever reads stdout reads the same."""
-    works = PaperWorks(checks=(Check("the store opens", True),))
+    works = PaperWorks(checks=(HealthCheck("the store opens", True),))
     silent, told = (
         fairbank("doctor", works=works),
         fairbank("doctor", "--progress=plain", works=works),
@@ -128,7 +128,7 @@ def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
 
 
 def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
-    works = PaperWorks(checks=(Check("munged is well", True),))
+    works = PaperWorks(checks=(HealthCheck("munged is well", True),))
     said = fairbank(
         "doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", works=works
     )
@@ -144,7 +144,10 @@ def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
 
 def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
     works = PaperWorks(
-        checks=(Check("the store opens", True, "x"), Check("no agent", False, "add one")),
+        checks=(
+            HealthCheck("the store opens", True, "x"),
+            HealthCheck("no agent", False, "add one"),
+        ),
         findings=(Finding(7, "odd", 3),),
     )
     doctor, audit = (

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from fairbank.compose import Works
-from fairbank.store import migration
 from fairbank.store.schema import REVISIONS
 from tests.cli.conftest import Run
 from tests.support.small_disk import small_disk

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from fairbank.cli.jobscript import Described, add_job_options, described, read_script
 from fairbank.cli.parser import Parser
 from fairbank.cli.unpriced import DEARER, told
-from fairbank.core.tres import parse_counts
 from fairbank.core.errors import Malformed
+from fairbank.core.tres import parse_counts
 
 
 def job(words: str) -> Described:

@@ -8,8 +8,8 @@ import shlex
 import pytest
 
 from fairbank.cli import main
-from fairbank.rest.client import Client, parse_address
 from fairbank.core.time import parse_instant
+from fairbank.rest.client import Client, parse_address
 from tests.cli.centre import AYLA, DANA, GPU, STRANGER
 from tests.cli.conftest import Run, runner
 from tests.cli.served import Bank

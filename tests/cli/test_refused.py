@@ -8,10 +8,10 @@ import json
 import pytest
 
 from fairbank.cli import main, refusals, sproject
+from fairbank.core.time import parse_instant
 from fairbank.report.columns import Look
 from fairbank.report.envelope import envelope
 from fairbank.rest.client import Client, Refused, parse_address
-from fairbank.core.time import parse_instant
 from tests.cli.centre import AYLA, GPU, JORGE
 from tests.cli.conftest import Run, runner
 from tests.cli.served import Bank

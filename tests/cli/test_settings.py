@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from fairbank.cli import settings as door
 from fairbank.cli.settings import read_client_settings
 from fairbank.cli.zone import Local
+from fairbank.core.errors import Forbidden, Malformed, Unknown
 from fairbank.rest.client import MungeSigner, TokenSigner
 from fairbank.rest.client.token_file import read_token
-from fairbank.core.errors import (Forbidden, Malformed, Unknown)
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.simulator.traces.job_line import SwfJob
+from fairbank.core.time import iso, show_duration
 from fairbank.simulator.engine.policies import POLICIES
+from fairbank.simulator.traces.job_line import SwfJob
 from fairbank.simulator.traces.swf import read
-from fairbank.core.time import (iso, show_duration)
 from tests.cli.conftest import Run, Said, session
 from tests.cli.workloads import HEAD, line
 from tests.support.kept import GOLDEN, kept

@@ -15,8 +15,8 @@ import pytest
 from fairbank.cli import main
 from fairbank.compose import Works
 from fairbank.compose.ranges import without_range
-from fairbank.scheduling.explain.answer import Untold, Why
-from fairbank.scheduling.reason import sentence
+from fairbank.scheduling.explain.answer import Explanation, NoStartRange
+from fairbank.scheduling.reason import explain_reason
 from fairbank.slurm.queue_snapshot.queries import QUESTIONS
 from tests.cli.conftest import Run, Said, runner, session
 from tests.cli.served import Bank
@@ -59,7 +59,7 @@ def test_the_reason_is_the_one_that_slurmctld_had(ask: Run, name: str) -> None:
     assert data["code"] == data["slurm_reason"]
     assert data["headline"].endswith(".")
     assert any(not check["ok"] for check in data["checks"]), "nothing keeps it waiting"
-    assert sentence(data["code"])
+    assert explain_reason(data["code"])
 
 
 def test_for_programs(ask: Run) -> None:
@@ -100,29 +100,29 @@ def test_the_likely_start_may_be_left_out(ask: Run) -> None:
     ("untold", "ahead", "words"),
     [
         (None, (), []),
-        (Untold.NO_TURN, (), ["no likely start: it does not stand in the queue (BeginTime)"]),
-        (Untold.TOO_FAR, (), ["no likely start: it is too far off to be rehearsed here"]),
+        (NoStartRange.NO_TURN, (), ["no likely start: it does not stand in the queue (BeginTime)"]),
+        (NoStartRange.TOO_FAR, (), ["no likely start: it is too far off to be rehearsed here"]),
         (
-            Untold.TOO_FAR,
+            NoStartRange.TOO_FAR,
             (1,),
             ["no likely start: with 1 job ahead it is too far off to be rehearsed here"],
         ),
         (
-            Untold.TOO_FAR,
+            NoStartRange.TOO_FAR,
             (1, 2),
             ["no likely start: with 2 jobs ahead it is too far off to be rehearsed here"],
         ),
         (
-            Untold.KEPT,
+            NoStartRange.KEPT,
             (1,),
             ["no likely start: as far as the rehearsals went, BeginTime kept it waiting"],
         ),
     ],
 )
 def test_why_there_is_no_range(
-    untold: Untold | None, ahead: tuple[int, ...], words: list[str]
+    untold: NoStartRange | None, ahead: tuple[int, ...], words: list[str]
 ) -> None:
-    found = Why(
+    found = Explanation(
         number=3,
         code="BeginTime",
         headline="",

@@ -10,7 +10,7 @@ from fairbank import __version__
 from fairbank.bank.query import PAGE_MAX
 from fairbank.cli.desk import PAGE
 from fairbank.cli.main import COMMANDS, find
-from fairbank.core.errors import (Conflict, Corrupt, Trouble, Unreachable)
+from fairbank.core.errors import Conflict, Corrupt, Trouble, Unreachable
 from tests.cli.conftest import Run
 from tests.cli.paper import PaperWorks
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
+from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
 
 HEAD = "; MaxProcs: 8\n"
 
 
 def lay_out(folder: Path) -> None:
     """A week of work on 32 processors, a trace with every kind of dirt, what sacct printed; shares of them, and policies."""
-    centre = Centre(
-        pools=(Pool("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0
+    centre = SyntheticSite(
+        pools=(SitePartition("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0
     )
     (folder / "week.swf").write_text("".join(write(*month(centre, seed=5))))
     (folder / "shares.csv").write_text("account,shares\n1,50\n2,30\n3,20\n")

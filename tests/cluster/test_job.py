@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.cluster.job import Run, checked_run
-from fairbank.core.ids import (ID_MAX, JOB_ID_MAX)
 from fairbank.core.errors import Malformed
+from fairbank.core.ids import ID_MAX, JOB_ID_MAX
 
 
 def test_a_run_is_never_the_job_id_alone() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fairbank.cluster.node import Gpus, Node, State
+from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.reservation import Reservation
-from fairbank.cluster.resource_request import Wanted
-from fairbank.core.time import Instant
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Malformed
+from fairbank.core.time import Instant
 
 
 def test_a_node_says_what_it_has_and_whether_it_may_be_used() -> None:
@@ -23,14 +23,14 @@ def test_a_node_says_what_it_has_and_whether_it_may_be_used() -> None:
         features=frozenset({"1200MHz"}),
     )
     assert node.cores == 16
-    assert [state for state in State if not state.usable] == [
-        State.DRAINED,
-        State.FAILED,
-        State.DOWN,
-        State.NOT_RESPONDING,
-        State.FUTURE,
+    assert [state for state in NodeState if not state.usable] == [
+        NodeState.DRAINED,
+        NodeState.FAILED,
+        NodeState.DOWN,
+        NodeState.NOT_RESPONDING,
+        NodeState.FUTURE,
     ]
-    assert State.UP.penalty < State.POWERING_UP.penalty < State.POWERED_DOWN.penalty
+    assert NodeState.UP.penalty < NodeState.POWERING_UP.penalty < NodeState.POWERED_DOWN.penalty
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_what_no_node_can_be_is_told_with_its_field(said: dict[str, Any], field:
 
 
 def test_a_job_runs_a_task_on_each_of_its_nodes_unless_it_says_more() -> None:
-    assert Wanted(nodes=4).least_tasks == 4
-    assert Wanted(nodes=4, tasks=6, cpus_per_task=2).cpus == 12
-    assert Wanted(nodes=4, cpus_per_node=8).cpus == 32
+    assert ResourceRequest(nodes=4).least_tasks == 4
+    assert ResourceRequest(nodes=4, tasks=6, cpus_per_task=2).cpus == 12
+    assert ResourceRequest(nodes=4, cpus_per_node=8).cpus == 32
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_job_runs_a_task_on_each_of_its_nodes_unless_it_says_more() -> None:
 )
 def test_a_job_that_contradicts_itself_is_told_how(said: dict[str, Any], field: str) -> None:
     with pytest.raises(Malformed) as no:
-        Wanted(**said)
+        ResourceRequest(**said)
     assert no.value.field == field
     assert no.value.remedy
 
@@ -99,8 +99,13 @@ def test_a_reservation_is_for_those_it_names_from_its_beginning_to_its_end() -> 
     assert theirs.is_for("bob", "physics")
     assert not theirs.is_for("bob", "chemistry")
     assert reservation().is_for("bob", "chemistry")
-    assert [theirs.running(Instant(at)) for at in (99, 100, 199, 200)] == [False, True, True, False]
-    assert [theirs.over(Instant(at)) for at in (199, 200)] == [False, True]
+    assert [theirs.is_active(Instant(at)) for at in (99, 100, 199, 200)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [theirs.is_over(Instant(at)) for at in (199, 200)] == [False, True]
 
 
 @pytest.mark.parametrize(

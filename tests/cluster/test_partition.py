@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from fairbank.cluster.partition import Cluster, Partition, named
-from fairbank.core.tres import Adding
+from fairbank.cluster.partition import Cluster, Partition, find_cluster
 from fairbank.core.errors import Unknown
+from fairbank.core.tres import BillingRule
 
 DARWIN = Cluster(
     "darwin",
@@ -19,7 +19,7 @@ DARWIN = Cluster(
 
 def test_a_partition_bills_one_resource_by_the_dearest_tres() -> None:
     assert DARWIN.partition("gpu-v100").resource == "gpu"
-    assert DARWIN.partition("standard").adding is Adding.MAX_TRES
+    assert DARWIN.partition("standard").billing_rule is BillingRule.MAX_TRES
 
 
 def test_an_unknown_partition_is_answered_with_those_there_are() -> None:
@@ -40,7 +40,9 @@ def test_a_qos_that_nobody_priced_costs_the_plain_price(qos: str | None, factor:
 
 def test_a_cluster_that_is_not_there_is_told_with_those_that_are() -> None:
     beta = Cluster("beta", {})
-    assert named({"beta": beta}, "beta") is beta
+    assert find_cluster({"beta": beta}, "beta") is beta
     with pytest.raises(Unknown, match="there is no cluster 'gamma'") as told:
-        named({"beta": beta, "alpha": Cluster("alpha", {})}, "gamma", otherwise="; or go home")
+        find_cluster(
+            {"beta": beta, "alpha": Cluster("alpha", {})}, "gamma", otherwise="; or go home"
+        )
     assert told.value.remedy == "the settings know: alpha, beta; or go home"

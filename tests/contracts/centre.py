@@ -26,10 +26,10 @@ from fairbank.bank.wish import (
     SetMember,
 )
 from fairbank.cluster.job import Run
-from fairbank.service.ledger import Bank
-from fairbank.store.contract import Reader, Store
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.store.contract import Reader, Store
 
 START, END = Instant(1_000), Instant(9_000_000)
 ALICE, BOB, CAROL, CLERK = 1001, 1002, 1003, 0
@@ -38,7 +38,7 @@ PAGE = Page()  # the first, and of this centre the only one
 
 def ask(store: Store, *wishes: Request, at: int = START) -> list[Outcome]:
     """Ask the bank over `store` for everything in one batch."""
-    return Bank(store, Policy()).ask([Asked(wish, Instant(at), CLERK) for wish in wishes])
+    return Ledger(store, Policy()).ask([Asked(wish, Instant(at), CLERK) for wish in wishes])
 
 
 def granted(store: Store, *wishes: Request, at: int = START) -> list[Done]:
@@ -236,7 +236,7 @@ def contents(store: Store) -> tuple[Sequence[Any], ...]:
 def copied(source: Store, target: Store) -> None:
     """Restore the one from the other, as a backup would."""
     projects, members, allocations, users, runs, entries, (office,), tokens = contents(source)
-    with target.filling(replace=True) as filling:
+    with target.restoring(replace=True) as filling:
         filling.projects(projects)
         filling.members(members)
         filling.allocations(allocations)

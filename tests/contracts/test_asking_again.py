@@ -12,10 +12,10 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Adjust, Asked, Deposit, Release, Request
 from fairbank.bank.working_set import WorkingSet
-from fairbank.service.ops.audit import Audit
-from fairbank.service.ledger import Bank
-from fairbank.store.contract import Contention, Store
 from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.service.ops.audit import Audit
+from fairbank.store.contract import Contention, Store
 from tests.contracts.centre import (
     ALICE,
     BOB,
@@ -66,7 +66,7 @@ def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
 
 def test_a_key_is_its_actors_own(store: Store) -> None:
     fill(store)
-    bank, wish = Bank(store, Policy()), Deposit(allocation=1, amount=SuMinutes(10), key="d1")
+    bank, wish = Ledger(store, Policy()), Deposit(allocation=1, amount=SuMinutes(10), key="d1")
     together = bank.ask([Asked(wish, START, actor) for actor in (ALICE, BOB)])
     later = bank.ask([Asked(wish, START, actor) for actor in (BOB, CAROL, ALICE)])
     firsts = [each for each in (*together, *later) if isinstance(each, Done) and not each.again]

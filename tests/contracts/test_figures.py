@@ -19,9 +19,9 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.wish import Charge, Deposit, Lapse, Refund, Release
 from fairbank.cluster.job_details import Particulars
-from fairbank.store.contract import Store
-from fairbank.core.time import (DAY, Instant)
+from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
+from fairbank.store.contract import Store
 from tests.contracts.centre import (
     ALICE,
     BOB,

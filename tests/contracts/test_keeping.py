@@ -21,11 +21,11 @@ from fairbank.bank.wish import (
     SetMember,
     Transfer,
 )
+from fairbank.core.errors import Malformed
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from fairbank.core.time import Instant
-from fairbank.core.errors import Malformed
-from fairbank.core.units import SuMinutes
 from tests.contracts.centre import (
     ALICE,
     BOB,

@@ -11,9 +11,9 @@ import pytest
 from fairbank.bank.entry import Kind
 from fairbank.bank.query import EntryQuery, GroupPage, Page, RunQuery, Sight, UsageBy, UsageQuery
 from fairbank.bank.wish import Adjust, Charge, Deposit
+from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from fairbank.core.units import SuMinutes
 from tests.contracts.centre import (
     ALICE,
     BOB,

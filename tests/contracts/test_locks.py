@@ -12,8 +12,8 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, SetCap, SetMember
-from fairbank.store.contract import Contention
 from fairbank.core.units import SuMinutes
+from fairbank.store.contract import Contention
 from tests.contracts.centre import (
     ALICE,
     BOB,

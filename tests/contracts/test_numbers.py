@@ -11,7 +11,7 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.needs import Needs
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Note, Request
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Store
 from tests.contracts.centre import (
     START,
@@ -65,7 +65,7 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
         hold(1, 10),
         hold(2, 10, line=()),
     )
-    bank = Bank(store, Policy())
+    bank = Ledger(store, Policy())
     first = {type(each): numbers(bank, each) for each in wishes}
     assert {type(each): numbers(bank, each) for each in wishes} == first
     done = granted(store, *wishes[:3])
@@ -77,7 +77,7 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
     assert done[0].entry == first[CreateProject][0]
 
 
-def numbers(bank: Bank, wish: Request) -> list[int]:
+def numbers(bank: Ledger, wish: Request) -> list[int]:
     """Those of the entries that would be written, and of what is new in them."""
     _, work = bank.foretell(Asked(wish, START, 0))
     changes = work.changes

@@ -6,9 +6,9 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.project import Project, Role
 from fairbank.bank.refusal import Reason, sentence
 from fairbank.bank.wish import AmendProject, RemoveProject, SetCap, SetMember
+from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from fairbank.core.units import SuMinutes
 from tests.contracts.centre import allocation, ask, charge, granted, hold, job, project
 from tests.contracts.office import all_projects, reason_of, undoing
 

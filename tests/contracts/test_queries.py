@@ -12,8 +12,8 @@ from fairbank.bank.project import Role
 from fairbank.bank.query import AllocationQuery, ProjectQuery, RunQuery, Sight
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Expire
-from fairbank.store.contract import Store
 from fairbank.core.time import Instant
+from fairbank.store.contract import Store
 from tests.contracts.centre import (
     ALICE,
     BOB,

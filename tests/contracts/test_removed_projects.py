@@ -24,10 +24,10 @@ from fairbank.bank.wish import (
     Transfer,
     Withdraw,
 )
-from fairbank.service.ops.audit import Audit
-from fairbank.store.contract import Contention, Store
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.service.ops.audit import Audit
+from fairbank.store.contract import Contention, Store
 from tests.contracts.centre import (
     ALICE,
     END,

@@ -8,78 +8,80 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.cluster.share_record import (ShareFigure, ShareQuery, key_of)
+from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
+from fairbank.core.errors import Conflict, Corrupt
+from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (DAY, Instant, StoppedClock)
-from fairbank.core.errors import (Conflict, Corrupt)
 from tests.contracts.places import Place
 
 EVER = ShareQuery(0, 1_000_000, users=True)
 
 
-def figures(day: int, cluster: str = "darwin", usage: float = 0.1) -> list[ShareFigure]:
+def figures(day: int, cluster: str = "darwin", usage: float = 0.1) -> list[ShareRecord]:
     at = Instant(day * DAY + 60)
     return [
-        ShareFigure(cluster, day, "bio", "", "", at, 40, 0.4, usage, 0.0, None, None),
-        ShareFigure(cluster, day, "bio", "Zoë", "", at, 1, 0.5, 0.0, 0.0, None, 1.0),
-        ShareFigure(
+        ShareRecord(cluster, day, "bio", "", "", at, 40, 0.4, usage, 0.0, None, None),
+        ShareRecord(cluster, day, "bio", "Zoë", "", at, 1, 0.5, 0.0, 0.0, None, 1.0),
+        ShareRecord(
             cluster, day, "bio", "ada", "gpu", at, 2**31 - 1, 1e-300, 7.1e300, 1 / 3, 1e-7, 0.25
         ),
-        ShareFigure(cluster, day, "root", "", "", at, None, 1.0, 2.0**70, 1.0, None, None),
+        ShareRecord(cluster, day, "root", "", "", at, None, 1.0, 2.0**70, 1.0, None, None),
     ]
 
 
-def kept(store: Store, query: ShareQuery = EVER) -> list[ShareFigure]:
+def kept(store: Store, query: ShareQuery = EVER) -> list[ShareRecord]:
     with store.reading() as reader:
-        return reader.share_figures(query)
+        return reader.share_records(query)
 
 
 def test_what_is_kept_is_what_is_read_to_the_last_bit(store: Store) -> None:
-    assert store.keep_shares(figures(20_000))
+    assert store.add_share_records(figures(20_000))
     assert kept(store) == figures(20_000)
     with store.reading() as reader:
-        assert sorted(reader.scan_share_figures(), key=lambda each: each.user) == sorted(
+        assert sorted(reader.scan_share_records(), key=lambda each: each.user) == sorted(
             figures(20_000), key=lambda each: each.user
         )
 
 
 def test_once_a_day_and_cluster(store: Store) -> None:
-    assert store.keep_shares(figures(20_000))
-    assert store.keep_shares(figures(20_000, usage=9.0)) == 0
-    assert store.keep_shares([]) == 0
-    assert store.keep_shares(figures(20_000, "frontera")) == 4
-    assert store.keep_shares(figures(20_001)) == 4
+    assert store.add_share_records(figures(20_000))
+    assert store.add_share_records(figures(20_000, usage=9.0)) == 0
+    assert store.add_share_records([]) == 0
+    assert store.add_share_records(figures(20_000, "frontera")) == 4
+    assert store.add_share_records(figures(20_001)) == 4
     assert kept(store) == figures(20_000) + figures(20_001) + figures(20_000, "frontera")
 
 
 def test_what_came_in_the_course_of_a_day_is_added(store: Store) -> None:
-    store.keep_shares(figures(20_000))
+    store.add_share_records(figures(20_000))
     new = msgspec.structs.replace(figures(20_000)[0], account="new")
-    assert store.keep_shares([*figures(20_000, usage=9.0), new]) == 1
+    assert store.add_share_records([*figures(20_000, usage=9.0), new]) == 1
     assert kept(store) == [*figures(20_000)[:3], new, figures(20_000)[3]]
 
 
 def test_old_days_are_forgotten(store: Store) -> None:
     for day in (20_000, 20_001, 20_002):
-        store.keep_shares(figures(day))
-        store.keep_shares(figures(day, "frontera"))
-    assert store.forget_shares(20_002) == 16
+        store.add_share_records(figures(day))
+        store.add_share_records(figures(day, "frontera"))
+    assert store.delete_share_records(20_002) == 16
     assert kept(store) == figures(20_002) + figures(20_002, "frontera")
-    assert (store.forget_shares(20_002), store.forget_shares(0)) == (0, 0)
-    assert store.keep_shares(figures(20_000)) == 4, "nothing remembers that it was there"
+    assert (store.delete_share_records(20_002), store.delete_share_records(0)) == (0, 0)
+    assert store.add_share_records(figures(20_000)) == 4, "nothing remembers that it was there"
 
 
 def test_in_pages(store: Store) -> None:
     for day in (20_000, 20_001):
-        store.keep_shares(figures(day))
-        store.keep_shares(figures(day, "frontera"))
-    found: list[ShareFigure] = []
-    while page := kept(store, EVER._replace(limit=3, after=key_of(found[-1]) if found else None)):
+        store.add_share_records(figures(day))
+        store.add_share_records(figures(day, "frontera"))
+    found: list[ShareRecord] = []
+    while page := kept(
+        store, EVER._replace(limit=3, after=share_key(found[-1]) if found else None)
+    ):
         found += page
     assert len(found) == 16
-    assert sorted(found, key=key_of) == kept(store)
+    assert sorted(found, key=share_key) == kept(store)
 
 
 def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
@@ -122,25 +124,27 @@ def test_what_is_asked_for(store: Store, query: ShareQuery, count: int) -> None:
         figures(20_000, "frontera"),
         figures(20_000),
     ):
-        store.keep_shares(day)
+        store.add_share_records(day)
     found = kept(store, query)
     assert len(found) == count
-    assert sorted(map(repr, found)) == sorted(repr(each) for each in everything if query.has(each))
+    assert sorted(map(repr, found)) == sorted(
+        repr(each) for each in everything if query.matches(each)
+    )
 
 
 def test_a_snapshot_does_not_change(store: Store) -> None:
     with store.reading() as reader:
-        assert reader.share_figures(EVER) == []
-        store.keep_shares(figures(20_000))
-        assert reader.share_figures(EVER) == []
+        assert reader.share_records(EVER) == []
+        store.add_share_records(figures(20_000))
+        assert reader.share_records(EVER) == []
     assert kept(store)
 
 
 def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
-    file, clock, source = tmp_path / "x.fbk", StoppedClock(Instant(0)), MemoryStore()
-    source.keep_shares(figures(20_000))
+    file, clock, source = tmp_path / "x.fbk", ManualClock(Instant(0)), MemoryStore()
+    source.add_share_records(figures(20_000))
     Backups(source, clock).create(file)
-    store.keep_shares(figures(19_999))
+    store.add_share_records(figures(19_999))
     with pytest.raises(Conflict, match="not empty"):
         Backups(store, clock).restore(file)
     Backups(store, clock).restore(file, replace=True)
@@ -153,7 +157,7 @@ def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize("sql_place", ["sqlite"], indirect=True)
 def test_a_spoilt_row_is_told(sql_place: Place) -> None:
     store = sql_place.open()
-    store.keep_shares(figures(20_000))
+    store.add_share_records(figures(20_000))
     sql_place.run("UPDATE share_figure SET usage = 'much' WHERE login = 'ada'")
     with pytest.raises(Corrupt, match="fair share"):
         kept(store)

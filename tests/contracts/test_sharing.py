@@ -11,11 +11,11 @@ from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, Transfer
-from fairbank.service.ops.audit import Audit
-from fairbank.service.ledger import Bank
-from fairbank.service.write_queue.writers import (ENOUGH, Windows)
-from fairbank.store.contract import Store
 from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.service.ops.audit import Audit
+from fairbank.service.write_queue.writers import ENOUGH, Windows
+from fairbank.store.contract import Store
 from tests.contracts.centre import START, allocation, contents, fill, granted, hold, job, project
 from tests.contracts.clerks import at_once, one_by_one
 from tests.contracts.places import Place
@@ -155,7 +155,7 @@ def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place:
     """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each asked for twice and by two at a time."""
     store = postgres_place.open()
     fill(store)
-    counter = Windows(Bank(store, Policy()))
+    counter = Windows(Ledger(store, Policy()))
     batches = [
         [Asked(hold(ENOUGH * batch + each, 3), START, 0) for each in range(1, ENOUGH + 1)]
         for batch in range(6)

@@ -9,8 +9,8 @@ import msgspec
 
 from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.bank.wish import Deposit
-from fairbank.store.contract import Store
 from fairbank.core.units import SuMinutes
+from fairbank.store.contract import Store
 from tests.contracts.centre import BOB, contents, fill, granted, hold
 from tests.contracts.places import Place
 
@@ -69,5 +69,5 @@ def _fill_journal(store: Store) -> None:
         msgspec.structs.replace(last, id=last.id + number, seq=last.seq + number, key=None)
         for number in range(ENTRIES)
     ]
-    with store.filling(replace=True) as filling:
+    with store.restoring(replace=True) as filling:
         filling.entries(copies)

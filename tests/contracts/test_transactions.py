@@ -15,11 +15,11 @@ from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Amend, Asked, Deposit, Request, Withdraw
-from fairbank.service.ops.audit import Audit
-from fairbank.service.ledger import Bank
-from fairbank.store.contract import Store, Transaction
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.service.ops.audit import Audit
+from fairbank.store.contract import Store, Transaction
 from tests.contracts.centre import (
     END,
     START,
@@ -86,7 +86,7 @@ def test_a_batch_with_a_refusal_for_the_office_takes_one_transaction_too(store: 
     fill(store)
     counted = Counted(store)
     wishes = (hold(1, 600), hold(2, 5, resource="gpu"), hold(3, 600), hold(4, 300))
-    outcomes = Bank(cast("Store", counted), Policy()).ask(
+    outcomes = Ledger(cast("Store", counted), Policy()).ask(
         [Asked(wish, START, 0) for wish in wishes]
     )
     assert [each.reason if isinstance(each, Refusal) else "ok" for each in outcomes] == [

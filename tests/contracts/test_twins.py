@@ -16,11 +16,11 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.wish import Amend, Asked, Request, Undo
-from fairbank.service.ledger import Bank
-from fairbank.store.contract import Reader, Store
-from fairbank.store.memory.store import MemoryStore
-from fairbank.store.factory import open_store
 from fairbank.core.time import Instant
+from fairbank.service.ledger import Ledger
+from fairbank.store.contract import Reader, Store
+from fairbank.store.factory import open_store
+from fairbank.store.memory.store import MemoryStore
 from tests.bank import wishes
 from tests.contracts.centre import contents, copied, everything
 from tests.contracts.questions import Question, questions
@@ -53,7 +53,7 @@ def _opened(url: str) -> Iterator[Store]:
 
 
 def emptied(store: Store) -> Store:
-    with store.filling(replace=True):
+    with store.restoring(replace=True):
         return store
 
 
@@ -67,7 +67,7 @@ batches = st.lists(st.lists(arriving, min_size=1, max_size=6), min_size=1, max_s
 
 
 def play(store: Store, story: Sequence[Sequence[Asked]]) -> list[Outcome]:
-    bank, answers = Bank(store, Policy()), []
+    bank, answers = Ledger(store, Policy()), []
     before = [
         [wishes.asked_by(0, None, wish) for wish in batch]
         for batch in (wishes.PROJECTS, wishes.GRANTS)

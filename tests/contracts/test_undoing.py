@@ -15,8 +15,8 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Reason, Refusal, sentence
 from fairbank.bank.wish import Asked, Deposit, Refund, SetMember, Transfer, Undo, Withdraw
+from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
-from fairbank.service.ledger import Bank
 from fairbank.store.contract import Store
 from tests.contracts.centre import ALICE, BOB, START, charge, contents, granted, hold, job
 from tests.contracts.places import Place
@@ -57,7 +57,7 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
 def test_nor_do_they_in_one_batch(store: Store, kind: str) -> None:
     opened(store)
     back = undoing(store, refunded(store) if kind == "refund" else moved(store, kind))
-    done, no = Bank(store, Policy()).ask([Asked(back, START, ALICE), Asked(back, START, BOB)])
+    done, no = Ledger(store, Policy()).ask([Asked(back, START, ALICE), Asked(back, START, BOB)])
     assert isinstance(done, Done)
     assert isinstance(no, Refusal)
     assert no.reason is Reason.UNDONE
@@ -168,7 +168,7 @@ def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
         "refund": lambda: refunded(store),
     }
     number = numbers[kind]() if kind in numbers else moved(store, kind)
-    bank, asked = Bank(store, Policy()), Asked(undoing(store, number, key="a"), START, ALICE)
+    bank, asked = Ledger(store, Policy()), Asked(undoing(store, number, key="a"), START, ALICE)
     before = contents(store)
     foretold, work = bank.foretell(asked)
     assert isinstance(foretold, Done)

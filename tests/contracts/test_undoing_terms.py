@@ -8,9 +8,9 @@ from fairbank.bank.allocation import AllocationEvent, AllocationState
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import Reason, Refusal, sentence
 from fairbank.bank.wish import Amend, Expire, SetCap, SetMember
-from fairbank.store.contract import Store
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.store.contract import Store
 from tests.contracts.centre import ALICE, BOB, CAROL, END, START, ask, granted, hold
 from tests.contracts.undoing import TEN, amended, findings_of, opened, reason_of, row_of, undoing
 

@@ -20,10 +20,10 @@ from fairbank.bank.wish import (
     Withdraw,
     undo_of,
 )
-from fairbank.service.ops.audit import Audit
-from fairbank.service.ledger import Bank
-from fairbank.store.contract import Store
 from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.service.ops.audit import Audit
+from fairbank.store.contract import Store
 from tests.contracts.centre import (
     START,
     allocation,
@@ -40,7 +40,7 @@ TEN = SuMinutes(10)
 
 
 def by(store: Store, actor: int, *wishes: Request) -> list[Outcome]:
-    return Bank(store, Policy()).ask([Asked(wish, START, actor) for wish in wishes])
+    return Ledger(store, Policy()).ask([Asked(wish, START, actor) for wish in wishes])
 
 
 def opened(store: Store) -> None:

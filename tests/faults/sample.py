@@ -32,9 +32,9 @@ from fairbank.bank.wish import (
 )
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import Particulars
-from fairbank.service.ledger import Bank
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
 from tests.faults.auditing import store_at
 
 BEGIN, HOUR, YEAR = 1_790_000_000, 3_600, 31_536_000
@@ -44,7 +44,7 @@ BUSY = Particulars(exit_status=0, cpu_seconds=7 * HOUR)
 def write_sample(url: str) -> None:
     """Fill the store, wish by wish, a few minutes apart; those with the comment "no" are refused."""
     with store_at(url) as store:
-        bank = Bank(store, Policy())
+        bank = Ledger(store, Policy())
         refunds: list[Done] = []
         for number, wish in enumerate(wishes()):
             if isinstance(wish, Undo):  # numbers have gaps on PostgreSQL

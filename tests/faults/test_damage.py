@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.service.ops.backup_file import check
 from fairbank.core.errors import Trouble
+from fairbank.service.ops.backup_file import check
 from tests.faults.auditing import findings, heads, restore
 from tests.faults.centre import SU, found
 from tests.faults.nemesis import answers

@@ -10,13 +10,13 @@ import pytest
 from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Deposit
-from fairbank.service.ops.audit import Audit
-from fairbank.service.ops.audit_processes import verify
-from fairbank.service.ledger import Bank
-from fairbank.store.contract import Store
-from fairbank.store.factory import open_store
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ops.audit_processes import verify
+from fairbank.store.contract import Store
+from fairbank.store.factory import open_store
 from tests.faults.sample import BEGIN, write_sample
 from tests.support.indexes import hollow
 from tests.support.server import FairbankServer, made
@@ -24,7 +24,7 @@ from tests.support.server import FairbankServer, made
 
 def deposit(store: Store, key: str) -> Done:
     wish = Deposit(allocation=1, amount=SuMinutes(60), key=key)
-    (outcome,) = Bank(store, Policy()).ask([Asked(wish, Instant(BEGIN + 10**6), 0)])
+    (outcome,) = Ledger(store, Policy()).ask([Asked(wish, Instant(BEGIN + 10**6), 0)])
     assert isinstance(outcome, Done)
     return outcome
 

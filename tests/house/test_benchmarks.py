@@ -25,8 +25,8 @@ from benchmarks.plain_fair_tree import PlainFairTree
 from benchmarks.results import RESULTS, Claim, Machine, keep, kept
 from benchmarks.spent import threads_of
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.slurm.passes import both
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.factory import open_store
 from fairbank.store.sqlite.driver import driver
@@ -163,8 +163,8 @@ def test_the_crowd_before_a_full_machine_is_the_same_each_time_and_some_of_it_st
     assert list(one.queue.jobs()) == list(again.queue.jobs())
     assert [job.placement for job in one.running] == [job.placement for job in again.running]
     assert one.machine.room.idle.bit_count() <= 12
-    plan = both(one, Parameters(), NOW)
-    assert plan == both(again, Parameters(), NOW)
+    plan = run_passes(one, SchedulerParameters(), NOW)
+    assert plan == run_passes(again, SchedulerParameters(), NOW)
     assert plan.starts
     assert len(plan.planned) > 50
 

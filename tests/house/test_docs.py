@@ -14,8 +14,8 @@ import pytest
 
 from fairbank.cli import exits
 from fairbank.cli.main import COMMANDS
-from fairbank.rest import statuses
 from fairbank.core.errors import Trouble
+from fairbank.rest import statuses
 
 LOADED_FROM_ELSEWHERE = re.compile(
     r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^>]*>"

@@ -7,13 +7,21 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from fairbank.cluster.partition import Partition
-from fairbank.slurm.policy_file import Answer, Balance, Place, Project, SubmissionPolicy
-from fairbank.core.tres import (Adding, parse_weights)
+from fairbank.core.tres import BillingRule, parse_weights
+from fairbank.slurm.policy_file import (
+    PolicyAction,
+    PolicyBalance,
+    PolicyPartition,
+    PolicyProject,
+    SubmissionPolicy,
+)
 
 WRITTEN = 1_795_000_000
 
-CPU = Place(Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")), (), 1000, 30, 64, 131_072)
-GPU = Place(
+CPU = PolicyPartition(
+    Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")), (), 1000, 30, 64, 131_072
+)
+GPU = PolicyPartition(
     Partition("gpu", "gpu", parse_weights("CPU=1.0,Mem=0.09375G,GRES/gpu=12.0")),
     ("a100",),
     1000,
@@ -21,7 +29,7 @@ GPU = Place(
     48,
     512_000,
 )
-GPU_T4 = Place(
+GPU_T4 = PolicyPartition(
     Partition("gpu-t4", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")),
     ("t4",),
     1000,
@@ -29,11 +37,11 @@ GPU_T4 = Place(
     64,
     131_072,
 )
-LONG = Place(Partition("long", "cpu", parse_weights("CPU=1.0"), Adding.SUM))
+LONG = PolicyPartition(Partition("long", "cpu", parse_weights("CPU=1.0"), BillingRule.SUM))
 
-ASTRO = Project("wg_astro", 60_651, "wg_astro", members=(60_601, 60_602))
-BIO = Project("wg_bio", 60_652, "wg_bio", members=(60_602, 60_603))
-CHEM = Project(
+ASTRO = PolicyProject("wg_astro", 60_651, "wg_astro", members=(60_601, 60_602))
+BIO = PolicyProject("wg_bio", 60_652, "wg_bio", members=(60_602, 60_603))
+CHEM = PolicyProject(
     "wg_chem", 60_653, "wg_chem", partition="gpu-t4", reservation="wg_chem", members=(60_604,)
 )
 
@@ -43,15 +51,15 @@ CENTRE = SubmissionPolicy(
     projects=(ASTRO, BIO, CHEM),
     places=(CPU, GPU, GPU_T4, LONG),
     balances=(
-        Balance("wg_astro", "cpu", 750),
-        Balance("wg_astro", "gpu", 6000),
-        Balance("wg_bio", "cpu", 600_000),
-        Balance("wg_chem", "gpu", 600_000),
+        PolicyBalance("wg_astro", "cpu", 750),
+        PolicyBalance("wg_astro", "gpu", 6000),
+        PolicyBalance("wg_bio", "cpu", 600_000),
+        PolicyBalance("wg_chem", "gpu", 600_000),
     ),
     qos_factors={"high": Fraction(3, 2), "low": Fraction(1, 3)},
     exempt=(60_699,),
     qos="normal",
-    price=Answer.REFUSE,
+    price=PolicyAction.REFUSE,
 )
 
 _names = st.text("aZ_09.-", max_size=6).map("n{}".format)
@@ -64,13 +72,13 @@ _maybe = st.none() | _names
 _tres = st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100", "license/matlab"])
 
 places = st.builds(
-    Place,
+    PolicyPartition,
     st.builds(
         Partition,
         _names,
         _kinds,
         st.none() | st.dictionaries(_tres, _weights, min_size=1),
-        st.sampled_from(Adding),
+        st.sampled_from(BillingRule),
     ),
     st.lists(_names, max_size=2, unique=True).map(tuple),
     _sizes,
@@ -87,7 +95,7 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
     forced = st.sampled_from([None, *(place.partition.name for place in there)])
     members = st.lists(st.integers(0, 2**32 - 2), max_size=3, unique=True).map(tuple)
     project = st.builds(
-        Project, _names, st.integers(0, 2**32 - 2), _names, _maybe, forced, _maybe, members
+        PolicyProject, _names, st.integers(0, 2**32 - 2), _names, _maybe, forced, _maybe, members
     )
     projects = draw(
         st.lists(
@@ -98,7 +106,7 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
     )
     accounts = [each.account for each in projects]
     balance = st.builds(
-        Balance, st.sampled_from(accounts or [""]), _kinds, st.integers(-(10**15), 10**15)
+        PolicyBalance, st.sampled_from(accounts or [""]), _kinds, st.integers(-(10**15), 10**15)
     )
     balances = st.lists(
         balance, max_size=3 if accounts else 0, unique_by=lambda each: (each.account, each.resource)
@@ -116,8 +124,8 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
         ),
         exempt=draw(members),
         qos=draw(_maybe),
-        price=draw(st.sampled_from(Answer)),
-        gres=draw(st.sampled_from(Answer)),
-        unlisted=draw(st.sampled_from(Answer)),
+        price=draw(st.sampled_from(PolicyAction)),
+        gres=draw(st.sampled_from(PolicyAction)),
+        unlisted=draw(st.sampled_from(PolicyAction)),
         stale_seconds=draw(_sizes),
     )

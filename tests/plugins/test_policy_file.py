@@ -13,28 +13,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fairbank.cluster.partition import Partition
+from fairbank.core.errors import Malformed
+from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.slurm.policy_file import (
     SIZE_MAX,
-    Answer,
-    Balance,
     Heading,
-    Place,
-    Project,
+    PolicyAction,
+    PolicyBalance,
+    PolicyPartition,
+    PolicyProject,
     SubmissionPolicy,
     heading,
     render,
 )
-from fairbank.core.tres import (BY_CPU, Adding)
-from fairbank.core.errors import Malformed
 from tests.plugins.interpreter import Lua
 from tests.plugins.policies import ASTRO, CENTRE, CPU, policies
 
 TEXT = render(CENTRE)
 
 
-def project_of(table: Any) -> Project:
+def project_of(table: Any) -> PolicyProject:
     forced = (table.qos, table.partition, table.reservation)
-    return Project(
+    return PolicyProject(
         table.group,
         int(table.gid),
         table.account,
@@ -43,20 +43,20 @@ def project_of(table: Any) -> Project:
     )
 
 
-def place_of(table: Any) -> Place:
+def place_of(table: Any) -> PolicyPartition:
     weights = {
         each.name: Fraction(int(each.number), int(table.denominator))
         for each in table.weights.values()
     }
-    partition = Partition(table.name, table.resource, weights, Adding(table.adding))
+    partition = Partition(table.name, table.resource, weights, BillingRule(table.adding))
     sizes = (table.memory_per_cpu, table.default_minutes, table.node_cpus, table.node_memory)
-    return Place(partition, tuple(table.gpus.values()), *map(int, sizes))
+    return PolicyPartition(partition, tuple(table.gpus.values()), *map(int, sizes))
 
 
 def policy_of(table: Any) -> SubmissionPolicy:
     """The value again, from what Lua has read."""
     balances = tuple(
-        Balance(each.account, resource, int(left))
+        PolicyBalance(each.account, resource, int(left))
         for each in table.projects.values()
         for resource, left in each.left.items()
     )
@@ -71,9 +71,9 @@ def policy_of(table: Any) -> SubmissionPolicy:
         },
         exempt=tuple(int(uid) for uid in table.exempt),
         qos=table.qos or None,
-        price=Answer(table.price),
-        gres=Answer(table.gres),
-        unlisted=Answer(table.unlisted),
+        price=PolicyAction(table.price),
+        gres=PolicyAction(table.gres),
+        unlisted=PolicyAction(table.unlisted),
         stale_seconds=int(table.stale),
     )
 
@@ -209,7 +209,7 @@ WRONG: dict[str, SubmissionPolicy] = {
     "projects.wg_astro.partition": msgspec.structs.replace(
         CENTRE, projects=(msgspec.structs.replace(ASTRO, partition="none"),)
     ),
-    "balances": msgspec.structs.replace(CENTRE, balances=(Balance("nobody", "cpu", 1),)),
+    "balances": msgspec.structs.replace(CENTRE, balances=(PolicyBalance("nobody", "cpu", 1),)),
     "places.cpu": msgspec.structs.replace(
         CENTRE, places=(msgspec.structs.replace(CPU, node_cpus=-1),)
     ),

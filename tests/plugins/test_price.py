@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from fairbank.bank.charge import bill, longest_paid
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
-from fairbank.slurm.policy_file import Place, SubmissionPolicy, render
-from fairbank.core.tres import (Adding, parse_counts)
-from fairbank.core.units import (show_short, show_su)
+from fairbank.core.tres import BillingRule, parse_counts
+from fairbank.core.units import show_shortfall, show_su
+from fairbank.slurm.policy_file import PolicyPartition, SubmissionPolicy, render
 from tests.plugins.interpreter import Lua
 from tests.plugins.policies import CENTRE, CPU, GPU, GPU_T4, LONG, places
 
@@ -45,7 +45,7 @@ def cluster_of(policy: SubmissionPolicy) -> Cluster:
 def asked(
     lua: Lua,
     policy: SubmissionPolicy,
-    place: Place,
+    place: PolicyPartition,
     counts: Mapping[str, Fraction],
     qos: str,
     minutes: int,
@@ -58,7 +58,7 @@ def asked(
 
 @pytest.mark.parametrize(("place", "counts", "minutes", "qos"), EXAMPLES)
 def test_the_price_is_the_banks(
-    lua: Lua, place: Place, counts: str, minutes: int, qos: str
+    lua: Lua, place: PolicyPartition, counts: str, minutes: int, qos: str
 ) -> None:
     held = parse_counts(counts)
     truth = bill(
@@ -77,14 +77,19 @@ _counts = st.dictionaries(
     place=places,
     counts=_counts,
     minutes=st.integers(1, 20_000),
-    adding=st.sampled_from(Adding),
+    adding=st.sampled_from(BillingRule),
     qos=st.sampled_from(["high", "low", "x"]),
 )
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_any_price_is_the_banks(
-    lua: Lua, place: Place, counts: dict[str, Fraction], minutes: int, adding: Adding, qos: str
+    lua: Lua,
+    place: PolicyPartition,
+    counts: dict[str, Fraction],
+    minutes: int,
+    adding: BillingRule,
+    qos: str,
 ) -> None:
     place = msgspec.structs.replace(
         place, partition=msgspec.structs.replace(place.partition, adding=adding)
@@ -102,7 +107,7 @@ def test_any_price_is_the_banks(
     "share", [Fraction(0), Fraction(1, 100), Fraction(1, 3), Fraction(99, 100)]
 )
 def test_what_is_said_to_fit_does_and_no_more_would(
-    lua: Lua, place: Place, counts: str, minutes: int, qos: str, share: Fraction
+    lua: Lua, place: PolicyPartition, counts: str, minutes: int, qos: str, share: Fraction
 ) -> None:
     price, held = lua.module("price"), parse_counts(counts)
     whole = bill(
@@ -149,7 +154,7 @@ def test_amounts_look_as_they_do_elsewhere(lua: Lua, minutes: int, down: bool) -
 def test_what_is_lacking_looks_as_in_the_banks_own_refusals(
     lua: Lua, price: int, left: int
 ) -> None:
-    assert lua.module("price").show_short(price, left) == show_short(price, left)
+    assert lua.module("price").show_short(price, left) == show_shortfall(price, left)
 
 
 @given(price=st.integers(0, 10**12), left=st.integers(-(10**12), 10**12))
@@ -159,4 +164,4 @@ def test_what_is_lacking_looks_as_in_the_banks_own_refusals(
 def test_whatever_is_lacking_looks_as_in_the_banks_own_refusals(
     lua: Lua, price: int, left: int
 ) -> None:
-    assert lua.module("price").show_short(price, left) == show_short(price, left)
+    assert lua.module("price").show_short(price, left) == show_shortfall(price, left)

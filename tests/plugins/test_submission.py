@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.slurm.policy_file import Answer, Balance, SubmissionPolicy, render
+from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
 from tests.plugins.interpreter import Lua, Said
 from tests.plugins.policies import CENTRE, WRITTEN
 
@@ -141,7 +141,7 @@ def test_a_damaged_policy_leaves_the_one_before_in_force(site: Site, tmp_path: P
     assert said.code == 2045
     assert "stays in force" in said.log[0]
     path.write_text(
-        render(msgspec.structs.replace(CENTRE, written=WRITTEN + 2, unlisted=Answer.IGNORE))
+        render(msgspec.structs.replace(CENTRE, written=WRITTEN + 2, unlisted=PolicyAction.IGNORE))
     )
     assert submit(lua, group_id=1).code == SUCCESS
 
@@ -211,9 +211,15 @@ def test_changes_obey_the_same_rules(site: Site, change: dict[str, Any], code: i
 
 @pytest.mark.parametrize(
     ("how", "code", "lines"),
-    [(Answer.REFUSE, 2050, 3), (Answer.WARN, SUCCESS, 3), (Answer.IGNORE, SUCCESS, 0)],
+    [
+        (PolicyAction.REFUSE, 2050, 3),
+        (PolicyAction.WARN, SUCCESS, 3),
+        (PolicyAction.IGNORE, SUCCESS, 0),
+    ],
 )
-def test_a_change_that_makes_a_job_too_dear(site: Site, how: Answer, code: int, lines: int) -> None:
+def test_a_change_that_makes_a_job_too_dear(
+    site: Site, how: PolicyAction, code: int, lines: int
+) -> None:
     """Owners are warned of a change that is taken, too, where the price only warns, as it usually does."""
     lua = site(msgspec.structs.replace(CENTRE, price=how))
     said = modify(lua, {}, time_limit=6000)
@@ -395,9 +401,13 @@ def test_an_emergency_waits_for_no_rule(site: Site, partition: str) -> None:
 
 @pytest.mark.parametrize(
     ("how", "code", "lines"),
-    [(Answer.REFUSE, 2050, 4), (Answer.WARN, SUCCESS, 4), (Answer.IGNORE, SUCCESS, 0)],
+    [
+        (PolicyAction.REFUSE, 2050, 4),
+        (PolicyAction.WARN, SUCCESS, 4),
+        (PolicyAction.IGNORE, SUCCESS, 0),
+    ],
 )
-def test_a_job_that_is_too_dear(site: Site, how: Answer, code: int, lines: int) -> None:
+def test_a_job_that_is_too_dear(site: Site, how: PolicyAction, code: int, lines: int) -> None:
     said = submit(
         site(msgspec.structs.replace(CENTRE, price=how)),
         BOB,
@@ -418,7 +428,7 @@ def test_a_job_that_is_too_dear(site: Site, how: Answer, code: int, lines: int) 
 
 def test_what_is_short_is_what_the_shown_figures_differ_by(site: Site) -> None:
     said = submit(
-        site(msgspec.structs.replace(CENTRE, balances=(Balance("wg_astro", "cpu", 751),))),
+        site(msgspec.structs.replace(CENTRE, balances=(PolicyBalance("wg_astro", "cpu", 751),))),
         BOB,
         min_cpus=32,
         time_limit=60,

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from fairbank.priority.fairshare.charges import Jobs
-from fairbank.priority.fairshare.usage_ticks import Payers
 from fairbank.core.slurm_numbers import STATIC_TRES
+from fairbank.priority.fairshare.charges import ChargedJobs
+from fairbank.priority.fairshare.usage_ticks import ChargedRows
 
 NAMES = (*STATIC_TRES, "gres/gpu")
 CPU, MEM, BILLING, GPU = (NAMES.index(name) for name in ("cpu", "mem", "billing", "gres/gpu"))
@@ -17,7 +17,7 @@ CPU, MEM, BILLING, GPU = (NAMES.index(name) for name in ("cpu", "mem", "billing"
 ROOT, PHYSICS, ALICE, OPTICS, BOB, CHEM, CAROL = range(7)
 PARENT = np.array([-1, ROOT, PHYSICS, PHYSICS, OPTICS, ROOT, CHEM], np.int64)
 NORMAL, STANDBY, KEPT = range(3)
-PAYERS = Payers(PARENT, np.array([False, False, True]))
+PAYERS = ChargedRows(PARENT, np.array([False, False, True]))
 """Three QOS; the last has NoDecay."""
 
 
@@ -32,18 +32,18 @@ def job(
     partition_qos: int = -1,
     factor: float = 1.0,
     billable: float | None = None,
-) -> Jobs:
+) -> ChargedJobs:
     """A job that bills its CPUs, unless `billable` says otherwise."""
     units = float(cpus) if billable is None else billable
     alloc = np.zeros((1, len(NAMES)), np.uint64)
     alloc[0, CPU], alloc[0, BILLING] = cpus, math.trunc(units)
     numbers = [np.array([each], np.int64) for each in (who, qos, partition_qos, start, end, limit)]
     who_, qos_, other, began, ended, minutes = numbers
-    return Jobs(
+    return ChargedJobs(
         who_, qos_, other, np.array([factor]), began, ended, minutes, np.array([units]), alloc
     )
 
 
-def together(*jobs: Jobs) -> Jobs:
+def together(*jobs: ChargedJobs) -> ChargedJobs:
     """Many jobs, in this order."""
-    return Jobs(*(np.concatenate(column) for column in zip(*jobs, strict=True)))
+    return ChargedJobs(*(np.concatenate(column) for column in zip(*jobs, strict=True)))

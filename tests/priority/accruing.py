@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from fairbank.priority.multifactor.accrual import NONE, NOT_YET, AccrualLimits, Waiting, accrue
+from fairbank.priority.multifactor.accrual import NONE, NOT_YET, AccrualLimits, AccrualQueue, accrue
 from fairbank.priority.multifactor.settings import Flag
 
 ROOT = "root"
@@ -71,7 +71,7 @@ def accrue_jobs(
 
     by_qos = sorted(qoses)
     found = accrue(
-        Waiting(
+        AccrualQueue(
             user=column([users.index(job.user) for job in jobs]),
             account=column([accounts.index(job.account) for job in jobs]),
             association=column([names.index(job.chain()[0]) for job in jobs]),

@@ -13,16 +13,16 @@ from __future__ import annotations
 import numpy as np
 
 from fairbank.bank.policy import Policy
-from fairbank.priority.fairshare.charges import Jobs
+from fairbank.core.time import DAY, Instant
+from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.limits.start import holding
-from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.usage import (Asking, Limits, Link, Used)
+from fairbank.priority.fairshare.tree import ShareAssociation, planted
+from fairbank.priority.fairshare.usage_ticks import Rules, ended, renewed, started, ticked, unused
 from fairbank.priority.limits.chain import Enforced
-from fairbank.priority.fairshare.usage_ticks import (Rules, ended, renewed, started, ticked, unused)
-from fairbank.priority.fairshare.tree import (Association, planted)
-from fairbank.core.time import (DAY, Instant)
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.start import holding
+from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, Link
 from tests.bank.story import Teller
 from tests.priority.accounts import ALICE, CAROL, CHEM, CPU, NAMES, PAYERS, PHYSICS, job
 
@@ -34,13 +34,13 @@ USERS, ACCOUNTS = {"alice": ALICE, "carol": CAROL}, {"physics": PHYSICS, "chem":
 NOBODY = job(ALICE, 0).only(np.array([False]))
 TREE = planted(
     [
-        Association("root"),
-        Association("physics", parent="root"),
-        Association("physics", "alice"),
-        Association("optics", parent="physics"),
-        Association("optics", "bob"),
-        Association("chem", parent="root"),
-        Association("chem", "carol"),
+        ShareAssociation("root"),
+        ShareAssociation("physics", parent="root"),
+        ShareAssociation("physics", "alice"),
+        ShareAssociation("optics", parent="physics"),
+        ShareAssociation("optics", "bob"),
+        ShareAssociation("chem", parent="root"),
+        ShareAssociation("chem", "carol"),
     ]
 )
 
@@ -103,7 +103,7 @@ class Centre:
         for deed in (f"now {end}", f"charge {number} {su}"):
             self.bank.play(deed)
 
-    def _tick(self, now: int, running: Jobs = NOBODY) -> None:
+    def _tick(self, now: int, running: ChargedJobs = NOBODY) -> None:
         self.usage = ticked(self.usage, running, PAYERS, self.rules, last=self.last, now=now)
         self.now = self.last = now
 
@@ -115,11 +115,11 @@ class Centre:
     def slurm(self, project: str, su: int) -> str:
         """What slurmctld would say whose GrpTRESMins is the grant: one counter, that of usage."""
         row = ACCOUNTS[project]
-        used = Used(seconds={"cpu": float(self.usage.associations.tres[row, CPU])})
-        limits = Limits(tres={Kind.GRP_TRES_MINS: {"cpu": GRANTS[project] * 60}})
+        used = LimitUsage(seconds={"cpu": float(self.usage.associations.tres[row, CPU])})
+        limits = AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": GRANTS[project] * 60}})
         chain = (Link(name="user"), Link(name=project, limits=limits, used=used), Link(name="root"))
         hold = holding(
-            Asking(counts={"cpu": su, "node": 1}, chain=chain, limit_minutes=60),
+            LimitedJob(counts={"cpu": su, "node": 1}, chain=chain, limit_minutes=60),
             Enforced(safe=True),
         )
         return hold.reason if hold else "ok"

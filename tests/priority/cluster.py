@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.priority.multifactor.combination import priorities
-from fairbank.priority.multifactor.pending_jobs import (Pending, Scale, pending, scale)
-from fairbank.priority.multifactor.settings import Settings, Weights
 from fairbank.core.time import DAY
+from fairbank.priority.multifactor.combination import priorities
+from fairbank.priority.multifactor.pending_jobs import FactorScale, PendingColumns, pending, scale
+from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 
 NOW = 1_700_000_000
 WEEK = 7 * DAY
 MEMORY = 655_360
-WEIGHTS = Weights(
+WEIGHTS = PriorityWeights(
     age=1_000,
     fairshare=10_000,
     job_size=500,
@@ -22,7 +22,7 @@ WEIGHTS = Weights(
 )
 
 
-def cluster(**more: Any) -> Scale:
+def cluster(**more: Any) -> FactorScale:
     """Ten nodes, 160 CPUs; partitions of factor 1 and 2, QOS of priority 5 and 10."""
     told: dict[str, Any] = {"totals": {"cpu": [160, 160], "mem": [MEMORY, MEMORY]}}
     return scale(
@@ -30,11 +30,11 @@ def cluster(**more: Any) -> Scale:
     )
 
 
-def one(to: Scale, **columns: Any) -> Pending:
+def one(to: FactorScale, **columns: Any) -> PendingColumns:
     return pending(to, 1, **columns)
 
 
-def vector(**more: Any) -> Pending:
+def vector(**more: Any) -> PendingColumns:
     """The job of vector V12."""
     told: dict[str, Any] = {
         "accrued_at": NOW - WEEK // 2,
@@ -50,5 +50,7 @@ def vector(**more: Any) -> Pending:
     return one(cluster(), **(told | more))
 
 
-def priority(job: Pending, settings: Settings, to: Scale | None = None) -> int:
+def priority(
+    job: PendingColumns, settings: MultifactorSettings, to: FactorScale | None = None
+) -> int:
     return int(priorities(job, to or cluster(), settings, NOW)[0])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairbank.priority.fairshare.columns import Longs
-from fairbank.priority.fairshare.tree import (Association, Tree, planted, summed)
 from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.columns import Longs
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
 
 
 class Drawn(NamedTuple):
@@ -19,7 +19,7 @@ class Drawn(NamedTuple):
 
 
 def draw(picture: str) -> Drawn:
-    rows, own = [Association("root")], [0.0]
+    rows, own = [ShareAssociation("root")], [0.0]
     line: list[tuple[int, str]] = [(-1, "root")]
     for text in filter(str.strip, picture.splitlines()):
         indent = len(text) - len(text.lstrip())
@@ -28,16 +28,16 @@ def draw(picture: str) -> Drawn:
         name, shares, *used = text.split()
         raw = ON_PARENT if shares == "parent" else int(shares)
         if used:
-            rows.append(Association(line[-1][1], name, shares=raw))
+            rows.append(ShareAssociation(line[-1][1], name, shares=raw))
             own.append(float(used[0]))
         else:
-            rows.append(Association(name, parent=line[-1][1], shares=raw))
+            rows.append(ShareAssociation(name, parent=line[-1][1], shares=raw))
             own.append(0.0)
             line.append((indent, name))
     return drawn(rows, own)
 
 
-def drawn(rows: list[Association], own: list[float]) -> Drawn:
+def drawn(rows: list[ShareAssociation], own: list[float]) -> Drawn:
     tree = planted(rows)
     return Drawn(
         tree, own, summed(tree, own), {row.user or row.account: at for at, row in enumerate(rows)}

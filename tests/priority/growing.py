@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.tree import Association
-from fairbank.core.slurm_numbers import (ON_PARENT, SHARES_MAX)
+from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
+from fairbank.priority.fairshare.tree import ShareAssociation
 from tests.priority.drawn import Drawn, drawn
 
 few = st.integers(0, 4)
@@ -23,14 +23,14 @@ def trees(
     most: int = 14,
 ) -> Drawn:
     """A small tree with its usage. What is below what follows from small numbers, so that equal levels are common."""
-    rows, own, accounts = [Association("root")], [0.0], ["root"]
+    rows, own, accounts = [ShareAssociation("root")], [0.0], ["root"]
     for number in range(draw(st.integers(0, most))):
         account = draw(st.sampled_from(accounts))
         if draw(st.booleans()):
-            rows.append(Association(account, f"u{number}", shares=draw(shares)))
+            rows.append(ShareAssociation(account, f"u{number}", shares=draw(shares)))
             own.append(draw(used))
         else:
-            rows.append(Association(f"a{number}", parent=account, shares=draw(shares)))
+            rows.append(ShareAssociation(f"a{number}", parent=account, shares=draw(shares)))
             own.append(0.0)
             accounts.append(f"a{number}")
     return drawn(rows, own)

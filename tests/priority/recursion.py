@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fairbank.priority.fairshare.tree import Tree
 from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.tree import Tree
 
 NOTHING = 4_294_967_294  # no level
 FOREVER = 10**9_000  # what slurmctld takes for infinite

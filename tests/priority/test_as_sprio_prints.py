@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.sprio import (PriorityRow, in_order, lines, parse_format, usual_format)
-from fairbank.report.ranking_rule import Rule
-from fairbank.slurm.parsers.pending_jobs import read_pending
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.sprio import PriorityRow, default_format, lines, parse_format, sort_rows
 from fairbank.slurm.fairshare_view import recomputed_shares
-from fairbank.slurm.fairshare_view.recomputed_priorities import (computed, factors_of)
+from fairbank.slurm.fairshare_view.recomputed_priorities import computed, factors_of
+from fairbank.slurm.parsers.pending_jobs import read_pending
 from tests.support.standing import asked, grounds, printed, priorities_then, standings, weights_then
 
 RULES = ("fair-tree", "classic")
@@ -21,9 +21,11 @@ RULES = ("fair-tree", "classic")
 def rows(rule: str) -> list[PriorityRow]:
     """Those whose priority somebody gave as Slurm says them, all others computed from what it says of the jobs."""
     said = standings(rule)
-    factors = factors_of(said, recomputed_shares.computed(said, Rule(fair_tree=rule == "fair-tree")))
+    factors = factors_of(
+        said, recomputed_shares.computed(said, RankingRule(fair_tree=rule == "fair-tree"))
+    )
     given = [row for row in priorities_then(rule) if row.direct is not None]
-    return in_order(
+    return sort_rows(
         [*computed(priorities_then(rule), grounds(rule), factors), *given], weights_then(rule)
     )
 
@@ -58,9 +60,9 @@ def test_computed_and_printed_as_slurm_printed_it(rule: str, name: str) -> None:
     form = (
         parse_format(wanted)
         if wanted
-        else usual_format(weights, long="-l" in words, norm="-n" in words)
+        else default_format(weights, long="-l" in words, norm="-n" in words)
     )
-    ordered = in_order(rows(rule), weights, given.get("-S", "i"))
+    ordered = sort_rows(rows(rule), weights, given.get("-S", "i"))
     made = lines(ordered, weights, form, header="-h" not in words)
     assert "".join(f"{line}\n" for line in made) == printed(rule, f"sprio-{name}")
 

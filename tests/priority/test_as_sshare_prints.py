@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairbank.compose.slurm_says import Shares, SlurmSays
-from fairbank.report.ranking_rule import Rule
-from fairbank.report.sshare import (Field, ShareRow, lines, parse_fields)
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.sshare import ShareField, ShareRow, lines, parse_fields
 from fairbank.slurm.fairshare_view.recomputed_shares import computed
 
 TREES = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "trees"
@@ -22,7 +22,7 @@ def told(setup: str) -> Shares:
     return SlurmSays().shares(str(TREES / setup), now=0)
 
 
-def differences(said: Sequence[ShareRow], rule: Rule) -> list[str]:
+def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:
     """Where Slurm says otherwise than what follows from shares and usage, as both are printed."""
     fields = parse_fields(FIGURES)
     return [
@@ -33,7 +33,7 @@ def differences(said: Sequence[ShareRow], rule: Rule) -> list[str]:
     ]
 
 
-def printed(row: ShareRow, field: Field) -> str:
+def printed(row: ShareRow, field: ShareField) -> str:
     (line,) = lines([row], [field], header=False)
     return line.strip()
 
@@ -75,9 +75,13 @@ def test_one_wrong_figure_is_found(figure: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [Rule(fair_tree=True, half_life=604_800), Rule(fair_tree=False, half_life=604_800)]
+    "rule",
+    [
+        RankingRule(fair_tree=True, half_life=604_800),
+        RankingRule(fair_tree=False, half_life=604_800),
+    ],
 )
-def test_what_deleted_users_had_stays_with_their_account(rule: Rule) -> None:
+def test_what_deleted_users_had_stays_with_their_account(rule: RankingRule) -> None:
     rows = [
         ShareRow("root", usage=1_001),
         ShareRow("bio", parent="root", shares=1, usage=700),

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.decay import (Decay, fading)
-from fairbank.priority.fairshare.decay import Reset
 from fairbank.core.time import DAY
+from fairbank.priority.fairshare.decay import Decay, Reset, fading
 from tests.priority.both import Centre
 
 WEEK, NEVER = fading(7 * DAY), fading(0, Reset.NONE)

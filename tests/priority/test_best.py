@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.multifactor.basic import (FIRST, next_priority)
+from fairbank.priority.multifactor.basic import FIRST, next_priority
 from fairbank.priority.multifactor.combination import best
 
 queues = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3), st.integers(0, 2)), max_size=40)

@@ -9,13 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.billing import (NO_CONSUME, Wholes, allocated, billable, prices, whole)
-from fairbank.priority.fairshare.columns import Doubles
-from fairbank.core.slurm_numbers import STATIC_TRES
-from fairbank.core.tres import (Adding, billing, parse_counts, parse_weights)
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import STATIC_TRES
+from fairbank.core.tres import BillingRule, billing, parse_counts, parse_weights
+from fairbank.priority.fairshare.billing import (
+    NO_CONSUME,
+    Wholes,
+    allocated,
+    billable,
+    prices,
+    whole,
+)
+from fairbank.priority.fairshare.columns import Doubles
 
-SUM, MAX, MAX_GRES = Adding.SUM, Adding.MAX_TRES, Adding.MAX_TRES_GRES
+SUM, MAX, MAX_GRES = BillingRule.SUM, BillingRule.MAX_TRES, BillingRule.MAX_TRES_GRES
 NAMES = (*STATIC_TRES, "gres/gpu", "license/a", "bb/cray")
 V11 = "CPU=1.0,Mem=0.25G,GRES/gpu=2.0,license/a=1.5"
 DARWIN = "CPU=1.0,Mem=0.5G"
@@ -29,7 +36,7 @@ def counts(*jobs: str) -> Wholes:
     return np.array([[int(job.get(name, 0)) for name in NAMES] for job in read], np.uint64)
 
 
-def billed(weights: str | None, adding: Adding, *jobs: str) -> Doubles:
+def billed(weights: str | None, adding: BillingRule, *jobs: str) -> Doubles:
     table = prices(NAMES, [parse_weights(weights) if weights else None], adding)
     return billable(counts(*jobs), np.zeros(len(jobs), np.int64), table)
 
@@ -69,7 +76,11 @@ def test_what_is_shown_and_limited_is_cut_off() -> None:
 
 
 def test_without_weights_a_job_bills_its_cpus() -> None:
-    assert [billed(None, adding, "cpu=7,mem=128G,gpu=2")[0] for adding in Adding] == [7.0, 7.0, 7.0]
+    assert [billed(None, adding, "cpu=7,mem=128G,gpu=2")[0] for adding in BillingRule] == [
+        7.0,
+        7.0,
+        7.0,
+    ]
 
 
 def test_each_partition_has_its_own_weights() -> None:
@@ -81,7 +92,7 @@ def test_each_partition_has_its_own_weights() -> None:
 def test_a_burst_buffer_and_a_license_are_added_under_every_rule() -> None:
     assert [
         billed("bb/cray=1G,CPU=1,license/a=1", adding, "cpu=1,bb/cray=2G,license/a=3")[0]
-        for adding in Adding
+        for adding in BillingRule
     ] == [6.0, 6.0, 6.0]
 
 
@@ -177,9 +188,9 @@ def jobs_and_weights(draw: st.DrawFn) -> tuple[list[list[int]], dict[str, Fracti
 
 
 @settings(max_examples=40)
-@given(jobs_and_weights(), st.sampled_from(Adding))
+@given(jobs_and_weights(), st.sampled_from(BillingRule))
 def test_the_bank_and_slurm_bill_alike_but_for_rounding(
-    drawn: tuple[list[list[int]], dict[str, Fraction]], adding: Adding
+    drawn: tuple[list[list[int]], dict[str, Fraction]], adding: BillingRule
 ) -> None:
     jobs, weights = drawn
     ours = billable(

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.classic import classic
-from fairbank.priority.fairshare.settings import DAMPENING_MAX
-from fairbank.priority.fairshare.result import Standings
-from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.classic import classic
+from fairbank.priority.fairshare.result import Standings
+from fairbank.priority.fairshare.settings import DAMPENING_MAX
 from tests.priority.drawn import Drawn, draw, drawn
 from tests.priority.growing import trees, wild_shares, wild_usage
 

@@ -9,12 +9,19 @@ import numpy as np
 import pytest
 
 from benchmarks.priority import plain, plain_rows, plain_scale
-from fairbank.priority.multifactor import combination
-from fairbank.priority.multifactor.combination import (Pairs, pair_priorities, priorities, settled, shown, weighted)
-from fairbank.priority.multifactor.pending_jobs import (pending, scale)
-from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
-from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.priority.multifactor import combination
+from fairbank.priority.multifactor.combination import (
+    Pairs,
+    pair_priorities,
+    priorities,
+    settled,
+    shown,
+    weighted,
+)
+from fairbank.priority.multifactor.pending_jobs import pending, scale
+from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, priority
 
 # --- composition ---
@@ -24,8 +31,8 @@ from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, pri
 def test_each_raw_flag_concerns_its_own_factor_alone(flag: Flag | None) -> None:
     to = cluster(association_max=100, totals={"cpu": [160, 160]})
     job = one(to, association=50, partition=0, qos=0, tres={"cpu": 16})
-    settings = Settings(
-        weights=Weights(association=1, partition=1, qos=1, tres={"cpu": 1.0}),
+    settings = MultifactorSettings(
+        weights=PriorityWeights(association=1, partition=1, qos=1, tres={"cpu": 1.0}),
         flags=frozenset({flag} if flag else ()),
     )
     terms = weighted(job, to, settings, NOW)
@@ -54,7 +61,7 @@ def test_each_raw_flag_concerns_its_own_factor_alone(flag: Flag | None) -> None:
 def test_site_is_added_and_nice_taken_away_and_one_is_the_lowest(
     site: int, nice: int, expected: int
 ) -> None:
-    assert priority(one(cluster(), site=site, nice=nice), Settings()) == expected
+    assert priority(one(cluster(), site=site, nice=nice), MultifactorSettings()) == expected
 
 
 def test_what_lies_behind_the_point_is_dropped() -> None:
@@ -79,7 +86,9 @@ def test_terms_are_added_from_left_to_right() -> None:
     """Another order would give another last digit: 2**53 swallows a one, but not a one and a one."""
     huge, to = float(2**53), cluster(association_max=1, totals={"cpu": [1, 1]})
     job = one(to, accrued_at=NOW - WEEK, association=1, tres={"cpu": 1}, site=-NICE_MAX)
-    settings = Settings(weights=Weights(age=1, association=1, tres={"cpu": huge}))
+    settings = MultifactorSettings(
+        weights=PriorityWeights(age=1, association=1, tres={"cpu": huge})
+    )
     terms = weighted(job, to, settings, NOW)
     assert combination._added(terms)[0] == 1.0 + 1.0 + huge - NICE_MAX
     assert shown(terms)[0] == (2.0 - NICE_MAX) + huge
@@ -87,9 +96,9 @@ def test_terms_are_added_from_left_to_right() -> None:
 
 def test_without_its_database_slurm_counts_neither_age_nor_fair_share() -> None:
     job = one(cluster(), accrued_at=NOW - WEEK, fairshare=1.0, partition=1)
-    weights = Weights(age=1_000, fairshare=1_000, partition=10)
-    assert priority(job, Settings(weights=weights)) == 2_010
-    assert priority(job, Settings(weights=weights, accounted=False)) == 10
+    weights = PriorityWeights(age=1_000, fairshare=1_000, partition=10)
+    assert priority(job, MultifactorSettings(weights=weights)) == 2_010
+    assert priority(job, MultifactorSettings(weights=weights, accounted=False)) == 10
 
 
 def test_a_whole_queue_is_reckoned_as_plain_python_reckons_its_jobs() -> None:
@@ -109,7 +118,7 @@ def test_a_whole_queue_is_reckoned_as_plain_python_reckons_its_jobs() -> None:
         qos=random.integers(-1, 2, count),
         tres={"cpu": random.integers(0, 160, count), "mem": random.integers(0, MEMORY, count)},
     )
-    settings = Settings(weights=WEIGHTS)
+    settings = MultifactorSettings(weights=WEIGHTS)
     together = priorities(jobs, to, settings, NOW)
     plainly = [plain(row, plain_scale(to, settings), settings, NOW) for row in plain_rows(jobs)]
     assert together.tolist() == plainly
@@ -122,7 +131,9 @@ def test_a_job_in_two_partitions_has_a_priority_in_each() -> None:
     to = cluster(totals={"cpu": [160, 16]})
     jobs = pending(to, 2, qos=[0, 1], tres={"cpu": 8})
     pairs = Pairs(*(np.array(column) for column in ([0, 0, 1], [0, 1, 1], [0, 0, 1])))
-    settings = Settings(weights=Weights(partition=100, qos=10, tres={"cpu": 1_000.0}))
+    settings = MultifactorSettings(
+        weights=PriorityWeights(partition=100, qos=10, tres={"cpu": 1_000.0})
+    )
     assert list(pair_priorities(jobs, pairs, to, settings, NOW)) == [
         50 + 5 + 50,
         100 + 5 + 500,
@@ -134,11 +145,9 @@ def test_in_a_pair_a_qos_of_no_priority_counts_as_the_jobs_own() -> None:
     to = scale(nodes=1, cpus=1, qos_priorities=[0, 5, 10])
     jobs = pending(to, 1, qos=2)
     pairs = Pairs(*(np.array(column) for column in ([0, 0, 0], [0, 0, 0], [0, 1, 2])))
-    assert list(pair_priorities(jobs, pairs, to, Settings(weights=Weights(qos=100)), NOW)) == [
-        100,
-        50,
-        100,
-    ]
+    assert list(
+        pair_priorities(jobs, pairs, to, MultifactorSettings(weights=PriorityWeights(qos=100)), NOW)
+    ) == [100, 50, 100]
 
 
 # --- from one reckoning to the next ---
@@ -149,9 +158,9 @@ def test_who_is_held_or_was_set_by_hand_stays_so() -> None:
         np.array(row, dtype=np.uint32) for row in ([10, 10, 10, 10], [0, 99, 7, 99])
     )
     by_hand = np.array([False, True, False, False])
-    assert list(settled(computed, before, by_hand, Settings())) == [0, 99, 10, 10]
+    assert list(settled(computed, before, by_hand, MultifactorSettings())) == [0, 99, 10, 10]
     assert list(
-        settled(computed, before, by_hand, Settings(flags=frozenset({Flag.INCR_ONLY})))
+        settled(computed, before, by_hand, MultifactorSettings(flags=frozenset({Flag.INCR_ONLY})))
     ) == [0, 99, 10, 99]
 
 
@@ -196,5 +205,7 @@ def test_a_bad_scale_is_named() -> None:
 
 def test_a_weight_on_a_tres_that_the_cluster_has_not_is_told() -> None:
     with pytest.raises(Malformed, match="gres/gpu is weighted") as told:
-        priority(one(cluster()), Settings(weights=Weights(tres={"gres/gpu": 1.0})))
+        priority(
+            one(cluster()), MultifactorSettings(weights=PriorityWeights(tres={"gres/gpu": 1.0}))
+        )
     assert told.value.field == "PriorityWeightTRES"

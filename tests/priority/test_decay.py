@@ -11,10 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.decay import (Decay, fading, parse_half_life)
-from fairbank.priority.fairshare.decay import (Reset, last_reset, next_reset, parse_reset)
-from fairbank.core.time import DAY
 from fairbank.core.errors import Malformed
+from fairbank.core.time import DAY
+from fairbank.priority.fairshare.decay import (
+    Decay,
+    Reset,
+    fading,
+    last_reset,
+    next_reset,
+    parse_half_life,
+    parse_reset,
+)
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.equal_shares import Even
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.tree import (Association, planted)
+from fairbank.priority.fairshare.tree import ShareAssociation, planted
 
 neighbours = st.integers(0, 3).map(lambda places: 1e9 + places * 2**-23)
 amounts = st.one_of(st.integers(0, 5).map(float), st.floats(1.0, 1e220), neighbours)
@@ -20,8 +20,8 @@ amounts = st.one_of(st.integers(0, 5).map(float), st.floats(1.0, 1e220), neighbo
 def by_the_tree(used: Sequence[float]) -> list[float]:
     tree = planted(
         [
-            Association("root"),
-            *(Association("root", user=f"u{number}") for number in range(len(used))),
+            ShareAssociation("root"),
+            *(ShareAssociation("root", user=f"u{number}") for number in range(len(used))),
         ]
     )
     factors: list[float] = fair_tree(tree, [sum(used), *used]).factor.tolist()

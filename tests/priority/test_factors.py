@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbank.priority.multifactor import (combination, factors)
-from fairbank.priority.multifactor.combination import (normalised, priorities, shown, weighted)
-from fairbank.priority.multifactor.pending_jobs import (NO_QOS, pending, scale)
-from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
+from fairbank.priority.multifactor import combination, factors
+from fairbank.priority.multifactor.combination import normalised, priorities, shown, weighted
+from fairbank.priority.multifactor.pending_jobs import NO_QOS, pending, scale
+from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, one, priority, vector
 
 # --- V12 ---
 
 
 def test_the_components_of_the_vector() -> None:
-    terms = weighted(vector(), cluster(), Settings(weights=WEIGHTS), NOW)
+    terms = weighted(vector(), cluster(), MultifactorSettings(weights=WEIGHTS), NOW)
     assert [float(column[0]) for column in terms[:6]] == [
         500.0,
         0.0,
@@ -29,7 +29,7 @@ def test_the_components_of_the_vector() -> None:
 
 
 def test_the_priority_of_the_vector_is_cut_and_not_rounded() -> None:
-    settings = Settings(weights=WEIGHTS)
+    settings = MultifactorSettings(weights=WEIGHTS)
     assert shown(weighted(vector(), cluster(), settings, NOW))[0] == 6222.288633102749
     assert priority(vector(), settings) == 6222
     shares = [f"{column[0]:.0f}" for column in weighted(vector(), cluster(), settings, NOW)[:6]]
@@ -37,7 +37,7 @@ def test_the_priority_of_the_vector_is_cut_and_not_rounded() -> None:
 
 
 def test_normalised_factors_are_made_from_the_terms_as_sprio_does() -> None:
-    settings = Settings(weights=WEIGHTS)
+    settings = MultifactorSettings(weights=WEIGHTS)
     terms = normalised(weighted(vector(), cluster(), settings, NOW), cluster(), settings)
     assert [f"{column[0]:.7f}" for column in terms[:6]] == [
         "0.5000000",
@@ -51,7 +51,7 @@ def test_normalised_factors_are_made_from_the_terms_as_sprio_does() -> None:
 
 def test_harvards_half_age() -> None:
     job = one(cluster(), accrued_at=NOW - WEEK // 2)
-    assert priority(job, Settings(weights=Weights(age=10_000_000))) == 5_000_000
+    assert priority(job, MultifactorSettings(weights=PriorityWeights(age=10_000_000))) == 5_000_000
 
 
 # --- age ---
@@ -95,10 +95,12 @@ def test_job_size_is_the_mean_of_nodes_and_cpus(
     nodes: int, cpus: int, large: float, small: float
 ) -> None:
     job = one(cluster(), nodes=nodes, cpus=cpus)
-    assert factors.job_size(job, cluster(), Settings())[0] == pytest.approx(large, abs=1e-16)
-    assert factors.job_size(job, cluster(), Settings(favour_small=True))[0] == pytest.approx(
-        small, abs=2e-16
+    assert factors.job_size(job, cluster(), MultifactorSettings())[0] == pytest.approx(
+        large, abs=1e-16
     )
+    assert factors.job_size(job, cluster(), MultifactorSettings(favour_small=True))[
+        0
+    ] == pytest.approx(small, abs=2e-16)
 
 
 @pytest.mark.parametrize(
@@ -114,27 +116,27 @@ def test_job_size_is_the_mean_of_nodes_and_cpus(
 def test_job_size_relative_to_time(nodes: int, cpus: int, minutes: int, expected: float) -> None:
     job = one(cluster(), nodes=nodes, cpus=cpus, limit_minutes=minutes)
     flags = frozenset({Flag.SMALL_RELATIVE_TO_TIME})
-    assert factors.job_size(job, cluster(), Settings(flags=flags))[0] == pytest.approx(
+    assert factors.job_size(job, cluster(), MultifactorSettings(flags=flags))[0] == pytest.approx(
         expected, abs=1e-9
     )
-    assert factors.job_size(job, cluster(), Settings(flags=flags, favour_small=True))[
+    assert factors.job_size(job, cluster(), MultifactorSettings(flags=flags, favour_small=True))[
         0
     ] == pytest.approx(1 - expected, abs=1e-9)
 
 
 def test_a_job_larger_than_the_cluster_counts_as_the_whole_cluster() -> None:
     job = one(cluster(), nodes=11, cpus=161)
-    assert factors.job_size(job, cluster(), Settings())[0] == 1.0
+    assert factors.job_size(job, cluster(), MultifactorSettings())[0] == 1.0
 
 
 def test_where_small_jobs_are_favoured_more_cpus_than_there_are_turn_round_as_in_slurm() -> None:
     job = one(cluster(), nodes=11, cpus=161)
-    assert factors.job_size(job, cluster(), Settings(favour_small=True))[0] == 1.0
+    assert factors.job_size(job, cluster(), MultifactorSettings(favour_small=True))[0] == 1.0
 
 
 def test_in_a_cluster_of_nothing_no_job_has_a_size() -> None:
     nothing = scale(nodes=0, cpus=0)
-    assert factors.job_size(one(nothing), nothing, Settings())[0] == 0.0
+    assert factors.job_size(one(nothing), nothing, MultifactorSettings())[0] == 0.0
 
 
 # --- association, partition, QOS, TRES: normalised and raw ---
@@ -144,16 +146,19 @@ def test_association_beside_the_highest() -> None:
     to = cluster(association_max=200)
     job, plain, raw = (
         one(to, association=50),
-        Settings(weights=Weights(association=8)),
+        MultifactorSettings(weights=PriorityWeights(association=8)),
         frozenset({Flag.NO_NORMAL_ASSOC}),
     )
     assert priority(job, plain, to) == 2
-    assert priority(job, Settings(weights=Weights(association=8), flags=raw), to) == 400
+    assert (
+        priority(job, MultifactorSettings(weights=PriorityWeights(association=8), flags=raw), to)
+        == 400
+    )
     assert priority(one(cluster()), plain) == combination.LOWEST
 
 
 def test_partition_and_qos_beside_the_highest() -> None:
-    settings = Settings(weights=Weights(partition=100, qos=1_000))
+    settings = MultifactorSettings(weights=PriorityWeights(partition=100, qos=1_000))
     assert priority(one(cluster(), partition=0, qos=0), settings) == 550
     assert priority(one(cluster(), partition=1, qos=1), settings) == 1_100
     assert priority(one(cluster(), partition=1, qos=NO_QOS), settings) == 100
@@ -161,12 +166,15 @@ def test_partition_and_qos_beside_the_highest() -> None:
 
 def test_the_highest_partition_factor_counts_as_one_at_least() -> None:
     to = scale(nodes=1, cpus=1, partition_factors=[0])
-    assert priority(one(to, nice=-7), Settings(weights=Weights(partition=100)), to) == 7
+    assert (
+        priority(one(to, nice=-7), MultifactorSettings(weights=PriorityWeights(partition=100)), to)
+        == 7
+    )
 
 
 def test_qos_of_priority_nought_add_nothing_to_divide_by() -> None:
     to = scale(nodes=1, cpus=1, qos_priorities=[0, 0])
-    assert priority(one(to, qos=1), Settings(weights=Weights(qos=100)), to) == 1
+    assert priority(one(to, qos=1), MultifactorSettings(weights=PriorityWeights(qos=100)), to) == 1
 
 
 def test_slurms_own_expectations_without_normalising() -> None:
@@ -180,8 +188,8 @@ def test_slurms_own_expectations_without_normalising() -> None:
         totals={"cpu": [4, 4]},
     )
     job = pending(to, 2, association=100, partition=[0, 1], qos=0, tres={"cpu": 1})
-    settings = Settings(
-        weights=Weights(association=1, partition=1, qos=1, tres={"cpu": 1.0}), flags=RAW
+    settings = MultifactorSettings(
+        weights=PriorityWeights(association=1, partition=1, qos=1, tres={"cpu": 1.0}), flags=RAW
     )
     terms = weighted(job, to, settings, NOW)
     assert [
@@ -193,5 +201,5 @@ def test_slurms_own_expectations_without_normalising() -> None:
 def test_a_tres_that_the_partition_has_not_counts_nothing() -> None:
     to = cluster(totals={"cpu": [160, 160], "gres/gpu": [0, 8]})
     jobs = pending(to, 2, partition=[0, 1], tres={"gres/gpu": 4})
-    settings = Settings(weights=Weights(tres={"gres/gpu": 1_000.0}))
+    settings = MultifactorSettings(weights=PriorityWeights(tres={"gres/gpu": 1_000.0}))
     assert list(priorities(jobs, to, settings, NOW)) == [1, 500]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.result import Ranking
-from fairbank.priority.fairshare.tree import (Association, planted, summed)
-from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.result import FairTreeResult
+from fairbank.priority.fairshare.tree import ShareAssociation, planted, summed
 from tests.priority.drawn import Drawn, draw, drawn
 from tests.priority.growing import trees, wild_shares, wild_usage
 from tests.priority.recursion import Visit, to_64_bits
@@ -25,7 +25,7 @@ as_on_x86_64 = pytest.mark.skipif(
 )
 
 
-def ranked(there: Drawn) -> Ranking:
+def ranked(there: Drawn) -> FairTreeResult:
     return fair_tree(there.tree, there.usage)
 
 
@@ -35,7 +35,9 @@ def peopled(there: Drawn) -> Drawn:
     rows, shape = there.tree.rows, there.tree.shape
     empty = [int(shape.row[place]) for place in np.flatnonzero(shape.users == 0)]
     more = [
-        Association(rows[at].account, f"only{at}") for at in empty if rows[at].shares != ON_PARENT
+        ShareAssociation(rows[at].account, f"only{at}")
+        for at in empty
+        if rows[at].shares != ON_PARENT
     ]
     return drawn([*rows, *more], [*there.own, *[0.0] * len(more)])
 
@@ -188,7 +190,10 @@ def test_another_order_within_ties_gives_each_level_the_same_places(
 def test_levels_that_differ_only_as_long_doubles_are_told_apart_in_any_number() -> None:
     """Their keys in the sort are equal, as they are equal as doubles."""
     users = 500
-    rows = [Association("root"), *(Association("root", f"u{number}") for number in range(users))]
+    rows = [
+        ShareAssociation("root"),
+        *(ShareAssociation("root", f"u{number}") for number in range(users)),
+    ]
     used = [np.longdouble(2**62 + (7 * number) % users) for number in range(users)]
     tree = planted(rows)
     rank = fair_tree(tree, summed(tree, [np.longdouble(0), *used])).rank[1:]

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.classic import classic
-from fairbank.priority.fairshare.decay import (Decay, fading)
-from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.forecast import (Standpoint, back_after)
-from fairbank.priority.fairshare.decay import Reset
-from fairbank.priority.fairshare.tree import summed
-from fairbank.core.time import DAY
 from fairbank.core.errors import Malformed
+from fairbank.core.time import DAY
+from fairbank.priority.fairshare.classic import classic
+from fairbank.priority.fairshare.decay import Decay, Reset, fading
+from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.forecast import Standpoint, back_after
+from fairbank.priority.fairshare.tree import summed
 from tests.priority.drawn import Drawn, draw
 from tests.priority.growing import trees
 from tests.priority.trees import V1, V7

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.priority.fairshare.holdings import (Centre, read_holdings)
-from fairbank.priority.fairshare.site_shares import (Share, raw_shares, shares)
-from fairbank.core.tres import parse_weights
 from fairbank.core.errors import Malformed
+from fairbank.core.tres import parse_weights
+from fairbank.priority.fairshare.holdings import NodeHoldings, read_holdings
+from fairbank.priority.fairshare.site_shares import ShareSource, raw_shares, shares
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def test_shares_are_those_of_the_seed(page: str) -> None:
     found = shares(read_holdings(page).held)
     gratis = Fraction(2 * 32, 3)
     assert found == {
-        "lab1": Share(gratis, Fraction(2 * 32), Fraction(2 * 64 * 1, 4 * 4)),
-        "lab2": Share(gratis),
-        "lab3": Share(gratis, communal=Fraction(2 * 64 * 3, 4 * 4)),
+        "lab1": ShareSource(gratis, Fraction(2 * 32), Fraction(2 * 64 * 1, 4 * 4)),
+        "lab2": ShareSource(gratis),
+        "lab3": ShareSource(gratis, communal=Fraction(2 * 64 * 3, 4 * 4)),
     }
     assert raw_shares(found) == {"lab1": 93, "lab2": 21, "lab3": 45}
 
@@ -44,7 +44,7 @@ def test_charges_are_those_of_the_seed(page: str) -> None:
     }
 
 
-def told(**changes: str) -> Centre:
+def told(**changes: str) -> NodeHoldings:
     parts = {
         "head": 'reference = "new"\naccounts = ["a", "b"]',
         "chips": "[chips]\nnew = 10\nold = 2.5",

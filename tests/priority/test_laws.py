@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.multifactor.combination import (LOWEST, normalised, priorities, weighted)
-from fairbank.priority.multifactor.pending_jobs import (Scale, pending, scale)
-from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
-from fairbank.core.slurm_numbers import (NICE_MAX, U32_MAX)
+from fairbank.core.slurm_numbers import NICE_MAX, U32_MAX
+from fairbank.priority.multifactor.combination import LOWEST, normalised, priorities, weighted
+from fairbank.priority.multifactor.pending_jobs import FactorScale, pending, scale
+from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 
 NOW = 2_000_000_000
 U64_MAX = 2**64 - 1
@@ -25,7 +25,7 @@ u32, nice = st.integers(0, U32_MAX), st.integers(-NICE_MAX, NICE_MAX)
 weight = st.one_of(st.sampled_from([0, 1, U32_MAX]), st.integers(0, U32_MAX))
 tres_weight = st.one_of(st.sampled_from([0.0, 1.0, 1e308]), st.floats(0, 1e6))
 weights = st.builds(
-    Weights,
+    PriorityWeights,
     age=weight,
     association=weight,
     fairshare=weight,
@@ -39,9 +39,11 @@ normal = st.frozensets(
 )
 
 
-def some_settings(flags: st.SearchStrategy[frozenset[Flag]]) -> st.SearchStrategy[Settings]:
+def some_settings(
+    flags: st.SearchStrategy[frozenset[Flag]],
+) -> st.SearchStrategy[MultifactorSettings]:
     return st.builds(
-        Settings,
+        MultifactorSettings,
         weights=weights,
         flags=flags,
         max_age_seconds=st.integers(0, U32_MAX),
@@ -54,10 +56,10 @@ def some_settings(flags: st.SearchStrategy[frozenset[Flag]]) -> st.SearchStrateg
 class Case:
     """One job in a cluster."""
 
-    to: Scale
+    to: FactorScale
     job: dict[str, Any]
 
-    def priority(self, settings: Settings, now: int = NOW, **other: Any) -> int:
+    def priority(self, settings: MultifactorSettings, now: int = NOW, **other: Any) -> int:
         return int(priorities(pending(self.to, 1, **(self.job | other)), self.to, settings, now)[0])
 
 
@@ -101,8 +103,10 @@ def cases(draw: st.DrawFn, *, fitting: bool = False) -> Case:
 
 
 @given(cases(fitting=True), some_settings(normal))
-def test_every_normalised_factor_is_from_nought_to_one(case: Case, settings: Settings) -> None:
-    one = Weights(
+def test_every_normalised_factor_is_from_nought_to_one(
+    case: Case, settings: MultifactorSettings
+) -> None:
+    one = PriorityWeights(
         age=1,
         association=1,
         fairshare=1,
@@ -111,7 +115,7 @@ def test_every_normalised_factor_is_from_nought_to_one(case: Case, settings: Set
         qos=1,
         tres={"cpu": 1.0, "gres/gpu": 1.0},
     )
-    told = Settings(
+    told = MultifactorSettings(
         weights=one,
         flags=settings.flags,
         max_age_seconds=settings.max_age_seconds,
@@ -124,7 +128,7 @@ def test_every_normalised_factor_is_from_nought_to_one(case: Case, settings: Set
 
 @given(cases(), some_settings(st.frozensets(st.sampled_from(list(Flag)))))
 def test_a_priority_is_a_whole_number_of_32_bits_and_never_nought(
-    case: Case, settings: Settings
+    case: Case, settings: MultifactorSettings
 ) -> None:
     assert LOWEST <= case.priority(settings) <= U32_MAX
 
@@ -161,26 +165,29 @@ def test_at_the_ends_of_the_types_the_sum_is_that_of_whole_numbers(
     """Python's know no end: what wraps around, or is cut before all is added, would come out otherwise."""
     for first in range(len(FACTORS)):
         chosen = (*FACTORS, *FACTORS)[first : first + several]
-        heavy = msgspec.structs.replace(Weights(), **dict.fromkeys(chosen, U32_MAX))
-        found = Case(FULL, MOST).priority(Settings(weights=heavy), site=site, nice=given)
+        heavy = msgspec.structs.replace(PriorityWeights(), **dict.fromkeys(chosen, U32_MAX))
+        found = Case(FULL, MOST).priority(MultifactorSettings(weights=heavy), site=site, nice=given)
         assert found == min(max(several * U32_MAX + site - given, LOWEST), U32_MAX)
 
 
 def test_a_weight_as_large_as_a_double_makes_the_highest_priority() -> None:
-    heavy = Weights(tres={"cpu": LARGEST, "mem": LARGEST})
+    heavy = PriorityWeights(tres={"cpu": LARGEST, "mem": LARGEST})
     for flags in (RAW, frozenset[Flag]()):
         assert (
             Case(FULL, MOST).priority(
-                Settings(weights=heavy, flags=flags), site=-NICE_MAX, nice=NICE_MAX
+                MultifactorSettings(weights=heavy, flags=flags), site=-NICE_MAX, nice=NICE_MAX
             )
             == U32_MAX
         )
-    assert Case(FULL, {}).priority(Settings(weights=heavy), site=-NICE_MAX, nice=NICE_MAX) == LOWEST
+    assert (
+        Case(FULL, {}).priority(MultifactorSettings(weights=heavy), site=-NICE_MAX, nice=NICE_MAX)
+        == LOWEST
+    )
 
 
 @given(cases(), some_settings(normal), st.data())
 def test_more_of_what_raises_a_priority_never_lowers_it(
-    case: Case, settings: Settings, data: st.DataObject
+    case: Case, settings: MultifactorSettings, data: st.DataObject
 ) -> None:
     before = case.priority(settings)
     column, most = data.draw(
@@ -209,7 +216,7 @@ def test_more_of_what_raises_a_priority_never_lowers_it(
 
 @given(cases(fitting=True), some_settings(normal), st.data())
 def test_larger_jobs_gain_unless_small_ones_are_favoured(
-    case: Case, settings: Settings, data: st.DataObject
+    case: Case, settings: MultifactorSettings, data: st.DataObject
 ) -> None:
     before = case.priority(settings)
     larger = {
@@ -226,7 +233,7 @@ def test_larger_jobs_gain_unless_small_ones_are_favoured(
     cases(), some_settings(normal), st.lists(st.floats(0, 1), min_size=1, max_size=8), st.randoms()
 )
 def test_the_order_of_a_queue_changes_no_priority(
-    case: Case, settings: Settings, shares: list[float], random: Random
+    case: Case, settings: MultifactorSettings, shares: list[float], random: Random
 ) -> None:
     order = list(range(len(shares)))
     random.shuffle(order)

@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.limits.start import holding
-from fairbank.priority.limits.reasons import ASSOC, Kind
-from fairbank.priority.limits.usage import (Asking, Limits, Link, Qos, Used)
-from fairbank.priority.limits.chain import Enforced
-from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
+from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.reasons import ASSOC, LimitKind
+from fairbank.priority.limits.start import holding
+from fairbank.priority.limits.usage import (
+    AssociationLimits,
+    LimitedJob,
+    LimitUsage,
+    Link,
+    QosLimits,
+)
 from tests.priority.asking import (
     ACCOUNT,
     BUDGET,
@@ -31,7 +37,7 @@ from tests.priority.asking import (
 # --- V13: GrpTRESMins=cpu=1000, 500 minutes used, 200 running ---
 
 
-def charged(minutes: int, **more: Any) -> Asking:
+def charged(minutes: int, **more: Any) -> LimitedJob:
     return asking(limit_minutes=minutes, chain=chain(account=BUDGET, of_account=HALF), **more)
 
 
@@ -61,14 +67,14 @@ def test_what_is_compared_is_told() -> None:
     ("seconds", "held"), [(59_999.0, False), (60_000.0, True), (75_000.0, True)]
 )
 def test_a_budget_that_is_used_up_holds_with_or_without_safe(seconds: float, held: bool) -> None:
-    used = Used(seconds={"cpu": seconds})
+    used = LimitUsage(seconds={"cpu": seconds})
     job = asking(chain=chain(account=BUDGET, of_account=used))
     assert (reason(job, LIMITS) == "AssocGrpCPUMinutesLimit") is held
     assert reason(asking({"node": 1}, chain=chain(account=BUDGET, of_account=used)), SAFE) is None
 
 
 def test_the_budget_of_root_holds_too() -> None:
-    root = Link(name=ROOT, limits=BUDGET, used=Used(seconds={"cpu": 60_000.0}))
+    root = Link(name=ROOT, limits=BUDGET, used=LimitUsage(seconds={"cpu": 60_000.0}))
     held = holding(asking(chain=(Link(name=USER), root)), LIMITS)
     assert held is not None
     assert held.name == ROOT
@@ -109,19 +115,21 @@ def test_a_job_without_a_limit_is_taken_for_as_long_as_its_partition_lets_it(
 def test_usage_factor_counts_in_limits_only_where_the_qos_says_so(
     factor: float, as_charged: bool, held: bool
 ) -> None:
-    job = charged(30, qos=Qos(name="normal", usage_factor=factor, usage_factor_safe=as_charged))
+    job = charged(
+        30, qos=QosLimits(name="normal", usage_factor=factor, usage_factor_safe=as_charged)
+    )
     assert (reason(job, SAFE) is not None) is held
 
 
 def test_what_is_not_charged_finds_nothing_used() -> None:
-    full = chain(account=BUDGET, of_account=Used(seconds={"cpu": 6e9}))
-    assert reason(asking(chain=full, qos=Qos(name="free", usage_factor=0.0)), SAFE) is None
+    full = chain(account=BUDGET, of_account=LimitUsage(seconds={"cpu": 6e9}))
+    assert reason(asking(chain=full, qos=QosLimits(name="free", usage_factor=0.0)), SAFE) is None
     assert reason(asking(chain=full), SAFE) == "AssocGrpCPUMinutesLimit"
 
 
 # --- the other limits on TRES, each at its edge ---
 
-RUNNING = Used(
+RUNNING = LimitUsage(
     counts={"cpu": 90, "node": 3, "mem": 100},
     run_seconds={"cpu": 42_059},
     nodes=frozenset({"n1", "n2", "n3"}),
@@ -131,36 +139,37 @@ RUNNING = Used(
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        (tres(Kind.GRP_TRES, cpu=100), None),
-        (tres(Kind.GRP_TRES, cpu=99), "AssocGrpCpuLimit"),
-        (tres(Kind.GRP_TRES, cpu=9), "AssocGrpCpuLimit"),
-        (tres(Kind.GRP_TRES, mem=50), None),
-        (tres(Kind.GRP_TRES, energy=0), None),
-        (tres(Kind.GRP_TRES_RUN_MINS, cpu=1_000), None),
-        (tres(Kind.GRP_TRES_RUN_MINS, cpu=999), "AssocGrpCPURunMinutesLimit"),
-        (tres(Kind.MAX_TRES_MINS, cpu=300), None),
-        (tres(Kind.MAX_TRES_MINS, cpu=299), "AssocMaxCpuMinutesPerJobLimit"),
-        (tres(Kind.MAX_TRES, cpu=10), None),
-        (tres(Kind.MAX_TRES, cpu=9), "AssocMaxCpuPerJobLimit"),
-        (tres(Kind.MAX_TRES_PER_NODE, cpu=5), None),
-        (tres(Kind.MAX_TRES_PER_NODE, cpu=4), "AssocMaxCpuPerNode"),
+        (tres(LimitKind.GRP_TRES, cpu=100), None),
+        (tres(LimitKind.GRP_TRES, cpu=99), "AssocGrpCpuLimit"),
+        (tres(LimitKind.GRP_TRES, cpu=9), "AssocGrpCpuLimit"),
+        (tres(LimitKind.GRP_TRES, mem=50), None),
+        (tres(LimitKind.GRP_TRES, energy=0), None),
+        (tres(LimitKind.GRP_TRES_RUN_MINS, cpu=1_000), None),
+        (tres(LimitKind.GRP_TRES_RUN_MINS, cpu=999), "AssocGrpCPURunMinutesLimit"),
+        (tres(LimitKind.MAX_TRES_MINS, cpu=300), None),
+        (tres(LimitKind.MAX_TRES_MINS, cpu=299), "AssocMaxCpuMinutesPerJobLimit"),
+        (tres(LimitKind.MAX_TRES, cpu=10), None),
+        (tres(LimitKind.MAX_TRES, cpu=9), "AssocMaxCpuPerJobLimit"),
+        (tres(LimitKind.MAX_TRES_PER_NODE, cpu=5), None),
+        (tres(LimitKind.MAX_TRES_PER_NODE, cpu=4), "AssocMaxCpuPerNode"),
     ],
 )
-def test_limits_of_an_association(limits: Limits, expected: str | None) -> None:
+def test_limits_of_an_association(limits: AssociationLimits, expected: str | None) -> None:
     counts = {"cpu": 10, "node": 2, "energy": 7}
     assert reason(asking(counts, chain=chain(user=limits, used=RUNNING)), LIMITS) == expected
     assert reason(
         asking(counts, chain=chain(user=limits, used=RUNNING), overridden=frozenset({"cpu"})),
         LIMITS,
-    ) == (expected if Kind.GRP_TRES_RUN_MINS in limits.tres else None)
+    ) == (expected if LimitKind.GRP_TRES_RUN_MINS in limits.tres else None)
 
 
 def test_only_group_limits_of_accounts_concern_a_job() -> None:
-    own = Limits(
+    own = AssociationLimits(
         tres={
-            kind: {"cpu": 0} for kind in (Kind.MAX_TRES, Kind.MAX_TRES_MINS, Kind.MAX_TRES_PER_NODE)
+            kind: {"cpu": 0}
+            for kind in (LimitKind.MAX_TRES, LimitKind.MAX_TRES_MINS, LimitKind.MAX_TRES_PER_NODE)
         },
-        jobs={Kind.MAX_JOBS: 0},
+        jobs={LimitKind.MAX_JOBS: 0},
     )
     assert reason(asking(chain=chain(account=own))) is None
 
@@ -168,27 +177,32 @@ def test_only_group_limits_of_accounts_concern_a_job() -> None:
 @pytest.mark.parametrize(
     ("limits", "of_user", "of_account", "expected"),
     [
-        (tres(Kind.MIN_TRES, cpu=10), Used(), Used(), None),
-        (tres(Kind.MIN_TRES, cpu=11), Used(), Used(), "QOSMinCpuNotSatisfied"),
-        (tres(Kind.MIN_TRES, gres_gpu=1), Used(), Used(), "QOSMinGRES"),
-        (tres(Kind.MAX_TRES_PER_USER, cpu=100), RUNNING, Used(), None),
-        (tres(Kind.MAX_TRES_PER_USER, cpu=99), RUNNING, Used(), "QOSMaxCpuPerUserLimit"),
-        (tres(Kind.MAX_TRES_PER_ACCOUNT, cpu=99), RUNNING, Used(), None),
-        (tres(Kind.MAX_TRES_PER_ACCOUNT, cpu=99), Used(), RUNNING, "MaxCpuPerAccount"),
-        (tres(Kind.MAX_TRES_RUN_MINS_PER_USER, cpu=999), RUNNING, Used(), "MaxCpuRunMinsPerUser"),
-        (tres(Kind.MAX_TRES_RUN_MINS_PER_ACCOUNT, cpu=1_000), Used(), RUNNING, None),
+        (tres(LimitKind.MIN_TRES, cpu=10), LimitUsage(), LimitUsage(), None),
+        (tres(LimitKind.MIN_TRES, cpu=11), LimitUsage(), LimitUsage(), "QOSMinCpuNotSatisfied"),
+        (tres(LimitKind.MIN_TRES, gres_gpu=1), LimitUsage(), LimitUsage(), "QOSMinGRES"),
+        (tres(LimitKind.MAX_TRES_PER_USER, cpu=100), RUNNING, LimitUsage(), None),
+        (tres(LimitKind.MAX_TRES_PER_USER, cpu=99), RUNNING, LimitUsage(), "QOSMaxCpuPerUserLimit"),
+        (tres(LimitKind.MAX_TRES_PER_ACCOUNT, cpu=99), RUNNING, LimitUsage(), None),
+        (tres(LimitKind.MAX_TRES_PER_ACCOUNT, cpu=99), LimitUsage(), RUNNING, "MaxCpuPerAccount"),
         (
-            tres(Kind.MAX_TRES_RUN_MINS_PER_ACCOUNT, cpu=999),
-            Used(),
+            tres(LimitKind.MAX_TRES_RUN_MINS_PER_USER, cpu=999),
+            RUNNING,
+            LimitUsage(),
+            "MaxCpuRunMinsPerUser",
+        ),
+        (tres(LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT, cpu=1_000), LimitUsage(), RUNNING, None),
+        (
+            tres(LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT, cpu=999),
+            LimitUsage(),
             RUNNING,
             "MaxCpuRunMinsPerAccount",
         ),
     ],
 )
 def test_limits_that_only_a_qos_has(
-    limits: Limits, of_user: Used, of_account: Used, expected: str | None
+    limits: AssociationLimits, of_user: LimitUsage, of_account: LimitUsage, expected: str | None
 ) -> None:
-    qos = Qos(name="normal", limits=limits, of_user=of_user, of_account=of_account)
+    qos = QosLimits(name="normal", limits=limits, of_user=of_user, of_account=of_account)
     assert reason(asking(qos=qos)) == expected
 
 
@@ -200,7 +214,7 @@ def test_limits_that_only_a_qos_has(
 def test_a_node_on_which_the_group_runs_already_counts_once(
     nodes: set[str], expected: str | None
 ) -> None:
-    limits = tres(Kind.GRP_TRES, node=4)
+    limits = tres(LimitKind.GRP_TRES, node=4)
     assert (
         reason(
             asking(
@@ -214,7 +228,7 @@ def test_a_node_on_which_the_group_runs_already_counts_once(
 
 
 def test_slurms_own_tres_are_looked_at_first() -> None:
-    limits = Limits(tres={Kind.MAX_TRES: {"gres/gpu": 0, "node": 0, "mem": 0}})
+    limits = AssociationLimits(tres={LimitKind.MAX_TRES: {"gres/gpu": 0, "node": 0, "mem": 0}})
     assert (
         reason(asking({"gres/gpu": 1, "node": 1, "mem": 1}, chain=chain(user=limits)))
         == "AssocMaxMemPerJob"
@@ -227,16 +241,16 @@ def test_slurms_own_tres_are_looked_at_first() -> None:
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
 def test_what_is_no_amount_is_named(bad: float) -> None:
     with pytest.raises(Malformed) as told:
-        Used(seconds={"cpu": 1.0, "mem": bad})
+        LimitUsage(seconds={"cpu": 1.0, "mem": bad})
     assert told.value.field == "seconds[mem]"
     with pytest.raises(Malformed) as told:
-        tres(Kind.GRP_TRES, cpu=-1)
+        tres(LimitKind.GRP_TRES, cpu=-1)
     assert (told.value.field, told.value.remedy) == (
         "GrpTRES[cpu]",
         "a number from 0 up; leave out what is not limited",
     )
     with pytest.raises(Malformed) as told:
-        Limits(wall={Kind.GRP_WALL: -1})
+        AssociationLimits(wall={LimitKind.GRP_WALL: -1})
     assert told.value.field == "limit[GrpWall]"
 
 
@@ -250,8 +264,8 @@ def test_a_wider_limit_and_less_use_never_hold_more(
     limit: int, used: int, running: int, cpus: int, minutes: int, safe: bool
 ) -> None:
     def held(limit: int, used: int, cpus: int) -> bool:
-        taken = Used(seconds={"cpu": used * 60.0}, run_seconds={"cpu": running * 60})
-        links = chain(account=tres(Kind.GRP_TRES_MINS, cpu=limit), of_account=taken)
+        taken = LimitUsage(seconds={"cpu": used * 60.0}, run_seconds={"cpu": running * 60})
+        links = chain(account=tres(LimitKind.GRP_TRES_MINS, cpu=limit), of_account=taken)
         return (
             holding(asking({"cpu": cpus}, limit_minutes=minutes, chain=links), Enforced(safe=safe))
             is not None

@@ -8,12 +8,18 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.charges import Jobs
-from fairbank.priority.fairshare.decay import fading
-from fairbank.priority.fairshare.decay import Reset
-from fairbank.priority.fairshare.usage_ticks import (Payers, Rules, ended, started, ticked, unused)
-from fairbank.priority.fairshare.usage import Usage
 from fairbank.core.time import DAY
+from fairbank.priority.fairshare.charges import ChargedJobs
+from fairbank.priority.fairshare.decay import Reset, fading
+from fairbank.priority.fairshare.usage import DecayedUsage
+from fairbank.priority.fairshare.usage_ticks import (
+    ChargedRows,
+    Rules,
+    ended,
+    started,
+    ticked,
+    unused,
+)
 from tests.priority.one_by_one import Owner, Work, begin, charge, tick
 
 NOON = 1_000_000_000
@@ -85,11 +91,11 @@ def test_to_the_last_bit(life: Life) -> None:
         np.array(column) for column in zip(*life.jobs, strict=True)
     )
     start = np.full(len(works), NOON)
-    jobs = Jobs(
+    jobs = ChargedJobs(
         who, own, other, factor, start, np.zeros_like(start), limit, units, alloc.astype(np.uint64)
     )
     payers, rules = (
-        Payers(np.array(life.parent), np.array(life.keeps, bool)),
+        ChargedRows(np.array(life.parent), np.array(life.keeps, bool)),
         Rules(fading(life.half_life, Reset.NONE)),
     )
 
@@ -106,7 +112,7 @@ def test_to_the_last_bit(life: Life) -> None:
     _same(qos, books.qos)
 
 
-def _same(owners: list[Owner], usage: Usage) -> None:
+def _same(owners: list[Owner], usage: DecayedUsage) -> None:
     assert [owner.raw for owner in owners] == list(usage.raw)
     assert [owner.wall for owner in owners] == usage.wall.tolist()
     assert [owner.used for owner in owners] == [list(row) for row in usage.tres]

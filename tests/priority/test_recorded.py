@@ -7,9 +7,16 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fairbank.priority.multifactor.combination import (Pairs, Terms, pair_priorities, priorities, shown, weighted)
-from fairbank.priority.multifactor.pending_jobs import (NO_QOS, Pending, pending, scale)
-from fairbank.priority.multifactor.settings import Settings, Weights
+from fairbank.priority.multifactor.combination import (
+    Pairs,
+    PriorityTerms,
+    pair_priorities,
+    priorities,
+    shown,
+    weighted,
+)
+from fairbank.priority.multifactor.pending_jobs import NO_QOS, PendingColumns, pending, scale
+from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 from tests.priority.cluster import NOW
 
 # Ten nodes with 608 CPUs: three groups, each a partition, and a fourth partition over two nodes of the first.
@@ -25,8 +32,8 @@ CLUSTER = scale(
         "gres/gpu": [0, 8, 8, 0],
     },
 )
-SETTINGS = Settings(
-    weights=Weights(
+SETTINGS = MultifactorSettings(
+    weights=PriorityWeights(
         age=1_000,
         association=500,
         fairshare=100_000,
@@ -54,7 +61,7 @@ class Job(NamedTuple):
     site: int = 0
     nice: int = 0
 
-    def columns(self) -> Pending:
+    def columns(self) -> PendingColumns:
         return pending(
             CLUSTER,
             1,
@@ -108,7 +115,7 @@ def test_a_job_in_two_partitions() -> None:
     assert cells(other) == "17272 0 0 0 16667 83 100 0 0 cpu=417,mem=6"
 
 
-def cells(terms: Terms) -> str:
+def cells(terms: PriorityTerms) -> str:
     """As sprio prints them, widths aside."""
     plain = (
         terms.site,

@@ -7,13 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.charges import (Jobs, is_charged, usage_factors)
-from fairbank.priority.fairshare.columns import (AS_ON_X86_64, Ints, Long)
-from fairbank.priority.fairshare.decay import (Decay, fading)
-from fairbank.priority.fairshare.decay import Reset
-from fairbank.priority.fairshare.usage_ticks import (Counting, Payers, Rules, ended, recounted, started, ticked, unused)
-from fairbank.core.time import DAY
 from fairbank.core.errors import Malformed
+from fairbank.core.time import DAY
+from fairbank.priority.fairshare.charges import ChargedJobs, is_charged, usage_factors
+from fairbank.priority.fairshare.columns import AS_ON_X86_64, Ints, Long
+from fairbank.priority.fairshare.decay import Decay, Reset, fading
+from fairbank.priority.fairshare.usage_ticks import (
+    ChargedRows,
+    Rules,
+    TickPeriod,
+    ended,
+    recounted,
+    started,
+    ticked,
+    unused,
+)
 from tests.priority.accounts import (
     ALICE,
     BOB,
@@ -33,10 +41,10 @@ WEEK, NEVER = Rules(Decay()), Rules(fading(0, Reset.NONE))
 LAX = Rules(fading(0, Reset.NONE), limits=False)
 
 
-EMPTY = Counting(unused(PAYERS, len(NAMES)))
+EMPTY = TickPeriod(unused(PAYERS, len(NAMES)))
 
 
-def gone(jobs: Jobs) -> Ints:
+def gone(jobs: ChargedJobs) -> Ints:
     return jobs.end
 
 
@@ -48,7 +56,7 @@ def test_a_life_from_records_is_the_life_that_was_ticked() -> None:
     )
     running = records._replace(end=np.zeros(3, np.int64))
 
-    def only(*rows: int) -> Jobs:
+    def only(*rows: int) -> ChargedJobs:
         return running.only(np.array(rows))
 
     books = ticked(
@@ -151,7 +159,7 @@ def test_counting_goes_on_from_where_it_was() -> None:
     )
     at_once = recounted(records, gone(records), TICKS, PAYERS, WEEK, EMPTY)
     books = recounted(records, gone(records), TICKS[:3], PAYERS, WEEK, EMPTY)
-    books = recounted(records, gone(records), TICKS[3:], PAYERS, WEEK, Counting(books, TICKS[2]))
+    books = recounted(records, gone(records), TICKS[3:], PAYERS, WEEK, TickPeriod(books, TICKS[2]))
     assert books.associations.raw.tolist() == at_once.associations.raw.tolist()
     assert books.associations.run_seconds.tolist() == at_once.associations.run_seconds.tolist()
 
@@ -192,12 +200,12 @@ def test_a_reset_forgets_what_was_used_before_the_tick_that_meets_it() -> None:
         ticks[:4],
         PAYERS,
         daily,
-        Counting(EMPTY.books, reset=midnight - DAY),
+        TickPeriod(EMPTY.books, reset=midnight - DAY),
     )
     assert [float(seen.associations.raw[who]) for who in (ROOT, ALICE, BOB)] == [200, 0, 200]
     assert int(seen.associations.run_seconds[ROOT, CPU]) == 1000
     seen = recounted(
-        records, gone(records), ticks, PAYERS, daily, Counting(EMPTY.books, reset=midnight - DAY)
+        records, gone(records), ticks, PAYERS, daily, TickPeriod(EMPTY.books, reset=midnight - DAY)
     )
     assert [float(seen.associations.raw[who]) for who in (ROOT, BOB)] == [600, 600]
     # where nobody knows of a reset, the first tick begins the period
@@ -236,8 +244,8 @@ def test_a_cleared_usage_factor_is_1() -> None:
 
 
 @st.composite
-def some_records(draw: st.DrawFn) -> Jobs:
-    def one() -> Jobs:
+def some_records(draw: st.DrawFn) -> ChargedJobs:
+    def one() -> ChargedJobs:
         start = draw(st.integers(NOON, NOON + 3000))
         lasts = draw(st.integers(0, 3000))
         who = draw(st.sampled_from([ALICE, BOB, CAROL]))
@@ -260,7 +268,7 @@ after = st.lists(st.integers(NOON, NOON + 6000), max_size=12, unique=True).map(
 @settings(max_examples=30)
 @given(some_records(), after)
 def test_when_all_is_over_what_was_charged_is_what_was_run_and_nothing_is_set_aside(
-    records: Jobs, ticks: list[int]
+    records: ChargedJobs, ticks: list[int]
 ) -> None:
     books = recounted(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
     assert float(books.associations.raw[ROOT]) == float(
@@ -272,7 +280,7 @@ def test_when_all_is_over_what_was_charged_is_what_was_run_and_nothing_is_set_as
 @settings(max_examples=30)
 @given(some_records(), after)
 def test_fading_only_ever_lessens_and_an_account_has_what_those_below_it_have(
-    records: Jobs, ticks: list[int]
+    records: ChargedJobs, ticks: list[int]
 ) -> None:
     faded = recounted(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations
     plain = recounted(records, gone(records), ticks, PAYERS, NEVER, EMPTY).associations
@@ -287,7 +295,7 @@ def test_fading_only_ever_lessens_and_an_account_has_what_those_below_it_have(
 @settings(max_examples=50)
 @given(some_records(), after, st.permutations(range(7)))
 def test_the_order_of_accounts_changes_nothing(
-    records: Jobs, ticks: list[int], order: list[int]
+    records: ChargedJobs, ticks: list[int], order: list[int]
 ) -> None:
     place = np.array(order)
     parent = np.full(len(PARENT), -1, np.int64)
@@ -295,6 +303,6 @@ def test_the_order_of_accounts_changes_nothing(
     moved = records._replace(association=place[records.association])
     one = recounted(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations
     other = recounted(
-        moved, gone(moved), ticks, Payers(parent, PAYERS.spared), WEEK, EMPTY
+        moved, gone(moved), ticks, ChargedRows(parent, PAYERS.spared), WEEK, EMPTY
     ).associations
     assert one.raw.tolist() == other.raw[place].tolist()

@@ -6,27 +6,27 @@ import math
 
 import pytest
 
-from fairbank.priority.multifactor.settings import Settings, Weights
-from fairbank.core.time import DAY
 from fairbank.core.errors import Malformed
+from fairbank.core.time import DAY
+from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 
 
 def test_a_week_counts_in_full_where_nobody_says_otherwise() -> None:
-    assert Settings().max_age_seconds == 7 * DAY
+    assert MultifactorSettings().max_age_seconds == 7 * DAY
 
 
 def test_without_its_database_neither_age_nor_fair_share_counts() -> None:
-    told = Settings(weights=Weights(age=5, fairshare=7, qos=6), accounted=False)
+    told = MultifactorSettings(weights=PriorityWeights(age=5, fairshare=7, qos=6), accounted=False)
     assert (told.counted.age, told.counted.fairshare, told.counted.qos) == (0, 0, 6)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, -1.0])
 def test_a_weight_of_no_number_is_refused_wherever_it_comes_from(bad: float) -> None:
     with pytest.raises(Malformed) as told:
-        Weights(tres={"cpu": 1.0, "mem": bad})
+        PriorityWeights(tres={"cpu": 1.0, "mem": bad})
     assert (told.value.field, "mem=" in told.value.message) == ("PriorityWeightTRES", True)
     with pytest.raises(Malformed) as told:
-        Weights(age=bad)  # type: ignore[arg-type]
+        PriorityWeights(age=bad)  # type: ignore[arg-type]
     assert told.value.field == "PriorityWeightAge"
     with pytest.raises(Malformed):
-        Settings(max_age_seconds=-1)
+        MultifactorSettings(max_age_seconds=-1)

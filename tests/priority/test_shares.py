@@ -8,24 +8,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.site_shares import (Communal, Holdings, Node, Pool, Share, core_tres, node_weights, raw_shares, requeue_weights, shares)
+from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import SHARES_MAX
 from fairbank.core.tres import parse_weights
-from fairbank.core.errors import Malformed
+from fairbank.priority.fairshare.site_shares import (
+    Communal,
+    Holdings,
+    PublicPartition,
+    SharedNode,
+    ShareSource,
+    core_tres,
+    node_weights,
+    raw_shares,
+    requeue_weights,
+    shares,
+)
 
 GIB = 1024
 ONE = Fraction(1)
-BROADWELL = Node("b1", 32, ONE, 128 * GIB)
-ABU_DHABI = Node("a1", 64, Fraction(1, 4), 256 * GIB)
-SKYLAKE = Node("s1", 40, Fraction(6, 5), 192 * GIB)
+BROADWELL = SharedNode("b1", 32, ONE, 128 * GIB)
+ABU_DHABI = SharedNode("a1", 64, Fraction(1, 4), 256 * GIB)
+SKYLAKE = SharedNode("s1", 40, Fraction(6, 5), 192 * GIB)
 NODES = {
-    node.name: node for node in (BROADWELL, ABU_DHABI, SKYLAKE, Node("b2", 32, ONE, 128 * GIB))
+    node.name: node
+    for node in (BROADWELL, ABU_DHABI, SKYLAKE, SharedNode("b2", 32, ONE, 128 * GIB))
 }
 
 
 def holdings(
     *,
-    public: tuple[Pool, ...] = (),
+    public: tuple[PublicPartition, ...] = (),
     labs: dict[str, tuple[str, ...]] | None = None,
     communal: tuple[Communal, ...] = (),
 ) -> Holdings:
@@ -59,7 +71,9 @@ def test_a_core_charges_by_its_peak_beside_a_broadwells(
         (SKYLAKE, "CPU=1.2,Mem=0.25G"),
     ],
 )
-def test_all_memory_of_a_node_costs_as_much_as_all_its_cores(node: Node, written: str) -> None:
+def test_all_memory_of_a_node_costs_as_much_as_all_its_cores(
+    node: SharedNode, written: str
+) -> None:
     weights = node_weights(node)
     assert weights == parse_weights(written)
     assert weights["mem"] * node.memory == weights["cpu"] * node.cores == node.tres
@@ -70,9 +84,14 @@ def test_requeue_partitions_charge_half() -> None:
 
 
 @pytest.mark.parametrize(
-    "node", [Node("n", 0, ONE, GIB), Node("n", 1, ONE, 0), Node("n", 1, Fraction(-1), GIB)]
+    "node",
+    [
+        SharedNode("n", 0, ONE, GIB),
+        SharedNode("n", 1, ONE, 0),
+        SharedNode("n", 1, Fraction(-1), GIB),
+    ],
 )
-def test_a_node_without_cores_or_memory_is_named(node: Node) -> None:
+def test_a_node_without_cores_or_memory_is_named(node: SharedNode) -> None:
     with pytest.raises(Malformed, match="node n has no cores or no memory"):
         node_weights(node)
     with pytest.raises(Malformed, match="node n has no cores or no memory"):
@@ -94,8 +113,8 @@ def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
     found = shares(
         holdings(
             public=(
-                Pool("shared", ("a1",)),
-                Pool("serial_requeue", ("a1", "b1", "b2", "s1"), requeues=True),
+                PublicPartition("shared", ("a1",)),
+                PublicPartition("serial_requeue", ("a1", "b1", "b2", "s1"), requeues=True),
             ),
             labs={"lab1": ("b1",)},
             communal=(Communal("school", ("s1",), {"lab1": ONE, "lab3": Fraction(3)}),),
@@ -103,9 +122,9 @@ def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
     )
     gratis = Fraction(16, 3)
     assert found == {
-        "lab1": Share(gratis, Fraction(32), Fraction(12)),
-        "lab2": Share(gratis),
-        "lab3": Share(gratis, Fraction(0), Fraction(36)),
+        "lab1": ShareSource(gratis, Fraction(32), Fraction(12)),
+        "lab2": ShareSource(gratis),
+        "lab3": ShareSource(gratis, Fraction(0), Fraction(36)),
     }
     assert (
         sum(share.total for share in found.values())
@@ -115,7 +134,9 @@ def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
 
 
 def test_a_node_in_two_public_partitions_counts_once() -> None:
-    found = shares(holdings(public=(Pool("shared", ("b1", "b2")), Pool("test", ("b2",)))))
+    found = shares(
+        holdings(public=(PublicPartition("shared", ("b1", "b2")), PublicPartition("test", ("b2",))))
+    )
     assert found["lab2"].gratis == Fraction(64, 3)
 
 
@@ -131,7 +152,7 @@ def test_labs_divide_what_they_bought_at_their_discretion() -> None:
     [
         (Holdings(NODES, ()), "no accounts", "accounts"),
         (Holdings(NODES, ("lab1", "lab1")), "account lab1 is named twice", "accounts"),
-        (holdings(public=(Pool("shared", ("b9",)),)), "no node 'b9'", "public"),
+        (holdings(public=(PublicPartition("shared", ("b9",)),)), "no node 'b9'", "public"),
         (holdings(labs={"lab9": ("b1",)}), "no account 'lab9'", "labs"),
         (holdings(labs={"lab1": ("b1", "b1")}), "node b1 is named twice", "labs.lab1"),
         (
@@ -155,18 +176,18 @@ def test_what_cannot_be_shared_is_named(held: Holdings, said: str, field: str) -
 
 
 def test_more_shares_than_slurm_counts_are_refused() -> None:
-    assert raw_shares({"lab1": Share(lab=Fraction(SHARES_MAX))}) == {"lab1": SHARES_MAX}
+    assert raw_shares({"lab1": ShareSource(lab=Fraction(SHARES_MAX))}) == {"lab1": SHARES_MAX}
     with pytest.raises(Malformed, match="account lab1 would have 2147483647 shares"):
-        raw_shares({"lab1": Share(lab=Fraction(SHARES_MAX + 1))})
+        raw_shares({"lab1": ShareSource(lab=Fraction(SHARES_MAX + 1))})
 
 
 def test_a_small_share_is_not_rounded_away_and_equal_labs_stay_equal() -> None:
     found = raw_shares(
         {
-            "a": Share(Fraction(1, 5)),
-            "b": Share(),
-            "c": Share(Fraction(5, 2)),
-            "d": Share(lab=Fraction(5, 2)),
+            "a": ShareSource(Fraction(1, 5)),
+            "b": ShareSource(),
+            "c": ShareSource(Fraction(5, 2)),
+            "d": ShareSource(lab=Fraction(5, 2)),
         }
     )
     assert found == {"a": 1, "b": 0, "c": 3, "d": 3}
@@ -179,6 +200,6 @@ cores = st.fractions(0, 10_000, max_denominator=1_000)
 def test_whole_shares_are_within_one_of_the_exact_and_keep_their_order(
     one: Fraction, other: Fraction
 ) -> None:
-    whole = raw_shares({"one": Share(one), "other": Share(lab=other)})
+    whole = raw_shares({"one": ShareSource(one), "other": ShareSource(lab=other)})
     assert abs(whole["one"] - one) < 1
     assert (whole["one"] <= whole["other"]) if one <= other else (whole["one"] >= whole["other"])

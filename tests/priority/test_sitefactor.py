@@ -10,9 +10,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.priority.site_factor import (LINEAR, Power, Rule, Sigmoid, credit_factor, expiry_factor, in_slurm, power, scaled, sigmoid)
-from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.priority.site_factor import (
+    LINEAR,
+    CurveRule,
+    Power,
+    Sigmoid,
+    credit_factor,
+    expiry_factor,
+    in_slurm,
+    power,
+    scaled,
+    sigmoid,
+)
 
 LAST_BITS = 1e-13  # of what a formula in doubles may differ by
 
@@ -25,7 +36,7 @@ steepnesses = (
 )
 midpoints = parts | st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1.0, -1e308, 1e308])
 curves = st.builds(Power, exponents) | st.builds(Sigmoid, steepnesses, midpoints)
-rules = st.builds(Rule, curves, curves)
+rules = st.builds(CurveRule, curves, curves)
 
 # ---------------------------------------------------------------- the two fractions
 
@@ -77,7 +88,7 @@ def test_the_power_rule_as_the_seed_tells_it() -> None:
 
 @given(credit=st.floats(1e-9, 1), expiry=st.floats(1e-9, 1), exponent=exponents)
 def test_one_exponent_is_the_same_for_both(credit: float, expiry: float, exponent: float) -> None:
-    assert Rule(Power(exponent), Power(exponent)).of(credit, expiry) == pytest.approx(
+    assert CurveRule(Power(exponent), Power(exponent)).of(credit, expiry) == pytest.approx(
         (credit * expiry) ** exponent, rel=1e-11, abs=1e-300
     )
 
@@ -151,7 +162,7 @@ def test_a_steep_sigmoid_is_a_step_at_its_midpoint(steepness: float) -> None:
 
 def test_figure_6_asks_for_credit_only_near_the_end() -> None:
     """Until the time left is near a quarter of the longest, the credit that is left plays no role."""
-    rule = Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75))
+    rule = CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75))
     credit = np.linspace(0, 1, 11)
     assert rule.of(credit, 0.6).max() < 0.001
     assert rule.of(credit, 0.75).max() == pytest.approx(0.5, abs=0.001)
@@ -181,7 +192,7 @@ def test_what_is_no_number_is_refused(number: float) -> None:
 
 @given(rule=rules, credit=parts, expiry=parts, more=parts)
 def test_more_credit_and_a_closer_end_never_lower_the_factor(
-    rule: Rule, credit: float, expiry: float, more: float
+    rule: CurveRule, credit: float, expiry: float, more: float
 ) -> None:
     factor = float(rule.of(credit, expiry))
     assert 0 <= factor <= 1
@@ -191,7 +202,7 @@ def test_more_credit_and_a_closer_end_never_lower_the_factor(
 
 @given(rule=rules, fraction=parts)
 def test_nothing_left_is_worth_nothing_and_all_of_both_is_worth_all(
-    rule: Rule, fraction: float
+    rule: CurveRule, fraction: float
 ) -> None:
     assert rule.of(0.0, fraction) == 0
     assert rule.of(fraction, 0.0) == 0
@@ -200,7 +211,7 @@ def test_nothing_left_is_worth_nothing_and_all_of_both_is_worth_all(
 
 @given(curve=curves, one=parts, other=parts)
 def test_equal_curves_weigh_both_alike(curve: Power | Sigmoid, one: float, other: float) -> None:
-    assert Rule(curve, curve).of(one, other) == Rule(curve, curve).of(other, one)
+    assert CurveRule(curve, curve).of(one, other) == CurveRule(curve, curve).of(other, one)
 
 
 # ---------------------------------------------------------------- Slurm's integer

@@ -7,14 +7,20 @@ import math
 import numpy as np
 import pytest
 
-from fairbank.priority.fairshare.charges import seconds_run
-from fairbank.priority.fairshare.decay import (Decay, fading)
-from fairbank.priority.fairshare.decay import Reset
-from fairbank.priority.fairshare.usage_ticks import (Books, Rules, ended, started, ticked, unused)
-from fairbank.priority.fairshare.usage import (minutes, reset)
+from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.core.time import DAY
-from fairbank.core.errors import Malformed
+from fairbank.priority.fairshare.charges import seconds_run
+from fairbank.priority.fairshare.decay import Decay, Reset, fading
+from fairbank.priority.fairshare.usage import minutes, reset
+from fairbank.priority.fairshare.usage_ticks import (
+    Rules,
+    UsageLedger,
+    ended,
+    started,
+    ticked,
+    unused,
+)
 from tests.priority.accounts import (
     ALICE,
     BILLING,
@@ -40,15 +46,15 @@ NOON = 1_000_000_000
 NOBODY = job(ALICE, 0).only(np.array([False]))
 
 
-def raw(books: Books, who: int) -> float:
+def raw(books: UsageLedger, who: int) -> float:
     return float(books.associations.raw[who])
 
 
-def run_minutes(books: Books, who: int) -> int:
+def run_minutes(books: UsageLedger, who: int) -> int:
     return int(minutes(books.associations.run_seconds)[who, CPU])
 
 
-def empty() -> Books:
+def empty() -> UsageLedger:
     return unused(PAYERS, len(NAMES))
 
 

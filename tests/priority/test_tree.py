@@ -7,17 +7,23 @@ import math
 import numpy as np
 import pytest
 
+from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.tree import (
+    LEVEL_SHARES_MAX,
+    ShareAssociation,
+    planted,
+    summed,
+    usage_of,
+)
 from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
-from fairbank.priority.fairshare.tree import (LEVEL_SHARES_MAX, Association, planted, summed, usage_of)
-from fairbank.core.slurm_numbers import (ON_PARENT, SHARES_MAX)
-from fairbank.core.errors import Malformed
 
-ROOT = Association("root")
+ROOT = ShareAssociation("root")
 
 
-def refused(*rows: Association) -> Malformed:
+def refused(*rows: ShareAssociation) -> Malformed:
     with pytest.raises(Malformed) as no:
         planted(rows)
     assert no.value.remedy
@@ -28,81 +34,89 @@ def refused(*rows: Association) -> Malformed:
     ("rows", "message", "field"),
     [
         ([], "no account is without a parent", "parent"),
-        ([Association("chem", "dave")], "no account is without a parent", "parent"),
+        ([ShareAssociation("chem", "dave")], "no account is without a parent", "parent"),
         (
-            [ROOT, Association("other")],
+            [ROOT, ShareAssociation("other")],
             "row 2 (account other): row 1 (account root) has no parent either",
             "parent",
         ),
         (
-            [ROOT, Association("chem", parent="sciences")],
+            [ROOT, ShareAssociation("chem", parent="sciences")],
             "row 2 (account chem): there is no account sciences",
             "parent",
         ),
         (
-            [ROOT, Association("chem", "dave")],
+            [ROOT, ShareAssociation("chem", "dave")],
             "row 2 (account chem, user dave): there is no account chem",
             "account",
         ),
         (
-            [ROOT, Association("", "dave")],
+            [ROOT, ShareAssociation("", "dave")],
             "row 2 (account , user dave): there is no account",
             "account",
         ),
         (
-            [ROOT, Association("root", partition="gpu", parent="root")],
+            [ROOT, ShareAssociation("root", partition="gpu", parent="root")],
             "row 2 (account root, partition gpu): an account is in no partition",
             "partition",
         ),
         (
-            [ROOT, Association("chem", parent="root"), Association("chem", "dave", parent="root")],
+            [
+                ROOT,
+                ShareAssociation("chem", parent="root"),
+                ShareAssociation("chem", "dave", parent="root"),
+            ],
             "row 3 (account chem, user dave): its parent is root",
             "parent",
         ),
         (
             [
                 ROOT,
-                Association("root", "dave", "gpu"),
-                Association("root", "dave"),
-                Association("root", "dave", "gpu", shares=3),
+                ShareAssociation("root", "dave", "gpu"),
+                ShareAssociation("root", "dave"),
+                ShareAssociation("root", "dave", "gpu", shares=3),
             ],
             "row 4 (account root, user dave, partition gpu): row 2 is the same association",
             "account",
         ),
         (
-            [ROOT, Association("chem", parent="root"), Association("chem", parent="chem")],
+            [
+                ROOT,
+                ShareAssociation("chem", parent="root"),
+                ShareAssociation("chem", parent="chem"),
+            ],
             "row 3 (account chem): row 2 is the same association",
             "account",
         ),
         (
-            [ROOT, Association("root", "dave", shares=-1)],
+            [ROOT, ShareAssociation("root", "dave", shares=-1)],
             "row 2 (account root, user dave): -1 are no shares",
             "shares",
         ),
         (
-            [ROOT, Association("root", "dave", shares=ON_PARENT + 1)],
+            [ROOT, ShareAssociation("root", "dave", shares=ON_PARENT + 1)],
             "row 2 (account root, user dave): 2147483648 are no shares",
             "shares",
         ),
         (
-            [ROOT, Association("root", "dave", shares=10**30)],
+            [ROOT, ShareAssociation("root", "dave", shares=10**30)],
             f"row 2 (account root, user dave): {10**30} are no shares",
             "shares",
         ),
         (
-            [ROOT, Association("root", "dave", shares=math.nan)],  # type: ignore[arg-type]
+            [ROOT, ShareAssociation("root", "dave", shares=math.nan)],  # type: ignore[arg-type]
             "row 2 (account root, user dave): nan are no shares",
             "shares",
         ),
         (
-            [ROOT, Association("root", "dave", shares=0.5)],  # type: ignore[arg-type]
+            [ROOT, ShareAssociation("root", "dave", shares=0.5)],  # type: ignore[arg-type]
             "row 2 (account root, user dave): 0.5 are no shares",
             "shares",
         ),
     ],
 )
 def test_a_row_that_fits_nowhere_is_named(
-    rows: list[Association], message: str, field: str
+    rows: list[ShareAssociation], message: str, field: str
 ) -> None:
     no = refused(*rows)
     assert (no.message, no.field) == (message, field)
@@ -111,26 +125,32 @@ def test_a_row_that_fits_nowhere_is_named(
 def test_accounts_in_a_circle_are_shown() -> None:
     rows = [
         ROOT,
-        Association("below", parent="a"),
-        Association("a", parent="b"),
-        Association("b", parent="c"),
-        Association("c", parent="a"),
+        ShareAssociation("below", parent="a"),
+        ShareAssociation("a", parent="b"),
+        ShareAssociation("b", parent="c"),
+        ShareAssociation("c", parent="a"),
     ]
     assert refused(*rows).message == "row 3 (account a): it is above itself: a -> b -> c -> a"
     assert (
-        refused(ROOT, Association("self", parent="self")).message
+        refused(ROOT, ShareAssociation("self", parent="self")).message
         == "row 2 (account self): it is above itself: self -> self"
     )
 
 
 def test_shares_may_be_so_many_that_slurm_can_still_add_them() -> None:
-    siblings = [Association("root", name, shares=SHARES_MAX) for name in ("one", "two")]
+    siblings = [ShareAssociation("root", name, shares=SHARES_MAX) for name in ("one", "two")]
     tree = planted(
-        [ROOT, *siblings, Association("root", "three", shares=LEVEL_SHARES_MAX - 2 * SHARES_MAX)]
+        [
+            ROOT,
+            *siblings,
+            ShareAssociation("root", "three", shares=LEVEL_SHARES_MAX - 2 * SHARES_MAX),
+        ]
     )
     assert tree.shape.shares_below[0] == LEVEL_SHARES_MAX
     no = refused(
-        ROOT, *siblings, Association("root", "three", shares=LEVEL_SHARES_MAX - 2 * SHARES_MAX + 1)
+        ROOT,
+        *siblings,
+        ShareAssociation("root", "three", shares=LEVEL_SHARES_MAX - 2 * SHARES_MAX + 1),
     )
     assert (no.message, no.field) == (
         "row 1 (account root): those below it have 4294967296 shares together",
@@ -142,13 +162,17 @@ def test_a_tree_is_as_deep_as_may_be_and_no_deeper() -> None:
     line = [
         ROOT,
         *(
-            Association(f"a{level}", parent=f"a{level - 1}" if level > 1 else "root")
+            ShareAssociation(f"a{level}", parent=f"a{level - 1}" if level > 1 else "root")
             for level in range(1, DEPTH_MAX)
         ),
     ]
-    tree = planted([*line, Association(line[-1].account, "deep")])
+    tree = planted([*line, ShareAssociation(line[-1].account, "deep")])
     assert fair_tree(tree, np.ones(len(tree.rows))).factor[-1] == 1
-    rows = [*line, Association("last", parent=line[-1].account), Association("last", "deep")]
+    rows = [
+        *line,
+        ShareAssociation("last", parent=line[-1].account),
+        ShareAssociation("last", "deep"),
+    ]
     assert (
         refused(*rows).message
         == f"row {len(rows)} (account last, user deep): {DEPTH_MAX + 1} levels below the root"
@@ -158,9 +182,9 @@ def test_a_tree_is_as_deep_as_may_be_and_no_deeper() -> None:
 def test_rows_come_in_any_order() -> None:
     tree = planted(
         [
-            Association("chem", "dave"),
-            Association("chem", parent="sciences"),
-            Association("sciences", parent="root"),
+            ShareAssociation("chem", "dave"),
+            ShareAssociation("chem", parent="sciences"),
+            ShareAssociation("sciences", parent="root"),
             ROOT,
         ]
     )
@@ -179,9 +203,9 @@ def test_one_user_may_be_there_in_several_partitions() -> None:
             planted(
                 [
                     ROOT,
-                    Association("root", "dave"),
-                    Association("root", "dave", "gpu"),
-                    Association("root", "dave", "cpu"),
+                    ShareAssociation("root", "dave"),
+                    ShareAssociation("root", "dave", "gpu"),
+                    ShareAssociation("root", "dave", "cpu"),
                 ]
             ).rows
         )
@@ -194,10 +218,10 @@ def test_one_user_may_be_there_in_several_partitions() -> None:
 CHEM = planted(
     [
         ROOT,
-        Association("chem", parent="root"),
-        Association("chem", "dave"),
-        Association("chem", "erin"),
-        Association("root", "zoe"),
+        ShareAssociation("chem", parent="root"),
+        ShareAssociation("chem", "dave"),
+        ShareAssociation("chem", "erin"),
+        ShareAssociation("root", "zoe"),
     ]
 )
 
@@ -219,10 +243,10 @@ def test_usage_is_summed_row_by_row() -> None:
     deep = planted(
         [
             ROOT,
-            Association("root", "first"),
-            Association("a", parent="root"),
-            Association("a", "second"),
-            Association("root", "third"),
+            ShareAssociation("root", "first"),
+            ShareAssociation("a", parent="root"),
+            ShareAssociation("a", "second"),
+            ShareAssociation("root", "third"),
         ]
     )
     one, large = np.longdouble(1), np.longdouble(2) ** 64

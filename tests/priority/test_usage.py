@@ -5,11 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairbank.core.errors import Malformed
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
-from fairbank.priority.fairshare.usage_ticks import (Rules, started, ticked, unused)
-from fairbank.priority.fairshare.usage import (Usage, copied, decayed, lines, minutes, nothing_used, rebuilt, reset, set_aside)
-from fairbank.core.errors import Malformed
+from fairbank.priority.fairshare.usage import (
+    DecayedUsage,
+    copied,
+    decayed,
+    lines,
+    minutes,
+    nothing_used,
+    rebuilt,
+    reset,
+    set_aside,
+)
+from fairbank.priority.fairshare.usage_ticks import Rules, started, ticked, unused
 from tests.priority.accounts import (
     ALICE,
     BOB,
@@ -28,7 +38,7 @@ from tests.priority.accounts import (
 NOON = 1_000_000_000
 
 
-def used() -> Usage:
+def used() -> DecayedUsage:
     jobs = together(
         job(BOB, NOON, cpus=3), job(ALICE, NOON, cpus=7), job(CAROL, NOON), job(BOB, NOON)
     )

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.core.errors import Malformed
 from fairbank.report.columns import Column, Look, su, text
 from fairbank.report.envelope import as_json, as_yaml, envelope
 from fairbank.report.tables import sort_rows
-from fairbank.core.errors import Malformed
 
 yaml = pytest.importorskip("yaml")
 

@@ -7,16 +7,24 @@ import math
 import pytest
 
 from fairbank.report.columns import Look
-from fairbank.report.forecasts import COLUMNS, Back, as_data, assumed, sentences, span, table_rows
-from fairbank.report.ranking_rule import Rule
+from fairbank.report.forecasts import (
+    COLUMNS,
+    Recovery,
+    as_data,
+    assumptions,
+    sentences,
+    span,
+    table_rows,
+)
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.tables import table
 
 DAY = 86_400
 BACKS = [
-    Back("bio", "", "", math.inf, 0.0, 0.0),
-    Back("chem", "", "", 0.77, 5.3 * DAY, 9.81 * DAY),
-    Back("chem", "ayla", "gpu", 0.5, 3_600.4, 3_600.4),
-    Back("old", "", "", 0.0, None, None),
+    Recovery("bio", "", "", math.inf, 0.0, 0.0),
+    Recovery("chem", "", "", 0.77, 5.3 * DAY, 9.81 * DAY),
+    Recovery("chem", "ayla", "gpu", 0.5, 3_600.4, 3_600.4),
+    Recovery("old", "", "", 0.0, None, None),
 ]
 
 
@@ -39,7 +47,7 @@ def test_in_words() -> None:
 
 
 def test_for_programs() -> None:
-    found = as_data(BACKS, Rule(fair_tree=False))
+    found = as_data(BACKS, RankingRule(fair_tree=False))
     assert found[0]["level"] == "inf"
     assert found[2] == {
         "account": "chem",
@@ -54,10 +62,15 @@ def test_for_programs() -> None:
 
 
 def test_what_is_taken_for_granted() -> None:
-    assert assumed(Rule(fair_tree=True))[0] == "When each is back at level 1, if it pauses."
-    assert assumed(Rule(fair_tree=False))[0] == "When each is back at factor 0.5, if it pauses."
-    assert "nothing is reset" in assumed(Rule(fair_tree=True))[2]
-    assert assumed(Rule(fair_tree=True, reset_in=9 * DAY))[2:] == [
+    assert (
+        assumptions(RankingRule(fair_tree=True))[0] == "When each is back at level 1, if it pauses."
+    )
+    assert (
+        assumptions(RankingRule(fair_tree=False))[0]
+        == "When each is back at factor 0.5, if it pauses."
+    )
+    assert "nothing is reset" in assumptions(RankingRule(fair_tree=True))[2]
+    assert assumptions(RankingRule(fair_tree=True, reset_in=9 * DAY))[2:] == [
         "Shares stay, usage fades as Slurm has it, and all usage is reset when it is due. Jobs that run count until they end.",
         "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest.",
     ]

@@ -6,8 +6,18 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.sprio import (FIELDS, PriorityRow, Weights, chosen, in_order, lines, lines_of_weights, parse_format, usual_format)
 from fairbank.core.errors import Malformed
+from fairbank.report.sprio import (
+    FIELDS,
+    PriorityRow,
+    WeightRow,
+    default_format,
+    lines,
+    parse_format,
+    select_rows,
+    sort_rows,
+    weight_lines,
+)
 from tests.support.standing import asked, printed, priorities_then, weights_then
 
 RULES = ("fair-tree", "classic")
@@ -33,19 +43,19 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
     format_ = (
         parse_format(wanted)
         if wanted
-        else usual_format(weights, long="-l" in words, norm="-n" in words, users="-u" in words)
+        else default_format(weights, long="-l" in words, norm="-n" in words, users="-u" in words)
     )
     if "-w" in words:
-        made = lines_of_weights(weights, format_)
+        made = weight_lines(weights, format_)
     else:
-        rows = chosen(
+        rows = select_rows(
             priorities_then(rule),
             jobs=[int(job) for job in given["-j"].split(",")] if "-j" in words else None,
             users=given["-u"].split(",") if "-u" in words else None,
             partitions=given["-p"].split(",") if "-p" in words else None,
         )
         made = lines(
-            in_order(rows, weights, given.get("-S", "i")),
+            sort_rows(rows, weights, given.get("-S", "i")),
             weights,
             format_,
             header="-h" not in words,
@@ -54,7 +64,7 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
 
 
 # vector V12: a job of 8 CPUs and 32 GiB that has waited for half of PriorityMaxAge
-WEIGHTS = Weights(
+WEIGHTS = WeightRow(
     1000, 0, 10000, 500, 1000, 2000, {"cpu": 1000.0, "mem": 2000.0}, "cpu=1000,mem=2000"
 )
 JOB = PriorityRow(
@@ -109,7 +119,7 @@ def test_a_job_that_is_not_held_has_at_least_1(age: float, nice: int, shown: str
 
 def test_the_long_form_of_newer_slurms_has_account_and_qos() -> None:
     row = PriorityRow(7, "cpu", "ayla", "chem_qmc_long", "a_long_quality", nice=5)
-    head, line = lines([row], WEIGHTS, usual_format(WEIGHTS, long=True, named=True))
+    head, line = lines([row], WEIGHTS, default_format(WEIGHTS, long=True, named=True))
     assert head == (
         "          JOBID PARTITION     USER  ACCOUNT   PRIORITY       SITE        AGE      ASSOC  FAIRSHARE    JOBSIZE  PARTITION"
         "    QOSNAME        QOS        NICE                 TRES"
@@ -118,18 +128,18 @@ def test_the_long_form_of_newer_slurms_has_account_and_qos() -> None:
         "              7 cpu           ayla chem_qmc          1          0          0          0          0          0          0"
         " a_long_qua          0           5                     "
     )
-    head, _ = lines([row], WEIGHTS, usual_format(WEIGHTS, long=True, norm=True, named=True))
+    head, _ = lines([row], WEIGHTS, default_format(WEIGHTS, long=True, norm=True, named=True))
     assert head == (
         "          JOBID PARTITION     USER  ACCOUNT PRIORITY   AGE        ASSOC      FAIRSHARE  JOBSIZE    PARTITION  QOSNAME    QOS"
         "        TRES                "
     )
-    assert lines([row], WEIGHTS, usual_format(WEIGHTS, users=True))[0].startswith(
+    assert lines([row], WEIGHTS, default_format(WEIGHTS, users=True))[0].startswith(
         "          JOBID PARTITION     USER   PRIORITY"
     )
 
 
 def test_only_factors_that_count_are_shown_unless_all_are_asked_for() -> None:
-    head, _ = lines([JOB], Weights(age=1), usual_format(Weights(age=1)))
+    head, _ = lines([JOB], WeightRow(age=1), default_format(WeightRow(age=1)))
     assert head == "          JOBID PARTITION   PRIORITY       SITE        AGE"
 
 
@@ -140,13 +150,13 @@ def test_every_letter_sorts_up_and_down() -> None:
         JOB._replace(job=3, nice=-5, user="z"),
     ]
     for letter in FIELDS:
-        up = in_order(rows, WEIGHTS, letter)
+        up = sort_rows(rows, WEIGHTS, letter)
         keys = [FIELDS[letter].key(row, WEIGHTS) for row in up]
         assert keys == sorted(keys)
         assert [
-            FIELDS[letter].key(row, WEIGHTS) for row in in_order(rows, WEIGHTS, f"-{letter}")
+            FIELDS[letter].key(row, WEIGHTS) for row in sort_rows(rows, WEIGHTS, f"-{letter}")
         ] == keys[::-1]
-        assert in_order(rows, WEIGHTS, f"+{letter}") == up
+        assert sort_rows(rows, WEIGHTS, f"+{letter}") == up
 
 
 @pytest.mark.parametrize("wrong", ["%z", "%.10", "no column", "", "%5x %i", "%i %9"])
@@ -159,5 +169,5 @@ def test_a_letter_that_there_is_not_is_told_with_those_that_there_are(wrong: str
 @pytest.mark.parametrize("wrong", ["z", "i,", "", "--i", "ii", "-"])
 def test_sorting_by_nothing_is_refused(wrong: str) -> None:
     with pytest.raises(Malformed) as told:
-        in_order([JOB], WEIGHTS, wrong)
+        sort_rows([JOB], WEIGHTS, wrong)
     assert told.value.field == "--sort"

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from fairbank.report.sprio import (PriorityRow, Weights)
-from fairbank.report.priority_bars import as_data, best, explained, nameless, parts, queues, undated
+from fairbank.report.priority_bars import (
+    as_data,
+    best_rows,
+    explain_priority,
+    partition_queues,
+    parts,
+    undated_note,
+    unnamed_note,
+)
+from fairbank.report.sprio import PriorityRow, WeightRow
 
-WEIGHTS = Weights(
+WEIGHTS = WeightRow(
     age=10_000,
     fair_share=100_000,
     job_size=1000,
@@ -37,11 +45,11 @@ THEIRS = PriorityRow(
 )
 GIVEN = PriorityRow(812350, "idle", "root", direct=99_999)
 ELSEWHERE = PriorityRow(812000, "gpu", "ayla", fair_share=99_000.0)
-QUEUE = queues([ELSEWHERE, MINE, THEIRS, GIVEN])["idle"]
+QUEUE = partition_queues([ELSEWHERE, MINE, THEIRS, GIVEN])["idle"]
 
 
 def test_bars_and_who_is_ahead() -> None:
-    assert explained(MINE, QUEUE, WEIGHTS) == [
+    assert explain_priority(MINE, QUEUE, WEIGHTS) == [
         "Job 812345 (ayla, chem_qmc, partition idle)",
         "priority 42,581, 3rd of 3 that wait in idle",
         "  age                 1,200   0.120 x 10,000       #",
@@ -55,13 +63,13 @@ def test_bars_and_who_is_ahead() -> None:
 
 
 def test_a_given_priority_has_no_factors() -> None:
-    assert explained(GIVEN, QUEUE, WEIGHTS)[1:] == [
+    assert explain_priority(GIVEN, QUEUE, WEIGHTS)[1:] == [
         "priority 99,999, 1st of 3 that wait in idle",
         "  An administrator gave it this priority; no factor counts.",
         "Nobody is ahead of it there.",
     ]
     assert (
-        explained(THEIRS, QUEUE, WEIGHTS)[-1]
+        explain_priority(THEIRS, QUEUE, WEIGHTS)[-1]
         == "Just ahead: job 812350 of root with 99,999, which an administrator gave it."
     )
     assert parts(GIVEN, WEIGHTS) == []
@@ -69,13 +77,19 @@ def test_a_given_priority_has_no_factors() -> None:
 
 def test_who_is_given_less_than_another_earned() -> None:
     low = GIVEN._replace(direct=7)
-    assert explained(low, [MINE, low], WEIGHTS)[-1] == "Just ahead: job 812345 of ayla with 42,581."
+    assert (
+        explain_priority(low, [MINE, low], WEIGHTS)[-1]
+        == "Just ahead: job 812345 of ayla with 42,581."
+    )
 
 
 def test_of_equals_the_lower_number_goes_first() -> None:
     first, second = MINE, MINE._replace(job=812346)
-    assert queues([second, ELSEWHERE, first]) == {"gpu": [ELSEWHERE], "idle": [first, second]}
-    assert explained(second, [first, second], WEIGHTS)[-1].endswith(
+    assert partition_queues([second, ELSEWHERE, first]) == {
+        "gpu": [ELSEWHERE],
+        "idle": [first, second],
+    }
+    assert explain_priority(second, [first, second], WEIGHTS)[-1].endswith(
         "with 42,581: the same, and the lower number goes first."
     )
 
@@ -83,8 +97,8 @@ def test_of_equals_the_lower_number_goes_first() -> None:
 def test_of_equals_the_one_that_was_submitted_first_goes_first() -> None:
     """A requeued job keeps its number, and goes behind those that came while it ran."""
     requeued, later = MINE._replace(submitted=2_000), MINE._replace(job=812346, submitted=1_000)
-    assert queues([requeued, later])["idle"] == [later, requeued]
-    assert explained(requeued, [later, requeued], WEIGHTS)[-1].endswith(
+    assert partition_queues([requeued, later])["idle"] == [later, requeued]
+    assert explain_priority(requeued, [later, requeued], WEIGHTS)[-1].endswith(
         "with 42,581: the same, and it was submitted earlier."
     )
 
@@ -92,11 +106,11 @@ def test_of_equals_the_one_that_was_submitted_first_goes_first() -> None:
 def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
     dear = MINE._replace(qos=2000.0, qos_name="dear")
     rows = [MINE, dear, THEIRS, ELSEWHERE, MINE._replace(partition_name="gpu")]
-    assert queues(rows)["idle"] == [dear, THEIRS], "each once, where its best QOS puts it"
-    assert [row.qos_name for row in best(rows) if row.job == MINE.job] == ["dear", ""], (
+    assert partition_queues(rows)["idle"] == [dear, THEIRS], "each once, where its best QOS puts it"
+    assert [row.qos_name for row in best_rows(rows) if row.job == MINE.job] == ["dear", ""], (
         "once in each partition"
     )
-    told = explained(dear, queues(rows)["idle"], WEIGHTS)
+    told = explain_priority(dear, partition_queues(rows)["idle"], WEIGHTS)
     assert (told[1], told[-1]) == (
         "priority 44,581, 1st of 2 that wait in idle",
         "Nobody is ahead of it there.",
@@ -105,18 +119,18 @@ def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
 
 def test_who_runs_is_nobodys_neighbour_in_the_queue() -> None:
     runs = THEIRS._replace(runs=True)
-    there = queues([runs, MINE, GIVEN])
+    there = partition_queues([runs, MINE, GIVEN])
     assert there == {"idle": [GIVEN, MINE]}
-    told = explained(runs, there["idle"], WEIGHTS)
+    told = explain_priority(runs, there["idle"], WEIGHTS)
     assert (told[1], told[-1]) == ("priority 43,611, and it runs", "  site factor           -20")
-    assert undated([runs]) == nameless([runs._replace(account="")]) == [], (
+    assert undated_note([runs]) == unnamed_note([runs._replace(account="")]) == [], (
         "squeue was asked for those that wait"
     )
 
 
 def test_the_least_priority_is_told() -> None:
     row = MINE._replace(nice=2**31 - 3)
-    assert "  All together is less than 1, the least that a job has." in explained(
+    assert "  All together is less than 1, the least that a job has." in explain_priority(
         row, [row], WEIGHTS
     )
 
@@ -124,7 +138,7 @@ def test_the_least_priority_is_told() -> None:
 def test_places_are_counted_as_people_do() -> None:
     rows = [PriorityRow(number, "p", age=float(200 - number)) for number in range(1, 124)]
     told = {
-        rows[at].job: explained(rows[at], rows, WEIGHTS)[1].split(", ")[1]
+        rows[at].job: explain_priority(rows[at], rows, WEIGHTS)[1].split(", ")[1]
         for at in (0, 1, 2, 3, 10, 11, 12, 20, 100, 110, 121, 122)
     }
     assert [place.split(" of ")[0] for place in told.values()] == (

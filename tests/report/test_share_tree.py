@@ -6,18 +6,18 @@ import math
 
 import pytest
 
+from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.columns import Look
-from fairbank.report.forecasts import Back
-from fairbank.report.ranking_rule import Rule
-from fairbank.report.share_tree import COLUMNS, as_data, level_of, tree_rows, what_moves_it
+from fairbank.report.forecasts import Recovery
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.share_tree import COLUMNS, as_data, level_of, reading_guide, tree_rows
 from fairbank.report.sshare import ShareRow
 from fairbank.report.tables import table
-from fairbank.core.slurm_numbers import ON_PARENT
 
 DAY = 86_400
 FAIR_TREE, CLASSIC = (
-    Rule(fair_tree=True, half_life=14 * DAY),
-    Rule(fair_tree=False, half_life=14 * DAY),
+    RankingRule(fair_tree=True, half_life=14 * DAY),
+    RankingRule(fair_tree=False, half_life=14 * DAY),
 )
 
 ROWS = [
@@ -52,11 +52,11 @@ ROWS = [
 
 
 BACKS = [
-    Back("bio", "", "", 0.4 / 0.18, 0.0, 0.0),
-    Back("chem", "", "", 0.4 / 0.52, 5.3 * DAY, 9.81 * DAY),
-    Back("chem_qmc", "", "", 0.5 / 0.7, 6.8 * DAY, 17.1 * DAY),
-    Back("chem_qmc", "ayla", "", 0.333 / 0.588, 11 * DAY, 12 * DAY),
-    Back("old", "", "", 0.0, None, None),
+    Recovery("bio", "", "", 0.4 / 0.18, 0.0, 0.0),
+    Recovery("chem", "", "", 0.4 / 0.52, 5.3 * DAY, 9.81 * DAY),
+    Recovery("chem_qmc", "", "", 0.5 / 0.7, 6.8 * DAY, 17.1 * DAY),
+    Recovery("chem_qmc", "ayla", "", 0.333 / 0.588, 11 * DAY, 12 * DAY),
+    Recovery("old", "", "", 0.0, None, None),
 ]
 
 
@@ -75,7 +75,7 @@ def test_the_tree() -> None:
 
 
 def test_what_moves_it() -> None:
-    assert what_moves_it(ROWS, FAIR_TREE, BACKS) == [
+    assert reading_guide(ROWS, FAIR_TREE, BACKS) == [
         "Level: above 1 it used less than its share, below 1 more.",
         "Accounts are ranked among their siblings, and users within their account; the factor is the rank.",
         "Usage halves every 14 days.",
@@ -84,18 +84,18 @@ def test_what_moves_it() -> None:
         "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free.",
         "If all pause, all usage fades alike and no level moves.",
     ]
-    assert what_moves_it(ROWS, FAIR_TREE, BACKS, ["bio"])[-1] == "Usage halves every 14 days."
-    assert "At level 1 the factor is 0.500, without usage 1." in what_moves_it(ROWS, CLASSIC)
-    assert "At level 1 the factor is 0.871, without usage 1." in what_moves_it(
+    assert reading_guide(ROWS, FAIR_TREE, BACKS, ["bio"])[-1] == "Usage halves every 14 days."
+    assert "At level 1 the factor is 0.500, without usage 1." in reading_guide(ROWS, CLASSIC)
+    assert "At level 1 the factor is 0.871, without usage 1." in reading_guide(
         ROWS, CLASSIC._replace(dampening=5)
     )
-    assert what_moves_it(ROWS, Rule(fair_tree=True, half_life=0))[-1].startswith(
+    assert reading_guide(ROWS, RankingRule(fair_tree=True, half_life=0))[-1].startswith(
         "Usage does not fade here"
     )
 
 
 def test_a_reset_moves_it_too() -> None:
-    said = what_moves_it(ROWS, Rule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
+    said = reading_guide(ROWS, RankingRule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
     assert (
         "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest."
         in said
@@ -104,9 +104,9 @@ def test_a_reset_moves_it_too() -> None:
 
 def test_under_the_classic_rule_who_is_above_half_the_factor_is_not_over() -> None:
     mild = [back._replace(level=0.5) for back in BACKS]
-    assert any("is back at factor 0.5 in" in each for each in what_moves_it(ROWS, CLASSIC, mild))
+    assert any("is back at factor 0.5 in" in each for each in reading_guide(ROWS, CLASSIC, mild))
     assert not any(
-        "is back at" in each for each in what_moves_it(ROWS, CLASSIC._replace(dampening=5), mild)
+        "is back at" in each for each in reading_guide(ROWS, CLASSIC._replace(dampening=5), mild)
     )
 
 

@@ -7,9 +7,18 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.report.sshare import (FIELDS, Ending, ShareRow, chosen, in_order, lines, parse_fields, usual_fields)
-from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.report.sshare import (
+    FIELDS,
+    LineFormat,
+    ShareRow,
+    default_fields,
+    lines,
+    parse_fields,
+    select_rows,
+    sort_as_slurm,
+)
 from tests.support.standing import asked, printed, standings
 
 RULES = ("fair-tree", "classic")
@@ -33,17 +42,23 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
     fields = (
         parse_fields(wanted)
         if wanted
-        else usual_fields(
+        else default_fields(
             long="-l" in words, partitions="-m" in words, fair_tree=rule == "fair-tree"
         )
     )
-    rows = chosen(
+    rows = select_rows(
         standings(rule),
         users=None if "-a" in words else given["-u"].split(",") if "-u" in words else [who],
         accounts=given["-A"].split(",") if "-A" in words else None,
         users_only="-U" in words,
     )
-    ending = Ending.BAR if "-p" in words else Ending.BETWEEN if "-P" in words else Ending.PADDED
+    ending = (
+        LineFormat.BAR
+        if "-p" in words
+        else LineFormat.BETWEEN
+        if "-P" in words
+        else LineFormat.PADDED
+    )
     made = "".join(
         f"{line}\n" for line in lines(rows, fields, ending, header=not {"-n", "-h"} & set(words))
     )
@@ -63,7 +78,7 @@ def test_the_text_of_two_departments_and_a_parent() -> None:
         *_account("bio", 0, 0.0, 0, 0.0, 0.0),
         _user("erin", "bio", 1, 1.0, 0, 0.0, 0.2),
     ]
-    assert list(lines(in_order(rows), usual_fields(), header=False)) == [
+    assert list(lines(sort_as_slurm(rows), default_fields(), header=False)) == [
         "root                                          0.000000        1000      1.000000            ",
         " bio                                     0    0.000000           0      0.000000            ",
         "  bio                      erin          1    1.000000           0      0.000000   0.200000 ",
@@ -144,7 +159,7 @@ def test_users_come_before_accounts_and_a_user_of_all_partitions_before_one_of_o
         ShareRow("a", parent="root", shares=1),
         ShareRow("root", "root", shares=1),
     ]
-    order = [(row.account, row.user, row.partition) for row in in_order(rows)]
+    order = [(row.account, row.user, row.partition) for row in sort_as_slurm(rows)]
     assert order == [
         ("root", "", ""),
         ("root", "root", ""),

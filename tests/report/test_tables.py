@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.core.errors import Malformed
 from fairbank.report.cells import width
 from fairbank.report.columns import (
     Column,
@@ -25,7 +26,6 @@ from fairbank.report.columns import (
     with_minutes,
 )
 from fairbank.report.tables import choose, csv, separated, table
-from fairbank.core.errors import Malformed
 
 COLUMNS = (
     Column("PROJECT", text("account")),

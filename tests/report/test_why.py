@@ -7,7 +7,7 @@ from datetime import timedelta, timezone
 from typing import Any, NamedTuple
 
 from fairbank.report.columns import Look
-from fairbank.report.explanation import (WhyRow, as_data, lines)
+from fairbank.report.explanation import JobExplanation, as_data, lines
 
 
 class Check(NamedTuple):
@@ -47,10 +47,12 @@ class Why(NamedTuple):
     advice: Advice | None = None
 
 
-JOB = WhyRow("7", {"user": "ann", "account": ""}, submitted=0, as_of=90_061, why=Why(), ahead=["6"])
+JOB = JobExplanation(
+    "7", {"user": "ann", "account": ""}, submitted=0, as_of=90_061, why=Why(), ahead=["6"]
+)
 
 
-def told(job: WhyRow, room: int = 120) -> list[str]:
+def told(job: JobExplanation, room: int = 120) -> list[str]:
     return list(lines(job, Look(), room))
 
 

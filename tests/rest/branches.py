@@ -18,6 +18,8 @@ from typing import Any
 
 from uvicorn.server import Server
 
+from fairbank.core.errors import Trouble, Unauthenticated
+from fairbank.core.time import Instant
 from fairbank.rest.server.protocol import serving
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.rest.sign_in import credentials
@@ -25,8 +27,6 @@ from fairbank.rest.sign_in.authorization import authorization, read_munge
 from fairbank.rest.sign_in.credentials import BoundRequest, MungeDoor
 from fairbank.rest.sign_in.munge import Munge
 from fairbank.rest.statuses import status_of
-from fairbank.core.time import Instant
-from fairbank.core.errors import (Trouble, Unauthenticated)
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order
 from tests.support.munge import Munged

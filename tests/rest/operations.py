@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from fairbank.bank.project import Role
 from fairbank.bank.wish import SetMember
-from fairbank.cluster.share_record import ShareFigure
-from fairbank.rest.app import document
+from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.time import Instant
+from fairbank.rest.app import document
 from tests.rest.world import DAY, NOW, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, grant, report
 
 OWN, FOREIGN, NOBODYS = "own", "foreign", "unknown"
@@ -48,7 +48,7 @@ def call(world: World, operation: str, whose: str, uid: int) -> Call:
     if operation == "remove_member" and things:
         world.wish(SetMember(project=things["project"], uid=7_777, role=Role.MEMBER))
     if operation == "list_shares":
-        world.house.services.store.keep_shares([share_of("chem"), share_of("bio")])
+        world.house.services.store.add_share_records([share_of("chem"), share_of("bio")])
     body = BODIES[operation](world, whose, things) if operation in BODIES else None
     if "{entry}" in filled:
         filled = filled.replace("{entry}", str(_refunded(world, things)))
@@ -135,8 +135,8 @@ def _cluster(whose: str) -> str:
     return {OWN: "alpha", FOREIGN: "beta"}.get(whose, "gamma")
 
 
-def share_of(account: str) -> ShareFigure:
+def share_of(account: str) -> ShareRecord:
     """How an account stood once."""
-    return ShareFigure(
+    return ShareRecord(
         "alpha", NOW // DAY, account, "", "", Instant(NOW), 1, 0.5, 0.0, 0.0, None, None
     )

@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 
 from fairbank.bank.policy import Policy
+from fairbank.core.time import Instant
 from fairbank.rest.house import furnish
 from fairbank.rest.server.log import log_to
 from fairbank.rest.server.serving import serve
@@ -26,7 +27,6 @@ from fairbank.rest.sign_in.munge import LIBRARY, Munge
 from fairbank.service.identity import Staff
 from fairbank.service.services import services
 from fairbank.store.factory import open_store
-from fairbank.core.time import Instant
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 KEY = b"k" * 32

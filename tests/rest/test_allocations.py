@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.core.time import (Instant, iso)
+from fairbank.core.time import Instant, iso
 from tests.rest.reading import data, ids_of
 from tests.rest.refused import WHY
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, OTHER_PI, PI, SUPERUSER, World, grant, report

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.core.time import (Instant, iso)
+from fairbank.core.time import Instant, iso
 from tests.rest.refused import JSON, WHY, refused
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, PI, SUPERUSER, World, grant, report
 

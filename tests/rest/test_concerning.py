@@ -10,11 +10,11 @@ import pytest
 
 import fairbank
 from fairbank.bank.refusal import Reason, Refusal
+from fairbank.core import errors as troubles
 from fairbank.rest.app import ROUTES
 from fairbank.rest.bodies.requests import AnyReport
 from fairbank.rest.concerning import CONCERNED, field_of, fields_of, fields_of_body
 from fairbank.rest.problems import problem_of_refusal
-from fairbank.core import errors as troubles
 from tests.rest.refused import WHY, refused
 from tests.rest.world import SUPERUSER, World, report
 

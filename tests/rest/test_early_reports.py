@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.store.memory.store import MemoryStore
 from fairbank.core.time import Instant
+from fairbank.store.memory.store import MemoryStore
 from tests.rest.refused import refused
 from tests.rest.world import AGENT, NOW, SUPERUSER, World, a_world, report
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.rest.app import document
 from fairbank.core.time import iso
+from fairbank.rest.app import document
 from tests.rest.reading import data
 from tests.rest.world import (
     AGENT,

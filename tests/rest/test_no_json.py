@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.core.errors import Malformed
 from fairbank.rest.asking.no_json import LOOKED_AT_MAX
 from fairbank.rest.asking.reading import read_json
 from fairbank.rest.bodies.requests import Movement
-from fairbank.core.errors import Malformed
 from tests.rest.refused import JSON
 from tests.rest.world import AGENT, World, report
 

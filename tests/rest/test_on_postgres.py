@@ -9,10 +9,10 @@ import pytest
 
 from fairbank.compose.counter import apart
 from fairbank.rest.app import document
-from fairbank.service.write_queue.writers import Windows
 from fairbank.service.settings import CounterPlace, Log, StoreSettings
-from fairbank.store.migration import migrate
+from fairbank.service.write_queue.writers import Windows
 from fairbank.store.factory import open_store
+from fairbank.store.migration import migrate
 from tests.rest.refused import refused
 from tests.rest.world import AGENT, SUPERUSER, World, a_world, grant, report
 from tests.support.postgres import PostgresServer

@@ -10,8 +10,8 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.store.memory.store import MemoryStore
 from fairbank.core.tres import parse_weights
+from fairbank.store.memory.store import MemoryStore
 from tests.rest.world import (
     ADMIN,
     AGENT,

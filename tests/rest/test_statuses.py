@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairbank.rest.statuses import OF_TROUBLE, STATUS, kind_of, status_of
+from fairbank.core.errors import Busy, Trouble, Unknown
 from fairbank.core.refusal_kind import RefusalKind
-from fairbank.core.errors import (Busy, Trouble, Unknown)
+from fairbank.rest.statuses import OF_TROUBLE, STATUS, kind_of, status_of
 
 
 def test_every_kind_has_a_status_of_its_own() -> None:

@@ -18,18 +18,18 @@ from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked, Charge, CreateProject, Hold, Open, Request, SetMember
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.time import Instant, ManualClock, iso
+from fairbank.core.tres import parse_weights
+from fairbank.core.units import SuMinutes
 from fairbank.rest.app import create_app
 from fairbank.rest.house import House, furnish
 from fairbank.rest.server.front import Front
 from fairbank.rest.short_way.lane import Laned
 from fairbank.rest.sign_in.peers import EXTENSION, Peer
-from fairbank.service.identity import (Staff, asker_of)
+from fairbank.service.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (Instant, StoppedClock, iso)
-from fairbank.core.tres import parse_weights
-from fairbank.core.units import SuMinutes
 from tests.support.ticks import Ticks
 
 NOW = 1_795_000_000
@@ -82,7 +82,7 @@ class World:
     """A served house with somebody in every role. Project 1 (chem) is theirs, project 2 (bio) is not."""
 
     house: House
-    clock: StoppedClock
+    clock: ManualClock
     ticks: Ticks
     app: Laned
     client: TestClient[Any]
@@ -136,7 +136,7 @@ class World:
 @contextmanager
 def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> Iterator[World]:
     """A world on a store of its own, closed afterwards; or a second server on a store where the people are already."""
-    clock, ticks = StoppedClock(NOW), Ticks()
+    clock, ticks = ManualClock(NOW), Ticks()
     settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": PATIENT, **more}
     house = furnish(
         services(store or MemoryStore(), clock=clock, ticks=ticks, key=b"k" * 32, **settings)

@@ -9,14 +9,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fairbank.cluster.node import Gpus, Node, State
-from fairbank.cluster.partition_rules import PartitionRules, Sharing
-from fairbank.cluster.resource_request import Wanted
+from fairbank.cluster.node import Gpus, Node, NodeState
+from fairbank.cluster.partition_rules import OverSubscribe, PartitionRules
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.scheduling.placement import node_set
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.node_demand import Demand
-from fairbank.scheduling.placement.search import (Places, Request, place)
-from fairbank.scheduling.placement.free_resources import (Placement, Room)
+from fairbank.scheduling.placement.free_resources import FreeResources, Placement
+from fairbank.scheduling.placement.node_demand import NodeDemand
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.placement.search import PlacementRequest, PlacementSearch, find_placement
 
 
 def rack(count: int, **said: Any) -> list[Node]:
@@ -29,16 +29,16 @@ class Desk:
     """A machine whose jobs come and go by hand."""
 
     def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
-        self.cluster = Cluster(nodes, partitions or (PartitionRules(name="batch"),))
-        self.places = Places(self.cluster)
-        self.room = Room(self.cluster)
+        self.cluster = NodeTable(nodes, partitions or (PartitionRules(name="batch"),))
+        self.places = PlacementSearch(self.cluster)
+        self.room = FreeResources(self.cluster)
 
-    def asks(self, partition: str = "batch", **said: Any) -> Request:
-        return self.places.request(Wanted(**({"memory_per_node": 1} | said)), partition)
+    def asks(self, partition: str = "batch", **said: Any) -> PlacementRequest:
+        return self.places.request(ResourceRequest(**({"memory_per_node": 1} | said)), partition)
 
     def would_go(self, within: str | None = None, **said: Any) -> Placement | None:
         among = self.cluster.usable if within is None else self.cluster.named(within.split(","))
-        return place(self.cluster, self.room, self.asks(**said), among)
+        return find_placement(self.cluster, self.room, self.asks(**said), among)
 
     def goes(self, **said: Any) -> str:
         """The nodes that the job is given, and takes; `nowhere`."""
@@ -77,18 +77,18 @@ nodes: st.SearchStrategy[dict[str, Any]] = st.builds(
     gpus=gpus,
     features=st.frozensets(st.sampled_from(FEATURES)),
     weight=st.integers(1, 2),
-    state=st.sampled_from([State.UP] * 5 + [State.DOWN]),
+    state=st.sampled_from([NodeState.UP] * 5 + [NodeState.DOWN]),
 )
 clusters = st.lists(nodes, min_size=1, max_size=6).map(
     lambda said: [Node(name=f"n{number}", **each) for number, each in enumerate(said)]
 )
 rules = st.sampled_from(
-    [PartitionRules(name="batch", sharing=sharing, rows=2) for sharing in Sharing]
+    [PartitionRules(name="batch", sharing=sharing, rows=2) for sharing in OverSubscribe]
 )
 
 
 @st.composite
-def wishes(draw: st.DrawFn, count: int) -> Wanted:
+def wishes(draw: st.DrawFn, count: int) -> ResourceRequest:
     """Anything a job may ask of a machine of so many nodes."""
     least = draw(st.integers(1, 3))
     required = draw(st.one_of(st.just(set[int]()), st.sets(st.integers(0, count - 1), max_size=1)))
@@ -101,7 +101,7 @@ def wishes(draw: st.DrawFn, count: int) -> Wanted:
             [{}, {"memory_per_node": 0}, {"memory_per_node": 500}, {"memory_per_cpu": 200}]
         )
     )
-    return Wanted(
+    return ResourceRequest(
         nodes=least,
         max_nodes=draw(st.one_of(st.none(), st.integers(least, 4))),
         tasks=draw(st.one_of(st.none(), st.integers(1, 10))),
@@ -122,7 +122,7 @@ def wishes(draw: st.DrawFn, count: int) -> Wanted:
 
 
 def every_way(
-    cluster: Cluster, there: Sequence[Placement], request: Request
+    cluster: NodeTable, there: Sequence[Placement], request: PlacementRequest
 ) -> Iterable[frozenset[int]]:
     """Each set of nodes on which the job could start now, beside those that are there."""
     tasks = [fitting(cluster, there, request.demand, place) for place in range(len(cluster.nodes))]
@@ -135,7 +135,7 @@ def every_way(
                 yield frozenset(some)
 
 
-def fitting(cluster: Cluster, there: Sequence[Placement], what: Demand, place: int) -> int:
+def fitting(cluster: NodeTable, there: Sequence[Placement], what: NodeDemand, place: int) -> int:
     """How many tasks have room on a node: as many as there are CPUs, fewer as long as something lacks."""
     node = cluster.nodes[place]
     held = [
@@ -166,7 +166,7 @@ def fitting(cluster: Cluster, there: Sequence[Placement], what: Demand, place: i
     return 0
 
 
-def suits(some: frozenset[int], request: Request) -> bool:
+def suits(some: frozenset[int], request: PlacementRequest) -> bool:
     """Whether the nodes are those that the request speaks of, whatever is free on them."""
     alike = any(
         all(alternative >> place & 1 for place in some) for alternative in request.alternatives

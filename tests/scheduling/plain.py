@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.traces.workload import TraceJob
 
 Free = list[int]
 """Processors that are free, second after second from now on, if everybody who runs uses the whole limit."""
-Choose = Callable[[list[Job], Free], list[Job]]
+Choose = Callable[[list[TraceJob], Free], list[TraceJob]]
 """Of those who wait, in the order of the queue, who starts now."""
 
 
-def schedule(jobs: Sequence[Job], size: int, choose: Choose) -> list[int]:
+def schedule(jobs: Sequence[TraceJob], size: int, choose: Choose) -> list[int]:
     """When each job starts: at any second first the ends, then the arrivals, then one pass."""
     starts: dict[int, int] = {}
-    waiting: list[Job] = []
-    running: list[Job] = []
+    waiting: list[TraceJob] = []
+    running: list[TraceJob] = []
     now = -1
     while len(starts) < len(jobs):
         now += 1
@@ -38,16 +38,16 @@ def schedule(jobs: Sequence[Job], size: int, choose: Choose) -> list[int]:
     return [starts[job.number] for job in jobs]
 
 
-def take(free: Free, job: Job, begin: int = 0) -> None:
+def take(free: Free, job: TraceJob, begin: int = 0) -> None:
     for second in range(begin, min(begin + job.limit, len(free))):
         free[second] -= job.processors
 
 
-def fits(free: Free, job: Job, begin: int = 0) -> bool:
+def fits(free: Free, job: TraceJob, begin: int = 0) -> bool:
     return min(free[begin : begin + job.limit]) >= job.processors
 
 
-def fcfs(waiting: list[Job], free: Free) -> list[Job]:
+def fcfs(waiting: list[TraceJob], free: Free) -> list[TraceJob]:
     starts = []
     for job in waiting:
         if job.processors > free[0]:
@@ -57,8 +57,8 @@ def fcfs(waiting: list[Job], free: Free) -> list[Job]:
     return starts
 
 
-def fifo(waiting: list[Job], free: Free) -> list[Job]:
-    starts: list[Job] = []
+def fifo(waiting: list[TraceJob], free: Free) -> list[TraceJob]:
+    starts: list[TraceJob] = []
     blocked: set[int] = set()
     for job in waiting:
         if job.partition in blocked:
@@ -71,7 +71,7 @@ def fifo(waiting: list[Job], free: Free) -> list[Job]:
     return starts
 
 
-def easy(waiting: list[Job], free: Free) -> list[Job]:
+def easy(waiting: list[TraceJob], free: Free) -> list[TraceJob]:
     starts = fcfs(waiting, free)
     if len(starts) == len(waiting):
         return starts
@@ -86,7 +86,7 @@ def easy(waiting: list[Job], free: Free) -> list[Job]:
     return starts
 
 
-def conservative(waiting: list[Job], free: Free) -> list[Job]:
+def conservative(waiting: list[TraceJob], free: Free) -> list[TraceJob]:
     starts = []
     for job in waiting:
         begin = next(second for second in range(len(free)) if fits(free, job, second))

@@ -8,39 +8,39 @@ from typing import Any
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
-from fairbank.cluster.resource_request import Wanted
-from fairbank.scheduling.slurm.backfill import backfill
-from fairbank.scheduling.slurm.main_pass import main
-from fairbank.scheduling.machines.nodes import Nodes
-from fairbank.scheduling.machines.node_snapshot import (OnNodes, on_nodes)
-from fairbank.scheduling.slurm.queue_order import (Entries, entries)
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.pending_job import (Active, Pending, begun)
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.search import (Places, place)
-from fairbank.scheduling.placement.free_resources import (Placement, Room)
-from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.machines.node_rules import (Limits, Preemption)
-from fairbank.scheduling.slurm.passes import both
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.hostlist import expand
 from fairbank.core.time import Instant
+from fairbank.scheduling.machines.node_rules import Preemption, StartLimits
+from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.pending_job import Active, PendingJob, to_running
+from fairbank.scheduling.placement.free_resources import FreeResources, Placement
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.placement.search import PlacementSearch, find_placement
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.slurm.backfill import backfill
+from fairbank.scheduling.slurm.main_pass import main
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.scheduling.slurm.queue_order import Entries, queue_entries
 
 NOW = 1_000_020
 """A whole minute, so that times in minutes from now are steps of backfill."""
-_WANTED = frozenset(Wanted.__struct_fields__)
+_WANTED = frozenset(ResourceRequest.__struct_fields__)
 
 
 class Scene:
     """Times are minutes from now. Jobs have their nodes for themselves unless they say else."""
 
     def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
-        self.cluster = Cluster(nodes, partitions or (PartitionRules(name="batch"),))
-        self.places, self.room = Places(self.cluster), Room(self.cluster)
-        self.pending: list[Pending] = []
+        self.cluster = NodeTable(nodes, partitions or (PartitionRules(name="batch"),))
+        self.places, self.room = PlacementSearch(self.cluster), FreeResources(self.cluster)
+        self.pending: list[PendingJob] = []
         self.running: list[Active] = []
         self.reservations: list[Reservation] = []
         self.preemption = Preemption()
-        self.limits: Limits | None = None
+        self.limits: StartLimits | None = None
 
     def runs(
         self,
@@ -55,14 +55,16 @@ class Scene:
         """A job has these nodes until so many minutes from now."""
         asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
         names = tuple(expand(nodes))
-        wanted = Wanted(**{"nodes": len(names), "required": names, "exclusive": True, **asked})
-        where = place(
+        wanted = ResourceRequest(
+            **{"nodes": len(names), "required": names, "exclusive": True, **asked}
+        )
+        where = find_placement(
             self.cluster, self.room, self.places.request(wanted, partition), self.cluster.everybody
         )
         assert where is not None
         self.room.take(where)
-        job = Pending(number=number, wanted=wanted, partitions=(partition,), **said)
-        self.running.append(begun(job, where, NOW - since * 60, (since + minutes) * 60))
+        job = PendingJob(number=number, wanted=wanted, partitions=(partition,), **said)
+        self.running.append(to_running(job, where, NOW - since * 60, (since + minutes) * 60))
         return self
 
     def waits(
@@ -70,10 +72,10 @@ class Scene:
     ) -> Scene:
         """A job wants so many nodes for so long, and has waited so many minutes."""
         asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
-        wanted = Wanted(**{"nodes": nodes, "exclusive": True, **asked})
+        wanted = ResourceRequest(**{"nodes": nodes, "exclusive": True, **asked})
         limit = None if minutes is None else minutes * 60
         whole = {"submitted": NOW - age * 60, "eligible": NOW - age * 60, "limit": limit, **said}
-        self.pending.append(Pending(number=number, wanted=wanted, **whole))
+        self.pending.append(PendingJob(number=number, wanted=wanted, **whole))
         return self
 
     def reserves(self, name: str, nodes: str, begin: int, end: int, **said: Any) -> Scene:
@@ -89,25 +91,27 @@ class Scene:
             "preemption": self.preemption,
             "limits": self.limits,
         }
-        return on_nodes(
+        return node_snapshot(
             Nodes(self.cluster, places=self.places, **rules),
             pending=self.pending,
             running=self.running,
         )
 
     def main(self, *, full: bool = False, **parameters: Any) -> Told:
-        return Told(self.cluster, main(self.snapshot, Parameters(**parameters), NOW, full=full))
+        return Told(
+            self.cluster, main(self.snapshot, SchedulerParameters(**parameters), NOW, full=full)
+        )
 
     def backfill(self, **parameters: Any) -> Told:
-        return Told(self.cluster, backfill(self.snapshot, Parameters(**parameters), NOW))
+        return Told(self.cluster, backfill(self.snapshot, SchedulerParameters(**parameters), NOW))
 
     def both(self, **parameters: Any) -> Told:
-        return Told(self.cluster, both(self.snapshot, Parameters(**parameters), NOW))
+        return Told(self.cluster, run_passes(self.snapshot, SchedulerParameters(**parameters), NOW))
 
 
 def ranked(snapshot: OnNodes, **said: bool) -> Entries:
     """The entries of the queue, and why others have none."""
-    return entries(snapshot.machine, snapshot.queue.jobs(), NOW, **said)
+    return queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW, **said)
 
 
 class OneEach:
@@ -119,21 +123,21 @@ class OneEach:
     def copy(self) -> OneEach:
         return OneEach(*self.partitions, there=self.there)
 
-    def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
+    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
         return "QOSMaxJobsPerUserLimit" if (partition, job.user) in self.there else None
 
-    def started(self, job: Pending, where: Placement) -> None:
+    def started(self, job: PendingJob, where: Placement) -> None:
         if where.partition in self.partitions:
             self.there |= {(where.partition, job.user)}
 
-    def ended(self, job: Pending, where: Placement, seconds: int) -> None:
+    def ended(self, job: PendingJob, where: Placement, seconds: int) -> None:
         self.there -= {(where.partition, job.user)}
 
 
 class Told:
     """A plan in words: `starts` and `planned` say which nodes, `planned` also in how many minutes."""
 
-    def __init__(self, cluster: Cluster, plan: Plan[Pending, Placement]) -> None:
+    def __init__(self, cluster: NodeTable, plan: SchedulePlan[PendingJob, Placement]) -> None:
         self.plan = plan
         self.starts = {
             start.job.number: cluster.names(start.placement.nodes) for start in plan.starts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from fairbank.simulator.traces.workload import Job
 from fairbank.simulator.engine.policies import POLICIES
+from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling import plain
 from tests.scheduling.drawn import SIZE, crowds, simulated, workloads
 
@@ -26,12 +26,12 @@ def test_every_policy_has_a_definition() -> None:
 
 @pytest.mark.parametrize("policy", DEFINITIONS)
 @given(jobs=workloads)
-def test_a_schedule_is_as_defined(policy: str, jobs: list[Job]) -> None:
+def test_a_schedule_is_as_defined(policy: str, jobs: list[TraceJob]) -> None:
     assert simulated(jobs, POLICIES[policy]) == plain.schedule(jobs, SIZE, DEFINITIONS[policy])
 
 
 @pytest.mark.parametrize("policy", DEFINITIONS)
 @given(jobs=crowds)
 @settings(max_examples=5, deadline=None)
-def test_a_long_queue_is_served_as_defined(policy: str, jobs: list[Job]) -> None:
+def test_a_long_queue_is_served_as_defined(policy: str, jobs: list[TraceJob]) -> None:
     assert simulated(jobs, POLICIES[policy]) == plain.schedule(jobs, SIZE, DEFINITIONS[policy])

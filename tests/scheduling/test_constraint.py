@@ -6,27 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.core.errors import Malformed
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.constraint import (
     ANY,
     Constraint,
     Expression,
-    names,
-    nodes_of,
+    feature_names,
+    matching_nodes,
     parse,
 )
-from fairbank.core.errors import Malformed
 
 # Eight nodes: node i has a, b and c where the bits of i say so.
 HAVING = {
-    name: node_set.of(node for node in range(8) if node >> bit & 1) for bit, name in enumerate("abc")
+    name: node_set.of(node for node in range(8) if node >> bit & 1)
+    for bit, name in enumerate("abc")
 }
 
 
 def those(expression: Expression | None) -> list[int]:
     return list(
         node_set.each(
-            nodes_of(
+            matching_nodes(
                 expression, lambda name: HAVING.get(name, node_set.NOBODY), node_set.everybody(8)
             )
         )
@@ -82,7 +83,7 @@ def test_counts_ask_for_some_nodes_of_a_kind() -> None:
 def test_no_constraint_is_any_node() -> None:
     assert parse("") is ANY
     assert Constraint((None,), ()) == ANY
-    assert names(parse("[(x&y)*4&z*1]")) == {"x", "y", "z"}
+    assert feature_names(parse("[(x&y)*4&z*1]")) == {"x", "y", "z"}
 
 
 @pytest.mark.parametrize(

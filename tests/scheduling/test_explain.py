@@ -6,28 +6,28 @@ from typing import Any
 
 import pytest
 
-from fairbank.cluster.dependency import Dependencies, Dependency, Met
-from fairbank.cluster.node import Gpus, Node, State
+from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
+from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.explain.answer import Why
-from fairbank.scheduling.explain.dependencies import (Awaiting, Seen)
-from fairbank.scheduling.explain.funds import Funds
-from fairbank.scheduling.explain.explanation import why
-from fairbank.scheduling.pending_job import Pending
-from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.reason import reasons, sentence
-from fairbank.scheduling.machines.node_rules import Unlimited
-from fairbank.core.time import iso
 from fairbank.core.errors import Unknown
+from fairbank.core.time import iso
+from fairbank.scheduling.explain.answer import Explanation
+from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
+from fairbank.scheduling.explain.explanation import explain
+from fairbank.scheduling.explain.funds import CreditCheckInput
+from fairbank.scheduling.machines.node_rules import NoStartLimits
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.reason import all_reasons, explain_reason
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 
 
-def told(scene: Scene, number: int) -> Why:
-    return why(scene.snapshot, scene.both().plan, number, NOW)
+def told(scene: Scene, number: int) -> Explanation:
+    return explain(scene.snapshot, scene.both().plan, number, NOW)
 
 
-def said(found: Why) -> list[str]:
+def said(found: Explanation) -> list[str]:
     return [f"{'+' if check.ok else '-'} {check.what}: {check.evidence}" for check in found.checks]
 
 
@@ -92,7 +92,7 @@ def test_each_node_is_told_with_the_first_cause_against_it() -> None:
         Node(name="forgetful", **{**fits, "memory": 4_000}),
         Node(name="plain", **{**fits, "gpus": ()}),
         Node(name="slow", **{**fits, "features": frozenset()}),
-        Node(name="sick", **{**fits, "state": State.DRAINED}),
+        Node(name="sick", **{**fits, "state": NodeState.DRAINED}),
         Node(name="kept", **fits),
         Node(name="disliked", **fits),
         Node(name="busy", **fits),
@@ -128,7 +128,7 @@ def test_what_can_never_start_is_told_so() -> None:
     )
     apart = [
         Node(name="a", cpus=4, memory=4_000),
-        Node(name="b", cpus=4, memory=4_000, state=State.DOWN),
+        Node(name="b", cpus=4, memory=4_000, state=NodeState.DOWN),
         Node(name="c", cpus=4, memory=4_000),
     ]
     assert said(told(Scene(apart).waits(1, 2, contiguous=True, excluded=("b",)), 1))[2] == (
@@ -173,12 +173,12 @@ def test_maintenance_is_named() -> None:
         (
             {"partitions": ("removed",)},
             "PartitionConfig",
-            f"- partition removed takes it: {sentence('PartitionConfig')}",
+            f"- partition removed takes it: {explain_reason('PartitionConfig')}",
         ),
         (
             {"excluded": ("n9",)},
             "BadConstraints",
-            f"- partition batch takes it: {sentence('BadConstraints')}",
+            f"- partition batch takes it: {explain_reason('BadConstraints')}",
         ),
         (
             {"minutes": 200},
@@ -199,8 +199,8 @@ def test_who_has_no_place_in_the_queue_is_told_why(
     assert found.headline.startswith("Job 1 waits: ")
 
 
-class Everybody(Unlimited):
-    def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
+class Everybody(NoStartLimits):
+    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
         return "AssocGrpCPUMinutesLimit"
 
     def copy(self) -> Everybody:
@@ -225,19 +225,23 @@ def test_a_job_that_does_not_wait_is_not_explained() -> None:
         told(seed(), 4)
 
 
-def with_conditions(**said: Any) -> Why:
+def with_conditions(**said: Any) -> Explanation:
     scene = seed()
-    return why(scene.snapshot, scene.both().plan, 3, NOW, **said)
+    return explain(scene.snapshot, scene.both().plan, 3, NOW, **said)
 
 
 def test_credit_is_checked_as_the_bank_tells_it() -> None:
     rich = with_conditions(
-        funds=Funds(project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60)
+        funds=CreditCheckInput(
+            project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60
+        )
     )
     assert "+ funds: needs a hold of 384 SU, available 59,408 of chem_qmc/cpu" in said(rich)
     assert rich.headline == told(seed(), 3).headline
     poor = with_conditions(
-        funds=Funds(project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60)
+        funds=CreditCheckInput(
+            project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60
+        )
     )
     assert "- funds: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122" in said(
         poor
@@ -247,7 +251,7 @@ def test_credit_is_checked_as_the_bank_tells_it() -> None:
         == f"{rich.headline} The bank would not let it start: it needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122."
     )
     observed = with_conditions(
-        funds=Funds(
+        funds=CreditCheckInput(
             project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60, observed=True
         )
     )
@@ -259,21 +263,24 @@ def test_credit_is_checked_as_the_bank_tells_it() -> None:
 
 
 def depending(
-    *on: Dependency, any_of: bool = False, seen: dict[int | None, Seen] | None = None
+    *on: Dependency, any_of: bool = False, seen: dict[int | None, JobStates] | None = None
 ) -> str:
     dependencies = Dependencies("as Slurm has it", on, any_of)
     return said(
         with_conditions(
-            awaiting=Awaiting(
-                dependencies, tuple((seen or {}).get(each.job, Seen()) for each in on)
+            awaiting=OpenDependencies(
+                dependencies, tuple((seen or {}).get(each.job, JobStates()) for each in on)
             )
         )
     )[1]
 
 
-DONE, NOT_YET = Dependency(kind="afterok", job=7, met=Met.YES), Dependency(kind="afterany", job=8)
-NEVER = Dependency(kind="afternotok", job=9, met=Met.NEVER)
-RUNS = Seen(running=("8",), began=NOW - 600, ends=NOW + 1_200)
+DONE, NOT_YET = (
+    Dependency(kind="afterok", job=7, state=DependencyState.YES),
+    Dependency(kind="afterany", job=8),
+)
+NEVER = Dependency(kind="afternotok", job=9, state=DependencyState.NEVER)
+RUNS = JobStates(running=("8",), began=NOW - 600, ends=NOW + 1_200)
 
 
 def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does() -> None:
@@ -283,16 +290,16 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
     assert depending(DONE, NOT_YET, any_of=True) == (
         "+ dependencies: one of these is enough: job 7 has ended well: done; job 8 has ended: not yet, it is not in the queue any more"
     )
-    assert depending(NOT_YET, NEVER, seen={9: Seen(ended=("COMPLETED",))}).endswith(
+    assert depending(NOT_YET, NEVER, seen={9: JobStates(ended=("COMPLETED",))}).endswith(
         "job 9 has ended, and not well: can never be any more, it ended as COMPLETED; "
         "so it will never start as it is: cancel it, or let it depend on something else (scontrol update)"
     )
     assert "never start" not in depending(NOT_YET, NEVER, any_of=True)
     assert (
-        said(with_conditions(awaiting=Awaiting(Dependencies())))[1]
+        said(with_conditions(awaiting=OpenDependencies(Dependencies())))[1]
         == "+ dependencies: none is open"
     )
-    assert said(with_conditions(awaiting=Awaiting(Dependencies("on:tuesdays"))))[1] == (
+    assert said(with_conditions(awaiting=OpenDependencies(Dependencies("on:tuesdays"))))[1] == (
         "- dependencies: they cannot be read here, and are told as they stand: on:tuesdays"
     )
 
@@ -302,18 +309,18 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
     [
         (
             Dependency(kind="singleton"),
-            Seen(),
+            JobStates(),
             "no other job of this name and user runs, or waits before it: not yet",
         ),
         (
             Dependency(kind="singleton"),
-            Seen(running=("4",), waiting=("5", "6"), reason="Priority"),
+            JobStates(running=("4",), waiting=("5", "6"), reason="Priority"),
             "no other job of this name and user runs, or waits before it: not yet, job 4 runs without a time limit, "
             "job 5 and 1 more wait (Priority)",
         ),
         (
-            Dependency(kind="afterok", job=7, whole=True),
-            Seen(
+            Dependency(kind="afterok", job=7, all_tasks=True),
+            JobStates(
                 running=("7_1", "7_2"),
                 ends=NOW,
                 waiting=("7_3",),
@@ -324,8 +331,8 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
             "job 7_3 waits (Resources), 2 ended as COMPLETED, 1 ended as FAILED",
         ),
         (
-            Dependency(kind="afternotok", job=7, whole=True),
-            Seen(),
+            Dependency(kind="afternotok", job=7, all_tasks=True),
+            JobStates(),
             "every task of array 7 has ended, and not all of them well: not yet, none of its tasks is in the queue any more",
         ),
         (
@@ -340,13 +347,13 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
         ),
         (
             Dependency(kind="after", job=8, minutes=1),
-            Seen(waiting=("8",), reason="Priority"),
+            JobStates(waiting=("8",), reason="Priority"),
             "1 minute has passed since job 8 began: not yet, it waits (Priority)",
         ),
-        (Dependency(kind="someday", job=7), Seen(), "someday job 7: not yet"),
+        (Dependency(kind="someday", job=7), JobStates(), "someday job 7: not yet"),
     ],
 )
-def test_a_dependency_is_told_by_its_kind(on: Dependency, seen: Seen, told: str) -> None:
+def test_a_dependency_is_told_by_its_kind(on: Dependency, seen: JobStates, told: str) -> None:
     assert depending(on, seen={on.job: seen}).startswith(f"- dependencies: {told}")
 
 
@@ -379,12 +386,12 @@ def test_the_reason_names_the_job_that_is_waited_for(
     held: str, on: list[Dependency], any_of: bool, headline: str
 ) -> None:
     scene = Scene(rack(1)).waits(1, held=held)
-    awaiting = Awaiting(
-        Dependencies("as Slurm has it", tuple(on), any_of), tuple(Seen() for _ in on)
+    awaiting = OpenDependencies(
+        Dependencies("as Slurm has it", tuple(on), any_of), tuple(JobStates() for _ in on)
     )
-    assert why(scene.snapshot, scene.both().plan, 1, NOW, awaiting=awaiting).headline.startswith(
-        headline
-    )
+    assert explain(
+        scene.snapshot, scene.both().plan, 1, NOW, awaiting=awaiting
+    ).headline.startswith(headline)
 
 
 def test_whoever_has_no_place_in_the_queue_is_told_its_nodes_all_the_same() -> None:
@@ -392,7 +399,7 @@ def test_whoever_has_no_place_in_the_queue_is_told_its_nodes_all_the_same() -> N
         Scene(rack(4)).runs(1, "n1", 30).waits(2, 2, held="JobHeldUser", excluded=("n4",)), 2
     )
     assert said(found) == [
-        f"- nothing holds it back: {sentence('JobHeldUser')}",
+        f"- nothing holds it back: {explain_reason('JobHeldUser')}",
         "+ partition batch takes it: within its limits",
         "+ nodes of batch that would do: 3 of 4 would do, and it wants 2; excluded by name: n4",
         "+ nodes of batch that are free: 2 are free now, and it wants 2; other jobs are there: n1; "
@@ -429,10 +436,10 @@ def test_a_reservation_that_has_gone_leaves_all_nodes_to_look_at() -> None:
     assert found[3] == "+ nodes of batch that are free: 2 are free now, and it wants 1"
 
 
-@pytest.mark.parametrize("reason", sorted({each.name for each in reasons()}))
+@pytest.mark.parametrize("reason", sorted({each.name for each in all_reasons()}))
 def test_a_job_that_is_held_for_any_reason_of_slurms_is_told_its_sentence(reason: str) -> None:
     found = told(Scene(rack(1)).waits(1, held=reason), 1)
     assert found.code == reason
-    assert found.headline == f"Job 1 waits: {sentence(reason).removesuffix('.')} ({reason})."
-    assert said(found)[0] == f"- nothing holds it back: {sentence(reason)}"
+    assert found.headline == f"Job 1 waits: {explain_reason(reason).removesuffix('.')} ({reason})."
+    assert said(found)[0] == f"- nothing holds it back: {explain_reason(reason)}"
     assert (found.position, found.expected) == (None, None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.holes import Gaps
-from fairbank.scheduling.machines.machine import Left
+from fairbank.scheduling.machines.holes import Holes
+from fairbank.scheduling.machines.machine import RemainingHoles
 from tests.scheduling.wishes import Wish, ahead, runs
 
 wishes = st.lists(st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_size=1, max_size=8)
@@ -19,7 +19,7 @@ def test_gaps_say_what_steps_say_of_those_who_start_now(
     steps, head = ahead(running), Wish(8, 5)
     if (slot := steps.earliest(head)) is not None:
         steps.take(head, slot)
-    left: Gaps[Wish] = Gaps(Left(0, steps.gaps()), 0)
+    left: Holes[Wish] = Holes(RemainingHoles(0, steps.gaps()), 0)
     for each in asked:
         found = steps.now(each)
         assert left.now(each) == found
@@ -30,7 +30,7 @@ def test_gaps_say_what_steps_say_of_those_who_start_now(
 
 
 def test_time_shortens_gaps() -> None:
-    left: Gaps[Wish] = Gaps(Left(100, [(2, 1_000), (5, 60)]), 110)
+    left: Holes[Wish] = Holes(RemainingHoles(100, [(2, 1_000), (5, 60)]), 110)
     assert left.gaps() == [(2, 990), (5, 50)]
     assert left.now(Wish(5, 50)) == (110, 160, 5)
     assert left.now(Wish(5, 51)) is None

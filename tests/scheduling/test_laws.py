@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from fairbank.scheduling.machines.processor_queue import WidthQueue
+from fairbank.scheduling.plan import PRIORITY, RESOURCES, SchedulePlan
 from fairbank.scheduling.policies.conservative import conservative
 from fairbank.scheduling.policies.easy import easy
-from fairbank.scheduling.plan import PRIORITY, RESOURCES, Plan
-from fairbank.scheduling.machines.processor_queue import ByWidth
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.policies import (POLICIES, Policy, at_events)
+from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy, at_events
+from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.drawn import (
     NOW,
     SIZE,
@@ -27,7 +27,7 @@ from tests.scheduling.drawn import (
 every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 
 
-def places(plan: Plan[Job, int]) -> dict[int, int]:
+def places(plan: SchedulePlan[TraceJob, int]) -> dict[int, int]:
     """When each job starts that has a place."""
     return {each.job.number: NOW for each in plan.starts} | {
         each.job.number: each.at for each in plan.planned
@@ -37,7 +37,7 @@ def places(plan: Plan[Job, int]) -> dict[int, int]:
 @every_policy
 @given(jobs=workloads)
 def test_no_processor_is_given_twice_and_everybody_starts_once(
-    policy: Policy, jobs: list[Job]
+    policy: SimulationPolicy, jobs: list[TraceJob]
 ) -> None:
     starts = simulated(jobs, policy)
     assert all(at >= each.submitted for at, each in zip(starts, jobs, strict=True))
@@ -54,28 +54,30 @@ def test_no_processor_is_given_twice_and_everybody_starts_once(
 
 @every_policy
 @given(jobs=workloads)
-def test_the_same_jobs_give_the_same_schedule(policy: Policy, jobs: list[Job]) -> None:
+def test_the_same_jobs_give_the_same_schedule(
+    policy: SimulationPolicy, jobs: list[TraceJob]
+) -> None:
     assert simulated(jobs, policy) == simulated(jobs, policy)
 
 
 @given(workloads)
-def test_first_come_first_served_starts_in_the_order_of_the_queue(jobs: list[Job]) -> None:
+def test_first_come_first_served_starts_in_the_order_of_the_queue(jobs: list[TraceJob]) -> None:
     starts = simulated(jobs, POLICIES["fcfs"])
     assert starts == sorted(starts)
 
 
 @given(workloads)
-def test_easy_never_delays_the_head(jobs: list[Job]) -> None:
+def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
     """The place of a head is never later in a pass than in the pass before, and it starts no later than told."""
     told: dict[int, int] = {}
 
-    def watched(here: OnProcessors, now: int) -> Plan[Job, int]:
+    def watched(here: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
         for head, at, _ in easy(here, now, fully=True).planned:
             assert at <= told.get(head.number, at)
             told[head.number] = at
         return easy(here, now)
 
-    starts = simulated(jobs, POLICIES["easy"]._replace(scheduler=at_events(ByWidth, watched)))
+    starts = simulated(jobs, POLICIES["easy"]._replace(scheduler=at_events(WidthQueue, watched)))
     assert all(starts[number] <= at for number, at in told.items())
 
 

@@ -6,23 +6,39 @@ from random import Random
 
 import pytest
 
-from fairbank.scheduling.explain.answer import Likely, Untold
-from fairbank.scheduling.explain.run_times import (ENOUGH, OF_EVERYBODY, REMEMBERED, History, Luck, Ratios)
-from fairbank.scheduling.explain.start_range import (FEWEST, affordable, likely, likely_on_nodes)
-from fairbank.scheduling.explain.forward_simulation import (AtEachEvent, Came, rehearse)
-from fairbank.scheduling.explain.explanation import whole
-from fairbank.scheduling.machines.node_snapshot import copied
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.machines.node_rules import (PreemptBy, Preemption, QosRules)
-from fairbank.scheduling.slurm.passes import both
+from fairbank.scheduling.explain.answer import NoStartRange, StartRange
+from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.explain.forward_simulation import (
+    EventScheduler,
+    SimulatedStart,
+    simulate_forward,
+)
+from fairbank.scheduling.explain.run_times import (
+    ENOUGH,
+    OF_EVERYBODY,
+    REMEMBERED,
+    RunTimeHistory,
+    RunTimeRatios,
+    RunTimeSampler,
+)
+from fairbank.scheduling.explain.start_range import (
+    FEWEST,
+    affordable_passes,
+    start_range,
+    start_range_on_nodes,
+)
+from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
+from fairbank.scheduling.machines.node_snapshot import copy_snapshot
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, OneEach, Scene
 
 HOUR = 3_600
 
 
-def known(**ratios: list[float]) -> History[str]:
-    history: History[str] = History()
+def known(**ratios: list[float]) -> RunTimeHistory[str]:
+    history: RunTimeHistory[str] = RunTimeHistory()
     for user, some in ratios.items():
         for ratio in some:
             history.ended(user, round(ratio * 1_000), 1_000)
@@ -30,7 +46,7 @@ def known(**ratios: list[float]) -> History[str]:
 
 
 def test_the_last_ratios_are_kept_in_order() -> None:
-    ratios = Ratios(3)
+    ratios = RunTimeRatios(3)
     for ratio in (0.5, 0.9, 0.1, 0.5, 0.7):
         ratios.add(ratio)
     assert ratios.in_order == [0.1, 0.5, 0.7]
@@ -55,18 +71,18 @@ def test_what_is_copied_is_not_changed() -> None:
 
 def test_a_job_lasts_a_ratio_of_its_user_times_its_limit() -> None:
     history = known(ann=[0.1, 0.2, 0.3, 0.4, 0.5])
-    drawn = {Luck(history, Random(seed)).lasts("ann", 1_000) for seed in range(100)}
+    drawn = {RunTimeSampler(history, Random(seed)).lasts("ann", 1_000) for seed in range(100)}
     assert drawn == {100, 200, 300, 400, 500}
 
 
 def test_a_job_that_runs_lasts_longer_than_it_has() -> None:
     history = known(ann=[0.1, 0.2, 0.3, 0.4, 0.5])
-    drawn = {Luck(history, Random(seed)).lasts("ann", 1_000, 300) for seed in range(100)}
+    drawn = {RunTimeSampler(history, Random(seed)).lasts("ann", 1_000, 300) for seed in range(100)}
     assert drawn == {400, 500}
-    beyond = [Luck(history, Random(seed)).lasts("ann", 1_000, 600) for seed in range(100)]
+    beyond = [RunTimeSampler(history, Random(seed)).lasts("ann", 1_000, 600) for seed in range(100)]
     assert min(beyond) > 600
     assert max(beyond) <= 1_000
-    assert Luck(history, Random(1)).lasts("ann", 1_000, 1_200) == 1_201
+    assert RunTimeSampler(history, Random(1)).lasts("ann", 1_000, 1_200) == 1_201
 
 
 def test_jobs_of_one_user_are_short_or_long_together() -> None:
@@ -75,7 +91,7 @@ def test_jobs_of_one_user_are_short_or_long_together() -> None:
     )
     alike = 0
     for seed in range(50):
-        luck = Luck(history, Random(seed))
+        luck = RunTimeSampler(history, Random(seed))
         assert luck.lasts("ann", 1_000) == luck.lasts("ann", 1_000)
         alike += luck.lasts("ann", 1_000) == luck.lasts("bob", 1_000)
     assert alike < 5
@@ -91,9 +107,9 @@ def test_with_all_time_limits_used_up_a_job_starts_when_it_is_planned() -> None:
     plan = {each.job.number: each.at for each in scene.both().plan.planned}
     snapshot = scene.snapshot
     for number in (2, 3):
-        came = rehearse(
-            copied(snapshot),
-            AtEachEvent(lambda there, now: both(there, Parameters(), now)),
+        came = simulate_forward(
+            copy_snapshot(snapshot),
+            EventScheduler(lambda there, now: run_passes(there, SchedulerParameters(), now)),
             NOW,
             number,
         )
@@ -102,26 +118,33 @@ def test_with_all_time_limits_used_up_a_job_starts_when_it_is_planned() -> None:
 
 def test_a_rehearsal_ends_where_nobody_is_left_to_wait_for() -> None:
     snapshot = Scene(rack(1)).waits(1, held="JobHeldUser").snapshot
-    assert rehearse(
-        snapshot, AtEachEvent(lambda there, now: both(there, Parameters(), now)), NOW, 1
-    ) == Came(None, 1)
+    assert simulate_forward(
+        snapshot,
+        EventScheduler(lambda there, now: run_passes(there, SchedulerParameters(), now)),
+        NOW,
+        1,
+    ) == SimulatedStart(None, 1)
 
 
 def test_the_range_leaves_out_a_tenth_at_each_end() -> None:
     starts = iter(range(100))
-    assert likely(lambda random, most: Came(next(starts), 1)) == Likely(9, 89, 100, 100)
-    assert likely(lambda random, most: Came(None, 1)) is Untold.KEPT
-    assert likely(lambda random, most: Came(None, most)) is Untold.TOO_FAR
+    assert start_range(lambda random, most: SimulatedStart(next(starts), 1)) == StartRange(
+        9, 89, 100, 100
+    )
+    assert start_range(lambda random, most: SimulatedStart(None, 1)) is NoStartRange.KEPT
+    assert start_range(lambda random, most: SimulatedStart(None, most)) is NoStartRange.TOO_FAR
     starts = iter(range(100))
-    some = likely(lambda random, most: Came(at if (at := next(starts)) < 50 else None, 1))
-    assert some == Likely(9, None, 100, 50)
+    some = start_range(
+        lambda random, most: SimulatedStart(at if (at := next(starts)) < 50 else None, 1)
+    )
+    assert some == StartRange(9, None, 100, 50)
 
 
 def test_long_rehearsals_are_fewer() -> None:
-    found = likely(lambda random, most: Came(5, 400), passes=20_000)
-    assert found == Likely(5, 5, 50, 50)
-    found = likely(lambda random, most: Came(5, most), passes=1)
-    assert found == Likely(5, 5, FEWEST, FEWEST)
+    found = start_range(lambda random, most: SimulatedStart(5, 400), passes=20_000)
+    assert found == StartRange(5, 5, 50, 50)
+    found = start_range(lambda random, most: SimulatedStart(5, most), passes=1)
+    assert found == StartRange(5, 5, FEWEST, FEWEST)
 
 
 def short_and_long() -> Scene:
@@ -134,44 +157,52 @@ def test_the_range_on_nodes_is_of_what_users_did_before() -> None:
     history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
     scene = short_and_long()
     plan = scene.both().plan
-    first = likely_on_nodes(scene.snapshot, Parameters(), history, 2, NOW)
-    assert first == Likely(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
-    behind = likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW)
-    assert behind == Likely(NOW + HOUR + 1_800, NOW + 5 * HOUR + 1_800, 100, 100)
+    first = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 2, NOW)
+    assert first == StartRange(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
+    behind = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW)
+    assert behind == StartRange(NOW + HOUR + 1_800, NOW + 5 * HOUR + 1_800, 100, 100)
     assert [each.at for each in plan.planned] == [NOW + 9 * HOUR, NOW + 10 * HOUR]
-    assert likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW) == behind
+    assert start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW) == behind
     assert scene.both().plan == plan
 
 
 def test_those_behind_stay_out_of_rehearsals() -> None:
     history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
     scene = short_and_long()
-    with_all = likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW)
+    with_all = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW)
     scene.waits(4, minutes=60, user="ann")
     assert (
-        likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW, ahead=frozenset({2}))
+        start_range_on_nodes(
+            scene.snapshot, SchedulerParameters(), history, 3, NOW, ahead=frozenset({2})
+        )
         == with_all
     )
-    without = likely_on_nodes(scene.snapshot, Parameters(), history, 3, NOW, ahead=frozenset())
-    assert without == Likely(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
+    without = start_range_on_nodes(
+        scene.snapshot, SchedulerParameters(), history, 3, NOW, ahead=frozenset()
+    )
+    assert without == StartRange(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
 
 
 def test_a_reservation_that_ends_lets_somebody_start_though_nobody_ends() -> None:
     scene = Scene(rack(1)).reserves("course", "n1", -10, 90).waits(1, minutes=60)
-    found = likely_on_nodes(scene.snapshot, Parameters(), known(), 1, NOW)
-    assert isinstance(found, Likely)
+    found = start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 1, NOW)
+    assert isinstance(found, StartRange)
     assert (found.earliest, found.latest) == (NOW + 90 * 60, NOW + 90 * 60)
 
 
 def test_the_more_stand_ahead_the_fewer_passes_are_made() -> None:
-    made = [affordable(ahead) for ahead in (0, 50, 500, 10**6)]
+    made = [affordable_passes(ahead) for ahead in (0, 50, 500, 10**6)]
     assert made == sorted(made, reverse=True)
     assert (made[0], made[-1]) == (1_000, 1)
 
 
 def test_each_rehearsal_is_told() -> None:
     seen: list[tuple[int, int]] = []
-    likely(lambda random, most: Came(5, 1), runs=12, tick=lambda done, of: seen.append((done, of)))
+    start_range(
+        lambda random, most: SimulatedStart(5, 1),
+        runs=12,
+        tick=lambda done, of: seen.append((done, of)),
+    )
     assert seen == [(done, 12) for done in range(1, 13)]
 
 
@@ -181,11 +212,13 @@ def test_who_waits_for_a_limit_starts_when_somebody_it_counts_for_has_ended() ->
     scene.waits(3, minutes=60, user="ann", priority=9).waits(4, minutes=120, user="bob")
     scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
     assert scene.both().plan.why(3) == "QOSMaxJobsPerUserLimit"
-    assert likely_on_nodes(scene.snapshot, Parameters(), known(), 3, NOW) == Likely(
-        NOW + HOUR, NOW + HOUR, 100, 100
+    assert start_range_on_nodes(
+        scene.snapshot, SchedulerParameters(), known(), 3, NOW
+    ) == StartRange(NOW + HOUR, NOW + HOUR, 100, 100)
+    behind = start_range_on_nodes(
+        scene.snapshot, SchedulerParameters(), known(), 3, NOW, ahead=frozenset()
     )
-    behind = likely_on_nodes(scene.snapshot, Parameters(), known(), 3, NOW, ahead=frozenset())
-    assert behind == Likely(NOW + HOUR, NOW + HOUR, 100, 100)
+    assert behind == StartRange(NOW + HOUR, NOW + HOUR, 100, 100)
 
 
 def test_whoever_is_behind_may_use_up_the_limit_that_another_waits_for() -> None:
@@ -194,14 +227,19 @@ def test_whoever_is_behind_may_use_up_the_limit_that_another_waits_for() -> None
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 120, user="eve")
     scene.waits(3, 2, minutes=60, user="ann", priority=9).waits(4, minutes=50, user="ann")
     scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
-    found = likely_on_nodes(scene.snapshot, Parameters(), known(), 3, NOW, ahead=frozenset())
-    assert found == Likely(NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
+    found = start_range_on_nodes(
+        scene.snapshot, SchedulerParameters(), known(), 3, NOW, ahead=frozenset()
+    )
+    assert found == StartRange(NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
 
 
 def test_a_limit_that_no_end_lifts_is_told_no_range() -> None:
     scene = short_and_long()
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
-    assert likely_on_nodes(scene.snapshot, Parameters(), known(), 2, NOW) is Untold.KEPT
+    assert (
+        start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 2, NOW)
+        is NoStartRange.KEPT
+    )
 
 
 def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
@@ -212,26 +250,30 @@ def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
         .waits(2, minutes=50, priority=9)
         .waits(3, minutes=60, eligible=NOW + HOUR)
     )
-    found = whole(scene.snapshot, Parameters(), 3, NOW, history=known())
+    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 3, NOW, history=known())
     assert (found.code, found.position) == ("BeginTime", None)
-    assert found.likely == Likely(NOW + 70 * 60, NOW + 70 * 60, 100, 100)
+    assert found.likely == StartRange(NOW + 70 * 60, NOW + 70 * 60, 100, 100)
 
 
 @pytest.mark.parametrize(
-    ("history", "untold"), [(known(), Untold.NO_TURN), (None, None)], ids=["asked", "not asked"]
+    ("history", "untold"),
+    [(known(), NoStartRange.NO_TURN), (None, None)],
+    ids=["asked", "not asked"],
 )
-def test_who_is_held_back_has_no_turn(history: History[str] | None, untold: Untold | None) -> None:
+def test_who_is_held_back_has_no_turn(
+    history: RunTimeHistory[str] | None, untold: NoStartRange | None
+) -> None:
     scene = Scene(rack(1)).waits(1, held="JobHeldUser")
-    found = whole(scene.snapshot, Parameters(), 1, NOW, history=history)
+    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=history)
     assert (found.likely, found.untold) == (None, untold)
 
 
 def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_told_so() -> None:
     scene = Scene(rack(1)).waits(1, minutes=60, user="bob", eligible=NOW + HOUR)
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
-    found = whole(scene.snapshot, Parameters(), 1, NOW, history=known())
+    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=known())
     assert (found.code, found.position) == ("BeginTime", None)
-    assert (found.likely, found.untold) == (None, Untold.KEPT)
+    assert (found.likely, found.untold) == (None, NoStartRange.KEPT)
 
 
 def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:
@@ -241,7 +283,10 @@ def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:
         by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}
     )
     scene.waits(3, 2, minutes=30, qos="urgent", priority=9).waits(4, 2, minutes=30)
-    late = rehearse(
-        scene.snapshot, AtEachEvent(lambda there, now: both(there, Parameters(), now)), NOW, 4
+    late = simulate_forward(
+        scene.snapshot,
+        EventScheduler(lambda there, now: run_passes(there, SchedulerParameters(), now)),
+        NOW,
+        4,
     )
     assert late.at == NOW + 90 * 60

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.cluster.node import Node, State
+from fairbank.cluster.node import Node, NodeState
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.machines.node_rules import (PreemptBy, Preemption, QosRules)
+from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import OneEach, Scene
 
@@ -98,7 +98,7 @@ def test_what_cannot_even_be_read_holds_up_nobody() -> None:
 
 
 def test_nodes_that_are_down_are_waited_for() -> None:
-    scene = Scene([*rack(1), Node(name="sick", cpus=4, memory=4_000, state=State.DRAINED)])
+    scene = Scene([*rack(1), Node(name="sick", cpus=4, memory=4_000, state=NodeState.DRAINED)])
     told = scene.waits(1, required=("sick",)).waits(2, 2).waits(3).main()
     assert told.reasons == {1: "ReqNodeNotAvail", 2: "Resources", 3: "Priority"}
 

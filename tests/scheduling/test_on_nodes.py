@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.machines.node_snapshot import carried_out
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.search import Places
-from fairbank.scheduling.machines.node_rules import (PreemptBy, Preemption)
 from fairbank.core.errors import Malformed
+from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption
+from fairbank.scheduling.machines.node_snapshot import apply_plan
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.placement.search import PlacementSearch
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, OneEach, Scene
 
@@ -45,9 +45,9 @@ def test_a_job_may_outlive_its_partition(by: PreemptBy) -> None:
     scene.runs(1, "n1", 60, partition="removed").waits(2, nodes=2)
     scene.preemption, scene.cluster = (
         Preemption(by=by),
-        Cluster(rack(2), [PartitionRules(name="batch", tier=2)]),
+        NodeTable(rack(2), [PartitionRules(name="batch", tier=2)]),
     )
-    scene.places = Places(scene.cluster)
+    scene.places = PlacementSearch(scene.cluster)
     told = scene.both()
     assert told.starts == {}
     assert told.planned == {2: (60, "n[1-2]")}
@@ -56,7 +56,7 @@ def test_a_job_may_outlive_its_partition(by: PreemptBy) -> None:
 def test_what_started_runs_and_waits_no_more() -> None:
     scene = Scene(rack(2), PartitionRules(name="batch")).runs(1, "n1", 60).waits(2).waits(3)
     snapshot = scene.snapshot
-    after = carried_out(snapshot, scene.main().plan, NOW)
+    after = apply_plan(snapshot, scene.main().plan, NOW)
     assert [job.number for job in after.queue.jobs()] == [3]
     assert [each.number for each in after.running] == [1, 2]
     assert not after.machine.room.idle

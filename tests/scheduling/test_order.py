@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
-from fairbank.scheduling.pending_job import Pending
-from fairbank.scheduling.slurm.preemption import may_preempt
-from fairbank.scheduling.machines.node_rules import (PreemptBy, Preemption, QosRules)
 from fairbank.core.errors import Malformed
+from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.slurm.preemption import may_preempt
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene, ranked
 
@@ -163,7 +163,7 @@ def test_a_partition_that_was_removed_takes_no_place_in_another() -> None:
 )
 def test_what_no_job_can_be_is_told(said: dict[str, Any], field: str) -> None:
     with pytest.raises(Malformed, match="job 7 has") as no:
-        Pending(number=7, **said)
+        PendingJob(number=7, **said)
     assert no.value.field == field
 
 

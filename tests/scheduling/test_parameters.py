@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from fairbank.scheduling.slurm.parameters import (Parameters, read)
 from fairbank.core.errors import Malformed
+from fairbank.scheduling.slurm.parameters import SchedulerParameters, parse_parameters
 
 
 def test_slurms_own_string_is_read() -> None:
-    found = read(
+    found = parse_parameters(
         "bf_interval=10,bf_continue, default_queue_depth=1000,sched_min_interval=2000,defer,max_rpc_cnt=150,"
     )
-    assert found == Parameters(
+    assert found == SchedulerParameters(
         bf_interval=10, bf_continue=True, default_queue_depth=1_000, sched_min_interval=2_000
     )
-    assert read("") == Parameters()
-    assert read("BF_Interval=10,BF_CONTINUE,Ignore_NUMA") == Parameters(
+    assert parse_parameters("") == SchedulerParameters()
+    assert parse_parameters("BF_Interval=10,BF_CONTINUE,Ignore_NUMA") == SchedulerParameters(
         bf_interval=10, bf_continue=True
     ), "slurmctld takes either"
 
@@ -74,7 +74,7 @@ def test_what_is_wrong_is_told_with_the_parameter_and_the_remedy(
     text: str, told: str, field: str, remedy: str
 ) -> None:
     with pytest.raises(Malformed) as no:
-        read(text)
+        parse_parameters(text)
     assert no.value.message == told
     assert no.value.field == field
     assert str(no.value.remedy).startswith(remedy)
@@ -91,18 +91,18 @@ def test_what_is_wrong_is_told_with_the_parameter_and_the_remedy(
 )
 def test_no_setting_is_out_of_range(said: dict[str, Any]) -> None:
     with pytest.raises(Malformed) as no:
-        Parameters(**said)
+        SchedulerParameters(**said)
     assert no.value.field in said
 
 
 def test_the_main_pass_is_due_when_asked_for_but_not_too_often() -> None:
-    asked = Parameters(sched_interval=60, sched_min_interval=2_000)
+    asked = SchedulerParameters(sched_interval=60, sched_min_interval=2_000)
     assert [asked.main_is_due(0, True, now) for now in (2_000, 2_001)] == [False, True]
     assert not asked.main_is_due(0, False, 10**12)
 
 
 def test_it_is_due_in_full_every_interval_however_often_it_runs_between() -> None:
-    asked = Parameters(sched_interval=60, sched_min_interval=2_000)
+    asked = SchedulerParameters(sched_interval=60, sched_min_interval=2_000)
     ended = full = 0
     fully: list[int] = []
     for now in range(0, 130_000_000, 500_000):  # something is submitted twice a second
@@ -112,11 +112,11 @@ def test_it_is_due_in_full_every_interval_however_often_it_runs_between() -> Non
         elif asked.main_is_due(ended, True, now):
             ended = now
     assert fully == [60, 120]
-    assert not Parameters(sched_interval=-1).full_is_due(0, 10**12)
+    assert not SchedulerParameters(sched_interval=-1).full_is_due(0, 10**12)
 
 
 def test_backfill_is_due_after_its_interval_if_anything_changed() -> None:
-    asked = Parameters(bf_interval=30)
+    asked = SchedulerParameters(bf_interval=30)
     assert [asked.backfill_is_due(100, True, now) for now in (129, 130)] == [False, True]
     assert not asked.backfill_is_due(100, False, 1_000)
-    assert not Parameters(bf_interval=-1).backfill_is_due(0, True, 10**6)
+    assert not SchedulerParameters(bf_interval=-1).backfill_is_due(0, True, 10**6)

@@ -15,50 +15,52 @@ from msgspec.structs import replace
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
-from fairbank.cluster.resource_request import Wanted
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.time import Instant
+from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
+from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan, node_snapshot
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.pending_job import Active, PendingJob, to_running
+from fairbank.scheduling.placement.free_resources import FreeResources, Placement
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.placement.search import PlacementSearch, find_placement
+from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.backfill import backfill
 from fairbank.scheduling.slurm.main_pass import main
-from fairbank.scheduling.machines.nodes import Nodes
-from fairbank.scheduling.machines.node_snapshot import (OnNodes, carried_out, on_nodes)
-from fairbank.scheduling.slurm.queue_order import entries
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.pending_job import (Active, Pending, begun)
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.search import (Places, place)
-from fairbank.scheduling.placement.free_resources import (Placement, Room)
-from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.machines.node_rules import (PreemptBy, Preemption, QosRules)
-from fairbank.scheduling.slurm.passes import both
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.pass_rules import expected_end
-from fairbank.core.time import Instant
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.scheduling.slurm.queue_order import queue_entries
 from tests.scheduling.clusters import clusters, rules, wishes
 
 pytestmark = pytest.mark.slow
 
 NOW = 90_000
-PARAMETERS = Parameters(bf_window=60)
+PARAMETERS = SchedulerParameters(bf_window=60)
 
 
 class Afternoon(NamedTuple):
     nodes: list[Node]
     rules: PartitionRules
-    running: list[tuple[Pending, int]]
+    running: list[tuple[PendingJob, int]]
     """And when each ends, in seconds from now."""
-    pending: list[Pending]
+    pending: list[PendingJob]
     reserved: list[Reservation]
     preemption: Preemption = Preemption()
 
     def snapshot(self) -> OnNodes:
-        cluster = Cluster(self.nodes, [self.rules])
-        room, places, running = Room(cluster), Places(cluster), list[Active]()
+        cluster = NodeTable(self.nodes, [self.rules])
+        room, places, running = FreeResources(cluster), PlacementSearch(cluster), list[Active]()
         for job, seconds in self.running:
             if (
-                where := place(cluster, room, places.request(job.wanted, "batch"), cluster.usable)
+                where := find_placement(
+                    cluster, room, places.request(job.wanted, "batch"), cluster.usable
+                )
             ) is not None:
                 room.take(where)
-                running.append(begun(job, where, NOW - 600, 600 + seconds))
+                running.append(to_running(job, where, NOW - 600, 600 + seconds))
         nodes = Nodes(cluster, reservations=self.reserved, preemption=self.preemption)
-        return on_nodes(nodes, pending=self.pending, running=running)
+        return node_snapshot(nodes, pending=self.pending, running=running)
 
 
 @st.composite
@@ -66,8 +68,8 @@ def afternoons(draw: st.DrawFn) -> Afternoon:
     nodes = draw(clusters)
     wanted, seconds = wishes(len(nodes)), st.integers(-60, 4_000)
 
-    def job(number: int) -> Pending:
-        return Pending(
+    def job(number: int) -> PendingJob:
+        return PendingJob(
             number=number,
             wanted=draw(wanted),
             priority=draw(st.integers(1, 3)),
@@ -97,13 +99,13 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(
         snapshot.machine.room.memory.copy(),
         list(snapshot.queue.jobs()),
     )
-    for decide in (main, backfill, both):
+    for decide in (main, backfill, run_passes):
         plan = decide(snapshot, PARAMETERS, NOW)
         assert plan == decide(afternoon.snapshot(), PARAMETERS, NOW)
         assert np.array_equal(snapshot.machine.room.cpus, cpus)
         assert np.array_equal(snapshot.machine.room.memory, memory)
         assert list(snapshot.queue.jobs()) == waiting
-        room = carried_out(snapshot, plan, NOW).machine.room
+        room = apply_plan(snapshot, plan, NOW).machine.room
         for left in (
             room.cpus,
             room.memory,
@@ -124,7 +126,7 @@ def test_behind_the_first_that_does_not_fit_nobody_starts_in_the_main_pass(
 ) -> None:
     snapshot = afternoon.snapshot()
     plan = main(snapshot, PARAMETERS, NOW)
-    ranked, _ = entries(snapshot.machine, snapshot.queue.jobs(), NOW)
+    ranked, _ = queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW)
     order = [entry.job.number for entry in ranked]
     starts = [start.job.number for start in plan.starts]
     assert starts == [number for number in order if number in starts]
@@ -145,7 +147,7 @@ def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -
     plan = backfill(snapshot, PARAMETERS, NOW)
     order = [
         entry.job.number
-        for entry in entries(snapshot.machine, snapshot.queue.jobs(), NOW, shortest=True)[0]
+        for entry in queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW, shortest=True)[0]
     ]
     within = [each for each in plan.planned if each.at < NOW + PARAMETERS.window_seconds]
     for one, other in combinations(within, 2):
@@ -170,14 +172,17 @@ def test_plans_are_feasible_and_nobody_behind_delays_one(afternoon: Afternoon) -
 def test_places_are_taken_once_and_only_from_those_who_ran_before(
     afternoon: Afternoon, data: st.DataObject
 ) -> None:
-    def kind(job: Pending) -> Pending:
+    def kind(job: PendingJob) -> PendingJob:
         """Urgent, or a scavenger that was requeued to go before everybody: the likeliest to be sent away again at once."""
         qos, nodes = (
             data.draw(st.sampled_from(["urgent", "scavenge"])),
             data.draw(st.integers(1, len(afternoon.nodes))),
         )
         return replace(
-            job, qos=qos, expedited=qos == "scavenge", wanted=Wanted(nodes=nodes, exclusive=True)
+            job,
+            qos=qos,
+            expedited=qos == "scavenge",
+            wanted=ResourceRequest(nodes=nodes, exclusive=True),
         )
 
     drawn, ran = (
@@ -186,19 +191,19 @@ def test_places_are_taken_once_and_only_from_those_who_ran_before(
     )
     rules = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
     snapshot = afternoon._replace(running=ran, pending=drawn, preemption=rules).snapshot()
-    for decide in (main, backfill, both):
+    for decide in (main, backfill, run_passes):
         plan = decide(snapshot, PARAMETERS, NOW)
         taken = [number for start in plan.starts for number in start.placement.instead]
         assert len(taken) == len(set(taken))
         assert set(taken) <= {job.number for job in snapshot.running if job.job.qos == "scavenge"}
-        after = carried_out(snapshot, plan, NOW)
+        after = apply_plan(snapshot, plan, NOW)
         assert {job.number for job in after.running} == (
             {job.number for job in snapshot.running} - set(taken)
         ) | {start.job.number for start in plan.starts}
         assert not after.machine.room.overdrawn()
 
 
-def seconds(job: Pending) -> int:
+def seconds(job: PendingJob) -> int:
     """What is kept for it, and what it has at least once it starts."""
     assert job.limit is not None
     return min(job.limit, job.time_min or job.limit)
@@ -209,11 +214,11 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
 
 
 def fits_then(
-    snapshot: OnNodes, plan: Plan[Pending, Placement], at: int, placement: Placement
+    snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], at: int, placement: Placement
 ) -> bool:
     """Whether the nodes have what the plan takes of them when all have ended who are to end by then."""
-    room = Room(snapshot.machine.cluster)
-    for job in carried_out(snapshot, plan, NOW).running:
+    room = FreeResources(snapshot.machine.cluster)
+    for job in apply_plan(snapshot, plan, NOW).running:
         if expected_end(job.ends, NOW) > at:
             room.take(job.placement)
     room.take(placement)
@@ -223,7 +228,7 @@ def fits_then(
 
 
 def keeps_off(
-    reserved: Sequence[Reservation], cluster: Cluster, at: int, lasts: int, placement: Placement
+    reserved: Sequence[Reservation], cluster: NodeTable, at: int, lasts: int, placement: Placement
 ) -> bool:
     return all(
         at >= each.end or at + lasts < each.begin

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.cluster.node import Gpus, Node, State
-from fairbank.cluster.partition_rules import PartitionRules, Sharing
-from fairbank.cluster.resource_request import Wanted
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.search import (Places, place)
-from fairbank.scheduling.placement.free_resources import (Placement, Room)
-from fairbank.core.errors import (Malformed, Unknown)
+from fairbank.cluster.node import Gpus, Node, NodeState
+from fairbank.cluster.partition_rules import OverSubscribe, PartitionRules
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.scheduling.placement.free_resources import FreeResources, Placement
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.placement.search import PlacementSearch, find_placement
 from tests.scheduling.clusters import Desk, clusters, every_way, rack, rules, wishes
 
 
@@ -45,8 +45,8 @@ def test_a_room_that_is_kept_for_years_remembers_no_more_than_one_of_a_day() -> 
 def test_nodes_that_must_be_woken_come_last_whatever_their_weight() -> None:
     desk = Desk(
         [
-            Node(name="asleep", state=State.POWERED_DOWN, weight=0),
-            Node(name="waking", state=State.POWERING_UP),
+            Node(name="asleep", state=NodeState.POWERED_DOWN, weight=0),
+            Node(name="waking", state=NodeState.POWERING_UP),
             *rack(1, weight=99),
         ]
     )
@@ -183,9 +183,9 @@ def test_two_kinds_need_two_nodes_though_one_node_is_of_both() -> None:
 
 
 def test_where_cpus_are_shared_idle_ones_are_taken_first() -> None:
-    desk = Desk(rack(2), PartitionRules(name="batch", sharing=Sharing.FORCE, rows=2))
+    desk = Desk(rack(2), PartitionRules(name="batch", sharing=OverSubscribe.FORCE, rows=2))
     assert [desk.goes(cpus_per_task=4) for _ in range(5)] == ["n1", "n2", "n1", "n2", "nowhere"]
-    asked = Desk(rack(1), PartitionRules(name="batch", sharing=Sharing.YES, rows=2))
+    asked = Desk(rack(1), PartitionRules(name="batch", sharing=OverSubscribe.YES, rows=2))
     assert [asked.goes(cpus_per_task=4, shared=share) for share in (True, False, True, True)] == [
         "n1",
         "nowhere",
@@ -195,7 +195,7 @@ def test_where_cpus_are_shared_idle_ones_are_taken_first() -> None:
 
 
 def test_an_exclusive_partition_gives_whole_nodes() -> None:
-    desk = Desk(rack(2), PartitionRules(name="batch", sharing=Sharing.EXCLUSIVE))
+    desk = Desk(rack(2), PartitionRules(name="batch", sharing=OverSubscribe.EXCLUSIVE))
     assert [desk.goes() for _ in range(3)] == ["n1", "n2", "nowhere"]
 
 
@@ -208,13 +208,15 @@ def test_what_is_not_there_is_told_with_what_is() -> None:
         desk.asks(partition="debug")
     assert (no.value.field, no.value.remedy) == ("partition", "there are: batch")
     with pytest.raises(Malformed, match="n1 is there twice"):
-        Cluster([Node(name="n1"), Node(name="n1")])
+        NodeTable([Node(name="n1"), Node(name="n1")])
     with pytest.raises(Malformed, match="partition batch is there twice"):
-        Cluster(rack(1), [PartitionRules(name="batch")] * 2)
+        NodeTable(rack(1), [PartitionRules(name="batch")] * 2)
 
 
 @st.composite
-def afternoons(draw: st.DrawFn) -> tuple[list[Node], PartitionRules, list[tuple[Wanted, bool]]]:
+def afternoons(
+    draw: st.DrawFn,
+) -> tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]]:
     """A cluster and jobs that come one after the other; some leave again before the next comes."""
     cluster = draw(clusters)
     return (
@@ -228,15 +230,15 @@ def afternoons(draw: st.DrawFn) -> tuple[list[Node], PartitionRules, list[tuple[
 @given(afternoons())
 @settings(max_examples=150, deadline=None)
 def test_nothing_is_oversubscribed_what_is_chosen_is_what_was_asked_and_nothing_only_where_nothing_fits(
-    afternoon: tuple[list[Node], PartitionRules, list[tuple[Wanted, bool]]],
+    afternoon: tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]],
 ) -> None:
     nodes, division, jobs = afternoon
-    cluster = Cluster(nodes, [division])
-    room, places, there = Room(cluster), Places(cluster), list[Placement]()
+    cluster = NodeTable(nodes, [division])
+    room, places, there = FreeResources(cluster), PlacementSearch(cluster), list[Placement]()
     for wanted, stays in jobs:
         request = places.request(wanted, "batch")
         ways = set(every_way(cluster, there, request))
-        found = place(cluster, room, request, cluster.usable)
+        found = find_placement(cluster, room, request, cluster.usable)
         assert (found is None) == (not ways)
         if found is None:
             continue
@@ -252,7 +254,7 @@ def test_nothing_is_oversubscribed_what_is_chosen_is_what_was_asked_and_nothing_
 
 
 def assert_held(
-    cluster: Cluster, room: Room, there: list[Placement], division: PartitionRules
+    cluster: NodeTable, room: FreeResources, there: list[Placement], division: PartitionRules
 ) -> None:
     """What is free is what nobody holds, and nobody holds what another has."""
     for at, node in enumerate(cluster.nodes):
@@ -281,14 +283,14 @@ def assert_held(
 @given(afternoons())
 @settings(max_examples=60, deadline=None)
 def test_what_was_found_before_is_as_good_as_looking_anew(
-    afternoon: tuple[list[Node], PartitionRules, list[tuple[Wanted, bool]]],
+    afternoon: tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]],
 ) -> None:
     nodes, division, jobs = afternoon
-    cluster = Cluster(nodes, [division])
-    room, places = Room(cluster), Places(cluster)
+    cluster = NodeTable(nodes, [division])
+    room, places = FreeResources(cluster), PlacementSearch(cluster)
     asked = [places.request(wanted, "batch") for wanted, _ in jobs]
     for request in asked:
-        if (found := place(cluster, room, request, cluster.usable)) is not None:
+        if (found := find_placement(cluster, room, request, cluster.usable)) is not None:
             room.take(found)
         for each in asked:
             assert np.array_equal(room.tasks(each.demand), room.copy().tasks(each.demand))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.machine import (FOR_EVER, Slot)
+from fairbank.scheduling.machines.machine import FOR_EVER, TimeSlot
 from tests.scheduling.wishes import SIZE, Wish, ahead, runs, wishes
 
 HOUR = 3_600
@@ -49,7 +49,7 @@ def test_steps_say_what_a_list_of_seconds_says(
         begin = next(
             at for at in range(300) if min(seconds[at : at + each.limit]) >= each.processors
         )
-        slot = Slot(begin, begin + each.limit, each.processors)
+        slot = TimeSlot(begin, begin + each.limit, each.processors)
         assert turn not in looks or steps.now(each) == (None if begin else slot)
         if begin and first:
             continue  # only those who start now

@@ -8,28 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.priority_queue import ByPriority
 from fairbank.scheduling.machines.machine import FOR_EVER
-from fairbank.scheduling.machines.processor_queue import ByWidth
-from fairbank.simulator.traces.workload import Job
+from fairbank.scheduling.machines.priority_queue import PriorityQueue
+from fairbank.scheduling.machines.processor_queue import WidthQueue
+from fairbank.simulator.traces.workload import TraceJob
 
 SIZE = 8
 
 
-@pytest.mark.parametrize("queue", [ByWidth, ByPriority])
+@pytest.mark.parametrize("queue", [WidthQueue, PriorityQueue])
 @given(widths=st.lists(st.integers(1, SIZE), max_size=60), data=st.data())
 def test_the_narrowest_is_known_whoever_comes_and_goes(
-    queue: Callable[[], ByWidth[Job] | ByPriority[Job]], widths: list[int], data: st.DataObject
+    queue: Callable[[], WidthQueue[TraceJob] | PriorityQueue[TraceJob]],
+    widths: list[int],
+    data: st.DataObject,
 ) -> None:
     """Somebody comes, somebody may be looked for, by which newcomers are lined up, and somebody may leave."""
-    line, there = queue(), list[Job]()
+    line, there = queue(), list[TraceJob]()
     assert line.narrowest == FOR_EVER
     for number, width in enumerate(widths):
         there.append(
-            Job(number, 0, width, limit=10, run=10, partition=0, name=number, user=0, group=0)
+            TraceJob(number, 0, width, limit=10, run=10, partition=0, name=number, user=0, group=0)
         )
         line.add(there[-1])
-        if isinstance(line, ByWidth) and data.draw(st.booleans()):
+        if isinstance(line, WidthQueue) and data.draw(st.booleans()):
             line.fitting(-1, [(SIZE, FOR_EVER)])
         if data.draw(st.booleans()):
             line.remove(there.pop(data.draw(st.integers(0, len(there) - 1))))

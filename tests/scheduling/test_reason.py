@@ -9,40 +9,40 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.priority.limits.reasons import ASSOC, QOS, Kind, reason
-from fairbank.scheduling.reason import reasons, sentence
 from fairbank.core.errors import Unknown
+from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind, reason
+from fairbank.scheduling.reason import all_reasons, explain_reason
 from tests.support.kept import GOLDEN, kept
 
 TRES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab", "bb/cray", "vmem")
 
 
 def test_every_reason_has_a_sentence_of_its_own() -> None:
-    told = "".join(f"{each.number:3} {each.name}\n    {each.sentence}\n" for each in reasons())
+    told = "".join(f"{each.number:3} {each.name}\n    {each.sentence}\n" for each in all_reasons())
     assert told == kept(GOLDEN / "scheduling" / "reasons.txt", told)
 
 
 def test_the_table_has_the_218_strings_of_slurm() -> None:
-    numbers = {each.number for each in reasons()}
+    numbers = {each.number for each in all_reasons()}
     assert set(range(221)) - numbers == {34, 76, 77}
-    assert [each.number for each in reasons() if each.name == "PartitionDown"] == [6, 19]
-    assert all(each.sentence.endswith(".") and "  " not in each.sentence for each in reasons())
+    assert [each.number for each in all_reasons() if each.name == "PartitionDown"] == [6, 19]
+    assert all(each.sentence.endswith(".") and "  " not in each.sentence for each in all_reasons())
 
 
 def test_every_name_that_limits_give_is_in_the_table() -> None:
-    for owner, kind in product((ASSOC, QOS), Kind):
+    for owner, kind in product((ASSOC, QOS), LimitKind):
         for tres in (None, *TRES):
             try:
                 name = reason(owner, kind, tres)
             except KeyError:
                 continue  # no such limit
             if owner == QOS or "Min" not in kind.value.removesuffix("Mins"):
-                assert sentence(name)
+                assert explain_reason(name)
 
 
 def test_what_is_no_reason_is_told() -> None:
     with pytest.raises(Unknown, match="'AssocMinMood' is not a reason of Slurm"):
-        sentence("AssocMinMood")
+        explain_reason("AssocMinMood")
 
 
 def test_the_table_is_that_of_the_facts(shared: Path) -> None:
@@ -55,4 +55,4 @@ def test_the_table_is_that_of_the_facts(shared: Path) -> None:
         int(number): name for number, name in re.findall(r"\b(\d+) ([A-Z]\w+)(?=[;.])", table)
     }
     assert len(stated) == 218
-    assert {each.number: each.name for each in reasons()} == stated
+    assert {each.number: each.name for each in all_reasons()} == stated

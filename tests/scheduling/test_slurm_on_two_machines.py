@@ -18,24 +18,24 @@ from hypothesis import strategies as st
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.cluster.resource_request import Wanted
-from fairbank.scheduling.slurm import (backfill, main_pass, processor_passes)
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.scheduling.machines import node_snapshot
-from fairbank.scheduling.machines.priority_queue import (ByPriority, Listed)
 from fairbank.scheduling.machines.machine import FOR_EVER
-from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.pending_job import (Active, Pending, begun)
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.search import place
-from fairbank.scheduling.placement.free_resources import (Placement, Room)
-from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.machines.processors import Processors
-from fairbank.scheduling.slurm.pass_rules import (expected_end, holds_up)
+from fairbank.scheduling.pending_job import Active, PendingJob, to_running
+from fairbank.scheduling.placement.free_resources import FreeResources, Placement
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.placement.search import find_placement
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.slurm import backfill, main_pass, processor_passes
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.pass_rules import expected_end, holds_up
 from fairbank.scheduling.snapshot import Snapshot
-from fairbank.simulator.traces.workload import Job
 from fairbank.simulator.engine.scheduler import OnProcessors
+from fairbank.simulator.traces.workload import TraceJob
 
 MINUTE, HOUR = 60, 3_600
 SIZE = 6
@@ -49,40 +49,40 @@ class Afternoon(NamedTuple):
 
     now: int
     running: list[tuple[int, int]]
-    waiting: list[Job]
+    waiting: list[TraceJob]
     longer: Mapping[int, int] = {}
     size: int = SIZE
 
     def on_nodes(self) -> OnNodes:
-        cluster = Cluster(
+        cluster = NodeTable(
             [Node(name=f"n{number}") for number in range(self.size)],
             [PartitionRules(name="1"), PartitionRules(name="2")],
         )
-        nodes, room, there = Nodes(cluster), Room(cluster), list[Active]()
+        nodes, room, there = Nodes(cluster), FreeResources(cluster), list[Active]()
         for number, (ends, wide) in enumerate(self.running, start=_RUNS):
-            wanted = Wanted(nodes=wide, exclusive=True)
-            where = place(cluster, room, nodes.places.request(wanted, "1"), cluster.usable)
+            wanted = ResourceRequest(nodes=wide, exclusive=True)
+            where = find_placement(cluster, room, nodes.places.request(wanted, "1"), cluster.usable)
             assert where is not None
             room.take(where)
             there.append(
-                begun(
-                    Pending(number=number, wanted=wanted, partitions=("1",)),
+                to_running(
+                    PendingJob(number=number, wanted=wanted, partitions=("1",)),
                     where,
                     self.now - HOUR,
                     ends - self.now + HOUR,
                 )
             )
-        return node_snapshot.on_nodes(
+        return node_snapshot.node_snapshot(
             nodes, pending=[self._pending(job) for job in self.waiting], running=there
         )
 
-    def _pending(self, job: Job) -> Pending:
+    def _pending(self, job: TraceJob) -> PendingJob:
         longer = self.longer.get(job.number)
-        return Pending(
+        return PendingJob(
             number=job.number,
             user=str(job.user),
             account=str(job.group),
-            wanted=Wanted(nodes=job.processors, exclusive=True),
+            wanted=ResourceRequest(nodes=job.processors, exclusive=True),
             partitions=(str(job.partition),),
             priority=_RUNS - job.number,
             submitted=job.submitted,
@@ -92,10 +92,10 @@ class Afternoon(NamedTuple):
         )
 
     def on_processors(self) -> OnProcessors:
-        found: OnProcessors = Snapshot(Processors(self.size), ByPriority())
+        found: OnProcessors = Snapshot(Processors(self.size), PriorityQueue())
         for number, (ends, wide) in enumerate(self.running, start=_RUNS):
             found.begin(
-                Job(number, 0, wide, ends - self.now + HOUR, 1, 1, number, 1, 1),
+                TraceJob(number, 0, wide, ends - self.now + HOUR, 1, 1, number, 1, 1),
                 wide,
                 self.now - HOUR,
             )
@@ -122,7 +122,7 @@ def afternoons(draw: st.DrawFn) -> Afternoon:
         )
     )
     waiting = [
-        Job(number, now - waited, wide, limit, limit, partition, number, user, group)
+        TraceJob(number, now - waited, wide, limit, limit, partition, number, user, group)
         for number, (waited, wide, limit, partition, user, group) in enumerate(rows)
     ]
     longer = {
@@ -135,7 +135,7 @@ def afternoons(draw: st.DrawFn) -> Afternoon:
 
 often_none = st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4])
 asked = st.builds(
-    Parameters,
+    SchedulerParameters,
     default_queue_depth=st.integers(0, 8),
     partition_job_depth=often_none,
     sched_max_job_start=often_none,
@@ -156,13 +156,13 @@ asked = st.builds(
 @given(afternoons(), asked, st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_the_main_pass_starts_the_same_jobs(
-    afternoon: Afternoon, asked: Parameters, full: bool
+    afternoon: Afternoon, asked: SchedulerParameters, full: bool
 ) -> None:
     now = afternoon.now
     fixed = afternoon._replace(longer={})  # backfill alone gives less
     there = main_pass.main(fixed.on_nodes(), asked, now, full=full)
     here = processor_passes.main(
-        fixed.on_processors(), Listed(fixed.waiting), asked, now, full=full
+        fixed.on_processors(), JobList(fixed.waiting), asked, now, full=full
     )
     assert [start.job.number for start in there.starts] == [
         start.job.number for start in here.starts
@@ -172,14 +172,13 @@ def test_the_main_pass_starts_the_same_jobs(
 @given(afternoons(), asked)
 @settings(max_examples=400, deadline=None)
 def test_backfill_plans_the_same_until_enough_are_free_but_no_nodes_are(
-    afternoon: Afternoon, asked: Parameters
+    afternoon: Afternoon, asked: SchedulerParameters
 ) -> None:
-    now, nodes, line = afternoon.now, afternoon.on_nodes(), Listed(afternoon.waiting)
+    now, nodes, line = afternoon.now, afternoon.on_nodes(), JobList(afternoon.waiting)
     there = backfill.backfill(nodes, asked, now)
     here = processor_passes.backfill(afternoon.on_processors(), line, asked, now, fully=True)
     assert (
-        processor_passes.backfill(afternoon.on_processors(), line, asked, now).starts
-        == here.starts
+        processor_passes.backfill(afternoon.on_processors(), line, asked, now).starts == here.starts
     )
     on_nodes_at, on_processors_at = _kept(there, asked, now), _kept(here, asked, now)
     given_more = {
@@ -201,7 +200,9 @@ def test_backfill_plans_the_same_until_enough_are_free_but_no_nodes_are(
 
 
 def _kept(
-    plan: Plan[Job, int] | Plan[Pending, Placement], asked: Parameters, now: int
+    plan: SchedulePlan[TraceJob, int] | SchedulePlan[PendingJob, Placement],
+    asked: SchedulerParameters,
+    now: int,
 ) -> dict[int, int]:
     """When everybody starts who starts now, or for whom room is kept."""
     last = (now + asked.window_seconds) // asked.bf_resolution * asked.bf_resolution
@@ -216,9 +217,9 @@ def _kept(
 def _left(
     afternoon: Afternoon,
     nodes: OnNodes,
-    plan: Plan[Pending, Placement],
-    asked: Parameters,
-    job: Job,
+    plan: SchedulePlan[PendingJob, Placement],
+    asked: SchedulerParameters,
+    job: TraceJob,
     at: int,
 ) -> int:
     """How many nodes are left to a job from then on until its end, beside those who run and those ahead of it."""
@@ -250,26 +251,26 @@ def _left(
 
 NOON = 1_700_000_000
 """Twenty seconds into a minute."""
-USUAL = Parameters()
+USUAL = SchedulerParameters()
 
 
 def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> Afternoon:
     """The facts, section 9, V14: two of four are busy for an hour; all four are wanted for two, then two, and two for 90 minutes."""
     wide = [(4, 120), (2, minutes), (2, 90)]
     waiting = [
-        Job(at, now - 60, many, lasts * MINUTE, 1, 1, at, 1, 1)
+        TraceJob(at, now - 60, many, lasts * MINUTE, 1, 1, at, 1, 1)
         for at, (many, lasts) in enumerate(wide)
     ]
     return Afternoon(now, [(now + HOUR, 2)], waiting, longer or {}, size=4)
 
 
-def when(machine: str, afternoon: Afternoon, asked: Parameters = USUAL) -> dict[int, int]:
+def when(machine: str, afternoon: Afternoon, asked: SchedulerParameters = USUAL) -> dict[int, int]:
     """When each one starts."""
     if machine == "nodes":
         return _kept(
             backfill.backfill(afternoon.on_nodes(), asked, afternoon.now), asked, afternoon.now
         )
-    line = Listed(afternoon.waiting)
+    line = JobList(afternoon.waiting)
     return _kept(
         processor_passes.backfill(
             afternoon.on_processors(), line, asked, afternoon.now, fully=True
@@ -295,7 +296,7 @@ def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_b
     now: int,
 ) -> None:
     """It would like four hours, and half an hour will do."""
-    plan = backfill.backfill(vector(now, 30, {1: 4 * HOUR}).on_nodes(), Parameters(), now)
+    plan = backfill.backfill(vector(now, 30, {1: 4 * HOUR}).on_nodes(), SchedulerParameters(), now)
     assert [(start.job.number, start.job.limit) for start in plan.starts] == [
         (1, (60 if now == NOON + 40 else 59) * MINUTE)
     ]
@@ -304,7 +305,7 @@ def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_b
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> None:
     """The first one's plan begins with that minute, before anybody has room."""
-    waiting = [Job(number, NOON, 2, HOUR, HOUR, 1, number, 1, 1) for number in range(3)]
+    waiting = [TraceJob(number, NOON, 2, HOUR, HOUR, 1, number, 1, 1) for number in range(3)]
     afternoon = Afternoon(NOON, [(NOON + HOUR, 4)], waiting, size=4)
     assert when(machine, afternoon) == {0: NOON + HOUR, 1: NOON + HOUR, 2: NOON + 2 * HOUR + 40}
 
@@ -317,11 +318,13 @@ def test_no_room_is_kept_behind_the_last_whole_step_of_the_window(
     """The window of an hour ends 20 seconds into a minute: with that minute's begin."""
     wide = [(4, HOUR), (2, 2 * HOUR)]
     waiting = [
-        Job(number, NOON, many, lasts, lasts, 1, number, 1, 1)
+        TraceJob(number, NOON, many, lasts, lasts, 1, number, 1, 1)
         for number, (many, lasts) in enumerate(wide)
     ]
     found = when(
-        machine, Afternoon(NOON, [(NOON + ends, 2)], waiting, size=4), Parameters(bf_window=60)
+        machine,
+        Afternoon(NOON, [(NOON + ends, 2)], waiting, size=4),
+        SchedulerParameters(bf_window=60),
     )
     assert found == ({0: NOON + ends} if kept else {1: NOON})
 
@@ -330,7 +333,7 @@ def test_no_room_is_kept_behind_the_last_whole_step_of_the_window(
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 def test_whoever_is_past_its_limit_is_expected_to_be_killed_soon(machine: str, late: int) -> None:
     """KillWait after the limit, or any second."""
-    waiting = [Job(0, NOON, 4, HOUR, HOUR, 1, 0, 1, 1)]
+    waiting = [TraceJob(0, NOON, 4, HOUR, HOUR, 1, 0, 1, 1)]
     assert when(machine, Afternoon(NOON, [(NOON - late, 2)], waiting, size=4)) == {
         0: NOON + max(30 - late, 1)
     }

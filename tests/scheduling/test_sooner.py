@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.scheduling.explain.answer import Advice, Suggestion
-from fairbank.scheduling.explain.earlier_start import (Try, change, shorter, sooner)
 from fairbank.core.time import MINUTE
+from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
+from fairbank.scheduling.explain.earlier_start import (
+    Candidate,
+    find_earlier_start,
+    request_change,
+    shorter_limit,
+)
 
 HOUR = 60 * MINUTE
 
 
-def at(option: str, start: int | None) -> Try:
-    return change(option, lambda: start)
+def at(option: str, start: int | None) -> Candidate:
+    return request_change(option, lambda: start)
 
 
 @pytest.mark.parametrize(
@@ -29,8 +34,10 @@ def test_the_change_that_starts_it_soonest(
     expected: int | None, starts: tuple[int | None, ...], found: tuple[str, int] | None
 ) -> None:
     told = ("first", "second", "third")
-    suggestion = None if found is None else Suggestion(*found)
-    assert sooner(expected, map(at, told, starts)) == Advice(suggestion, told)
+    suggestion = None if found is None else EarlierStart(*found)
+    assert find_earlier_start(expected, map(at, told, starts)) == EarlierStartAdvice(
+        suggestion, told
+    )
 
 
 def in_the_gap(limit: int) -> int:
@@ -39,18 +46,20 @@ def in_the_gap(limit: int) -> int:
 
 
 def test_the_longest_limit_that_starts_it_as_soon_as_the_shortest() -> None:
-    (found,) = shorter(5 * HOUR, in_the_gap)
+    (found,) = shorter_limit(5 * HOUR, in_the_gap)
     assert found.told == "any shorter -t"
-    assert found.before(10 * HOUR) == found.before(None) == Suggestion("-t 03:00:00", 0)
+    assert found.before(10 * HOUR) == found.before(None) == EarlierStart("-t 03:00:00", 0)
     assert found.before(0) is None
 
 
 @pytest.mark.parametrize("other", ["before", "behind"])
 def test_a_limit_loses_to_what_is_tried_before_it_and_starts_the_job_as_soon(other: str) -> None:
-    limit, partition = list(shorter(5 * HOUR, in_the_gap)), [at("-p other", 0)]
-    told = sooner(10 * HOUR, partition + limit if other == "before" else limit + partition)
-    assert told.suggestion == Suggestion("-p other" if other == "before" else "-t 03:00:00", 0)
+    limit, partition = list(shorter_limit(5 * HOUR, in_the_gap)), [at("-p other", 0)]
+    told = find_earlier_start(
+        10 * HOUR, partition + limit if other == "before" else limit + partition
+    )
+    assert told.suggestion == EarlierStart("-p other" if other == "before" else "-t 03:00:00", 0)
 
 
 def test_nothing_is_shorter_than_a_minute() -> None:
-    assert list(shorter(MINUTE, in_the_gap)) == []
+    assert list(shorter_limit(MINUTE, in_the_gap)) == []

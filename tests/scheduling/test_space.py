@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.idle_nodes import Idling
+from fairbank.scheduling.machines.idle_nodes import IdleNodes
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
-from fairbank.scheduling.slurm.planned_nodes import Space
+from fairbank.scheduling.slurm.planned_nodes import PlannedNodes
 
 NODES, WINDOW, STEP = 6, 40, 4
 EVERYBODY = node_set.everybody(NODES)
@@ -16,9 +16,9 @@ nodes = st.integers(1, EVERYBODY)
 plans = st.lists(st.tuples(nodes, st.integers(0, WINDOW + 8), st.integers(1, 20)), max_size=8)
 
 
-def planned(some: list[tuple[NodeSet, int, int]]) -> tuple[Space, list[NodeSet]]:
+def planned(some: list[tuple[NodeSet, int, int]]) -> tuple[PlannedNodes, list[NodeSet]]:
     """The space, and the nodes that are planned for nobody at each second, until long after the window."""
-    space, free = Space(EVERYBODY, 0, WINDOW, STEP), [EVERYBODY] * 200
+    space, free = PlannedNodes(EVERYBODY, 0, WINDOW, STEP), [EVERYBODY] * 200
     for those, begin, seconds in some:
         space.take(those, begin, begin + seconds)
         first, behind = space.slot(begin, begin + seconds)
@@ -38,7 +38,7 @@ def test_a_window_has_the_nodes_that_are_free_in_all_of_it_and_says_how_far_to_m
     busy: list[tuple[NodeSet, int, int]],
 ) -> None:
     space, free = planned(some)
-    idling = Idling(EVERYBODY & ~_of(busy), sorted((end, those) for those, end, _ in busy))
+    idling = IdleNodes(EVERYBODY & ~_of(busy), sorted((end, those) for those, end, _ in busy))
 
     def together(first: int) -> NodeSet:
         found = among
@@ -90,7 +90,7 @@ def _of(some: list[tuple[NodeSet, int, int]]) -> NodeSet:
 def test_a_node_is_idle_when_the_last_of_its_jobs_has_ended(
     running: list[tuple[NodeSet, int, int]], starting: list[tuple[NodeSet, int, int]], at: int
 ) -> None:
-    idling = Idling(EVERYBODY & ~_of(running), sorted((end, those) for those, end, _ in running))
+    idling = IdleNodes(EVERYBODY & ~_of(running), sorted((end, those) for those, end, _ in running))
     for those, end, _ in starting:
         idling.begin(end, those)
     busy = _of([each for each in running + starting if each[1] > at])

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.explain.answer import Advice, Suggestion
-from fairbank.scheduling.explain.suggestions import suggest
-from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
+from fairbank.scheduling.explain.suggestions import suggest_earlier_start
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 
 
-def suggested(scene: Scene, number: int) -> Suggestion | None:
-    return suggest(scene.snapshot, Parameters(), scene.both().plan, number, NOW).suggestion
+def suggested(scene: Scene, number: int) -> EarlierStart | None:
+    return suggest_earlier_start(
+        scene.snapshot, SchedulerParameters(), scene.both().plan, number, NOW
+    ).suggestion
 
 
 def test_a_limit_that_fits_the_gap_before_a_large_job() -> None:
     scene = Scene(rack(8)).runs(1, "n[7-8]", 180).waits(2, 8, minutes=600, priority=9)
-    assert suggested(scene.waits(3, 4, minutes=240), 3) == Suggestion("-t 02:59:00", NOW)
+    assert suggested(scene.waits(3, 4, minutes=240), 3) == EarlierStart("-t 02:59:00", NOW)
 
 
 def test_a_job_whose_partition_was_removed_may_go_to_one_that_is_there() -> None:
-    assert suggested(Scene(rack(1)).waits(1, partitions=("removed",)), 1) == Suggestion(
+    assert suggested(Scene(rack(1)).waits(1, partitions=("removed",)), 1) == EarlierStart(
         "-p removed,batch", NOW
     )
     assert suggested(Scene(rack(1)).waits(1, constraint="a&&"), 1) is None
@@ -32,14 +34,14 @@ def test_another_partition_where_nodes_are_free() -> None:
         PartitionRules(name="right", nodes=("n2",)),
     )
     scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left")
-    assert suggested(scene.waits(2, partitions=("left",)), 2) == Suggestion("-p left,right", NOW)
+    assert suggested(scene.waits(2, partitions=("left",)), 2) == EarlierStart("-p left,right", NOW)
 
 
 def test_the_memory_that_it_needs_and_not_all_there_is() -> None:
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=100)
-    assert suggested(scene.waits(2, exclusive=False), 2) == Suggestion("--mem=1000M", NOW)
+    assert suggested(scene.waits(2, exclusive=False), 2) == EarlierStart("--mem=1000M", NOW)
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
-    assert suggested(scene.waits(2, exclusive=False, memory_per_node=4_000), 2) == Suggestion(
+    assert suggested(scene.waits(2, exclusive=False, memory_per_node=4_000), 2) == EarlierStart(
         "--mem=2000M", NOW
     )
 
@@ -53,7 +55,7 @@ def test_no_memory_is_never_suggested_for_it_would_mean_all_there_is() -> None:
 
 def test_a_node_that_is_shared() -> None:
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
-    assert suggested(scene.waits(2, memory_per_node=1_000), 2) == Suggestion(
+    assert suggested(scene.waits(2, memory_per_node=1_000), 2) == EarlierStart(
         "without --exclusive", NOW
     )
 
@@ -68,7 +70,7 @@ def test_a_later_start_that_is_sooner_all_the_same() -> None:
         .runs(1, "n1", 120, partition="left")
         .runs(2, "n2", 60, partition="right")
     )
-    assert suggested(scene.waits(3, partitions=("left",)), 3) == Suggestion(
+    assert suggested(scene.waits(3, partitions=("left",)), 3) == EarlierStart(
         "-p left,right", NOW + 3_600
     )
 
@@ -77,8 +79,10 @@ OFTEN = ("--mem=1000M", "without --exclusive", "any shorter -t")
 
 
 def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
-    def advised(scene: Scene, number: int) -> Advice:
-        return suggest(scene.snapshot, Parameters(), scene.both().plan, number, NOW)
+    def advised(scene: Scene, number: int) -> EarlierStartAdvice:
+        return suggest_earlier_start(
+            scene.snapshot, SchedulerParameters(), scene.both().plan, number, NOW
+        )
 
     left, right = (
         PartitionRules(name="left", nodes=("n1",)),
@@ -89,10 +93,10 @@ def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
         .runs(1, "n1", 60, partition="left")
         .runs(2, "n2", 60, partition="right")
     )
-    assert advised(scene.waits(3, partitions=("left",)), 3) == Advice(
+    assert advised(scene.waits(3, partitions=("left",)), 3) == EarlierStartAdvice(
         None, ("-p left,right", *OFTEN)
     )
-    assert advised(Scene(rack(1)).waits(1, held="JobHeldUser"), 1) == Advice(None, ())
+    assert advised(Scene(rack(1)).waits(1, held="JobHeldUser"), 1) == EarlierStartAdvice(None, ())
 
 
 def test_a_limit_that_fits_a_gap_which_begins_later() -> None:
@@ -103,7 +107,7 @@ def test_a_limit_that_fits_a_gap_which_begins_later() -> None:
         .runs(2, "n[3-4]", 180)
         .waits(3, 4, minutes=600, priority=9)
     )
-    assert suggested(scene.waits(4, 2, minutes=240), 4) == Suggestion("-t 01:59:00", NOW + 3_600)
+    assert suggested(scene.waits(4, 2, minutes=240), 4) == EarlierStart("-t 01:59:00", NOW + 3_600)
 
 
 def test_nobody_ahead_is_delayed_by_it() -> None:
@@ -111,7 +115,7 @@ def test_nobody_ahead_is_delayed_by_it() -> None:
         Scene(rack(2)).runs(1, "n1", 60).waits(2, 2, minutes=60, priority=9).waits(3, 1, minutes=90)
     )
     found = suggested(scene, 3)
-    assert found == Suggestion("-t 00:59:00", NOW)
+    assert found == EarlierStart("-t 00:59:00", NOW)
     scene.pending[-1] = type(scene.pending[-1])(
         number=3, wanted=scene.pending[-1].wanted, limit=59 * 60
     )

@@ -10,35 +10,35 @@ from hypothesis import given, settings
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.cluster.resource_request import Wanted
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, SchedulePlan
 from fairbank.scheduling.policies.conservative import conservative
 from fairbank.scheduling.policies.easy import easy
 from fairbank.scheduling.policies.fcfs import fcfs
 from fairbank.scheduling.policies.fifo import fifo
-from fairbank.scheduling.machines.nodes import Nodes
-from fairbank.scheduling.machines.node_snapshot import (OnNodes, on_nodes)
-from fairbank.scheduling.pending_job import Pending
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan
-from fairbank.simulator.traces.workload import Job
 from fairbank.simulator.engine.policies import POLICIES
+from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.clusters import rack
 from tests.scheduling.drawn import SIZE, simulated, workloads
 from tests.scheduling.scenes import NOW, Scene
 
-Pass = Callable[..., Plan[Any, Any]]
+Pass = Callable[..., SchedulePlan[Any, Any]]
 EVERY: dict[str, Pass] = {"fifo": fifo, "fcfs": fcfs, "easy": easy, "conservative": conservative}
 
 
-def on_one_cpu_nodes(jobs: Sequence[Job], pass_: Pass) -> list[int]:
+def on_one_cpu_nodes(jobs: Sequence[TraceJob], pass_: Pass) -> list[int]:
     """When each job starts on as many nodes: at any instant first the ends, then the arrivals, then one pass."""
-    cluster = Cluster(
+    cluster = NodeTable(
         [Node(name=f"n{number}") for number in range(SIZE)],
         [PartitionRules(name="1"), PartitionRules(name="2")],
     )
     here, ends, starts, coming = (
-        on_nodes(Nodes(cluster)),
+        node_snapshot(Nodes(cluster)),
         list[tuple[int, Any]](),
         dict[int, int](),
         list(jobs),
@@ -56,9 +56,9 @@ def on_one_cpu_nodes(jobs: Sequence[Job], pass_: Pass) -> list[int]:
     return [starts[job.number] for job in jobs]
 
 
-def waiting(job: Job) -> Pending:
-    wanted, partitions = Wanted(nodes=job.processors), (str(job.partition),)
-    return Pending(
+def waiting(job: TraceJob) -> PendingJob:
+    wanted, partitions = ResourceRequest(nodes=job.processors), (str(job.partition),)
+    return PendingJob(
         number=job.number,
         wanted=wanted,
         partitions=partitions,
@@ -70,14 +70,16 @@ def waiting(job: Job) -> Pending:
 @pytest.mark.parametrize("policy", EVERY)
 @given(jobs=workloads)
 @settings(max_examples=40, deadline=None)
-def test_the_same_jobs_start_when_they_start_on_processors(policy: str, jobs: list[Job]) -> None:
+def test_the_same_jobs_start_when_they_start_on_processors(
+    policy: str, jobs: list[TraceJob]
+) -> None:
     assert on_one_cpu_nodes(jobs, EVERY[policy]) == simulated(jobs, POLICIES[policy])
 
 
 def decided(pass_: Pass, scene: Scene) -> tuple[dict[int, str], dict[int, float], dict[int, str]]:
     """Who starts where, for whom room is kept in how many minutes, and why others wait."""
     snapshot: OnNodes = scene.snapshot
-    plan: Plan[Pending, Placement] = pass_(snapshot, NOW)
+    plan: SchedulePlan[PendingJob, Placement] = pass_(snapshot, NOW)
     starts = {start.job.number: scene.cluster.names(start.placement.nodes) for start in plan.starts}
     return (
         starts,

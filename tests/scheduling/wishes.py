@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.machine import Running
-from fairbank.scheduling.machines.processors import (Processors, Steps)
+from fairbank.scheduling.machines.machine import RunningJob
+from fairbank.scheduling.machines.processors import ProcessorProfile, Processors
 
 SIZE = 8
 
@@ -19,11 +19,11 @@ class Wish(NamedTuple):
     partition: int = 0
 
 
-def ahead(running: list[tuple[int, int]], now: int = 0) -> Steps[Wish]:
+def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Wish]:
     """Jobs run until then, on so many processors each."""
     machine: Processors[Wish] = Processors(SIZE)
     there = [
-        Running(end, number, wide, Wish(wide, end, number), 0)
+        RunningJob(end, number, wide, Wish(wide, end, number), 0)
         for number, (end, wide) in enumerate(sorted(running))
     ]
     for each in there:

@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
-from fairbank.service.ledger import Bank
-from fairbank.service.write_queue.queue import (Came, Counter)
+from fairbank.core.errors import Trouble
+from fairbank.core.time import Instant
+from fairbank.service.ledger import Ledger
+from fairbank.service.retry import Deadline, Patience
+from fairbank.service.write_queue.child import Judging, bodies
 from fairbank.service.write_queue.process import Apart
-from fairbank.service.write_queue.child import (Judging, bodies)
+from fairbank.service.write_queue.queue import Came, Counter
 from fairbank.service.write_queue.writers import Windows
-from fairbank.service.retry import (Deadline, Patience)
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import Instant
-from fairbank.core.errors import Trouble
 from tests.support.waiting import wait_until
 
 POISON = "poison"
@@ -33,7 +33,7 @@ def kept(store: Store) -> int:
         return reader.count_entries()
 
 
-class Gated(Bank):
+class Gated(Ledger):
     """A bank behind a gate, that remembers what it was asked for. A batch with poison in it fails with `failure`."""
 
     def __init__(self, store: Store, patience: Patience) -> None:
@@ -96,12 +96,12 @@ class Scene:
         return {name for name, came in self.told.items() if isinstance(came, list)}
 
 
-def _here(bank: Bank, room: int) -> tuple[Counter, Windows]:
+def _here(bank: Ledger, room: int) -> tuple[Counter, Windows]:
     windows = Windows(bank, room=room)
     return windows, windows
 
 
-def beside(bank: Bank, room: int = 10_000) -> tuple[Counter, Windows]:
+def beside(bank: Ledger, room: int = 10_000) -> tuple[Counter, Windows]:
     """A counter whose windows are at the other end of a line, in a thread."""
     line, theirs = socket.socketpair()
     judging = Judging(theirs, bank, bodies(theirs), lambda: None)

@@ -13,12 +13,12 @@ from fairbank.bank.refusal import Alternative, Reason, Refusal
 from fairbank.bank.wish import Asked, CreateProject, Open, Request
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster
-from fairbank.cluster.run_report import (Changed, Ended, Report, Started)
-from fairbank.service.identity import (Staff, asker_of)
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
+from fairbank.core.time import Instant, ManualClock
+from fairbank.core.units import SuMinutes
+from fairbank.service.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (Instant, StoppedClock)
-from fairbank.core.units import SuMinutes
 from tests.support.ticks import Ticks
 
 NOW, END = Instant(1_000), Instant(9_000)
@@ -36,7 +36,7 @@ class Centre:
         self.clusters: dict[str, Cluster] = {}
         self.house = services(
             MemoryStore(),
-            clock=StoppedClock(NOW),
+            clock=ManualClock(NOW),
             staff=STAFF,
             clusters=self.clusters,
             policy=msgspec.structs.replace(
@@ -81,7 +81,7 @@ class Centre:
         self.ask(opening)
         self.house.directory.refresh()  # as the server does that enters a project
 
-    def hear(self, report: Report) -> Outcome:
+    def hear(self, report: RunReport) -> Outcome:
         """The agent's report, judged. Raises what keeps it from being a wish."""
         (prepared,) = self.house.reports.prepare(asker_of(AGENT, STAFF, {}), [report])
         if not isinstance(prepared, Asked):
@@ -94,7 +94,7 @@ class Centre:
             asker_of(0, Staff(superusers=frozenset({0})), {}), entry or 0
         )[1]
 
-    def refused_but_let_through(self, report: Report) -> Refusal:
+    def refused_but_let_through(self, report: RunReport) -> Refusal:
         """The refusal behind an answer that holds nothing."""
         yes = self.hear(report)
         assert isinstance(yes, Done)
@@ -119,8 +119,8 @@ def made(
     centre.house.close()
 
 
-def started(account: str) -> Started:
-    return Started(
+def started(account: str) -> RunStarted:
+    return RunStarted(
         run=Run("darwin", 1, 900),
         owner=ALICE,
         account=account,
@@ -131,8 +131,8 @@ def started(account: str) -> Started:
     )
 
 
-def changed(account: str, limit_seconds: int) -> Changed:
-    return Changed(
+def changed(account: str, limit_seconds: int) -> LimitChanged:
+    return LimitChanged(
         run=Run("darwin", 1, 900),
         owner=ALICE,
         account=account,
@@ -144,8 +144,8 @@ def changed(account: str, limit_seconds: int) -> Changed:
     )
 
 
-def ended(account: str) -> Ended:
-    return Ended(
+def ended(account: str) -> RunEnded:
+    return RunEnded(
         run=Run("darwin", 1, 900),
         owner=ALICE,
         account=account,

@@ -13,12 +13,12 @@ import pytest
 from fairbank.bank.audit import Head
 from fairbank.bank.entry import OFFICE
 from fairbank.bank.query import EVERY_BOOK, Books
-from fairbank.service.ops.audit import (Audit, Verdict)
-from fairbank.service.ops.audit_processes import (stretches_of, verify)
-from fairbank.store.contract import Store
-from fairbank.store.factory import open_store
 from fairbank.core.errors import Unreachable
 from fairbank.core.units import SUM_MAX
+from fairbank.service.ops.audit import Audit, AuditResult
+from fairbank.service.ops.audit_processes import stretches_of, verify
+from fairbank.store.contract import Store
+from fairbank.store.factory import open_store
 from tests.contracts.centre import allocation, charge, fill, granted, hold, job
 from tests.contracts.conftest import migrated_file, sql_place, template15, template18
 from tests.contracts.places import Place
@@ -69,7 +69,7 @@ def test_short_journals_are_one_stretch() -> None:
 
 def by_two(
     store: Store, place: Place, heads: dict[int, Head], told: list[tuple[int, int]]
-) -> Verdict:
+) -> AuditResult:
     return verify(
         store,
         partial(open_store, place.url),

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.core.errors import Conflict, Malformed, Trouble, Unknown
+from fairbank.core.time import Instant, ManualClock
 from fairbank.service.ops import backup_file
 from fairbank.service.ops.backup import Backups
 from fairbank.service.ops.backup_file import check
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (Instant, StoppedClock)
-from fairbank.core.errors import (Conflict, Malformed, Trouble, Unknown)
 from tests.contracts.centre import granted, project
 
 
 @pytest.fixture
 def backups() -> Backups:
-    return Backups(MemoryStore(), StoppedClock(Instant(0)))
+    return Backups(MemoryStore(), ManualClock(Instant(0)))
 
 
 def test_a_file_that_is_there_is_replaced_only_when_wanted(
@@ -42,7 +42,7 @@ def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
         file.write_text("of somebody else")
 
     with pytest.raises(Conflict, match="already"):
-        Backups(store, StoppedClock(Instant(0))).create(file, another_comes)
+        Backups(store, ManualClock(Instant(0))).create(file, another_comes)
     assert file.read_text() == "of somebody else"
     assert [*tmp_path.iterdir()] == [file]
 
@@ -53,7 +53,7 @@ def test_progress_rises_to_the_whole_and_not_before(
     monkeypatch.setattr(backup_file, "_ROWS_AT_ONCE", 1)
     file, store, told = tmp_path / "monday.fbk", MemoryStore(), list[tuple[int, int]]()
     granted(store, *(project(f"group{number}", number) for number in range(1, 11)))
-    backups = Backups(store, StoppedClock(Instant(0)))
+    backups = Backups(store, ManualClock(Instant(0)))
     backups.create(file, lambda done, of: told.append((done, of)))
     assert [done for done, _ in told] == [*[0] * 10, *range(1, 11), 10, 10]
     assert {of for _, of in told} == {10}

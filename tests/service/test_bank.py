@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.service.ledger import Bank
+from fairbank.core.errors import Busy
+from fairbank.service.ledger import Ledger
 from fairbank.service.retry import Patience
 from fairbank.store.contract import Contention, Transaction
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.errors import Busy
 from tests.service.gated import kept, notes
 from tests.support.ticks import Ticks
 
@@ -38,7 +38,7 @@ def test_it_gives_up_when_its_patience_is_used_up_and_not_before() -> None:
     clock = Ticks()
     store = Contended(clock, tries=1_000)
     with pytest.raises(Busy, match="in the way"):
-        Bank(store, Policy(), Patience(30, clock)).ask(notes("late"))
+        Ledger(store, Policy(), Patience(30, clock)).ask(notes("late"))
     assert (store.tried, clock.at) == (30, Ticks().at + 30)
     assert kept(store) == 0
 
@@ -46,5 +46,5 @@ def test_it_gives_up_when_its_patience_is_used_up_and_not_before() -> None:
 def test_what_comes_free_within_its_patience_is_carried_out_once() -> None:
     clock = Ticks()
     store = Contended(clock, tries=28)
-    assert len(Bank(store, Policy(), Patience(30, clock)).ask(notes("in time"))) == 1
+    assert len(Ledger(store, Policy(), Patience(30, clock)).ask(notes("in time"))) == 1
     assert (store.tried, kept(store)) == (29, 1)

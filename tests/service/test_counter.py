@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
+from fairbank.core.errors import Busy
 from fairbank.service.ledger import BATCH_MAX
 from fairbank.service.write_queue.writers import ENOUGH
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.errors import Busy
 from tests.service.gated import Scene, kept
 from tests.support.waiting import wait_until
 

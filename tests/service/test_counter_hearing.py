@@ -10,9 +10,9 @@ import pytest
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.write_queue.child import (Judging, ServerGone, bodies)
-from fairbank.service.write_queue.protocol import (Wishes, framed)
-from fairbank.service.retry import (Deadline, Patience)
+from fairbank.service.retry import Deadline, Patience
+from fairbank.service.write_queue.child import Judging, ServerGone, bodies
+from fairbank.service.write_queue.protocol import Wishes, framed
 from fairbank.store.memory.store import MemoryStore
 from tests.service.gated import Gated, kept, notes
 from tests.support.waiting import wait_until

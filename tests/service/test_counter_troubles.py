@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.service.ledger import Bank
+from fairbank.core.errors import Busy, Unreachable
+from fairbank.service.ledger import Ledger
+from fairbank.service.retry import Patience
 from fairbank.service.write_queue.queue import Came
 from fairbank.service.write_queue.writers import Windows
-from fairbank.service.retry import Patience
 from fairbank.store.migration import migrate
-from fairbank.store.sqlite.store import SqliteStore
 from fairbank.store.sqlite.driver import driver
-from fairbank.core.errors import (Busy, Unreachable)
+from fairbank.store.sqlite.store import SqliteStore
 from tests.service.gated import POISON, Scene, beside, kept, notes
 from tests.support.waiting import wait_until
 
@@ -120,7 +120,7 @@ def test_a_foreign_lock_keeps_everybody_for_one_patience_and_nothing_is_carried_
     path = tmp_path / "books.sqlite"
     migrate(f"sqlite:///{path}")
     store = SqliteStore(path, patience_seconds=0.02)
-    bank = Bank(store, Policy(), Patience(0.3))
+    bank = Ledger(store, Policy(), Patience(0.3))
     counter = beside(bank)[0] if apart else Windows(bank)
     told: list[Came] = []
     other = driver.connect(str(path), isolation_level=None)

@@ -16,9 +16,23 @@ from fairbank.bank.refusal import Reason, Refusal, Resolution
 from fairbank.bank.run import RunState
 from fairbank.bank.wish import Asked, Request, digest
 from fairbank.bank.wish.asked import Request as EveryKind
-from fairbank.service.write_queue.protocol import (Frames, Opening, Wishes, answer_of, answers_in, came_of, encode, error_of, failure_in, failure_of, framed, opening_in, wishes_in)
+from fairbank.core.errors import Busy, Corrupt, Trouble, Unreachable
 from fairbank.core.time import Instant
-from fairbank.core.errors import (Busy, Corrupt, Trouble, Unreachable)
+from fairbank.service.write_queue.protocol import (
+    Frames,
+    Wishes,
+    WorkerSettings,
+    answer_of,
+    answers_in,
+    came_of,
+    encode,
+    error_of,
+    failure_in,
+    failure_of,
+    framed,
+    opening_in,
+    wishes_in,
+)
 from tests.bank.wishes import arriving, of_anything
 from tests.faults.sample import wishes
 
@@ -97,7 +111,7 @@ def test_a_fault_of_ours_arrives_as_a_fault() -> None:
 
 def test_how_the_bank_is_opened_arrives_and_what_came_of_it() -> None:
     policy = Policy(overrun=Overrun.RECORD, enforce=False, free_states=frozenset({"FAILED"}))
-    opening = Opening("postgresql://a:b@c/d", "wal", policy, 30.0, "json")
+    opening = WorkerSettings("postgresql://a:b@c/d", "wal", policy, 30.0, "json")
     assert opening_in(encode(opening)) == opening
     assert failure_in(encode(None)) is None
 

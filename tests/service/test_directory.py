@@ -11,13 +11,13 @@ from types import FrameType
 from typing import Any
 
 from fairbank.bank.policy import Policy
+from fairbank.core.time import Instant, ManualClock
 from fairbank.service import project_cache as directory_module
 from fairbank.service.identity import Staff
 from fairbank.service.project_cache import Directory
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (Instant, StoppedClock)
 from tests.contracts.centre import granted, project
 from tests.support.ticks import Ticks
 from tests.support.waiting import wait_until
@@ -74,7 +74,7 @@ def test_a_known_account_is_read_again_only_when_it_is_stale() -> None:
 
 def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
     """As after a reset by hand, or when a virtual machine was stopped: what the bank's clock says has no part in it."""
-    store, ticks, wall = Watched(), Ticks(), StoppedClock(10_000)
+    store, ticks, wall = Watched(), Ticks(), ManualClock(10_000)
     house = services(
         store, clock=wall, staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32, ticks=ticks
     )

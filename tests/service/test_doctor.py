@@ -8,25 +8,25 @@ from typing import Any
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, IssueToken, Open, Request
-from fairbank.service.ledger import Bank
+from fairbank.core.time import Instant, ManualClock
+from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
 from fairbank.service.ops.doctor import examine
 from fairbank.service.settings import (
+    BankSettings,
     ClusterSettings,
     PartitionSettings,
     ServerSettings,
-    Settings,
     StoreSettings,
 )
-from fairbank.store.migration import migrate
 from fairbank.store.factory import open_store
-from fairbank.core.time import (Instant, StoppedClock)
-from fairbank.core.units import SuMinutes
+from fairbank.store.migration import migrate
 
 
 def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/books.sqlite"
     migrate(url)
-    settings = Settings(
+    settings = BankSettings(
         store=StoreSettings(url=url),
         server=ServerSettings(socket=f"{tmp_path}/fairbank.sock"),
         secret_file=f"{tmp_path}/secret",
@@ -38,7 +38,7 @@ def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
         },
     )
     checks = [
-        each for each in examine(settings, StoppedClock(Instant(1_000))) if "disk" not in each.what
+        each for each in examine(settings, ManualClock(Instant(1_000))) if "disk" not in each.what
     ]
     assert all(each.ok for each in checks), checks
     assert any("only observes" in each.what for each in checks)
@@ -48,7 +48,7 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
     """Also a token for the agent of no cluster; neither is wrong, for both may be yet to come."""
     url = f"sqlite:///{tmp_path}/books.sqlite"
     migrate(url)
-    settings = Settings(
+    settings = BankSettings(
         store=StoreSettings(url=url),
         server=ServerSettings(socket=f"{tmp_path}/fairbank.sock"),
         secret_file=f"{tmp_path}/secret",
@@ -72,10 +72,10 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         ),
     ]
     with closing(open_store(url)) as store:
-        Bank(store, settings.policy).ask([Asked(each, Instant(10), 0) for each in wishes])
+        Ledger(store, settings.policy).ask([Asked(each, Instant(10), 0) for each in wishes])
     said = [
         each
-        for each in examine(settings, StoppedClock(Instant(1_000)))
+        for each in examine(settings, ManualClock(Instant(1_000)))
         if "so far" in each.what or "no cluster of" in each.what
     ]
     assert all(each.ok for each in said)

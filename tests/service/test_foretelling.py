@@ -13,11 +13,11 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import CreateProject
-from fairbank.service.identity import (Asker, Staff, asker_of)
+from fairbank.core.time import ManualClock
 from fairbank.service.dry_run import Foretold
+from fairbank.service.identity import Asker, Staff, asker_of
 from fairbank.service.services import Services, services
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import StoppedClock
 
 SUPERUSER = 1
 _replace = msgspec.structs.replace
@@ -30,7 +30,7 @@ CHANGING = {"projects", "allocations", "runs", "undoing", "shares", "tokens"}
 def bank() -> Iterator[Services]:
     made = services(
         MemoryStore(),
-        clock=StoppedClock(1_795_000_000),
+        clock=ManualClock(1_795_000_000),
         staff=STAFF,
         clusters={},
         policy=Policy(),

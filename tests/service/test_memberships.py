@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
+from fairbank.core.time import Instant, ManualClock
 from fairbank.service.identity import Staff
 from fairbank.service.memberships import FRESH_SECONDS, Memberships
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (Instant, StoppedClock)
 from tests.contracts.centre import ALICE, granted, project
 from tests.support.ticks import Ticks
 
@@ -46,7 +46,7 @@ def test_the_groups_are_asked_for_while_no_snapshot_is_open() -> None:
 def test_who_is_taken_out_of_a_group_is_soon_no_member_also_when_the_clock_was_set_back() -> None:
     store, wall, ticks, groups = (
         MemoryStore(),
-        StoppedClock(10_000),
+        ManualClock(10_000),
         Ticks(),
         {ALICE: frozenset({100})},
     )

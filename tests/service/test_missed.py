@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.wish import Open
-from fairbank.service import nearest_allocation as room
-from fairbank.service.nearest_allocation import (Uncovered, missed)
 from fairbank.core.time import Instant
+from fairbank.service import nearest_allocation as room
+from fairbank.service.nearest_allocation import Uncovered, missed
 from tests.service.reporting import END, NOW, Centre
 
 

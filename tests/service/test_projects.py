@@ -13,14 +13,14 @@ from fairbank.bank.project import Role
 from fairbank.bank.query import Page
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, CreateProject, SetMember
-from fairbank.service.identity import (Asker, Staff, asker_of)
-from fairbank.service.ledger import Bank
-from fairbank.service.write_queue.writers import Windows
+from fairbank.core.errors import Forbidden
+from fairbank.core.time import Instant, ManualClock
+from fairbank.service.identity import Asker, Staff, asker_of
+from fairbank.service.ledger import Ledger
 from fairbank.service.project_cache import Directory
 from fairbank.service.projects import Projects
+from fairbank.service.write_queue.writers import Windows
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (Instant, StoppedClock)
-from fairbank.core.errors import Forbidden
 from tests.support.waiting import wait_until
 
 SUPERUSER, PI, COORDINATOR, MEMBER = 1, 1001, 1002, 1003
@@ -31,8 +31,8 @@ class Centre:
     """One project with a PI, a coordinator and a member."""
 
     def __init__(self) -> None:
-        self.store, clock = MemoryStore(), StoppedClock(1_795_000_000)
-        self.counter = Windows(Bank(self.store, Policy()))
+        self.store, clock = MemoryStore(), ManualClock(1_795_000_000)
+        self.counter = Windows(Ledger(self.store, Policy()))
         self.projects = Projects(self.store, self.counter, Directory(self.store), clock)
         roles = {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}
         self.counter.ask([by_staff(CreateProject(gname="chem", gid=1, account="chem"))])

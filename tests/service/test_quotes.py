@@ -6,15 +6,15 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
+from fairbank.core.errors import Malformed
+from fairbank.core.time import Instant, ManualClock
 from fairbank.service.project_cache import Directory
 from fairbank.service.quotes import Quotes
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (Instant, StoppedClock)
-from fairbank.core.errors import Malformed
 
 
 def quotes(*clusters: str) -> Quotes:
-    store, clock = MemoryStore(), StoppedClock(Instant(0))
+    store, clock = MemoryStore(), ManualClock(Instant(0))
     return Quotes(
         store, Directory(store), {name: Cluster(name, {}) for name in clusters}, Policy(), clock
     )

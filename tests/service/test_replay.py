@@ -14,17 +14,17 @@ import pytest
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
 from fairbank.cluster.job_details import Particulars
-from fairbank.service.ledger import Bank
-from fairbank.service.replay import Plan, Replayed, replay
+from fairbank.core.errors import Malformed
+from fairbank.service.ledger import Ledger
+from fairbank.service.replay import ReplayPlan, ReplayResult, replay
 from fairbank.service.replay.distinct_jobs import distinct
 from fairbank.service.simulation.trace_files import open_trace
-from fairbank.simulator.traces.header import Header
 from fairbank.simulator.engine.bank_replay import moments
+from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.swf import read
+from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from fairbank.store.factory import open_store
-from fairbank.core.errors import Malformed
 
 # Of 60 minutes that the one job uses, 54 are granted and, for its limit is shorter, 30 held.
 ONE_JOB = """\
@@ -33,12 +33,12 @@ ONE_JOB = """\
 """
 
 
-def replayed(path: Path, overrun: Overrun) -> Replayed:
+def replayed(path: Path, overrun: Overrun) -> ReplayResult:
     path.write_text(ONE_JOB)
     return replay(
-        Bank(MemoryStore(), Policy(overrun=overrun)),
+        Ledger(MemoryStore(), Policy(overrun=overrun)),
         partial(open_trace, path),
-        Plan(cluster="trace"),
+        ReplayPlan(cluster="trace"),
     )
 
 
@@ -68,7 +68,11 @@ def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
     both = os.open(pipe, os.O_RDWR)  # without somebody at the other end it could not even be opened
     try:
         with pytest.raises(Malformed) as told:
-            replay(Bank(MemoryStore(), Policy()), partial(open_trace, pipe), Plan(cluster="trace"))
+            replay(
+                Ledger(MemoryStore(), Policy()),
+                partial(open_trace, pipe),
+                ReplayPlan(cluster="trace"),
+            )
     finally:
         os.close(both)
     assert told.value.message == f"{pipe} is a pipe, and a replay reads its trace twice"
@@ -97,7 +101,9 @@ def test_a_job_that_stands_twice_is_told_with_both_lines(
         )
     )
     with pytest.raises(Malformed) as told:
-        replay(Bank(MemoryStore(), Policy()), partial(open_trace, trace), Plan(cluster="trace"))
+        replay(
+            Ledger(MemoryStore(), Policy()), partial(open_trace, trace), ReplayPlan(cluster="trace")
+        )
     assert told.value.message == f"line {3 + between}: job 1 stands in line 2 already"
     assert told.value.field == "FILE"
 
@@ -130,9 +136,9 @@ def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     tracemalloc.start()
     try:
         replay(
-            Bank(store, Policy()),
+            Ledger(store, Policy()),
             partial(open_trace, trace),
-            Plan(cluster="trace", percent=percent),
+            ReplayPlan(cluster="trace", percent=percent),
             measure,
         )
     finally:
@@ -176,7 +182,11 @@ def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
         for number, queue in enumerate((1, 2, 0, -1), 1)
     ]
     trace.write_text("\n".join([*lines, ""]))
-    replay(Bank(store, Policy()), partial(open_trace, trace), Plan(cluster="trace", percent=100))
+    replay(
+        Ledger(store, Policy()),
+        partial(open_trace, trace),
+        ReplayPlan(cluster="trace", percent=100),
+    )
     with store.reading() as reader:
         groups = [
             (each.group, each.runs) for each in reader.usage(UsageQuery(), UsageBy.QOS, GroupPage())
@@ -193,7 +203,7 @@ def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
         "2 0 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1",
     ]
     trace.write_text("\n".join([*lines, ""]))
-    replay(Bank(store, Policy()), partial(open_trace, trace), Plan(cluster="trace"))
+    replay(Ledger(store, Policy()), partial(open_trace, trace), ReplayPlan(cluster="trace"))
     with store.reading() as reader:
         (used,) = reader.usage(UsageQuery(), UsageBy.USER, GroupPage())
         told = {run.run.job_id: run.particulars for run in reader.runs(RunQuery(), Page())}

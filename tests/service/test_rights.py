@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.project import Role
+from fairbank.core.errors import Forbidden
 from fairbank.service.identity import Asker
 from fairbank.service.rights import Do, demand
-from fairbank.core.errors import Forbidden
 
 READS = frozenset({"read"})
 

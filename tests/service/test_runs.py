@@ -12,7 +12,7 @@ from fairbank.bank.refusal import Reason, Refusal, remedies
 from fairbank.bank.wish import CreateProject
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.cluster.run_report import Report
+from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import Malformed
 from fairbank.core.units import SuMinutes
 from tests.service.reporting import ALICE, Centre, changed, ended, started
@@ -20,7 +20,7 @@ from tests.service.reporting import ALICE, Centre, changed, ended, started
 
 @pytest.mark.parametrize("report", [started("chem"), changed("chem", 3_600)])
 def test_a_start_and_a_change_have_a_limit_whoever_told_the_price(
-    centre: Centre, report: Report
+    centre: Centre, report: RunReport
 ) -> None:
     """Without one a hold would lapse while its job runs."""
     for amount in (None, SuMinutes(60)):

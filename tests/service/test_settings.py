@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.service.settings import example, read_settings
 from fairbank.core.errors import Malformed
+from fairbank.service.settings import example, read_settings
 
 names = st.text(st.characters(exclude_categories=["Cs"]))
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page
 from fairbank.bank.token import Token
-from fairbank.service.identity import (FULL, Asker, Staff, asker_of)
-from fairbank.service.ledger import Bank
-from fairbank.service.write_queue.writers import Windows
+from fairbank.core.errors import Forbidden, Malformed, Trouble, Unauthenticated, Unknown
+from fairbank.core.time import DAY, Instant, ManualClock
+from fairbank.service.identity import FULL, Asker, Staff, asker_of
+from fairbank.service.ledger import Ledger
 from fairbank.service.tokens import LINE_MAX, Tokens, digest, new_secret
+from fairbank.service.write_queue.writers import Windows
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (DAY, Instant, StoppedClock)
-from fairbank.core.errors import (Forbidden, Malformed, Trouble, Unauthenticated, Unknown)
 
 SUPERUSER, ADMIN, SOMEBODY = 1, 2, 3
 STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {})
@@ -29,8 +29,8 @@ class Office:
     """Tokens on a store of their own, and a clock that moves when told."""
 
     def __init__(self) -> None:
-        self.store, self.clock = MemoryStore(), StoppedClock(1_795_000_000)
-        self.counter = Windows(Bank(self.store, Policy()))
+        self.store, self.clock = MemoryStore(), ManualClock(1_795_000_000)
+        self.counter = Windows(Ledger(self.store, Policy()))
         self.tokens = Tokens(self.store, self.counter, self.clock, b"k" * 32)
 
 

@@ -12,14 +12,14 @@ from fairbank.bank.ledger import Done
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Hold, Open, Request
 from fairbank.cluster.job import Run
-from fairbank.service.ledger import (BATCH_MAX, Bank)
-from fairbank.service.write_queue.writers import Windows
-from fairbank.service.ops.upkeep import (Swept, Upkeep)
-from fairbank.store.migration import migrate
-from fairbank.store.sqlite.store import SqliteStore
-from fairbank.store.sqlite.driver import driver
-from fairbank.core.time import (Instant, StoppedClock)
+from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import BATCH_MAX, Ledger
+from fairbank.service.ops.upkeep import Swept, Upkeep
+from fairbank.service.write_queue.writers import Windows
+from fairbank.store.migration import migrate
+from fairbank.store.sqlite.driver import driver
+from fairbank.store.sqlite.store import SqliteStore
 
 BEGIN, END, LATER = Instant(1_000), Instant(2_000), Instant(9_000)
 
@@ -31,8 +31,8 @@ class Books:
         self._path = path
         migrate(f"sqlite:///{path}")
         self.store = SqliteStore(path)
-        self.counter = Windows(Bank(self.store, Policy()))
-        self.upkeep = Upkeep(self.store, self.counter, StoppedClock(LATER), 0)
+        self.counter = Windows(Ledger(self.store, Policy()))
+        self.upkeep = Upkeep(self.store, self.counter, ManualClock(LATER), 0)
 
     def ask(self, *wishes: Request) -> None:
         outcomes = self.counter.ask([Asked(each, BEGIN, 0) for each in wishes])

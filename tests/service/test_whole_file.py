@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from fairbank.service.ops.atomic_file import (check_place, whole_file)
+from fairbank.service.ops.atomic_file import check_place, whole_file
 
 
 def write(path: Path, text: str) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.priority.multifactor.settings import Settings
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.simulator.engine.clock import Clock
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.slurm import Slurm
-from fairbank.simulator.engine.usage_state import Ranking
+from fairbank.priority.multifactor.settings import MultifactorSettings
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules
+from fairbank.simulator.traces.workload import TraceJob
 
 MINUTE, HOUR = 60, 3_600
-IN_TURN = Ranking(settings=Settings())
+IN_TURN = PriorityRules(settings=MultifactorSettings())
 """Nothing weighs: first come, first served."""
 
 
@@ -26,14 +26,21 @@ def job(
     user: int = 1,
     group: int = 1,
     partition: int = 1,
-) -> Job:
-    return Job(number, submitted, processors, limit, run or limit, partition, number, user, group)
+) -> TraceJob:
+    return TraceJob(
+        number, submitted, processors, limit, run or limit, partition, number, user, group
+    )
 
 
 def starts(
-    jobs: Sequence[Job], size: int, ranking: Ranking = IN_TURN, parameters: Parameters | None = None
+    jobs: Sequence[TraceJob],
+    size: int,
+    ranking: PriorityRules = IN_TURN,
+    parameters: SchedulerParameters | None = None,
 ) -> list[int]:
     """Of each job the second."""
-    clock = Clock(size, Slurm(parameters or Parameters(), ranking, size))
+    clock = SimulationClock(
+        size, SlurmScheduler(parameters or SchedulerParameters(), ranking, size)
+    )
     found = {each.number: at for at, begun in clock.run(jobs) for each in begun}
     return [found[each.number] for each in jobs]

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from fairbank.scheduling.explain.answer import Likely, Untold
-from fairbank.scheduling.explain.start_range import likely
-from fairbank.simulator.engine.clock import Clock
-from fairbank.simulator.traces.workload import (Job, Workload, size_of)
+from fairbank.scheduling.explain.answer import NoStartRange, StartRange
+from fairbank.scheduling.explain.start_range import start_range
+from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.policies import policy_named
-from fairbank.simulator.engine.scheduler import Scheduler
-from fairbank.simulator.traces.fast_reader import Skim
-from fairbank.simulator.engine.state import (Follower, Remembered)
+from fairbank.simulator.engine.scheduler import SimulationScheduler
+from fairbank.simulator.engine.state import RecordedScheduler, StateTracker
+from fairbank.simulator.traces.fast_reader import FastTrace
+from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
 
 
 class Coverage(NamedTuple):
@@ -31,20 +31,20 @@ class Coverage(NamedTuple):
         return f"{self.jobs} jobs: {self.before} before, {self.within} within ({part}), {self.after} after, {self.untold} untold"
 
 
-class Watched(Remembered):
+class Watched(RecordedScheduler):
     """A scheduler of which is known how it was when each of these instants had passed."""
 
-    def __init__(self, scheduler: Scheduler, instants: Iterable[int]) -> None:
+    def __init__(self, scheduler: SimulationScheduler, instants: Iterable[int]) -> None:
         super().__init__(scheduler)
         self._due = deque(instants)
-        self.seen: dict[int, Scheduler] = {}
+        self.seen: dict[int, SimulationScheduler] = {}
 
     def _look(self, now: int) -> None:
         while self._due and now > self._due[0]:
             self.seen[self._due.popleft()] = self._scheduler.copy()
 
 
-def coverage(trace: Callable[[], Skim], name: str, *, every: int, runs: int) -> Coverage:
+def coverage(trace: Callable[[], FastTrace], name: str, *, every: int, runs: int) -> Coverage:
     """Every so-many-th job that has to wait is told a range, just after it came, by what had been seen by then. The trace is read twice:
     first to find out who waits."""
     opened, policy = trace(), policy_named(name)
@@ -56,24 +56,28 @@ def coverage(trace: Callable[[], Skim], name: str, *, every: int, runs: int) -> 
     }
     chosen = [late[number] for number in sorted(late)[every - 1 :: every]]
     watched = Watched(policy.scheduler(size), sorted({job.submitted for job in chosen}))
-    follower, counts, told = Follower(), Counter[str](), dict[int, Likely | Untold]()
+    follower, counts, told = StateTracker(), Counter[str](), dict[int, StartRange | NoStartRange]()
     due = deque(chosen)
-    for now, starts in Clock(size, watched).run(follower.coming(Workload(trace().jobs, size))):
+    for now, starts in SimulationClock(size, watched).run(
+        follower.coming(Workload(trace().jobs, size))
+    ):
         while due and due[0].submitted < now:
             job = due.popleft()
             there = follower.at(job.submitted, size, watched.seen[job.submitted])
-            told[job.number] = likely(partial(there.drawn, job), runs=runs, seed=job.number)
+            told[job.number] = start_range(partial(there.drawn, job), runs=runs, seed=job.number)
         follower.take((now, starts))
         counts.update(_where(told.pop(job.number), now) for job in starts if job.number in told)
     return Coverage(counts.total(), *(counts[where] for where in Coverage._fields[1:]))
 
 
-def _starts(trace: Skim, scheduler: Scheduler, size: int) -> Iterator[tuple[int, Job]]:
-    for now, starts in Clock(size, scheduler).run(Workload(trace.jobs, size)):
+def _starts(
+    trace: FastTrace, scheduler: SimulationScheduler, size: int
+) -> Iterator[tuple[int, TraceJob]]:
+    for now, starts in SimulationClock(size, scheduler).run(Workload(trace.jobs, size)):
         yield from ((now, job) for job in starts)
 
 
-def _where(found: Likely | Untold, start: int) -> str:
-    if isinstance(found, Untold) or found.latest is None:
+def _where(found: StartRange | NoStartRange, start: int) -> str:
+    if isinstance(found, NoStartRange) or found.latest is None:
         return "untold"
     return "before" if start < found.earliest else "after" if start > found.latest else "within"

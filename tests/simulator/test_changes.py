@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.traces.workload_edits import (ARRIVALS, RUNS, Changes, Met, Resized, changed, shaken)
 from fairbank.simulator.traces.fast_reader import Skimmed
+from fairbank.simulator.traces.workload_edits import (
+    ARRIVALS,
+    RUNS,
+    EditCounts,
+    Resized,
+    WorkloadEdits,
+    edit_workload,
+    perturb_workload,
+)
 
 USERS = {7: "ada", 8: "bob"}
 
@@ -26,9 +34,13 @@ def job(
     return (number, submit, run, asked, asked, limit, 1, user, group, 1)
 
 
-def through(jobs: list[Skimmed], changes: Changes, met: Met | None = None) -> list[Skimmed]:
+def through(
+    jobs: list[Skimmed], changes: WorkloadEdits, met: EditCounts | None = None
+) -> list[Skimmed]:
     return list(
-        changed(jobs, changes, lambda number: USERS.get(number, str(number)), str, met or Met())
+        edit_workload(
+            jobs, changes, lambda number: USERS.get(number, str(number)), str, met or EditCounts()
+        )
     )
 
 
@@ -38,23 +50,23 @@ JOBS = [job(1), job(2, user=8), job(3, group=4), job(4, user=9)]
 @pytest.mark.parametrize(
     ("changes", "left"),
     [
-        (Changes(), [1, 2, 3, 4]),
-        (Changes(users=frozenset({"ada"})), [2, 4]),
-        (Changes(users=frozenset({"ada", "9"})), [2]),
-        (Changes(groups=frozenset({"4"})), [1, 2, 4]),
-        (Changes(users=frozenset({"bob"}), groups=frozenset({"4"})), [1, 4]),
-        (Changes(users=frozenset({"nobody"})), [1, 2, 3, 4]),
+        (WorkloadEdits(), [1, 2, 3, 4]),
+        (WorkloadEdits(users=frozenset({"ada"})), [2, 4]),
+        (WorkloadEdits(users=frozenset({"ada", "9"})), [2]),
+        (WorkloadEdits(groups=frozenset({"4"})), [1, 2, 4]),
+        (WorkloadEdits(users=frozenset({"bob"}), groups=frozenset({"4"})), [1, 4]),
+        (WorkloadEdits(users=frozenset({"nobody"})), [1, 2, 3, 4]),
     ],
 )
-def test_whose_jobs_never_come(changes: Changes, left: list[int]) -> None:
+def test_whose_jobs_never_come(changes: WorkloadEdits, left: list[int]) -> None:
     assert through(JOBS, changes) == [each for each in JOBS if each[0] in left]
 
 
 def test_it_is_counted_what_changes_were_about() -> None:
-    met = Met()
+    met = EditCounts()
     through(
         [*JOBS, job(3)],
-        Changes(frozenset({"ada", "eve"}), frozenset({"3"}), {4: Resized(1), 9: Resized(1)}),
+        WorkloadEdits(frozenset({"ada", "eve"}), frozenset({"3"}), {4: Resized(1), 9: Resized(1)}),
         met,
     )
     assert (met.users, met.groups, met.jobs) == ({"ada": 3}, {"3": 2}, {})
@@ -71,7 +83,7 @@ def test_it_is_counted_what_changes_were_about() -> None:
 )
 def test_a_job_of_another_size_or_limit(wanted: Resized, became: Skimmed) -> None:
     """On other processors it runs as long; at a limit that is shorter than its run it ends."""
-    found = through([job(1), job(2), job(3)], Changes(jobs={2: wanted}))
+    found = through([job(1), job(2), job(3)], WorkloadEdits(jobs={2: wanted}))
     assert found[0] == job(1)
     assert found[1][4:] == became[4:]
     assert found[1][2] == became[2]
@@ -92,7 +104,7 @@ def test_a_job_of_another_size_or_limit(wanted: Resized, became: Skimmed) -> Non
 def test_limits_of_all_but_none_shorter_than_the_run(
     run: int, limit: int, percent: int, became: int
 ) -> None:
-    (found,) = through([job(1, run=run, limit=limit)], Changes(limits_percent=percent))
+    (found,) = through([job(1, run=run, limit=limit)], WorkloadEdits(limits_percent=percent))
     assert found == job(1, run=run, limit=became)
 
 
@@ -109,8 +121,8 @@ def test_shaken_jobs_are_the_same_jobs_a_little_otherwise(
     for number, (gap, run, limit) in enumerate(drawn, start=1):
         at += gap
         jobs.append(job(number, at, run, 1 + number % 5, limit))
-    found = list(shaken(jobs, seed))
-    assert found == list(shaken(jobs, seed))
+    found = list(perturb_workload(jobs, seed))
+    assert found == list(perturb_workload(jobs, seed))
     assert [each[1] for each in found] == sorted(each[1] for each in found)
     after: Mapping[int, Skimmed] = {each[0]: each for each in found}
     assert len(found) == len(after) == len(jobs)
@@ -125,7 +137,7 @@ def test_shaken_jobs_are_the_same_jobs_a_little_otherwise(
 
 def test_other_seeds_shake_otherwise_and_nobody_comes_before_the_trace() -> None:
     jobs = [job(number, number, run=10_000, limit=20_000) for number in range(200)]
-    one, other = list(shaken(jobs, "1/1")), list(shaken(jobs, "1/2"))
+    one, other = list(perturb_workload(jobs, "1/1")), list(perturb_workload(jobs, "1/2"))
     assert one != other
     assert min(each[1] for each in one) >= 0
     runs = [each[2] for each in one]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.results.time_series import (STRETCHES, Course, Sums)
-from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.results.time_series import STRETCHES, BinnedSum, TimeSeries
+from fairbank.simulator.traces.workload import TraceJob
 
 intervals = st.lists(
     st.builds(
@@ -24,7 +24,7 @@ intervals = st.lists(
 def test_sums_are_those_of_counting_each_second(
     begin: int, found: list[tuple[int, int, int]]
 ) -> None:
-    sums = Sums(begin)
+    sums = BinnedSum(begin)
     for since, until, amount in found:
         sums.add(begin + since, begin + until, amount)
     seconds = [
@@ -38,13 +38,13 @@ def test_sums_are_those_of_counting_each_second(
     assert len(stretches) <= STRETCHES
 
 
-def job(number: int, submitted: int, run: int, processors: int = 1) -> Job:
-    return Job(number, submitted, processors, run, run, 1, number, 1, 1)
+def job(number: int, submitted: int, run: int, processors: int = 1) -> TraceJob:
+    return TraceJob(number, submitted, processors, run, run, 1, number, 1, 1)
 
 
 def test_a_day_on_four_processors() -> None:
     """One job has the machine for an hour; another waits for it, and takes half of it for as long."""
-    course = Course(4)
+    course = TimeSeries(4)
     course.take((0, [job(0, 0, 3600, 4)]))
     course.take((3600, [job(1, 1800, 3600, 2)]))
     used, waiting, wanted = (
@@ -59,14 +59,14 @@ def test_a_day_on_four_processors() -> None:
 
 def test_the_last_stretch_is_as_long_as_the_simulation() -> None:
     """A machine that is full to its end is full in the last stretch too."""
-    course = Course(1)
+    course = TimeSeries(1)
     course.take((0, [job(0, 0, 1001)]))
     assert {each.mean for each in course.over_time(course.used)} == {1.0}
     assert 1001 % course.used.width
 
 
 def test_waits_by_size() -> None:
-    course = Course(8)
+    course = TimeSeries(8)
     for number, (wait, processors) in enumerate(
         [(0, 1), (10, 1), (20, 1), (100_000, 3), (7, 4), (50, 5), (50, 8)]
     ):
@@ -87,5 +87,5 @@ def test_waits_by_size() -> None:
 
 
 def test_nobody_has_no_course() -> None:
-    course = Course(8)
+    course = TimeSeries(8)
     assert (course.used.sums(), course.sizes()) == ([], [])

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.settings import Algorithm
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.simulator.engine.clock import Clock
-from fairbank.simulator.engine.share_accounts import Entitled
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.slurm import Slurm
-from fairbank.simulator.engine.usage_state import Ranking
 from fairbank.core.errors import Malformed
+from fairbank.priority.fairshare.settings import Algorithm
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.share_accounts import ShareAccounts
+from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules
+from fairbank.simulator.traces.workload import TraceJob
 
 HOUR = 3_600
 DAY = 24 * HOUR
@@ -23,14 +23,18 @@ DAY = 24 * HOUR
 
 def job(
     number: int, submitted: int, user: int, group: int = 1, processors: int = 4, limit: int = HOUR
-) -> Job:
-    return Job(number, submitted, processors, limit, limit, 1, number, user, group)
+) -> TraceJob:
+    return TraceJob(number, submitted, processors, limit, limit, 1, number, user, group)
 
 
 def starts(
-    jobs: Sequence[Job], entitled: Entitled | None, algorithm: Algorithm = Algorithm.FAIR_TREE
+    jobs: Sequence[TraceJob],
+    entitled: ShareAccounts | None,
+    algorithm: Algorithm = Algorithm.FAIR_TREE,
 ) -> list[int]:
-    clock = Clock(4, Slurm(Parameters(), Ranking(algorithm=algorithm), 4, entitled))
+    clock = SimulationClock(
+        4, SlurmScheduler(SchedulerParameters(), PriorityRules(algorithm=algorithm), 4, entitled)
+    )
     found = {each.number: at for at, begun in clock.run(jobs) for each in begun}
     return [found[each.number] for each in jobs]
 
@@ -47,7 +51,7 @@ def test_of_two_who_used_as_much_the_one_with_more_shares_goes_first(
     algorithm: Algorithm, shares: dict[int, int], first: int
 ) -> None:
     """Whoever is not named has none."""
-    found = starts([*DAYS_OF_EACH, *THEN], Entitled(shares), algorithm)
+    found = starts([*DAYS_OF_EACH, *THEN], ShareAccounts(shares), algorithm)
     assert min((2, 3), key=found.__getitem__) == first
 
 
@@ -65,7 +69,7 @@ def test_shares_of_groups_are_divided_among_their_users(
         job(4, 30, 2, group=1),
         job(5, 40, 3, group=2),
     ]
-    found = starts([*before, *then], Entitled(shares, by_group=True))
+    found = starts([*before, *then], ShareAccounts(shares, by_group=True))
     assert sorted(range(3, 6), key=found.__getitem__) == order
     assert found[2] == max(found), "whose group is not named has none"
 
@@ -86,7 +90,7 @@ def test_as_many_shares_for_everybody_are_as_good_as_none(
         job(number, at, user, processors=wide, limit=limit)
         for number, (at, user, wide, limit) in enumerate(sorted(drawn, key=lambda each: each[0]))
     ]
-    assert starts(jobs, Entitled(dict.fromkeys(range(1, 5), 7))) == starts(jobs, None)
+    assert starts(jobs, ShareAccounts(dict.fromkeys(range(1, 5), 7))) == starts(jobs, None)
 
 
 @pytest.mark.parametrize(
@@ -97,5 +101,5 @@ def test_shares_that_no_slurm_takes_are_refused_before_anything_runs(
     shares: dict[int, int], by_group: bool
 ) -> None:
     with pytest.raises(Malformed, match="Slurm takes no such shares") as told:
-        Entitled(shares, by_group).check()
+        ShareAccounts(shares, by_group).check()
     assert (told.value.field, told.value.remedy) == ("shares", "divide all of them by the same")

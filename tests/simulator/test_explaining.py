@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairbank.scheduling.explain.answer import Untold
-from fairbank.simulator.results.explanation import (Drawing, why)
+from fairbank.scheduling.explain.answer import NoStartRange
+from fairbank.simulator.results.explanation import Drawing, why
 from tests.simulator.test_standstill import busy, starts_of, stopped
 
 ZERO = 1_000_000_000
@@ -20,7 +20,7 @@ def test_where_rehearsals_may_not_be_long_enough_it_is_told_so() -> None:
     assert enough.likely is not None
     assert ZERO + job.submitted < enough.likely.earliest
     assert enough.untold is None
-    assert (few.likely, few.untold) == (None, Untold.TOO_FAR)
+    assert (few.likely, few.untold) == (None, NoStartRange.TOO_FAR)
     assert (few.expected, few.headline, few.checks) == (
         enough.expected,
         enough.headline,

@@ -12,24 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
-from fairbank.simulator.traces.fast_reader import (Notes, Skim, needed, skim)
+from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, needed, read_fast
 from fairbank.simulator.traces.synthetic import month
+from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
 from tests.simulator.foretold import Coverage, coverage
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 
-CENTRE = Centre(
-    pools=(Pool("cpu", 64),), projects=4, users=12, jobs=1_500, days=20, node_failures=0
+CENTRE = SyntheticSite(
+    pools=(SitePartition("cpu", 64),), projects=4, users=12, jobs=1_500, days=20, node_failures=0
 )
 RUNS = 40
 
 
-def drawn(centre: Centre, seed: int) -> Skim:
+def drawn(centre: SyntheticSite, seed: int) -> FastTrace:
     header, jobs = month(centre, seed=seed)
-    return Skim(header, map(needed, jobs), Notes())
+    return FastTrace(header, map(needed, jobs), ReaderNotes())
 
 
-def synthetic() -> Skim:
+def synthetic() -> FastTrace:
     return drawn(CENTRE, seed=3)
 
 
@@ -42,7 +42,9 @@ def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> Non
 
 
 def test_nobody_is_foretold_who_need_not_wait() -> None:
-    roomy = Centre(pools=(Pool("cpu", 64),), projects=2, users=2, jobs=5, days=20, node_failures=0)
+    roomy = SyntheticSite(
+        pools=(SitePartition("cpu", 64),), projects=2, users=2, jobs=5, days=20, node_failures=0
+    )
     assert coverage(lambda: drawn(roomy, seed=1), "fcfs", every=1, runs=10) == Coverage(
         0, 0, 0, 0, 0
     )
@@ -80,7 +82,7 @@ def test_the_stated_coverage(
         path = recorded(trace)
         with ExitStack() as files:
             found = coverage(
-                lambda: skim(files.enter_context(gzip.open(path))),
+                lambda: read_fast(files.enter_context(gzip.open(path))),
                 policy,
                 every=every,
                 runs=RUNS if every < 600 else 10,

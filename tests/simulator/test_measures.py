@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.simulator.engine.clock import (Clock, Moment)
-from fairbank.simulator.results.starts import in_columns
-from fairbank.simulator.results.fairness import FairStarts
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.results.measures import (Figures, Measures, jain)
-from fairbank.simulator.engine.policies import policy_named
-from fairbank.simulator.results.delivered_shares import (WINDOW, Sharing, numbered, read_holdings)
 from fairbank.core.errors import Malformed
+from fairbank.simulator.engine.clock import Moment, SimulationClock
+from fairbank.simulator.engine.policies import policy_named
+from fairbank.simulator.results.delivered_shares import (
+    WINDOW,
+    DeliveryMeter,
+    numbered,
+    read_holdings,
+)
+from fairbank.simulator.results.fairness import FairStarts
+from fairbank.simulator.results.measures import MeasureAccumulator, ScheduleMeasures, jain
+from fairbank.simulator.results.starts import in_columns
+from fairbank.simulator.traces.workload import TraceJob
 
 
 def job(
     number: int, submitted: int, run: int, processors: int, user: int = 1, limit: int | None = None
-) -> Job:
-    return Job(number, submitted, processors, limit or run, run, 1, number, user, user)
+) -> TraceJob:
+    return TraceJob(number, submitted, processors, limit or run, run, 1, number, user, user)
 
 
-def measured(size: int, policy: str, *jobs: Job) -> tuple[Figures, list[Moment]]:
-    clock, measures = Clock(size, policy_named(policy).scheduler(size)), Measures()
+def measured(size: int, policy: str, *jobs: TraceJob) -> tuple[ScheduleMeasures, list[Moment]]:
+    clock, measures = (
+        SimulationClock(size, policy_named(policy).scheduler(size)),
+        MeasureAccumulator(),
+    )
     moments = list(clock.run(jobs))
     measures.take(in_columns(moments))
     found = measures.figures(size, clock.lost)
@@ -79,7 +87,7 @@ def test_jains_index(values: list[float], index: float | None) -> None:
 def test_a_fair_start_is_without_whoever_comes_later() -> None:
     """The second wants all four at 100, when the first must have ended. That one ends at 50 already, but then a later one runs until 90."""
     jobs = (job(0, 0, 50, 3, limit=100), job(1, 10, 10, 4), job(2, 20, 70, 1))
-    clock = Clock(4, policy_named("easy").scheduler(4))
+    clock = SimulationClock(4, policy_named("easy").scheduler(4))
     fair = FairStarts(clock, 1)
     for moment in clock.run(jobs, fair.arrived):
         fair.take(moment)
@@ -91,8 +99,8 @@ def test_a_fair_start_is_without_whoever_comes_later() -> None:
 # --- shares ---
 
 
-def delivered(holdings: dict[int, int], *moments: Moment) -> Sharing:
-    sharing = Sharing(holdings, lambda each: each.user)
+def delivered(holdings: dict[int, int], *moments: Moment) -> DeliveryMeter:
+    sharing = DeliveryMeter(holdings, lambda each: each.user)
     for moment in moments:
         sharing.take(moment)
     return sharing

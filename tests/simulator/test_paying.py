@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.multifactor.settings import Settings, Weights
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.simulator.engine.clock import Clock
-from fairbank.simulator.engine.grants import (Budget, Grants, Unpaid, grants_of)
+from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.simulator.engine.bank_gate import BankGate
+from fairbank.simulator.engine.bank_replay import Fund, Payer
+from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.grants import Budget, Grants, Unpaid, grants_of
+from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy
+from fairbank.simulator.engine.simulated_bank import CreditResult, SimulatedBank
+from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules
 from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.bank_gate import Paying
-from fairbank.simulator.engine.policies import (POLICIES, Policy)
-from fairbank.simulator.engine.bank_replay import (Fund, Payer)
-from fairbank.simulator.engine.slurm import Slurm
-from fairbank.simulator.engine.usage_state import Ranking
-from fairbank.simulator.engine.simulated_bank import (Credit, Till)
+from fairbank.simulator.traces.workload import TraceJob
 
 HOUR, DAY = 3_600, 86_400
 EASY = POLICIES["easy"]
@@ -33,15 +33,15 @@ def job(
     limit: int = HOUR,
     run: int | None = None,
     group: int = 1,
-) -> Job:
-    return Job(
+) -> TraceJob:
+    return TraceJob(
         number, submitted, processors, limit, limit if run is None else run, 1, number, group, group
     )
 
 
 class Ran(NamedTuple):
     starts: dict[int, int]
-    credit: Credit
+    credit: CreditResult
     lost: int
 
 
@@ -59,9 +59,11 @@ def granted(
     )
 
 
-def ran(jobs: Sequence[Job], grants: Grants, size: int = 4, policy: Policy = EASY) -> Ran:
-    till = Till(grants, Header(unix_start_time=1_700_000_000))
-    clock = Clock(size, Paying(policy.scheduler(size), till, grants.budget.unpaid))
+def ran(
+    jobs: Sequence[TraceJob], grants: Grants, size: int = 4, policy: SimulationPolicy = EASY
+) -> Ran:
+    till = SimulatedBank(grants, Header(unix_start_time=1_700_000_000))
+    clock = SimulationClock(size, BankGate(policy.scheduler(size), till, grants.budget.unpaid))
     starts = {each.number: at for at, begun in clock.run(jobs) for each in begun}
     return Ran(starts, till.close(), clock.lost)
 
@@ -124,7 +126,7 @@ def test_the_unpaid_fill_gaps_that_payers_leave() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
-def test_among_themselves_the_unpaid_keep_the_order_of_the_queue(policy: Policy) -> None:
+def test_among_themselves_the_unpaid_keep_the_order_of_the_queue(policy: SimulationPolicy) -> None:
     """Under every policy all run, and nobody who cannot pay goes before somebody who waits and can."""
     jobs = [job(0, 0, 4), *(job(number, number, 4, group=2 - number % 2) for number in range(1, 7))]
     found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST), policy=policy)
@@ -163,19 +165,25 @@ def test_staggered_periods_end_at_other_times_and_grant_as_much() -> None:
 
 def test_credit_left_counts_in_slurms_priorities() -> None:
     """Two groups wait, alike in all but the credit that they have left; theirs ends at different times."""
-    ranking = Ranking(settings=Settings(weights=Weights()), site_weight=1_000_000)
-    policy = Policy(
-        "credit", "", lambda processors: Slurm(Parameters(bf_interval=-1), ranking, processors)
+    ranking = PriorityRules(
+        settings=MultifactorSettings(weights=PriorityWeights()), site_weight=1_000_000
+    )
+    policy = SimulationPolicy(
+        "credit",
+        "",
+        lambda processors: SlurmScheduler(SchedulerParameters(bf_interval=-1), ranking, processors),
     )
     grants = granted({1: 2_400, 2: 2_400, 3: 0}, Unpaid.LAST, periods=2, staggered=True)
     spent = [job(0, 0, 4, 2 * HOUR, group=1)]
     waiting = [job(1, 100, 4, HOUR, group=1), job(2, 200, 4, HOUR, group=2)]
     assert ran([*spent, *waiting], grants, policy=policy).starts == {0: 0, 2: 2 * HOUR, 1: 3 * HOUR}
-    in_turn = Policy(
+    in_turn = SimulationPolicy(
         "turn",
         "",
-        lambda processors: Slurm(
-            Parameters(bf_interval=-1), Ranking(settings=Settings()), processors
+        lambda processors: SlurmScheduler(
+            SchedulerParameters(bf_interval=-1),
+            PriorityRules(settings=MultifactorSettings()),
+            processors,
         ),
     )
     assert ran([*spent, *waiting], grants, policy=in_turn).starts == {
@@ -237,7 +245,7 @@ def test_everybody_runs_or_is_refused_and_the_books_add_up(
     rich = ran(
         jobs, grants_of(Budget(100_000, None, unpaid), jobs, Header()), policy=POLICIES[name]
     )
-    clock = Clock(4, POLICIES[name].scheduler(4))
+    clock = SimulationClock(4, POLICIES[name].scheduler(4))
     if not sum(each.refused + each.unpaid for each in rich.credit.accounts):
         assert rich.starts == {each.number: at for at, begun in clock.run(jobs) for each in begun}
         assert rich.lost == clock.lost

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import asdict
 
+from fairbank.core.errors import Malformed
 from fairbank.priority.fairshare.settings import Algorithm
-from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.engine.policy_settings import policy_of
-from fairbank.simulator.engine.slurm import Slurm
-from fairbank.simulator.engine.usage_state import Ranking
-from fairbank.core.errors import Malformed
+from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules
 
 
-def slurm(text: str) -> Slurm:
+def slurm(text: str) -> SlurmScheduler:
     made = policy_of("own", text.encode()).scheduler(8)
-    assert isinstance(made, Slurm)
+    assert isinstance(made, SlurmScheduler)
     return made
 
 
@@ -27,7 +27,7 @@ def test_a_base_alone_is_the_policy_of_that_name(base: str) -> None:
     assert type(found.scheduler(8)) is type(POLICIES[base].scheduler(8))
     if base == "slurm":
         made = slurm('base = "slurm"')
-        assert (made.parameters, made.ranking) == (Parameters(), Ranking())
+        assert (made.parameters, made.ranking) == (SchedulerParameters(), PriorityRules())
 
 
 def test_all_that_the_file_says_counts() -> None:
@@ -46,7 +46,7 @@ def test_all_that_the_file_says_counts() -> None:
         [priority.weights]
         age = 7
     """)
-    assert asdict(made.parameters) == asdict(Parameters(bf_interval=60, bf_continue=True))
+    assert asdict(made.parameters) == asdict(SchedulerParameters(bf_interval=60, bf_continue=True))
     ranking = made.ranking
     assert (ranking.algorithm, ranking.dampening, ranking.decay.half_life, ranking.calc_period) == (
         Algorithm.DEPTH_OBLIVIOUS,

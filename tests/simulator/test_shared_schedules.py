@@ -12,8 +12,8 @@ import pytest
 from benchmarks.results import RESULTS, kept
 from benchmarks.schedule import DIGITS, Schedule
 from benchmarks.traces import POLICIES, TRACES
-from fairbank.service.simulation.comparison import (in_file, simulate_each)
-from fairbank.simulator.engine.simulation import Plan
+from fairbank.service.simulation.comparison import in_file, simulate_each
+from fairbank.simulator.engine.simulation import SimulationPlan
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 
 Written = Mapping[tuple[str, str], Schedule]
@@ -75,7 +75,7 @@ def test_the_table_has_the_stated_figures(written: Written, stem: str, policy: s
 def test_a_schedule_is_the_one_in_the_table(
     written: Written, recorded: Callable[[str], Path], trace: str, policy: str
 ) -> None:
-    [outcome] = simulate_each(partial(in_file, recorded(TRACES[trace])), [policy], Plan())
+    [outcome] = simulate_each(partial(in_file, recorded(TRACES[trace])), [policy], SimulationPlan())
     assert outcome.figures is not None
     made = Schedule(
         trace=trace,

@@ -12,7 +12,7 @@ import pytest
 
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import SwfJob
-from fairbank.simulator.traces.swf import (ByteStream, read, write)
+from fairbank.simulator.traces.swf import ByteStream, read, write
 from tests.support.traces import JOBS, KTH, LUBLIN, METACENTRUM, UBCCR
 
 

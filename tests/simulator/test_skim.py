@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairbank.core.errors import Malformed
+from fairbank.core.time import LAST_INSTANT
+from fairbank.core.units import AMOUNT_MAX
+from fairbank.simulator.traces.fast_reader import BLOCK, ROUNDED, Skimmed, needed, read_fast
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import SwfJob
-from fairbank.simulator.traces.fast_reader import (BLOCK, ROUNDED, Skimmed, needed, skim)
-from fairbank.simulator.traces.swf import (REMARK_LIMIT, read, write)
-from fairbank.core.time import LAST_INSTANT
-from fairbank.core.errors import Malformed
-from fairbank.core.units import AMOUNT_MAX
+from fairbank.simulator.traces.swf import REMARK_LIMIT, read, write
 
 unknown_or = st.one_of(st.just(-1), st.integers(0, 100), st.integers(0, 2**33))
 jobs = st.lists(
@@ -43,7 +43,7 @@ def block(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def skimmed(text: str) -> list[Skimmed]:
-    return list(skim(BytesIO(text.encode())).jobs)
+    return list(read_fast(BytesIO(text.encode())).jobs)
 
 
 @given(jobs)
@@ -132,7 +132,7 @@ heads = st.sampled_from(
 def test_dirt_is_judged_alike(mark: str, head: str, dirty: list[str]) -> None:
     text = (mark + head + "\n".join(dirty)).encode()
     reading = gone_through(needed(job) for job in read(BytesIO(text)).jobs)
-    assert gone_through(skim(BytesIO(text)).jobs) == reading
+    assert gone_through(read_fast(BytesIO(text)).jobs) == reading
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_remarks_before_the_jobs_and_among_them_count_together(before: int, amon
     text = b";\n" * (before // 2) + f"{PLAIN}\n".encode() + b"\n" * (among + 1)
     reading = gone_through(needed(job) for job in read(BytesIO(text)).jobs)
     assert reading[1] is not None
-    assert gone_through(skim(BytesIO(text)).jobs) == reading
+    assert gone_through(read_fast(BytesIO(text)).jobs) == reading
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_trace_of_many_blocks(block: int, mark: str, end: str) -> None:
 )
 def test_what_is_refused_blocks_later_is_told_with_its_line(line: str, what: str) -> None:
     text = "\n".join([*lines_of(1_000)[:700], line, *lines_of(1_000)[701:]]).encode()
-    found, refused = gone_through(skim(BytesIO(text)).jobs)
+    found, refused = gone_through(read_fast(BytesIO(text)).jobs)
     assert (found, refused) == gone_through(needed(job) for job in read(BytesIO(text)).jobs)
     assert len(found) == 700
     assert refused is not None
@@ -240,7 +240,7 @@ def test_what_is_not_plain_blocks_later_is_read_as_ever() -> None:
     ],
 )
 def test_times_that_are_rounded_are_counted(line: str, told: int) -> None:
-    found = skim(BytesIO(f"{line}\n{PLAIN}\n; a remark of 1.5\n".encode()))
+    found = read_fast(BytesIO(f"{line}\n{PLAIN}\n; a remark of 1.5\n".encode()))
     assert len(list(found.jobs)) == 2
     assert found.notes.read == ({ROUNDED: told} if told else {})
 
@@ -259,7 +259,7 @@ def test_what_is_refused_is_told_in_the_words_of_the_file(first: str, then: str,
     _, reading = gone_through(needed(job) for job in read(BytesIO(text.encode())).jobs)
     assert reading is not None
     assert told in reading
-    assert gone_through(skim(BytesIO(text.encode())).jobs)[1] == reading
+    assert gone_through(read_fast(BytesIO(text.encode())).jobs)[1] == reading
 
 
 @pytest.mark.parametrize("kept", [0.5, 0.9, 0.999])
@@ -269,7 +269,7 @@ def test_a_gzip_that_was_cut_is_refused_at_the_same_line(kept: float) -> None:
     with gzip.open(BytesIO(cut)) as stream:
         jobs, refused = gone_through(needed(job) for job in read(stream).jobs)
     with gzip.open(BytesIO(cut)) as stream:
-        found, told = gone_through(skim(stream).jobs)
+        found, told = gone_through(read_fast(stream).jobs)
     assert refused is not None
     assert "the compressed data end here, too early" in refused
     assert told == refused

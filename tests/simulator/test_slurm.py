@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from fairbank.priority.multifactor.settings import Settings, Weights
 from fairbank.priority.fairshare.settings import Algorithm
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.simulator.engine.clock import Clock
-from fairbank.simulator.engine.slurm import Slurm
-from fairbank.simulator.engine.usage_state import Ranking
+from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules
 from tests.simulator.clocked import HOUR, MINUTE, job, starts
 
 
@@ -48,7 +48,7 @@ def test_that_holds_also_where_somebody_behind_fills_the_gap(limit: int, begin: 
         job(2, 20, 1, limit),
         job(3, 20, 1, MINUTE),
     ]
-    assert starts(jobs, 4, parameters=Parameters(bf_interval=40)) == [0, HOUR, begin, 40]
+    assert starts(jobs, 4, parameters=SchedulerParameters(bf_interval=40)) == [0, HOUR, begin, 40]
 
 
 def test_whoever_used_less_goes_first() -> None:
@@ -60,7 +60,7 @@ def test_whoever_used_less_goes_first() -> None:
         job(2, 20, 4, HOUR, user=1),
         job(3, 30, 4, HOUR, user=2),
     ]
-    assert starts(jobs, 4, Ranking()) == [0, day + HOUR, day + 2 * HOUR, day]
+    assert starts(jobs, 4, PriorityRules()) == [0, day + HOUR, day + 2 * HOUR, day]
     assert starts(jobs, 4) == [0, day, day + HOUR, day + 2 * HOUR]
 
 
@@ -69,13 +69,16 @@ def test_usage_fades() -> None:
     month = 30 * 24 * HOUR
     before = [job(0, 0, 4, 10 * HOUR, user=1), job(1, 4 * month, 4, HOUR, user=2)]
     then = [job(2, 4 * month + 10, 4, HOUR, user=2), job(3, 4 * month + 20, 4, HOUR, user=1)]
-    assert starts([*before, *then], 4, Ranking())[2:] == [4 * month + 2 * HOUR, 4 * month + HOUR]
+    assert starts([*before, *then], 4, PriorityRules())[2:] == [
+        4 * month + 2 * HOUR,
+        4 * month + HOUR,
+    ]
 
 
 def test_large_jobs_go_first_where_size_weighs() -> None:
-    large = Ranking(settings=Settings(weights=Weights(job_size=1_000)))
+    large = PriorityRules(settings=MultifactorSettings(weights=PriorityWeights(job_size=1_000)))
     jobs = [job(0, 0, 4, HOUR), job(1, 10, 1, HOUR), job(2, 20, 4, HOUR)]
-    assert starts(jobs, 4, large, Parameters(bf_interval=-1)) == [0, 2 * HOUR, HOUR]
+    assert starts(jobs, 4, large, SchedulerParameters(bf_interval=-1)) == [0, 2 * HOUR, HOUR]
 
 
 def test_a_user_has_no_more_than_so_many_tested() -> None:
@@ -85,7 +88,7 @@ def test_a_user_has_no_more_than_so_many_tested() -> None:
         job(1, 1, 8, HOUR),
         *(job(number, number, 1, MINUTE) for number in range(2, 5)),
     ]
-    assert starts(jobs, 8, parameters=Parameters(bf_max_job_user=2))[2:] == [30, 60, 90]
+    assert starts(jobs, 8, parameters=SchedulerParameters(bf_max_job_user=2))[2:] == [30, 60, 90]
 
 
 def test_a_user_in_two_groups_is_two_associations() -> None:
@@ -95,15 +98,15 @@ def test_a_user_in_two_groups_is_two_associations() -> None:
         *(job(number, number, 1, MINUTE) for number in range(2, 4)),
     ]
     jobs[3] = jobs[3]._replace(group=2)
-    assert starts(jobs, 8, parameters=Parameters(bf_max_job_user=2))[2:] == [30, 60]
-    assert starts(jobs, 8, parameters=Parameters(bf_max_job_assoc=2))[2:] == [30, 30]
+    assert starts(jobs, 8, parameters=SchedulerParameters(bf_max_job_user=2))[2:] == [30, 60]
+    assert starts(jobs, 8, parameters=SchedulerParameters(bf_max_job_assoc=2))[2:] == [30, 30]
 
 
 def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
     """Three jobs wait while somebody has the machine; when that ends two of them start, and the third at the next full pass."""
     jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
-    shallow = Parameters(partition_job_depth=2, bf_interval=-1, sched_interval=150)
-    assert starts(jobs, 4, parameters=Parameters(bf_interval=-1)) == [0, 100, 100, 100]
+    shallow = SchedulerParameters(partition_job_depth=2, bf_interval=-1, sched_interval=150)
+    assert starts(jobs, 4, parameters=SchedulerParameters(bf_interval=-1)) == [0, 100, 100, 100]
     assert starts(jobs, 4, parameters=shallow) == [0, 100, 100, 150]
 
 
@@ -115,15 +118,17 @@ def test_so_many_of_a_partition_are_looked_at_in_full_passes_too() -> None:
         job(2, 20, 1, HOUR)._replace(partition=2),
         job(3, 30, 1, HOUR),
     ]
-    young = Parameters(bf_interval=-1, bf_min_age_reserve=2 * HOUR)
+    young = SchedulerParameters(bf_interval=-1, bf_min_age_reserve=2 * HOUR)
     assert starts(jobs, 4, parameters=young)[1:] == [20 + HOUR + 10, 20, 30]
-    shallow = Parameters(bf_interval=-1, bf_min_age_reserve=2 * HOUR, partition_job_depth=1)
+    shallow = SchedulerParameters(
+        bf_interval=-1, bf_min_age_reserve=2 * HOUR, partition_job_depth=1
+    )
     assert starts(jobs, 4, parameters=shallow)[1:] == [20 + HOUR, 20, 20 + 2 * HOUR]
 
 
 def test_whom_the_cap_of_starts_left_out_the_next_full_pass_starts() -> None:
     jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
-    one = Parameters(bf_interval=-1, sched_max_job_start=1)
+    one = SchedulerParameters(bf_interval=-1, sched_max_job_start=1)
     assert starts(jobs, 4, parameters=one) == [0, 100, 120, 180]
 
 
@@ -136,7 +141,7 @@ def test_more_than_the_least_time_is_between_two_main_passes(
 ) -> None:
     """The pass of second 10, when two come at once, starts one. When that ends at 20, the other is to wait until the next may begin."""
     jobs = [job(0, 10, 4, 10), job(1, 10, 4, HOUR)]
-    rare = Parameters(sched_min_interval=microseconds, bf_interval=-1)
+    rare = SchedulerParameters(sched_min_interval=microseconds, bf_interval=-1)
     assert starts(jobs, 4, parameters=rare) == [10, begins]
 
 
@@ -144,34 +149,35 @@ def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
     """Each pass starts one: the second job starts with the full pass of second 60, the third 60 s later; or each 101 s after another."""
     jobs = [job(number, 10, 1, HOUR) for number in range(3)]
     one: dict[str, Any] = {"sched_max_job_start": 1, "bf_interval": -1}
-    assert starts(jobs, 4, parameters=Parameters(**one)) == [10, 60, 120]
-    assert starts(jobs, 4, parameters=Parameters(**one, sched_min_interval=100_000_000)) == [
-        10,
-        111,
-        212,
-    ]
+    assert starts(jobs, 4, parameters=SchedulerParameters(**one)) == [10, 60, 120]
+    assert starts(
+        jobs, 4, parameters=SchedulerParameters(**one, sched_min_interval=100_000_000)
+    ) == [10, 111, 212]
 
 
 def test_room_is_kept_for_whoever_has_waited_long_enough() -> None:
     """A wide job waits for the end of another. A long one behind it starts on what is left, unless room is kept."""
     jobs = [job(0, 0, 6, HOUR), job(1, 10, 8, HOUR), job(2, 20, 2, 2 * HOUR)]
     assert starts(jobs, 8)[1:] == [HOUR, 2 * HOUR]
-    assert starts(jobs, 8, parameters=Parameters(bf_min_age_reserve=600))[1:] == [2 * HOUR + 20, 20]
+    assert starts(jobs, 8, parameters=SchedulerParameters(bf_min_age_reserve=600))[1:] == [
+        2 * HOUR + 20,
+        20,
+    ]
 
 
 def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() -> None:
     """Ada used a little more than Bob. That is a whole rank to Fair Tree, and next to nothing to the classic rule, which size outweighs."""
     before = [job(0, 0, 4, 1_000, user=1), job(1, 1, 4, 990, user=2), job(2, 2, 4, 100_000, user=3)]
     then = [job(3, 2_000, 4, HOUR, user=1), job(4, 2_001, 3, HOUR, user=2)]
-    weights = Settings(weights=Weights(fairshare=1_000, job_size=900))
+    weights = MultifactorSettings(weights=PriorityWeights(fairshare=1_000, job_size=900))
     ends = 1_990 + 100_000
 
     def order(algorithm: Algorithm) -> list[int]:
         return starts(
             [*before, *then],
             4,
-            Ranking(settings=weights, algorithm=algorithm),
-            Parameters(bf_interval=-1),
+            PriorityRules(settings=weights, algorithm=algorithm),
+            SchedulerParameters(bf_interval=-1),
         )[3:]
 
     assert order(Algorithm.FAIR_TREE) == [ends + HOUR, ends]
@@ -180,7 +186,7 @@ def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() ->
 
 def test_a_copy_goes_on_by_itself() -> None:
     """What would have been without those who come later is asked of a clock of its own."""
-    clock = Clock(4, Slurm(Parameters(), Ranking(), 4))
+    clock = SimulationClock(4, SlurmScheduler(SchedulerParameters(), PriorityRules(), 4))
     jobs = [job(0, 0, 4, HOUR), job(1, 10, 4, HOUR), job(2, 20, 4, HOUR, user=2)]
     fair = [clock.start_without_later(each) for each in jobs[:1]]
     told: list[int] = []

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.policy_settings import policy_of
 from fairbank.core.errors import Malformed
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.simulator.engine.policy_settings import policy_of
+from fairbank.simulator.traces.workload import TraceJob
 from tests.simulator.clocked import HOUR, MINUTE, job, starts
 
 
@@ -23,7 +23,7 @@ class Example(NamedTuple):
 
     about: str
     size: int
-    jobs: list[Job]
+    jobs: list[TraceJob]
     usual: list[int]
     otherwise: dict[int, list[int]]
     beside: Mapping[str, Any] = {}
@@ -37,7 +37,7 @@ FOUR_BEHIND_ONE = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number 
 """When that one ends, all have room."""
 
 
-def behind_a_wide_one(*small: Job) -> list[Job]:
+def behind_a_wide_one(*small: TraceJob) -> list[TraceJob]:
     """Of 8 processors 6 are busy for an hour, and a job waits that wants all of them. The others fit beside the first."""
     return [job(0, 0, 6, HOUR), job(1, 1, 8, HOUR), *small]
 
@@ -117,18 +117,18 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_parameter_does_what_it_says(name: str) -> None:
     about, size, jobs, usual, otherwise, beside = EXAMPLES[name]
-    assert starts(jobs, size, parameters=Parameters(**beside)) == usual, about
+    assert starts(jobs, size, parameters=SchedulerParameters(**beside)) == usual, about
     found = {
-        value: starts(jobs, size, parameters=Parameters(**{**beside, name: value}))
+        value: starts(jobs, size, parameters=SchedulerParameters(**{**beside, name: value}))
         for value in otherwise
     }
     assert found == otherwise, about
 
 
-@pytest.mark.parametrize("name", sorted(set(Parameters.__struct_fields__) - set(EXAMPLES)))
+@pytest.mark.parametrize("name", sorted(set(SchedulerParameters.__struct_fields__) - set(EXAMPLES)))
 def test_a_file_is_refused_or_told_where_it_says_another_one(name: str) -> None:
     """Never a silently different workload."""
-    other = "true" if getattr(Parameters(), name) is False else "7"
+    other = "true" if getattr(SchedulerParameters(), name) is False else "7"
     text = f'base = "slurm"\n[scheduler]\n{name} = {other}'.encode()
     try:
         remarks = policy_of("own", text).remarks

@@ -7,37 +7,37 @@ from random import Random
 
 import pytest
 
-from fairbank.scheduling.explain.forward_simulation import rehearse
-from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
-from fairbank.simulator.engine.clock import Clock
-from fairbank.simulator.traces.workload import (Job, Workload)
-from fairbank.simulator.engine.policies import (POLICIES, policy_named)
-from fairbank.simulator.traces.fast_reader import needed
-from fairbank.simulator.engine.state import (WEEK, Follower, Remembered, Standstill)
-from fairbank.simulator.traces.synthetic import month
 from fairbank.core.time import DAY
+from fairbank.scheduling.explain.forward_simulation import simulate_forward
+from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.policies import POLICIES, policy_named
+from fairbank.simulator.engine.state import WEEK, RecordedScheduler, SimulationState, StateTracker
+from fairbank.simulator.traces.fast_reader import needed
+from fairbank.simulator.traces.synthetic import month
+from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+from fairbank.simulator.traces.workload import TraceJob, Workload
 
 SIZE = 32
 HOUR = 3_600
 
 
-def busy() -> list[Job]:
+def busy() -> list[TraceJob]:
     """Some days of jobs of which most wait."""
-    centre = Centre(
-        pools=(Pool("cpu", SIZE),), projects=3, users=6, jobs=150, days=4, node_failures=0
+    centre = SyntheticSite(
+        pools=(SitePartition("cpu", SIZE),), projects=3, users=6, jobs=150, days=4, node_failures=0
     )
     return list(Workload(map(needed, month(centre, seed=5).jobs), SIZE))
 
 
-def starts_of(jobs: list[Job], name: str) -> dict[int, int]:
-    clock = Clock(SIZE, policy_named(name).scheduler(SIZE))
+def starts_of(jobs: list[TraceJob], name: str) -> dict[int, int]:
+    clock = SimulationClock(SIZE, policy_named(name).scheduler(SIZE))
     return {job.number: now for now, begun in clock.run(jobs) for job in begun}
 
 
-def stopped(jobs: list[Job], name: str, at: int) -> Standstill:
-    follower, scheduler = Follower(), Remembered(policy_named(name).scheduler(SIZE))
+def stopped(jobs: list[TraceJob], name: str, at: int) -> SimulationState:
+    follower, scheduler = StateTracker(), RecordedScheduler(policy_named(name).scheduler(SIZE))
     scheduler.until = at
-    for moment in Clock(SIZE, scheduler).run(follower.coming(jobs)):
+    for moment in SimulationClock(SIZE, scheduler).run(follower.coming(jobs)):
         if moment[0] > at:
             break
         follower.take(moment)
@@ -56,7 +56,7 @@ def test_what_was_stopped_goes_on_as_if_nothing_had_been(name: str) -> None:
             there = stopped(jobs, name, at)
             later = ((each.submitted, each) for each in jobs if each.submitted > at)
             snapshot, scheduler = there.begin()
-            came = rehearse(
+            came = simulate_forward(
                 snapshot,
                 scheduler,
                 at,
@@ -83,8 +83,10 @@ def test_a_standstill_holds_who_waits_and_who_runs(name: str) -> None:
     assert there.came[-1].submitted <= at
 
 
-def one(number: int, submitted: int, processors: int = 1, limit: int = 100, run: int = 50) -> Job:
-    return Job(number, submitted, processors, limit, run, 1, number, 1, 1)
+def one(
+    number: int, submitted: int, processors: int = 1, limit: int = 100, run: int = 50
+) -> TraceJob:
+    return TraceJob(number, submitted, processors, limit, run, 1, number, 1, 1)
 
 
 def test_history_is_of_jobs_that_have_ended() -> None:
@@ -93,7 +95,7 @@ def test_history_is_of_jobs_that_have_ended() -> None:
     assert stopped(jobs, "fcfs", 90).history.of(1) == [0.2, 0.7, 0.9]
 
 
-def again(came: list[Job], at: int) -> set[tuple[int, ...]]:
+def again(came: list[TraceJob], at: int) -> set[tuple[int, ...]]:
     """When the next three come, in hours from then, in many draws."""
     there = stopped([], "fcfs", at)._replace(came=came)
     draws = (islice(there.arrivals(Random(seed)), 3) for seed in range(40))

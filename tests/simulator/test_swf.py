@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.traces.header import (LABEL_LIMIT, NAMES, NUMBERS, TEXTS, Header)
-from fairbank.simulator.traces.job_line import (LARGEST, Status, SwfJob)
-from fairbank.simulator.traces.swf import (Lines, read, write)
-from fairbank.core.time import LAST_INSTANT
 from fairbank.core.errors import Malformed
+from fairbank.core.time import LAST_INSTANT
+from fairbank.simulator.traces.header import LABEL_LIMIT, NAMES, NUMBERS, TEXTS, Header
+from fairbank.simulator.traces.job_line import LARGEST, Status, SwfJob
+from fairbank.simulator.traces.swf import NumberedLines, read, write
 
 A_DAY_AT_A_SMALL_CENTRE = b"""\
 ; Version: 2.2
@@ -193,7 +193,7 @@ def test_lines_in_blocks_are_the_lines_one_by_one(
     lines: list[bytes], ended: bool, size: int
 ) -> None:
     text = b"\xef\xbb\xbf" + b"\n".join([b"the first", *lines]) + b"\n" * ended
-    one_by_one, many = list(Lines(BytesIO(text))), Lines(BytesIO(text))
+    one_by_one, many = list(NumberedLines(BytesIO(text))), NumberedLines(BytesIO(text))
     first = next(many)
     many.put_back(first[1])
     blocks = [list(many.each_of(number, block)) for number, block in many.blocks(size)]

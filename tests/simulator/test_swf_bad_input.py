@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.traces.swf import (LINE_LIMIT, REMARK_LIMIT, ByteStream, Lines, read)
 from fairbank.core.errors import Malformed
+from fairbank.simulator.traces.swf import LINE_LIMIT, REMARK_LIMIT, ByteStream, NumberedLines, read
 
 GOOD = b"1 50 0 60 4 -1 -1 4 600 -1 1 1 1 -1 1 1 -1 -1\n"
 
@@ -305,9 +305,9 @@ def test_the_dearest_job_that_the_bank_counts() -> None:
 
 
 def test_lines_are_as_long_as_the_caller_allows() -> None:
-    assert list(Lines(BytesIO(b"ab\nc"), limit=3)) == [(1, b"ab\n"), (2, b"c")]
+    assert list(NumberedLines(BytesIO(b"ab\nc"), limit=3)) == [(1, b"ab\n"), (2, b"c")]
     with pytest.raises(Malformed, match="line 1: longer than 2 bytes"):
-        list(Lines(BytesIO(b"ab\nc"), limit=2))
+        list(NumberedLines(BytesIO(b"ab\nc"), limit=2))
 
 
 words = st.sampled_from(

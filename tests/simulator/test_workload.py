@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
-from fairbank.simulator.traces.job_line import (Status, SwfJob)
-from fairbank.simulator.traces.swf import (read, write)
-from fairbank.simulator.traces.synthetic import (HOUR, LIMITS, month)
 from fairbank.core.errors import Malformed
+from fairbank.simulator.traces.job_line import Status, SwfJob
+from fairbank.simulator.traces.swf import read, write
+from fairbank.simulator.traces.synthetic import HOUR, LIMITS, month
+from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
 
 pools = st.builds(
-    Pool, st.sampled_from(["cpu", "gpu", "fat"]), st.integers(32, 400), st.integers(1, 8)
+    SitePartition, st.sampled_from(["cpu", "gpu", "fat"]), st.integers(32, 400), st.integers(1, 8)
 )
 centres = st.builds(
-    Centre,
+    SyntheticSite,
     pools=st.lists(pools, min_size=1, max_size=3, unique_by=lambda pool: pool.name).map(tuple),
     projects=st.integers(1, 9),
     users=st.integers(9, 30),
@@ -36,12 +36,12 @@ centres = st.builds(
 seeds = st.integers(0, 2**64)
 
 
-def written(centre: Centre, seed: int) -> bytes:
+def written(centre: SyntheticSite, seed: int) -> bytes:
     return "".join(write(*month(centre, seed))).encode()
 
 
 def test_the_month_of_the_demo() -> None:
-    header, stream = month(Centre(), seed=1)
+    header, stream = month(SyntheticSite(), seed=1)
     jobs = list(stream)
     assert [job.number for job in jobs] == list(range(1, 4_001))
     assert {job.group for job in jobs} == set(range(1, 9))
@@ -52,7 +52,7 @@ def test_the_month_of_the_demo() -> None:
 
 
 @given(centres, seeds)
-def test_the_same_seed_gives_the_same_bytes(centre: Centre, seed: int) -> None:
+def test_the_same_seed_gives_the_same_bytes(centre: SyntheticSite, seed: int) -> None:
     assert written(centre, seed) == written(centre, seed)
 
 
@@ -65,15 +65,15 @@ def test_another_process_gives_the_same_bytes() -> None:
     there = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     ).stdout.strip()
-    assert there == hashlib.sha256(written(Centre(), 7)).hexdigest()
+    assert there == hashlib.sha256(written(SyntheticSite(), 7)).hexdigest()
 
 
 def test_another_seed_gives_another_month() -> None:
-    assert written(Centre(), 1) != written(Centre(), 2)
+    assert written(SyntheticSite(), 1) != written(SyntheticSite(), 2)
 
 
 @given(centres, seeds)
-def test_a_month_is_a_trace(centre: Centre, seed: int) -> None:
+def test_a_month_is_a_trace(centre: SyntheticSite, seed: int) -> None:
     header, jobs = month(centre, seed)
     again = read(BytesIO(written(centre, seed)))
     assert again.header == header
@@ -81,14 +81,14 @@ def test_a_month_is_a_trace(centre: Centre, seed: int) -> None:
 
 
 @given(centres, seeds)
-def test_no_partition_ever_runs_more_than_it_has(centre: Centre, seed: int) -> None:
+def test_no_partition_ever_runs_more_than_it_has(centre: SyntheticSite, seed: int) -> None:
     jobs = list(month(centre, seed).jobs)
     for partition, pool in enumerate(centre.pools, start=1):
         assert most_at_once(job for job in jobs if job.partition == partition) <= pool.processors
 
 
 @given(centres, seeds)
-def test_nobody_overtakes(centre: Centre, seed: int) -> None:
+def test_nobody_overtakes(centre: SyntheticSite, seed: int) -> None:
     jobs = [job for job in month(centre, seed).jobs if job.end_time is not None]
     for partition in range(1, len(centre.pools) + 1):
         starts = [job.start_time for job in jobs if job.partition == partition]
@@ -96,7 +96,7 @@ def test_nobody_overtakes(centre: Centre, seed: int) -> None:
 
 
 def test_a_job_waits_only_while_the_machine_is_too_full_for_it() -> None:
-    centre = Centre(pools=(Pool("cpu", 256),), jobs=1_000)
+    centre = SyntheticSite(pools=(SitePartition("cpu", 256),), jobs=1_000)
     jobs = [job for job in month(centre, 3).jobs if job.end_time is not None]
     waited = [
         job
@@ -132,7 +132,7 @@ def most_at_once(jobs: Iterable[SwfJob]) -> int:
 
 
 def test_every_end_happens() -> None:
-    header, stream = month(Centre(), seed=1)
+    header, stream = month(SyntheticSite(), seed=1)
     jobs = list(stream)
     ends = Counter(Status(job.status) for job in jobs)
     assert ends[Status.COMPLETED] > 3_000
@@ -152,7 +152,9 @@ def test_every_end_happens() -> None:
 
 
 def test_the_shapes_are_those_of_the_literature() -> None:
-    jobs = list(month(Centre(jobs=20_000, pools=(Pool("cpu", 4_096),)), seed=1).jobs)
+    jobs = list(
+        month(SyntheticSite(jobs=20_000, pools=(SitePartition("cpu", 4_096),)), seed=1).jobs
+    )
     ran = [job for job in jobs if job.end_time is not None]
     activity = Counter(job.group for job in jobs)
     assert activity[1] > 3 * activity[8]
@@ -172,11 +174,20 @@ def test_the_shapes_are_those_of_the_literature() -> None:
     ("wrong", "field"),
     [
         ({"pools": ()}, "pools"),
-        ({"pools": (Pool("tiny", 3),)}, "pools"),
-        ({"pools": (Pool("gpu", 64, unit=0),)}, "pools"),
-        ({"pools": (Pool("cpu", 64), Pool("gpu", 64), Pool("cpu", 32))}, "pools"),
-        ({"pools": (Pool("", 64),)}, "pools"),
-        ({"pools": (Pool(" cpu", 64),)}, "pools"),
+        ({"pools": (SitePartition("tiny", 3),)}, "pools"),
+        ({"pools": (SitePartition("gpu", 64, unit=0),)}, "pools"),
+        (
+            {
+                "pools": (
+                    SitePartition("cpu", 64),
+                    SitePartition("gpu", 64),
+                    SitePartition("cpu", 32),
+                )
+            },
+            "pools",
+        ),
+        ({"pools": (SitePartition("", 64),)}, "pools"),
+        ({"pools": (SitePartition(" cpu", 64),)}, "pools"),
         ({"projects": 0}, "projects"),
         ({"projects": 9, "users": 8}, "users"),
         ({"jobs": -1}, "jobs"),
@@ -187,6 +198,6 @@ def test_the_shapes_are_those_of_the_literature() -> None:
 )
 def test_a_centre_that_cannot_be_is_refused(wrong: dict[str, object], field: str) -> None:
     with pytest.raises(Malformed) as said:
-        Centre(**wrong)  # type: ignore[arg-type]
+        SyntheticSite(**wrong)  # type: ignore[arg-type]
     assert said.value.field == field
     assert said.value.remedy

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.priority.fairshare.columns import (Long, Longs)
-from fairbank.priority.fairshare.decay import (last_reset, parse_reset)
+from fairbank.priority.fairshare.columns import Long, Longs
+from fairbank.priority.fairshare.decay import last_reset, parse_reset
+from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
 from fairbank.slurm.parsers.pending_jobs import read_pending
-from fairbank.slurm.parsers.priority import (TRACKED, read_settings)
-from fairbank.slurm.parsers.sacctmgr import (PRIORITIES, QUALITIES, read_priorities, read_qualities)
-from fairbank.slurm.parsers.scontrol import (read_config, read_nodes, read_places)
-from fairbank.slurm.fairshare_view.recomputed_priorities import Grounds
+from fairbank.slurm.parsers.priority import TRACKED, read_settings
+from fairbank.slurm.parsers.sacctmgr import PRIORITIES, QUALITIES, read_priorities, read_qualities
+from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_places
 from tests.slurm.lab import answers
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
@@ -68,7 +68,7 @@ class Said(NamedTuple):
     """Those that wait."""
     running: list[dict[str, str]]
     qualities: list[dict[str, str]]
-    grounds: Grounds
+    grounds: PriorityInputs
     """What priorities are made of, as Fairbank reads it."""
 
 
@@ -153,7 +153,7 @@ def _associations(cluster: Cluster) -> list[dict[str, str]]:
     )
 
 
-def _grounds(cluster: Cluster, config: Mapping[str, str]) -> Grounds:
+def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
     shown = {
         what: cluster.root("scontrol", "--oneliner", "show", what)
         for what in ("job", "partition", "node")
@@ -176,7 +176,7 @@ def _grounds(cluster: Cluster, config: Mapping[str, str]) -> Grounds:
         *priorities.unreadable,
     )
     assert lost == ()
-    return Grounds(
+    return PriorityInputs(
         read_settings(config).factors,
         config[TRACKED],
         jobs.rows,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fairbank.scheduling.machines.node_snapshot import carried_out
-from fairbank.scheduling.slurm.passes import both
+from fairbank.core.hostlist import compress, expand
+from fairbank.scheduling.machines.node_snapshot import apply_plan
+from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers import words
-from fairbank.slurm.queue_snapshot.queries import (QUESTIONS, read_answers)
-from fairbank.slurm.queue_snapshot.snapshot import (Live, live)
-from fairbank.core.hostlist import (compress, expand)
+from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
+from fairbank.slurm.queue_snapshot.snapshot import Live, live
 from tests.slurm.lab.cluster import Cluster
 from tests.support.waiting import wait_until
 
@@ -181,14 +181,14 @@ def _passes(now: Live) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
     """Until nobody starts any more."""
     snapshot, fates, order, gone = now.snapshot, dict[str, Fate](), list[str](), set[int]()
     for _ in range(PASSES):
-        plan = both(snapshot, now.parameters, now.now)
+        plan = run_passes(snapshot, now.parameters, now.now)
         names = snapshot.machine.cluster.names
         for start in plan.starts:
             name = start.job.name
             order.append(name)
             fates[name] = Fate(name, nodes=names(start.placement.nodes))
             gone.update(start.placement.instead)
-        snapshot = carried_out(snapshot, plan, now.now)
+        snapshot = apply_plan(snapshot, plan, now.now)
         for job in snapshot.queue.jobs():
             fates[job.name] = Fate(job.name, reason=plan.why(job.number))
         if not plan.starts:

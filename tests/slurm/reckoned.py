@@ -6,28 +6,28 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fairbank.core.slurm_numbers import ON_PARENT, STATIC_TRES
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.fair_tree import fair_tree
+from fairbank.priority.fairshare.result import FairTreeResult, Standings
 from fairbank.priority.fairshare.settings import Algorithm
-from fairbank.priority.fairshare.result import (Ranking, Standings)
-from fairbank.priority.fairshare.tree import (Association, Tree, planted)
-from fairbank.priority.fairshare.usage import Usage
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
+from fairbank.priority.fairshare.usage import DecayedUsage
 from fairbank.priority.fairshare.usage import minutes as whole_minutes
-from fairbank.report.sprio import (PriorityRow, Weights)
+from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.parsers.priority import TRES as WEIGHED_TRES
-from fairbank.slurm.parsers.priority import (read_settings, read_tracked)
-from fairbank.slurm.parsers.scontrol import read_config
 from fairbank.slurm.fairshare_view.jobs import weights_of
 from fairbank.slurm.fairshare_view.recomputed_priorities import computed
-from fairbank.core.slurm_numbers import (ON_PARENT, STATIC_TRES)
+from fairbank.slurm.parsers.priority import TRES as WEIGHED_TRES
+from fairbank.slurm.parsers.priority import read_settings, read_tracked
+from fairbank.slurm.parsers.scontrol import read_config
 from tests.slurm.forest import Wish
 from tests.slurm.frozen import Row, Said, Start, left_usage
 from tests.slurm.lab.packages import release_of
 from tests.slurm.recounted import NAMES, at_tick
 
 
-def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, Usage]:
+def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, DecayedUsage]:
     """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs that run, at its tick."""
     rule = read_settings(read_config(there.config)).fair_share
     tree = planted([_association(row) for row in there.associations])
@@ -42,9 +42,9 @@ def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, Usage]:
     )
 
 
-def _association(row: Row) -> Association:
+def _association(row: Row) -> ShareAssociation:
     shares = ON_PARENT if row["Share"] == "parent" else int(row["Share"])
-    return Association(
+    return ShareAssociation(
         row["Account"],
         row["User"],
         row["Partition"],
@@ -56,7 +56,7 @@ def _association(row: Row) -> Association:
 # ---------------------------------------------------------------- sshare
 
 
-def standings(there: Said, tree: Tree, figures: Standings, usage: Usage) -> list[ShareRow]:
+def standings(there: Said, tree: Tree, figures: Standings, usage: DecayedUsage) -> list[ShareRow]:
     running = whole_minutes(usage.run_seconds)
     more = [
         f"{name}=0"
@@ -76,11 +76,11 @@ def standings(there: Said, tree: Tree, figures: Standings, usage: Usage) -> list
 
 
 def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -> ShareRow:
-    association, root, ranked = tree.rows[at], at == tree.root, isinstance(figures, Ranking)
+    association, root, ranked = tree.rows[at], at == tree.root, isinstance(figures, FairTreeResult)
     on_parent = association.shares == ON_PARENT
     level = (
         float(figures.level[at])
-        if isinstance(figures, Ranking) and not (root or on_parent)
+        if isinstance(figures, FairTreeResult) and not (root or on_parent)
         else None
     )
     return ShareRow(
@@ -115,7 +115,7 @@ def _in_slurms_order(limits: str) -> str:
 # ---------------------------------------------------------------- sprio
 
 
-def weights(there: Said) -> Weights:
+def weights(there: Said) -> WeightRow:
     config = read_config(there.config)
     return weights_of(read_settings(config).factors.weights, config[WEIGHED_TRES])
 

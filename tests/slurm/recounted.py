@@ -7,17 +7,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.priority.fairshare.billing import (allocated, billable, prices)
-from fairbank.priority.fairshare.charges import (Jobs, usage_factors)
-from fairbank.priority.fairshare.columns import (Ints, Longs)
-from fairbank.priority.fairshare.decay import (fading, parse_half_life)
-from fairbank.priority.fairshare.decay import Reset
-from fairbank.priority.fairshare.usage_ticks import (Books, Payers, Rules, ended, started, ticked, unused)
-from fairbank.priority.fairshare.tree import (Tree, summed)
+from fairbank.core.slurm_numbers import STATIC_TRES
+from fairbank.core.tres import parse_counts, parse_weights
+from fairbank.priority.fairshare.billing import allocated, billable, prices
+from fairbank.priority.fairshare.charges import ChargedJobs, usage_factors
+from fairbank.priority.fairshare.columns import Ints, Longs
+from fairbank.priority.fairshare.decay import Reset, fading, parse_half_life
+from fairbank.priority.fairshare.tree import Tree, summed
+from fairbank.priority.fairshare.usage_ticks import (
+    ChargedRows,
+    Rules,
+    UsageLedger,
+    ended,
+    started,
+    ticked,
+    unused,
+)
 from fairbank.slurm.parsers.priority import read_adding
 from fairbank.slurm.parsers.scontrol import read_config
-from fairbank.core.slurm_numbers import STATIC_TRES
-from fairbank.core.tres import (parse_counts, parse_weights)
 from tests.slurm.frozen import (
     ByNumber,
     Own,
@@ -84,7 +91,9 @@ def recounted(then: Before, records: Sequence[Row], now: Said, tree: Tree) -> Ow
     return Own(found.associations.raw, found.qos.raw)
 
 
-def at_tick(own: Own, counted_at: int, said: Said, tree: Tree, *, alone: bool = False) -> Books:
+def at_tick(
+    own: Own, counted_at: int, said: Said, tree: Tree, *, alone: bool = False
+) -> UsageLedger:
     """The usage after the tick, of the usage before it and of the jobs that run: of associations with all below them, or `alone`."""
     above = np.full(len(tree.rows), -1, np.int64) if alone else tree.parent.astype(np.int64)
     payers, books = _books(
@@ -95,10 +104,10 @@ def at_tick(own: Own, counted_at: int, said: Said, tree: Tree, *, alone: bool = 
     return ticked(books, jobs, payers, _rules(said), last=counted_at, now=said.counted_at)
 
 
-def _books(raw: Own, parent: Ints, said: Said) -> tuple[Payers, Books]:
-    payers = Payers(parent, np.array(["NoDecay" in each["Flags"] for each in said.qualities]))
+def _books(raw: Own, parent: Ints, said: Said) -> tuple[ChargedRows, UsageLedger]:
+    payers = ChargedRows(parent, np.array(["NoDecay" in each["Flags"] for each in said.qualities]))
     books = unused(payers, len(NAMES))
-    return payers, Books(
+    return payers, UsageLedger(
         books.associations._replace(raw=raw.associations), books.qos._replace(raw=raw.qualities)
     )
 
@@ -122,7 +131,7 @@ def _record(job: Row) -> Row:
     }
 
 
-def jobs_of(records: Sequence[Row], said: Said, tree: Tree) -> Jobs:
+def jobs_of(records: Sequence[Row], said: Said, tree: Tree) -> ChargedJobs:
     """The jobs of these records, priced as partitions and settings are."""
     flags = read_config(said.config)["PriorityFlags"]
     places, qualities = (
@@ -148,7 +157,7 @@ def jobs_of(records: Sequence[Row], said: Said, tree: Tree) -> Jobs:
         np.int64,
     )
     qos = np.array([qualities.index(each["QOS"]) for each in records], np.int64)
-    return Jobs(
+    return ChargedJobs(
         association=np.array([_payer(each, rows) for each in records], np.int64),
         qos=qos,
         partition_qos=of_places[where],

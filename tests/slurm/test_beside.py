@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.core.time import DAY
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.parsers.values import Job
-from fairbank.slurm.bank import Bank
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.history import History, Past
+from fairbank.slurm.bank import BankClient
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare.classification import FindingCategory
+from fairbank.slurm.compare.shadow import World, watch
+from fairbank.slurm.history import HistoryImport, HistoryResult
 from fairbank.slurm.importer import Importer
-from fairbank.slurm.compare.classification import Kind
-from fairbank.slurm.compare.shadow import (World, watch)
-from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
+from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.reconciler import Reconciler, ReconcileResult, read_jobs
 from fairbank.slurm.site import Site
 from fairbank.slurm.sync import Sync
-from fairbank.core.time import DAY
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.priced import priced
 from tests.support.waiting import wait_until
@@ -32,25 +32,25 @@ LONG = "sleep 3600"
 class Beside:
     """The cluster, a bank that knows its prices, and the uses of the two from `since` on."""
 
-    def __init__(self, slurm: Cluster, bank: Bank) -> None:
+    def __init__(self, slurm: Cluster, bank: BankClient) -> None:
         self.cluster, self.bank = slurm, bank
-        self.slurm = Slurm(slurm.place.environment)
+        self.slurm = SlurmCommands(slurm.place.environment)
         self.since = int(time.time()) + 2
         wait_until(lambda: time.time() > self.since, "what was before to be over")
 
-    def reconciled(self, *, fix: bool = False) -> Reconciled:
+    def reconciled(self, *, fix: bool = False) -> ReconcileResult:
         now = int(time.time()) + 1
         return Reconciler(
-            Slurm(self.cluster.place.environment), self.bank, grace_seconds=0
+            SlurmCommands(self.cluster.place.environment), self.bank, grace_seconds=0
         ).reconcile(self.since, now, fix=fix)
 
-    def import_history(self) -> Past:
+    def import_history(self) -> HistoryResult:
         now = int(time.time()) + 1
-        return History(self.slurm, self.bank, grace_seconds=0, now=now, cover=True).enter(
+        return HistoryImport(self.slurm, self.bank, grace_seconds=0, now=now, cover=True).enter(
             self.since, now
         )
 
-    def executions(self, job: int) -> list[Job]:
+    def executions(self, job: int) -> list[AccountingJob]:
         """What accounting has of this test under a job id."""
         return [row for row in self.slurm.history_of([job]).rows if row.submitted >= self.since]
 
@@ -68,7 +68,7 @@ class Beside:
 
         wait_until(there, f"accounting to have job {job} as {state}")
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[FindingCategory]:
         return sorted(
             (each.finding.kind for each in self.reconciled().outcomes), key=lambda kind: kind.name
         )
@@ -77,7 +77,7 @@ class Beside:
 @pytest.fixture
 def beside(slurm: Cluster) -> Iterator[Beside]:
     with priced() as server:
-        yield Beside(slurm, Bank(Client(parse_address(f"unix:{server.socket}"))))
+        yield Beside(slurm, BankClient(Client(parse_address(f"unix:{server.socket}"))))
 
 
 def test_people_and_prices_are_taken_from_slurm(beside: Beside) -> None:
@@ -118,7 +118,7 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
 
     before = beside.reconciled()
     assert before.unreadable == ()
-    assert {each.finding.kind for each in before.outcomes} == {Kind.MISSING}
+    assert {each.finding.kind for each in before.outcomes} == {FindingCategory.MISSING}
     assert {each.finding.job.job_id for each in before.outcomes if each.finding.job} >= {
         *jobs,
         again,
@@ -164,12 +164,12 @@ def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
         assert beside.bank.report(
             [{"do": "hold", **hold, "start": start, "time_limit": 600, "tres": "cpu=1"}]
         ) == [None]
-    assert beside.kinds() == [Kind.ORPHAN]
+    assert beside.kinds() == [FindingCategory.ORPHAN]
     assert beside.reconciled(fix=True).clean
     assert beside.kinds() == []
     cluster.root("scancel", str(job))
     cluster.wait_for_sacct(job, "CANCELLED")
-    assert beside.kinds() == [Kind.OPEN]
+    assert beside.kinds() == [FindingCategory.OPEN]
     assert beside.reconciled(fix=True).clean
     assert beside.kinds() == []
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.core.time import parse_instant
+from fairbank.scheduling.machines.node_rules import PreemptBy
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check

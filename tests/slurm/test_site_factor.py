@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fairbank.rest.client import Client, parse_address
 from fairbank.core.time import parse_instant
+from fairbank.rest.client import Client, parse_address
 from tests.agent.running import RunningAgent
 from tests.slurm.conftest import Tell
 from tests.slurm.desk import SITE_FACTOR, build, install, ranked, settings, socket_of, table_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.slurm.site_factor import Table, encode
+from fairbank.slurm.site_factor import SiteFactorTable, encode
 from fairbank.slurm.sync import replace_file
 from tests.slurm.site_factor import GUARDS, compiled
 from tests.support.waiting import wait_until
@@ -55,7 +55,7 @@ class Keeper:
         wait_until(told, f"the keeper to tell: {what}")
 
     def write(self, value: int, *, written: float | None = None, stale: int = 600) -> None:
-        table = Table(
+        table = SiteFactorTable(
             int(time.time() if written is None else written),
             stale,
             {"cpu": "cpu"},

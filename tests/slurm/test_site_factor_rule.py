@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.priority.site_factor import (LINEAR, Power, Rule, Sigmoid)
+from fairbank.priority.site_factor import LINEAR, CurveRule, Power, Sigmoid
 from fairbank.slurm.site_factor import table_of
 from tests.slurm.beside.jobs import NOW, a_project, an_allocation
 
@@ -19,7 +19,7 @@ CLUSTER = Cluster(
 
 
 def of(
-    *allocations: object, projects: object = None, weight: int = 1000, rule: Rule = LINEAR
+    *allocations: object, projects: object = None, weight: int = 1000, rule: CurveRule = LINEAR
 ) -> dict[tuple[str, str], int]:
     found = projects or [a_project(1, "chem"), a_project(2, "bio")]
     return dict(
@@ -58,14 +58,14 @@ def test_another_rule_is_another_number_in_the_table() -> None:
         granted(2, 2, 0, 100),
     )  # a quarter left, half way to the furthest end
     assert of(*granted_so)["chem", "cpu"] == 125
-    assert of(*granted_so, rule=Rule(Power(0.5), Power(2)))["chem", "cpu"] == 125  # 1/2 x 1/4
-    assert of(*granted_so, rule=Rule(Power(2), Power(2)))["chem", "cpu"] == 15
+    assert of(*granted_so, rule=CurveRule(Power(0.5), Power(2)))["chem", "cpu"] == 125  # 1/2 x 1/4
+    assert of(*granted_so, rule=CurveRule(Power(2), Power(2)))["chem", "cpu"] == 15
     assert (
-        of(*granted_so, rule=Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 0
+        of(*granted_so, rule=CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 0
     )  # not near its end
     near = (granted(1, 1, 75, 10), granted(2, 2, 0, 100))
     assert (
-        of(*near, rule=Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 367
+        of(*near, rule=CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 367
     )  # 0.3676 x 0.9994
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.slurm.site_factor import SIZE_MAX, Table, decode, encode
-from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.slurm.site_factor import SIZE_MAX, SiteFactorTable, decode, encode
 from tests.slurm.beside.jobs import NOW
 from tests.slurm.site_factor import GUARDS, compiled
 
@@ -24,7 +24,7 @@ short = st.text("abXY09_-.", min_size=1, max_size=3)
 resources = st.text("abcxyz09_-", min_size=1, max_size=39)
 values = st.integers(-NICE_MAX, NICE_MAX)
 tables = st.builds(
-    Table,
+    SiteFactorTable,
     written=st.integers(0, 2**63 - 1),
     stale_seconds=st.integers(0, 2**31 - 1),
     resources=st.dictionaries(names | short, resources | short.map(str.lower), max_size=8),
@@ -35,12 +35,12 @@ tables = st.builds(
 
 
 @given(table=tables)
-def test_every_table_reads_back(table: Table) -> None:
+def test_every_table_reads_back(table: SiteFactorTable) -> None:
     assert decode(encode(table)) == table
 
 
 def test_the_form_is_the_one_that_is_written_down() -> None:
-    table = Table(
+    table = SiteFactorTable(
         1_700_000_000, 600, {"gpu": "a100"}, {("chem", "a100"): -2, ("chem", "cpu"): 70_000}
     )
     summed = struct.pack("<QIIII", 1_700_000_000, 600, 1, 2, 0)
@@ -56,15 +56,17 @@ def test_the_form_is_the_one_that_is_written_down() -> None:
 @pytest.mark.parametrize(
     "table",
     [
-        Table(0, 1, {"a b": "cpu"}, {}),
-        Table(0, 1, {"": "cpu"}, {}),
-        Table(0, 1, {"x" * 72: "cpu"}, {}),
-        Table(0, 1, {"cpu": "y" * 40}, {}),
-        Table(0, 1, {}, {("ä", "cpu"): 1}),
-        Table(0, 1, {}, {("a", "cpu"): NICE_MAX + 1}),
-        Table(-1, 1, {}, {}),
-        Table(0, 2**31, {}, {}),
-        Table(0, 1, {}, {(str(number), "cpu"): 1 for number in range(SIZE_MAX // 120 + 1)}),
+        SiteFactorTable(0, 1, {"a b": "cpu"}, {}),
+        SiteFactorTable(0, 1, {"": "cpu"}, {}),
+        SiteFactorTable(0, 1, {"x" * 72: "cpu"}, {}),
+        SiteFactorTable(0, 1, {"cpu": "y" * 40}, {}),
+        SiteFactorTable(0, 1, {}, {("ä", "cpu"): 1}),
+        SiteFactorTable(0, 1, {}, {("a", "cpu"): NICE_MAX + 1}),
+        SiteFactorTable(-1, 1, {}, {}),
+        SiteFactorTable(0, 2**31, {}, {}),
+        SiteFactorTable(
+            0, 1, {}, {(str(number), "cpu"): 1 for number in range(SIZE_MAX // 120 + 1)}
+        ),
     ],
     ids=[
         "blank",
@@ -78,13 +80,13 @@ def test_the_form_is_the_one_that_is_written_down() -> None:
         "rows",
     ],
 )
-def test_what_cannot_stand_in_it_is_refused(table: Table) -> None:
+def test_what_cannot_stand_in_it_is_refused(table: SiteFactorTable) -> None:
     with pytest.raises(Malformed):
         encode(table)
 
 
 def test_a_stale_table_is_neutral() -> None:
-    table = Table(NOW, 60, {"cpu": "cpu"}, {("chem", "cpu"): 7})
+    table = SiteFactorTable(NOW, 60, {"cpu": "cpu"}, {("chem", "cpu"): 7})
     assert [table.value("chem", "cpu", NOW + age) for age in (-61, -60, 0, 60, 61)] == [
         0,
         7,
@@ -121,7 +123,7 @@ def said_of(check: Path, file: Path, text: bytes, now: int, questions: str = "")
 @settings(max_examples=40, deadline=None)
 @given(table=tables, data=st.data())
 def test_the_plug_in_finds_every_value(
-    check: Path, file: Path, table: Table, data: st.DataObject
+    check: Path, file: Path, table: SiteFactorTable, data: st.DataObject
 ) -> None:
     accounts = sorted({account for account, _ in table.values} | {"nobody"})
     asked = [
@@ -147,7 +149,7 @@ def test_the_plug_in_finds_every_value(
 @settings(max_examples=150, deadline=None)
 @given(table=tables, data=st.data())
 def test_the_plug_in_refuses_what_we_refuse(
-    check: Path, file: Path, table: Table, data: st.DataObject
+    check: Path, file: Path, table: SiteFactorTable, data: st.DataObject
 ) -> None:
     changed = bytearray(encode(table))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -248,7 +250,7 @@ def test_the_plug_in_refuses_what_is_no_table(check: Path, file: Path) -> None:
 @pytest.mark.slow
 def test_a_table_as_large_as_may_be(check: Path, file: Path) -> None:
     count = (SIZE_MAX - 40) // 120 - 1
-    table = Table(
+    table = SiteFactorTable(
         NOW, 60, {"cpu": "cpu"}, {(f"a{number}", "cpu"): number for number in range(count)}
     )
     assert said_of(

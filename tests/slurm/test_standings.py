@@ -18,9 +18,9 @@ import pytest
 
 from fairbank.priority.fairshare.columns import Longs
 from fairbank.priority.fairshare.settings import Algorithm
-from fairbank.report import (sprio, sshare)
-from fairbank.report.sprio import (PriorityRow, Weights, parse_format, usual_format)
-from fairbank.report.sshare import (Ending, ShareRow, usual_fields)
+from fairbank.report import sprio, sshare
+from fairbank.report.sprio import PriorityRow, WeightRow, default_format, parse_format
+from fairbank.report.sshare import LineFormat, ShareRow, default_fields
 from fairbank.slurm.parsers.priority import read_algorithm
 from tests.slurm import forest
 from tests.slurm.compared import compared
@@ -237,15 +237,15 @@ def _answers(slurm: Cluster) -> dict[str, list[str]]:
 
 
 def _ours(
-    rows: list[ShareRow], jobs: list[PriorityRow], by: Weights, *, fair_tree: bool, named: bool
+    rows: list[ShareRow], jobs: list[PriorityRow], by: WeightRow, *, fair_tree: bool, named: bool
 ) -> dict[str, list[str]]:
-    waiting = sprio.in_order(jobs, by)
-    every = usual_fields(long=True, partitions=True, fair_tree=fair_tree)
+    waiting = sprio.sort_rows(jobs, by)
+    every = default_fields(long=True, partitions=True, fair_tree=fair_tree)
     return {
-        "sshare -l -a": list(sshare.lines(rows, usual_fields(long=True, fair_tree=fair_tree))),
-        "sshare -l -a -m -P": list(sshare.lines(rows, every, Ending.BETWEEN)),
-        "sprio -l": sprio.lines(waiting, by, usual_format(by, long=True, named=named)),
-        "sprio -n": sprio.lines(waiting, by, usual_format(by, norm=True, named=named)),
+        "sshare -l -a": list(sshare.lines(rows, default_fields(long=True, fair_tree=fair_tree))),
+        "sshare -l -a -m -P": list(sshare.lines(rows, every, LineFormat.BETWEEN)),
+        "sprio -l": sprio.lines(waiting, by, default_format(by, long=True, named=named)),
+        "sprio -n": sprio.lines(waiting, by, default_format(by, norm=True, named=named)),
         "sprio with all": sprio.lines(waiting, by, parse_format(ALL_OF_PRIORITIES)),
     }
 
@@ -253,11 +253,11 @@ def _ours(
 def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
     """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort them by partition."""
     if slurm.release > (22, 5):
-        return sshare.in_order(rows)
+        return sshare.sort_as_slurm(rows)
     by_number = {row.number: row for row in rows}
     return [
         by_number[row.number]
-        for row in sshare.in_order([row._replace(partition="") for row in rows])
+        for row in sshare.sort_as_slurm([row._replace(partition="") for row in rows])
     ]
 
 

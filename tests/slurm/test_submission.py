@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.slurm.policy_file import Answer, Balance, SubmissionPolicy, render
+from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
 from tests.plugins.policies import CENTRE
 from tests.slurm.desk import install_lua
 from tests.slurm.lab.answers import tres
@@ -215,10 +215,12 @@ def test_who_may_change_anothers_job_by_slurm_goes_round_no_rule(controlled: Clu
 def test_the_price_foretold_is_what_slurm_bills(controlled: Cluster, checkout: Path) -> None:
     """Slurm tells whole billing units, rounded down; of an hour's job they are its SU."""
     broke = tuple(
-        Balance(account, resource, 0) for account in (ASTRO,) for resource in ("cpu", "gpu")
+        PolicyBalance(account, resource, 0) for account in (ASTRO,) for resource in ("cpu", "gpu")
     )
     install(
-        controlled, checkout, msgspec.structs.replace(CENTRE, price=Answer.WARN, balances=broke)
+        controlled,
+        checkout,
+        msgspec.structs.replace(CENTRE, price=PolicyAction.WARN, balances=broke),
     )
     jobs = []
     for partition, options, _ in BILLING:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.releasing import Releaser
 from fairbank.core.units import round_up
+from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.releasing import Releaser
 from tests.slurm.conftest import Tell
 from tests.slurm.desk import build
 from tests.slurm.lab.answers import tres
@@ -149,7 +149,7 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
         wait_until(partial(slurm_holds, slurm, each), "the job to be held")
     slurm.root("scontrol", "update", f"jobid={kept}", "admincomment=not before Monday")
     client = Client(parse_address(f"unix:{at_rest.bank.socket}"))
-    releaser = Releaser(client, Slurm({**os.environ, **slurm.place.environment}), 60)
+    releaser = Releaser(client, SlurmCommands({**os.environ, **slurm.place.environment}), 60)
     releaser.look(0)
     assert releaser.status() == {"released": 0, "trouble": None, "remedy": None}
     at_rest.deposit(allocation, 10 * SU)

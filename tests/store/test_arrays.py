@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.store.postgres.batch import (_array, _hexadecimal)
+from fairbank.store.postgres.batch import _array, _hexadecimal
 from tests.support.postgres import PostgresServer
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

@@ -10,12 +10,12 @@ from fairbank.bank.ledger import Done, judge
 from fairbank.bank.needs import Needs, needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Deposit
+from fairbank.core.errors import Corrupt
+from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention
 from fairbank.store.sqlite.store import writing_engine
-from fairbank.store.urls import path_of, read_url
-from fairbank.core.errors import Corrupt
-from fairbank.core.units import SuMinutes
+from fairbank.store.urls import parse_url, path_of
 from tests.contracts.centre import END, START, allocation, charge, contents, fill, granted, hold
 from tests.contracts.places import Place
 
@@ -97,7 +97,7 @@ def test_nor_replaced_by_a_connection_of_ours(file_place: Place) -> None:
     store = file_place.open()
     fill(store)
     store.close()
-    engine = writing_engine(path_of(read_url(file_place.url)), "truncate")
+    engine = writing_engine(path_of(parse_url(file_place.url)), "truncate")
     with (
         engine.connect() as connection,
         pytest.raises(DBAPIError, match="never changed or deleted"),

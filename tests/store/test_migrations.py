@@ -14,13 +14,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, event, inspect
 
+from fairbank.core.errors import Conflict, Unknown, Unreachable
 from fairbank.service.ops.audit import Audit
-from fairbank.store import (migration, migration)
-from fairbank.store.migration import migrate
+from fairbank.store import migration
 from fairbank.store.factory import open_store
+from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS, metadata
 from fairbank.store.sqlite.driver import driver
-from fairbank.core.errors import (Conflict, Unknown, Unreachable)
 from tests.contracts.centre import charge, contents, fill, granted, hold, late_charge, token
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer

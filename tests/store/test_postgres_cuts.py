@@ -15,13 +15,13 @@ from fairbank.bank.ledger import Done, judge
 from fairbank.bank.needs import needs_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Deposit
-from fairbank.cluster.share_record import ShareFigure
+from fairbank.cluster.share_record import ShareRecord
+from fairbank.core.errors import Unreachable
+from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.store.migration import migrate
 from fairbank.store.sql.store import SqlStore
-from fairbank.core.errors import Unreachable
-from fairbank.core.units import SuMinutes
 from tests.contracts.centre import CLERK, START, ask, contents, fill, granted
 from tests.contracts.places import Place
 from tests.support.postgres import PostgresServer
@@ -36,8 +36,8 @@ def gift(number: int) -> Deposit:
     return Deposit(allocation=1, amount=SuMinutes(7), key=f"gift{number}")
 
 
-def figure(day: int) -> ShareFigure:
-    return ShareFigure("darwin", day, "physics", "", "", START, 1, 1.0, 0.0, None, None, None)
+def figure(day: int) -> ShareRecord:
+    return ShareRecord("darwin", day, "physics", "", "", START, 1, 1.0, 0.0, None, None, None)
 
 
 def by_an_administrator(server: PostgresServer) -> None:
@@ -139,13 +139,13 @@ def test_of_what_is_no_batch_the_same_is_told(
 ) -> None:
     assert isinstance(store, SqlStore)
     told = list[int]()
-    with pytest.raises(Unreachable, match=NOT_CARRIED_OUT), store._writing():
+    with pytest.raises(Unreachable, match=NOT_CARRIED_OUT), store._write_transaction():
         cut(postgres_server)
     postgres_server.start()
     with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:
-        keeping = pool.submit(one_by_one, lambda day: store.keep_shares([figure(day)]), told)
+        keeping = pool.submit(one_by_one, lambda day: store.add_share_records([figure(day)]), told)
         wait_for_one()
         cut(postgres_server)
         with pytest.raises(Unreachable, match=NOT_KNOWN):
             keeping.result()
-    assert not store.keep_shares([figure(len(told))]), "they are there"
+    assert not store.add_share_records([figure(len(told))]), "they are there"

@@ -8,8 +8,8 @@ import pytest
 
 from fairbank.bank.project import Role
 from fairbank.bank.wish import SetMember
-from fairbank.store.sql.rows import (entry_of, entry_row)
 from fairbank.core.errors import Corrupt
+from fairbank.store.sql.rows import entry_of, entry_row
 from tests.contracts.centre import ALICE, charge, contents, fill, granted, hold
 from tests.contracts.places import Place
 

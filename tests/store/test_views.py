@@ -8,8 +8,8 @@ from datetime import datetime
 import pytest
 
 from fairbank.bank.wish import Lapse, Refund, Release, Transfer, Withdraw
-from fairbank.store.contract import Store
 from fairbank.core.units import SuMinutes
+from fairbank.store.contract import Store
 from tests.contracts.centre import (
     ALICE,
     BOB,

@@ -6,15 +6,15 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from fairbank.report.sprio import (PriorityRow, Weights)
+from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.parsers import (priority, shares, sprio)
-from fairbank.slurm.parsers.pending_jobs import read_pending
-from fairbank.slurm.parsers.sacctmgr import (read_priorities, read_qualities)
-from fairbank.slurm.parsers.scontrol import (read_config, read_nodes, read_places)
-from fairbank.slurm.fairshare_view.jobs import (priority_row, weights_of)
-from fairbank.slurm.fairshare_view.recomputed_priorities import Grounds
+from fairbank.slurm.fairshare_view.jobs import priority_row, weights_of
+from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
 from fairbank.slurm.fairshare_view.shares import share_rows
+from fairbank.slurm.parsers import priority, shares, sprio
+from fairbank.slurm.parsers.pending_jobs import read_pending
+from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qualities
+from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_places
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "standing"
 
@@ -42,7 +42,7 @@ def standings(rule: str) -> list[ShareRow]:
 
 
 @cache
-def weights_then(rule: str) -> Weights:
+def weights_then(rule: str) -> WeightRow:
     """From the settings of that time."""
     config = read_config(printed(rule, "config"))
     return weights_of(priority.read_settings(config).factors.weights, config[priority.TRES])
@@ -68,10 +68,10 @@ def said_more() -> dict[str, str]:
 
 
 @cache
-def grounds(rule: str) -> Grounds:
+def grounds(rule: str) -> PriorityInputs:
     """What the priorities of that moment were made of. Job 18 had been tried on six whole nodes."""
     config, more = read_config(printed(rule, "config")), said_more()
-    return Grounds(
+    return PriorityInputs(
         priority.read_settings(config).factors,
         config[priority.TRACKED],
         read_pending(printed(rule, "jobs")).rows,

@@ -18,9 +18,9 @@ import msgspec
 from fairbank.agent.bank_status import BankStatus, retry_pause
 from fairbank.agent.engine import Engine
 from fairbank.agent.report_results import cannot_connect, not_a_bank
+from fairbank.core.errors import Forbidden, Trouble
 from fairbank.rest.bodies.answers import Myself
 from fairbank.rest.client import Client
-from fairbank.core.errors import (Forbidden, Trouble)
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from fairbank.core.errors import (Malformed, Trouble)
+from fairbank.core.errors import Malformed, Trouble
 
 STABLE_SECONDS = 2.0
 """Time for which the bank must have answered before the agent relies on it again."""

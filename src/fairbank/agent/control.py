@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairbank.agent.settings import read_agent_settings, settings_file
-from fairbank.rest.client import Client, parse_address
 from fairbank.core.errors import Unreachable
+from fairbank.rest.client import Client, parse_address
 
 HEADER_MAX = 8_192
 SECONDS = 5.0

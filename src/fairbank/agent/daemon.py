@@ -27,9 +27,9 @@ from fairbank.agent.quarantine import Quarantine
 from fairbank.agent.report_results import send_reports
 from fairbank.agent.reports import Report
 from fairbank.agent.settings import AgentSettings
+from fairbank.core.errors import Trouble
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.core.errors import Trouble
 
 _log = logging.getLogger(__name__)
 

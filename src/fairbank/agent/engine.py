@@ -46,7 +46,7 @@ from fairbank.agent.run_events import (
 )
 from fairbank.agent.run_memory import KnownRun
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
-from fairbank.core.errors import (Forbidden, Trouble)
+from fairbank.core.errors import Forbidden, Trouble
 
 _log = logging.getLogger(__name__)
 S = AgentRunState

@@ -22,7 +22,7 @@ from fairbank.agent.refusal_messages import PrologRefusal
 from fairbank.agent.reports import Report, ReportKind
 from fairbank.agent.run_memory import Changes, KnownRun
 from fairbank.agent.run_states import AgentRunState
-from fairbank.core.errors import (Conflict, Corrupt, Forbidden, Trouble)
+from fairbank.core.errors import Conflict, Corrupt, Forbidden, Trouble
 
 T = TypeVar("T")
 

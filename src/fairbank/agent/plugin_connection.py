@@ -17,8 +17,8 @@ from fairbank.agent.protocol import (
     split_frames,
 )
 from fairbank.agent.protocol.messages import VERSION, FromAgent, Greeting, PluginMessage, Welcome
-from fairbank.rest.sign_in.peers import Peer, peer_at
 from fairbank.core.errors import Malformed
+from fairbank.rest.sign_in.peers import Peer, peer_at
 
 _log = logging.getLogger(__name__)
 

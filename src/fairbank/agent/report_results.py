@@ -10,9 +10,9 @@ from enum import Enum
 
 import msgspec
 
+from fairbank.core.errors import Trouble, Unreachable
 from fairbank.rest.bodies.answers import ReportAnswer, Resolution
 from fairbank.rest.client import Client
-from fairbank.core.errors import (Trouble, Unreachable)
 
 
 class ResultKind(Enum):

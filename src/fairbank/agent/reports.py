@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.agent.protocol.messages import EpilogEvent, PluginMessage
-from fairbank.core.final_state import (REQUEUED, final_state)
-from fairbank.core.ids import as_job_name
-from fairbank.core.slurm_numbers import TRES_MAX
-from fairbank.core.tres import parse_held
 from fairbank.core.errors import Malformed
+from fairbank.core.final_state import REQUEUED, final_state
+from fairbank.core.ids import clean_job_name
+from fairbank.core.slurm_numbers import TRES_MAX
+from fairbank.core.tres import parse_job_tres
 
 
 class ReportKind(Enum):
@@ -105,7 +105,7 @@ def name_and_tres(name: str, tres: str) -> dict[str, str]:
     Neither is worth a refusal: they are for display only.
     """
     fields: dict[str, str] = {}
-    if (job_name := as_job_name(name)) is not None:
+    if (job_name := clean_job_name(name)) is not None:
         fields["name"] = job_name
     if tres and len(tres) <= TRES_MAX and _is_valid_tres(tres):
         fields["tres"] = tres
@@ -114,7 +114,7 @@ def name_and_tres(name: str, tres: str) -> dict[str, str]:
 
 def _is_valid_tres(tres: str) -> bool:
     try:
-        parse_held(tres, prices=False)
+        parse_job_tres(tres, prices=False)
     except Malformed:
         return False
     return True

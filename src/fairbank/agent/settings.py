@@ -11,13 +11,12 @@ import msgspec
 
 from fairbank.agent.bank_status import SenderSettings
 from fairbank.agent.outage_policy import PartitionTerms
-from fairbank.priority.site_factor import (Bend, RuleName, idle_keys)
+from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown
+from fairbank.core.ids import UID_MAX
+from fairbank.core.validation import describe_invalid_setting, parse_toml
+from fairbank.priority.site_factor import Bend, RuleName, idle_keys
 from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.token_file import read_token
-from fairbank.core.ids import UID_MAX
-from fairbank.core.validation import misfit
-from fairbank.core.validation import table_in
-from fairbank.core.errors import (Forbidden, Malformed, Trouble, Unknown)
 
 Absolute = Annotated[str, msgspec.Meta(pattern="^/", max_length=200)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
@@ -194,11 +193,11 @@ def read_agent_settings(path: Path) -> AgentSettings:
 
 def agent_settings(text: bytes) -> AgentSettings:
     """Return the settings in a TOML text. Raises Malformed with the key."""
-    table = table_in(text, "this", field="config")
+    table = parse_toml(text, "this", field="config")
     try:
         settings = msgspec.convert(_with_default_terms(table), AgentSettings)
     except msgspec.ValidationError as bad:
-        raise misfit(bad, AgentSettings, "docs/reference/agent.md") from bad
+        raise describe_invalid_setting(bad, AgentSettings, "docs/reference/agent.md") from bad
     parse_address(settings.bank.server, field="bank.server")
     if settings.senders.minimum > settings.senders.maximum:
         raise Malformed(

@@ -8,8 +8,8 @@ from enum import Enum
 import msgspec
 
 from fairbank.core.time import Instant
+from fairbank.core.types import IdentityEnum
 from fairbank.core.units import SuMinutes
-from fairbank.core.types import Word
 
 NO_LINK = bytes(32)
 """What the first entry of a book is chained to."""
@@ -43,7 +43,7 @@ NEXT: Mapping[tuple[AllocationState, AllocationEvent], AllocationState] = {
 }
 
 
-class Standing(Word):
+class Standing(IdentityEnum):
     """How an allocation stands at an instant: what people and programs are told as its state."""
 
     PLANNED = "planned"

@@ -8,8 +8,8 @@ import msgspec
 
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.tres import (BY_CPU, Counts, billing, setters, weigh)
-from fairbank.core.units import (SuMinutes, round_up)
+from fairbank.core.tres import BY_CPU, Counts, billing, price_setting_tres, weigh
+from fairbank.core.units import SuMinutes, round_up
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def bill(request: JobRequest, cluster: Cluster) -> Bill:
     """The price of `request` if it uses its whole time limit. Raises Unknown when the partition is."""
     partition = cluster.partition(request.partition)
     factor = cluster.qos_factor(request.qos)
-    units = billing(request.counts, partition.weights, partition.adding)
+    units = billing(request.counts, partition.weights, partition.billing_rule)
     return Bill(
         resource=partition.resource,
         lines=_lines(request.counts, partition),
@@ -60,7 +60,7 @@ def bill(request: JobRequest, cluster: Cluster) -> Bill:
 
 def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
     weights, weighted = partition.weights or BY_CPU, weigh(counts, partition.weights)
-    chosen = setters(weighted, partition.adding)
+    chosen = price_setting_tres(weighted, partition.billing_rule)
     return tuple(
         Line(name, counts[name], weights[name], value, name in chosen)
         for name, value in weighted.items()

@@ -14,12 +14,12 @@ import msgspec
 
 from fairbank.bank.allocation import NO_LINK
 from fairbank.core.time import Instant
-from fairbank.core.types import Word
+from fairbank.core.types import IdentityEnum
 
 OFFICE = 0
 
 
-class Kind(Word):
+class Kind(IdentityEnum):
     """What an entry is about. The first group moves units, the second changes terms, the third only tells.
 
     A refusal is a job's; whatever else was asked under a key and refused is kept as declined, so that the key has its answer.

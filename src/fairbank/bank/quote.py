@@ -10,7 +10,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.run import UserSums
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster
-from fairbank.core.tres import (BY_CPU, unpriced)
+from fairbank.core.tres import BY_CPU, unpriced_tres
 
 OBSERVED = (
     "the bank only observes: it would let this job through, and keep why it would have refused it"
@@ -64,7 +64,7 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
             f"QOS {request.qos} has no price factor on cluster {cluster.name}, so it counts as 1; those with one: {known}"
         )
     weights = cluster.partition(request.partition).weights
-    free = unpriced(request.counts, weights)
+    free = unpriced_tres(request.counts, weights)
     if free:
         priced = ", ".join(sorted(weights or BY_CPU))
         notes.append(

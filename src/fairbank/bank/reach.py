@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.core.time import (DAY, LAST_INSTANT)
+from fairbank.core.time import DAY, LAST_INSTANT
 
 _WEEK = 7 * DAY
 

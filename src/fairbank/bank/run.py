@@ -9,18 +9,18 @@ import msgspec
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import Particulars
 from fairbank.core.time import Instant
+from fairbank.core.types import IdentityEnum
 from fairbank.core.units import SuMinutes
-from fairbank.core.types import Word
 
 
-class RunState(Word):
+class RunState(IdentityEnum):
     HELD = "held"
     CHARGED = "charged"
     RELEASED = "released"
     LAPSED = "lapsed"
 
 
-class RunEvent(Word):
+class RunEvent(IdentityEnum):
     ADJUST = "adjust"
     CHARGE = "charge"
     RELEASE = "release"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.exits import FOUND
-from fairbank.report.cells import plain
 from fairbank.core.time import iso
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace

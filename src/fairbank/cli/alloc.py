@@ -10,6 +10,7 @@ from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_accounts, add_allocation, printable
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import user_name
+from fairbank.core.time import DAY
 from fairbank.report.columns import (
     Amount,
     Column,
@@ -22,7 +23,6 @@ from fairbank.report.columns import (
     su,
     text,
 )
-from fairbank.core.time import DAY
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -11,9 +11,9 @@ from fairbank.cli.exits import FOUND
 from fairbank.cli.init import add_config
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Progress, add_progress
+from fairbank.core.errors import Malformed, Unknown
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Column, text
-from fairbank.core.errors import (Malformed, Unknown)
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -9,11 +9,11 @@ from fairbank.cli.command import Command
 from fairbank.cli.exits import TOO_LITTLE
 from fairbank.cli.options import add_accounts
 from fairbank.cli.output import Listing, caption, show, shown_columns, wants, watched
+from fairbank.core.time import DAY, iso
+from fairbank.core.units import MINUTES_IN_SU, parse_su, show_su
 from fairbank.report.cells import counted
 from fairbank.report.columns import Column, Look, Row, Summand, day, instant_of, percent, su, text
-from fairbank.report.pace import Course, Outlook, outlook, say
-from fairbank.core.time import (DAY, iso)
-from fairbank.core.units import (MINUTES_IN_SU, parse_su, show_su)
+from fairbank.report.pace import Outlook, SpendingPace, outlook, say
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -29,7 +29,7 @@ _WHOLE = 100 * MINUTES_IN_SU
 def outlook_of(row: Row) -> Outlook:
     """Where a row that `balances` told is heading."""
     return Outlook(
-        Course(row["course"]),
+        SpendingPace(row["course"]),
         None if row["runs_out"] is None else instant_of(row["runs_out"]),
         row["left_over"],
     )
@@ -179,11 +179,11 @@ def _warning(row: Row, now: int, look: Look) -> str | None:
     """
     usage = f"fairbank usage --alloc {row['id']}"
     match outlook_of(row):
-        case Outlook(Course.RUNS_OUT, int(at)) if at - now < SOON_DAYS * DAY:
+        case Outlook(SpendingPace.RUNS_OUT, int(at)) if at - now < SOON_DAYS * DAY:
             return f"! {_name(row)}: at this pace empty in {counted((at - now) // DAY, 'day')}.  See: {usage}"
-        case Outlook(Course.EMPTY) if row["charged"]:
+        case Outlook(SpendingPace.EMPTY) if row["charged"]:
             return f"!! {_name(row)}: empty; new jobs are refused.  See: {usage} -S {look.day(instant_of(row['start']))}"
-        case Outlook(Course.UNUSED):
+        case Outlook(SpendingPace.UNUSED):
             return f"! {_name(row)}: under-used, {counted(row['days_left'], 'day')} left.  See: {usage} --by month"
         case _:
             return None

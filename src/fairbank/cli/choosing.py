@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.shown import did_you_mean
+from fairbank.core.errors import Malformed, Unknown
 from fairbank.report.cells import plain
-from fairbank.core.errors import (Malformed, Unknown)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

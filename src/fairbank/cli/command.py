@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.cli.options import add_common, add_output, add_server
 from fairbank.cli.parser import Parser
 from fairbank.cli.shown import Shown, did_you_mean
+from fairbank.core.errors import Malformed, Trouble
 from fairbank.report.cells import plain
-from fairbank.core.errors import (Malformed, Trouble)
 
 if TYPE_CHECKING:
     from argparse import Namespace

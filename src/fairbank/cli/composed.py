@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairbank.report.composition import Charged, Composed
+    from fairbank.report.composition import AccountComposition, PartitionCharge
 
 
 class Composition(Protocol):
@@ -16,6 +16,6 @@ class Composition(Protocol):
     @property
     def reference(self) -> str: ...
     @property
-    def shares(self) -> Sequence[Composed]: ...
+    def shares(self) -> Sequence[AccountComposition]: ...
     @property
-    def charges(self) -> Sequence[Charged]: ...
+    def charges(self) -> Sequence[PartitionCharge]: ...

@@ -18,8 +18,8 @@ from fairbank.cli.exits import DONE, FOUND, TOO_LITTLE
 from fairbank.cli.options import count
 from fairbank.cli.progress import add_progress
 from fairbank.cli.replay import replayed, tell
+from fairbank.core.errors import Trouble, Unreachable
 from fairbank.core.time import DAY
-from fairbank.core.errors import (Trouble, Unreachable)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

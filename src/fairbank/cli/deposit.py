@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_allocation, add_writing
 from fairbank.cli.posting import Posting, moved, post, tell
-from fairbank.report.columns import instant_of
 from fairbank.core.units import parse_su
+from fairbank.report.columns import instant_of
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.settings import Settings, read_client_settings
 from fairbank.cli.talk import Talk
 from fairbank.cli.zone import Local
+from fairbank.core.errors import Malformed, Unreachable
+from fairbank.core.time import Instant, parse_instant, parse_moment
 from fairbank.rest.client import Client
 from fairbank.rest.client.response import CHECK
-from fairbank.core.time import (Instant, parse_instant, parse_moment)
-from fairbank.core.errors import (Malformed, Unreachable)
 
 if TYPE_CHECKING:
     from argparse import Namespace

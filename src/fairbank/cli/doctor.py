@@ -11,9 +11,9 @@ from fairbank.cli.init import add_config
 from fairbank.cli.options import add_clusters
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Progress, add_progress
+from fairbank.core.errors import Malformed
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
-from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.core.check import Check
+    from fairbank.core.check import HealthCheck
 
 COLUMNS = (
     Column("OK", lambda row, look: "ok" if row["ok"] else "x"),
@@ -77,7 +77,7 @@ def run(desk: Desk, options: Namespace) -> int:
     return 0 if all(check.ok for check in checks) else FOUND
 
 
-def _looked(desk: Desk, options: Namespace) -> Sequence[Check]:
+def _looked(desk: Desk, options: Namespace) -> Sequence[HealthCheck]:
     if options.slurm:
         if options.config:
             raise Malformed(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 from fairbank.cli.exits import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal, exit_of_trouble
 from fairbank.cli.shown import Shown, terminal_width
-from fairbank.report.cells import folded, plain
-from fairbank.core.os_errors import of_system
 from fairbank.core.errors import Trouble
-from fairbank.core.units import (show_short, show_su)
+from fairbank.core.os_errors import translate_os_error
+from fairbank.core.units import show_shortfall, show_su
+from fairbank.report.cells import folded, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def ended(command: Callable[[], int], program: str = "fairbank") -> int:
     except Trouble as trouble:
         return _tell(trouble_lines(trouble), exit_code(trouble), program)
     except OSError as error:
-        return _tell(trouble_lines(of_system(error, _of_file(error))), NOT_DONE, program)
+        return _tell(trouble_lines(translate_os_error(error, _of_file(error))), NOT_DONE, program)
     except Exception as bug:  # noqa: BLE001  the last line of defence: a person is told in one sentence
         return _tell(_bug_lines(bug), NOT_DONE, program)
     return code
@@ -97,7 +97,7 @@ def _figures(asked: int, available: int | None) -> list[str]:
     """Of a no without a sentence that has them; where nobody looked what there was, only what was asked."""
     if available is None:
         return [f"asked {show_su(asked)} SU"]
-    left, lacking = show_su(available, down=True), show_short(asked, available)
+    left, lacking = show_su(available, down=True), show_shortfall(asked, available)
     return [f"asked {show_su(asked)} SU", f"available {left} SU", f"shortfall {lacking} SU"]
 
 

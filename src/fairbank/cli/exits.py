@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.rest.statuses import kind_of
+from fairbank.core.errors import (
+    Busy,
+    Conflict,
+    Corrupt,
+    Forbidden,
+    Malformed,
+    Trouble,
+    Unauthenticated,
+    Unknown,
+    Unreachable,
+)
 from fairbank.core.refusal_kind import RefusalKind
-from fairbank.core.errors import (Busy, Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable)
+from fairbank.rest.statuses import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

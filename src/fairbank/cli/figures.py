@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairbank.report.share_history import Kept
+    from fairbank.report.share_history import ShareHistoryRow
     from fairbank.rest.client import Client
 
 
@@ -48,6 +48,8 @@ class History(Protocol):
         """Tell the bank how everybody stands, by the Slurm of this host, which is asked `now`, or by the files of a folder."""
         ...
 
-    def draw(self, folder: str, kept: Sequence[Kept], *, as_png: bool) -> Sequence[Drawn]:
+    def draw(
+        self, folder: str, kept: Sequence[ShareHistoryRow], *, as_png: bool
+    ) -> Sequence[Drawn]:
         """A figure for each cluster."""
         ...

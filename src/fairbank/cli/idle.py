@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.report.cells import plain
 from fairbank.core.time import show_duration
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

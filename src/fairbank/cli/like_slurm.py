@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.exits import FOUND
-from fairbank.report.cells import folded, plain
 from fairbank.core.errors import Malformed
+from fairbank.report.cells import folded, plain
 
 if TYPE_CHECKING:
     from argparse import Namespace

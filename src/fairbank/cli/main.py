@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank import __version__
 from fairbank.cli.ending import ended
 from fairbank.cli.shown import Shown, did_you_mean
-from fairbank.report.cells import plain
 from fairbank.core.errors import Malformed
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

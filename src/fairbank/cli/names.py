@@ -12,9 +12,9 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.cli.people import user_name
+from fairbank.core.errors import Trouble
 from fairbank.report.cells import plain
 from fairbank.rest.client import Client
-from fairbank.core.errors import Trouble
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -6,9 +6,9 @@ from argparse import SUPPRESS, ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.parser import Help, Parser
-from fairbank.report.columns import UNITS
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
+from fairbank.report.columns import UNITS
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _ArgumentGroup, _MutuallyExclusiveGroup

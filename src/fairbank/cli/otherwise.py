@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.cli.granting import add_granting
 from fairbank.cli.options import at_least_one, count
 from fairbank.cli.traces import POLICIES, USUAL, add_processors, add_trace
-from fairbank.core.time import parse_duration
 from fairbank.core.errors import Malformed
+from fairbank.core.time import parse_duration
 
 if TYPE_CHECKING:
     from argparse import Namespace

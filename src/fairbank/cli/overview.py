@@ -11,9 +11,9 @@ from fairbank.cli.jobs import columns, jobs
 from fairbank.cli.output import BOLD, PLAIN, caption, coloured
 from fairbank.cli.refusals import COLUMNS as REFUSALS
 from fairbank.cli.refusals import refusals
+from fairbank.core.time import DAY
 from fairbank.report.cells import plain
 from fairbank.report.tables import table
-from fairbank.core.time import DAY
 
 if TYPE_CHECKING:
     from argparse import Namespace

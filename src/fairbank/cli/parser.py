@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from fairbank.cli.shown import Shown, did_you_mean, terminal_width
-from fairbank.report.cells import plain
 from fairbank.core.errors import Malformed
+from fairbank.report.cells import plain
 
 
 class Parser(argparse.ArgumentParser):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from fairbank.report.cells import plain
 from fairbank.core.errors import Unknown
+from fairbank.report.cells import plain
 
 
 def user_name(uid: object) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.cli.exits import NOT_DONE
 from fairbank.cli.foretelling import as_people_read, show_planned
+from fairbank.core.errors import Unreachable
 from fairbank.report.cells import plain
 from fairbank.report.envelope import as_json, as_yaml
-from fairbank.core.errors import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

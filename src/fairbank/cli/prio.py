@@ -9,14 +9,29 @@ from fairbank.cli.command import Command
 from fairbank.cli.exits import FOUND, NOT_FOUND
 from fairbank.cli.like_slurm import add_folder, fit, note, told
 from fairbank.cli.options import listed
+from fairbank.core.errors import Malformed
+from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.columns import Look
-from fairbank.report.differences import differences, reasons
+from fairbank.report.differences import possible_reasons, priority_differences
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.sprio import (chosen, csv_lines, in_order, lines, lines_of_weights, parse_format, usual_format)
-from fairbank.report.priority_bars import as_data, best, explained, nameless, queues, undated
-from fairbank.core.time import iso
-from fairbank.core.errors import Malformed
+from fairbank.report.priority_bars import (
+    as_data,
+    best_rows,
+    explain_priority,
+    partition_queues,
+    undated_note,
+    unnamed_note,
+)
+from fairbank.report.sprio import (
+    csv_lines,
+    default_format,
+    lines,
+    parse_format,
+    select_rows,
+    sort_rows,
+    weight_lines,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -117,14 +132,14 @@ def run(desk: Desk, options: Namespace) -> int:
     found = desk.works.slurm_says.priorities(options.folder, desk.now())
     code = told(desk, found.unreadable, "sprio -l")
     if options.form == "weights":
-        usual = form or usual_format(
+        usual = form or default_format(
             found.weights, long=options.long, norm=options.norm, named=found.named
         )
-        for line in lines_of_weights(found.weights, usual, header=not options.noheader):
+        for line in weight_lines(found.weights, usual, header=not options.noheader):
             desk.say(line)
         return code
     rows = _chosen(desk, options, found.rows)
-    rows = in_order(rows, found.weights, options.sort)
+    rows = sort_rows(rows, found.weights, options.sort)
     match options.form:
         case "json" | "yaml":
             document = envelope(
@@ -136,12 +151,12 @@ def run(desk: Desk, options: Namespace) -> int:
                 Look(),
             )
             desk.say(as_json(document) if options.form == "json" else as_yaml(document))
-            note(desk, nameless(rows))
+            note(desk, unnamed_note(rows))
             return code
         case "explain":
             _explain(desk, found, rows)
         case _:
-            usual = form or usual_format(
+            usual = form or default_format(
                 found.weights,
                 long=options.long,
                 norm=options.norm,
@@ -151,12 +166,12 @@ def run(desk: Desk, options: Namespace) -> int:
             written = csv_lines if options.form == "csv" else lines
             for line in written(rows, found.weights, usual, header=not options.noheader):
                 desk.say(line)
-            note(desk, nameless(rows) if usual.tells_names else [])
+            note(desk, unnamed_note(rows) if usual.tells_names else [])
     return _known(desk, rows, None if _others(options) else desk.works.slurm_says.me()) or code
 
 
 def _chosen(desk: Desk, options: Namespace, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
-    return chosen(
+    return select_rows(
         rows,
         jobs=options.jobs or None,
         users=_users(desk, options),
@@ -174,13 +189,13 @@ def _check(desk: Desk, options: Namespace) -> int:
             remedy="mend what is told above first",
         )
     rows, anew = _chosen(desk, options, found.said.rows), _chosen(desk, options, found.rows)
-    different = list(differences(rows, anew, found.said.weights))
+    different = list(priority_differences(rows, anew, found.said.weights))
     for each in different:
         desk.say(str(each))
     desk.say(
         f"{counted(len(anew), 'row')} computed anew: {counted(len(different), 'difference') if different else 'no differences'}"
     )
-    note(desk, reasons(different))
+    note(desk, possible_reasons(different))
     if given := len(rows) - len(anew):
         desk.note(
             f"Not computed: {counted(given, 'row')} of jobs whose priority was given, or that wait no more."
@@ -199,13 +214,13 @@ def _others(options: Namespace) -> bool:
 
 
 def _explain(desk: Desk, found: Priorities, rows: Sequence[PriorityRow]) -> None:
-    there = queues(found.rows)
-    for number, row in enumerate(best(rows)):
+    there = partition_queues(found.rows)
+    for number, row in enumerate(best_rows(rows)):
         if number:
             desk.say()
-        for line in explained(row, there.get(row.partition_name, ()), found.weights):
+        for line in explain_priority(row, there.get(row.partition_name, ()), found.weights):
             desk.say(line)
-    note(desk, [*nameless(rows), *(undated(found.rows) if rows else [])])
+    note(desk, [*unnamed_note(rows), *(undated_note(found.rows) if rows else [])])
 
 
 def _known(desk: Desk, rows: Sequence[PriorityRow], own: str | None = None) -> int:

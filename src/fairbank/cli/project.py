@@ -10,9 +10,9 @@ from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import add_project, add_writing, unix_id
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.posting import Posting, numbered, post, tell
+from fairbank.core.errors import Malformed, Unknown
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
-from fairbank.core.errors import (Malformed, Unknown)
 
 if TYPE_CHECKING:
     from argparse import Namespace

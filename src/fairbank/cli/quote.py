@@ -12,10 +12,10 @@ from fairbank.cli.exits import NOT_DONE, TOO_LITTLE
 from fairbank.cli.jobscript import add_job_options, described, read_script
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.unpriced import told
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
 from fairbank.report.cells import folded, padded, plain
 from fairbank.report.columns import Column, Look, Row, text
-from fairbank.core.time import (LIMIT_MAX_SECONDS, parse_duration, show_duration)
-from fairbank.core.errors import (Malformed, Unknown)
 
 if TYPE_CHECKING:
     from argparse import Namespace

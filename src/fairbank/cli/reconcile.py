@@ -10,9 +10,9 @@ from fairbank.cli.options import add_clusters, add_period, count
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import user_name
 from fairbank.cli.progress import Stages, add_progress
+from fairbank.core.errors import Malformed
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import UNITS, Column, moment, su, text
-from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace

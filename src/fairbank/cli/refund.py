@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_clusters, add_writing, number
 from fairbank.cli.posting import Posting, moved, post, tell
-from fairbank.report.cells import plain
-from fairbank.core.errors import (Conflict, Malformed, Unknown)
+from fairbank.core.errors import Conflict, Malformed, Unknown
 from fairbank.core.units import parse_su
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace

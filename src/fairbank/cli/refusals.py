@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from fairbank.cli.choosing import check_listed, rows_of_each
 from fairbank.cli.output import Listing, caption, show
 from fairbank.cli.people import user_name
-from fairbank.report.columns import Amount, Column, Look, Row, Show, left, moment, su, text
 from fairbank.core.errors import Malformed
+from fairbank.report.columns import Amount, Column, Look, Row, Show, left, moment, su, text
 
 if TYPE_CHECKING:
     from fairbank.cli.desk import Desk

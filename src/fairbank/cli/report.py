@@ -8,10 +8,10 @@ from fairbank.cli.choosing import spread
 from fairbank.cli.command import Command, Noun
 from fairbank.cli.options import count, listed
 from fairbank.cli.output import Listing, show, shown_columns
+from fairbank.core.time import DAY, iso
 from fairbank.report import share_history
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
-from fairbank.core.time import (DAY, iso)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -106,7 +106,7 @@ def _fair_share(desk: Desk, options: Namespace) -> int:
     return 0
 
 
-def _kept(desk: Desk, options: Namespace) -> list[share_history.Kept]:
+def _kept(desk: Desk, options: Namespace) -> list[share_history.ShareHistoryRow]:
     """The figures of so many days up to today, in UTC."""
     tomorrow = (desk.now() // DAY + 1) * DAY
     query = {

@@ -9,16 +9,23 @@ from fairbank.cli.command import Command, Noun
 from fairbank.cli.composing import COMPOSE
 from fairbank.cli.like_slurm import add_folder, fit, note, told
 from fairbank.cli.options import listed
+from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
+from fairbank.core.time import iso
 from fairbank.report import forecasts
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.share_tree import COLUMNS, as_data, tree_rows, what_moves_it
-from fairbank.report.sshare import (FIELDS, Ending, chosen, lines, parse_fields, usual_fields)
+from fairbank.report.share_tree import COLUMNS, as_data, reading_guide, tree_rows
+from fairbank.report.sshare import (
+    FIELDS,
+    LineFormat,
+    default_fields,
+    lines,
+    parse_fields,
+    select_rows,
+)
 from fairbank.report.tables import table
-from fairbank.core.slurm_numbers import (ON_PARENT, SHARES_MAX)
-from fairbank.core.time import iso
-from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -151,7 +158,7 @@ WORDS = {
     "bar": "--bars",
     "between": "--parsable",
 }
-ENDINGS = {"csv": Ending.COMMAS, "bar": Ending.BAR, "between": Ending.BETWEEN}
+ENDINGS = {"csv": LineFormat.COMMAS, "bar": LineFormat.BAR, "between": LineFormat.BETWEEN}
 
 
 def _fit(options: Namespace) -> None:
@@ -176,7 +183,7 @@ def run(desk: Desk, options: Namespace) -> int:
     found = desk.works.slurm_says.shares(options.folder, desk.now())
     code = told(desk, found.unreadable, SSHARE)
     found = _there(desk, found)
-    rows = chosen(
+    rows = select_rows(
         found.rows,
         users=_users(desk, options),
         accounts=options.accounts or None,
@@ -193,11 +200,11 @@ def run(desk: Desk, options: Namespace) -> int:
     elif options.form == "tree":
         _show_tree(desk, found, rows)
     else:
-        fields = fields or usual_fields(
+        fields = fields or default_fields(
             long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree
         )
         for line in lines(
-            rows, fields, ENDINGS.get(options.form, Ending.PADDED), header=not options.noheader
+            rows, fields, ENDINGS.get(options.form, LineFormat.PADDED), header=not options.noheader
         ):
             desk.say(line)
     return code
@@ -259,7 +266,7 @@ def _show_tree(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
     )
     for line in made.lines:
         desk.paint(line)
-    note(desk, what_moves_it(rows, found.rule, found.backs, desk.options.accounts or ()))
+    note(desk, reading_guide(rows, found.rule, found.backs, desk.options.accounts or ()))
 
 
 def _show_forecast(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
@@ -281,7 +288,7 @@ def _show_forecast(desk: Desk, found: Shares, rows: Sequence[ShareRow]) -> None:
     )
     for line in made.lines:
         desk.paint(line)
-    note(desk, forecasts.assumed(found.rule))
+    note(desk, forecasts.assumptions(found.rule))
 
 
 COMMAND = Noun(

@@ -12,9 +12,9 @@ from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms, is_table
 from fairbank.cli.traces import POLICIES, USUAL, add_processors, add_trace
+from fairbank.core.errors import Malformed, Trouble
 from fairbank.report.cells import counted, plain
-from fairbank.report.simulations import COLUMNS, compared
-from fairbank.core.errors import (Malformed, Trouble)
+from fairbank.report.simulations import COLUMNS, measure_table
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -178,7 +178,7 @@ def tell(desk: Desk, outcomes: Sequence[Outcome], drawn: Sequence[Drawn]) -> Non
     }
     notes = notes_of(first) + remarks + refused_of({each.policy: each for each in outcomes})
     notes += [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
-    table = compared(rows)
+    table = measure_table(rows)
     columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
     if for_people and not rows[0]["jobs"]:
         shown = []

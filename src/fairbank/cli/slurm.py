@@ -13,9 +13,9 @@ from fairbank.cli.exits import FOUND, NOT_DONE
 from fairbank.cli.options import add_clusters, add_writing
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.reconcile import GRACE_MINUTES
-from fairbank.report.cells import counted, plain
 from fairbank.core.errors import Malformed
 from fairbank.core.units import show_su
+from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairbank.report.explanation import WhyRow
+    from fairbank.report.explanation import JobExplanation
 
 
 Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
@@ -22,7 +22,7 @@ class Explained(Protocol):
     @property
     def cluster(self) -> str | None: ...
     @property
-    def row(self) -> WhyRow: ...
+    def row(self) -> JobExplanation: ...
     @property
     def unreadable(self) -> Sequence[str]: ...
     @property

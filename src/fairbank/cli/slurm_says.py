@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fairbank.report.forecasts import Back
-    from fairbank.report.sprio import (PriorityRow, Weights)
-    from fairbank.report.ranking_rule import Rule
+    from fairbank.report.forecasts import Recovery
+    from fairbank.report.ranking_rule import RankingRule
+    from fairbank.report.sprio import PriorityRow, WeightRow
     from fairbank.report.sshare import ShareRow
 
 
@@ -21,11 +21,11 @@ class Shares(Protocol):
     @property
     def as_of(self) -> int: ...
     @property
-    def rule(self) -> Rule: ...
+    def rule(self) -> RankingRule: ...
     @property
     def rows(self) -> Sequence[ShareRow]: ...
     @property
-    def backs(self) -> Sequence[Back]:
+    def backs(self) -> Sequence[Recovery]:
         """When each is back at its share, in the order of the rows; who has no level is left out."""
         ...
 
@@ -41,7 +41,7 @@ class Priorities(Protocol):
     @property
     def as_of(self) -> int: ...
     @property
-    def weights(self) -> Weights: ...
+    def weights(self) -> WeightRow: ...
     @property
     def rows(self) -> Sequence[PriorityRow]: ...
     @property

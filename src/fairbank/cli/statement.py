@@ -11,6 +11,7 @@ from fairbank.cli.desk import PAGE
 from fairbank.cli.options import add_account, add_limit, add_period, number
 from fairbank.cli.output import Listing, caption, show, shown_columns, watched
 from fairbank.cli.people import user_name
+from fairbank.core.units import WORTH
 from fairbank.report.cells import plain
 from fairbank.report.columns import (
     UNITS,
@@ -18,12 +19,11 @@ from fairbank.report.columns import (
     Column,
     Look,
     Row,
-    Running,
+    RunningColumn,
     instant_of,
     moment,
     text,
 )
-from fairbank.core.units import WORTH
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -102,10 +102,10 @@ COLUMNS = (
     Column("KIND", text("kind")),
     Column("JOB/REF", text("job_id"), right=True, drop=1),
     Column("AMOUNT", Amount(_amount), right=True),
-    Column("USED", Running("used"), right=True, drop=1),
-    Column("HELD", Running("held"), right=True, drop=2),
-    Column("AVAILABLE", Running("available"), right=True),
-    Column("GRANTED", Running("granted"), right=True, extra=True),
+    Column("USED", RunningColumn("used"), right=True, drop=1),
+    Column("HELD", RunningColumn("held"), right=True, drop=2),
+    Column("AVAILABLE", RunningColumn("available"), right=True),
+    Column("GRANTED", RunningColumn("granted"), right=True, extra=True),
     Column("OWNER", text("owner"), extra=True),
     Column("WHO", text("who"), extra=True),
     Column("SEQ", text("seq"), right=True, extra=True),

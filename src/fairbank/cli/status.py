@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from fairbank.cli.command import Command
 from fairbank.cli.options import count
 from fairbank.cli.output import Listing, show, shown_columns, watched
+from fairbank.core.errors import Unreachable
 from fairbank.report.columns import Column, text
 from fairbank.rest.client import Client
-from fairbank.core.errors import Unreachable
 
 if TYPE_CHECKING:
     from argparse import Namespace

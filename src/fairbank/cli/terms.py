@@ -9,9 +9,9 @@ from fairbank.cli.choosing import the_project
 from fairbank.cli.command import Command
 from fairbank.cli.options import add_allocation, add_writing
 from fairbank.cli.posting import Posting, post, tell
-from fairbank.report.columns import instant_of
-from fairbank.core.errors import (Conflict, Malformed)
+from fairbank.core.errors import Conflict, Malformed
 from fairbank.core.units import parse_su
+from fairbank.report.columns import instant_of
 
 if TYPE_CHECKING:
     from argparse import Namespace

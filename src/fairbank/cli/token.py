@@ -15,8 +15,8 @@ from fairbank.cli.options import add_writing, at_least_one, number
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.people import uid_of, user_name
 from fairbank.cli.posting import Posting, post, tell
-from fairbank.report.columns import Column, moment, text
 from fairbank.core.errors import Conflict
+from fairbank.report.columns import Column, moment, text
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from fairbank.cli.exits import EXIT_CODES, REFUSED
 from fairbank.cli.pager import pager_of, show_text
 from fairbank.cli.shown import did_you_mean, terminal_width
+from fairbank.core.errors import Malformed
 from fairbank.report.cells import folded, plain
 from fairbank.rest.statuses import STATUS
-from fairbank.core.errors import Malformed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fairbank.report.explanation import WhyRow
+    from fairbank.report.explanation import JobExplanation
 
 
 class Asked(NamedTuple):
@@ -28,7 +28,7 @@ class Explained(Protocol):
     """The job, and what there is to note."""
 
     @property
-    def row(self) -> WhyRow: ...
+    def row(self) -> JobExplanation: ...
     @property
     def warnings(self) -> Sequence[str]: ...
 

@@ -11,9 +11,9 @@ from fairbank.cli.outcomes import left_anew, notes_of, refused_of, remarks_of, r
 from fairbank.cli.output import Listing, show, shown_columns
 from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.simulated import Terms
-from fairbank.report.cells import counted, plain
-from fairbank.report.what_if import (COLUMNS, Two, figures, table)
 from fairbank.core.time import show_duration
+from fairbank.report.cells import counted, plain
+from fairbank.report.what_if import COLUMNS, MeasuredPair, measure_rows, table_rows
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -61,7 +61,7 @@ def tell(desk: Desk, asked: Asked, answer: Answer) -> None:
             f"means over {len(copies)} shaken copies with their 95 % confidence intervals; differences are taken copy by copy"
         )
     caption = f"{two.recorded['jobs']:,} jobs as recorded, {two.changed['jobs']:,} changed"
-    rows = table(two, copies) if for_people else figures(two, copies)
+    rows = table_rows(two, copies) if for_people else measure_rows(two, copies)
     if not two.recorded["jobs"]:
         rows = []
     empty = "No job of this trace can be simulated."
@@ -73,8 +73,8 @@ def tell(desk: Desk, asked: Asked, answer: Answer) -> None:
     )
 
 
-def _rows(pair: Pair) -> Two:
-    return Two(row_of(pair.recorded, exactly=False), row_of(pair.changed, exactly=False))
+def _rows(pair: Pair) -> MeasuredPair:
+    return MeasuredPair(row_of(pair.recorded, exactly=False), row_of(pair.changed, exactly=False))
 
 
 def changes_of(asked: Asked, answer: Answer) -> list[str]:

@@ -13,11 +13,11 @@ from fairbank.cli.progress import Stages, add_progress
 from fairbank.cli.slurm_queue import Asked as AtSlurm
 from fairbank.cli.traces import USUAL, add_processors
 from fairbank.cli.waiting import Asked as OfTrace
+from fairbank.core.errors import Malformed
+from fairbank.core.time import iso
 from fairbank.report.columns import Look
 from fairbank.report.envelope import as_json, as_yaml, envelope
-from fairbank.report.explanation import (as_data, lines)
-from fairbank.core.time import iso
-from fairbank.core.errors import Malformed
+from fairbank.report.explanation import as_data, lines
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.desk import Desk
     from fairbank.cli.parser import Parser
-    from fairbank.report.explanation import WhyRow
+    from fairbank.report.explanation import JobExplanation
 
 RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
 _JOB = re.compile(r"\d{1,10}(_\d{1,7})?", re.ASCII)
@@ -173,7 +173,7 @@ def _in_trace(desk: Desk, options: Namespace) -> int:
     return 0
 
 
-def _tell(desk: Desk, row: WhyRow, cluster: str | None, warnings: Sequence[str]) -> None:
+def _tell(desk: Desk, row: JobExplanation, cluster: str | None, warnings: Sequence[str]) -> None:
     """In the form that was asked for."""
     if desk.options.form is not None:
         document = envelope(

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from fairbank.cli.slurm_queue import SlurmQueue
     from fairbank.cli.slurm_says import SlurmSays
     from fairbank.cli.waiting import Explaining
-    from fairbank.rest.client import Client
-    from fairbank.core.check import Check
+    from fairbank.core.check import HealthCheck
     from fairbank.core.refusal_kind import RefusalKind
+    from fairbank.rest.client import Client
 
 
 class Explained(Protocol):
@@ -39,13 +39,13 @@ class Explained(Protocol):
 class Doctors(Protocol):
     """Looking for what is wrong."""
 
-    def of_bank(self, config: str | None, at_work: Callable[[], None]) -> Sequence[Check]:
+    def of_bank(self, config: str | None, at_work: Callable[[], None]) -> Sequence[HealthCheck]:
         """Look at this bank. `at_work` is called now and then as long as the file with its books is checked."""
         ...
 
     def beside_slurm(
         self, client: Client, cluster: str | None, *, agent: str | None, site: str | None
-    ) -> Sequence[Check]:
+    ) -> Sequence[HealthCheck]:
         """Look at the Slurm of this host, the bank that `client` asks, and what stands between them. `agent` and `site` are files of
         settings; None means the usual ones."""
         ...

@@ -7,7 +7,7 @@ from enum import Enum
 import msgspec
 
 
-class Met(Enum):
+class DependencyState(Enum):
     """How far a dependency has come, in the word that Slurm has for it."""
 
     YES = "fulfilled"
@@ -28,9 +28,9 @@ class Dependency(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     job: int | None = None
     task: int | None = None
-    whole: bool = False
+    all_tasks: bool = False
     minutes: int = 0
-    met: Met = Met.NOT_YET
+    state: DependencyState = DependencyState.NOT_YET
 
 
 class Dependencies(msgspec.Struct, frozen=True):
@@ -40,22 +40,22 @@ class Dependencies(msgspec.Struct, frozen=True):
     """
 
     text: str = ""
-    each: tuple[Dependency, ...] = ()
+    items: tuple[Dependency, ...] = ()
     any_of: bool = False
 
     @property
     def open(self) -> tuple[Dependency, ...]:
         """Those that are not met."""
-        return tuple(one for one in self.each if one.met is not Met.YES)
+        return tuple(one for one in self.items if one.state is not DependencyState.YES)
 
     @property
-    def met(self) -> bool:
-        if not self.each:
+    def is_met(self) -> bool:
+        if not self.items:
             return not self.text
-        return len(self.open) < len(self.each) if self.any_of else not self.open
+        return len(self.open) < len(self.items) if self.any_of else not self.open
 
     @property
-    def never(self) -> bool:
+    def is_unmeetable(self) -> bool:
         """Whether they cannot be met any more, whatever happens."""
-        lost = [one.met is Met.NEVER for one in self.each]
+        lost = [one.state is DependencyState.NEVER for one in self.items]
         return all(lost) and bool(lost) if self.any_of else any(lost)

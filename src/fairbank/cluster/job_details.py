@@ -22,7 +22,7 @@ class Particulars(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     cpu_seconds: int | None = None
 
 
-UNTOLD = Particulars()
+NO_DETAILS = Particulars()
 
 
 def split_status(status: int | None) -> tuple[int | None, int | None]:
@@ -30,12 +30,12 @@ def split_status(status: int | None) -> tuple[int | None, int | None]:
     return (None, None) if status is None else divmod(status, 256)
 
 
-def news(told: Particulars | None, known: Particulars | None) -> Particulars | None:
+def new_details(told: Particulars | None, known: Particulars | None) -> Particulars | None:
     """What of `told` is not known yet; None when all of it is."""
     if told is None or told == known:
         return None
     if known is None:
-        return told if told != UNTOLD else None
+        return told if told != NO_DETAILS else None
     said = msgspec.structs.asdict(told)
     new = {
         field: value
@@ -45,7 +45,7 @@ def news(told: Particulars | None, known: Particulars | None) -> Particulars | N
     return Particulars(**new) if new else None
 
 
-def together(known: Particulars | None, new: Particulars | None) -> Particulars | None:
+def merge_details(known: Particulars | None, new: Particulars | None) -> Particulars | None:
     """What is known after `new` was told: it takes the place of what was said of the same before."""
     if new is None or known is None:
         return known if new is None else new

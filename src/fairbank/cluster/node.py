@@ -17,7 +17,7 @@ _SIGNS = frozenset("&|,()[]*")
 """What a name of a feature may not hold: it is said in constraints."""
 
 
-class State(Enum):
+class NodeState(Enum):
     """How a node is, as far as the jobs on it do not say. The value is Slurm's word."""
 
     UP = "up"
@@ -40,7 +40,7 @@ class State(Enum):
         return _PENALTIES.get(self, 0)
 
 
-_PENALTIES = {State.UP: 0, State.POWERING_UP: 1, State.POWERED_DOWN: 2}
+_PENALTIES = {NodeState.UP: 0, NodeState.POWERING_UP: 1, NodeState.POWERED_DOWN: 2}
 
 
 class Gpus(NamedTuple):
@@ -64,7 +64,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpus, ...] = ()
     features: frozenset[str] = frozenset()
     weight: int = 1
-    state: State = State.UP
+    state: NodeState = NodeState.UP
 
     def __post_init__(self) -> None:
         if not self.name or any(sign in self.name for sign in " ,\t\n[]"):
@@ -80,8 +80,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
             ("tmp", self.tmp, 0, COUNT_MAX),
             ("weight", self.weight, 0, WEIGHT_MAX),
         ):
-            whole(value, low, high, field=f"{self.name}.{field}")
-        gpus_of(self.gpus, field=f"{self.name}.gpus")
+            check_integer(value, low, high, field=f"{self.name}.{field}")
+        check_gpus(self.gpus, field=f"{self.name}.gpus")
         for feature in self.features:
             if not feature or _SIGNS.intersection(feature) or any(map(str.isspace, feature)):
                 remedy = f"a word without blanks and without {' '.join(sorted(_SIGNS))}"
@@ -97,7 +97,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         return self.cpus // self.threads
 
 
-def whole(value: int, low: int, high: int, *, field: str) -> int:
+def check_integer(value: int, low: int, high: int, *, field: str) -> int:
     """`value`, from `low` to `high`. Raises Malformed, naming `field`."""
     if type(value) is int and low <= value <= high:
         return value
@@ -108,7 +108,7 @@ def whole(value: int, low: int, high: int, *, field: str) -> int:
     )
 
 
-def gpus_of(gpus: Iterable[Gpus], *, field: str) -> None:
+def check_gpus(gpus: Iterable[Gpus], *, field: str) -> None:
     """That each type is named once and counted. Raises Malformed, naming `field`."""
     seen: set[str] = set()
     for kind, number in gpus:
@@ -119,4 +119,4 @@ def gpus_of(gpus: Iterable[Gpus], *, field: str) -> None:
                 remedy="give each type once",
             )
         seen.add(kind)
-        whole(number, 1, COUNT_MAX, field=field)
+        check_integer(number, 1, COUNT_MAX, field=field)

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.core.tres import Adding
 from fairbank.core.errors import Unknown
+from fairbank.core.tres import BillingRule
 
 
 class Partition(msgspec.Struct, frozen=True):
@@ -17,7 +17,7 @@ class Partition(msgspec.Struct, frozen=True):
     name: str
     resource: str
     weights: Mapping[str, Fraction] | None = None
-    adding: Adding = Adding.MAX_TRES
+    billing_rule: BillingRule = BillingRule.MAX_TRES
 
 
 class Cluster(msgspec.Struct, frozen=True):
@@ -44,12 +44,12 @@ class Cluster(msgspec.Struct, frozen=True):
         return self.qos_factors.get(qos, Fraction(1)) if qos else Fraction(1)
 
 
-def known(clusters: Mapping[str, Cluster]) -> str:
+def cluster_names(clusters: Mapping[str, Cluster]) -> str:
     """The names of the clusters in the settings, for whoever named another."""
     return f"the settings know: {', '.join(sorted(clusters)) or 'none'}"
 
 
-def unbilled(resource: str, clusters: Mapping[str, Cluster]) -> list[str]:
+def unbilled_warnings(resource: str, clusters: Mapping[str, Cluster]) -> list[str]:
     """What to warn of where no partition bills this resource: credit for one that is yet to come is fine, a word misspelt is not."""
     billed = sorted(
         {each.resource for cluster in clusters.values() for each in cluster.partitions.values()}
@@ -61,10 +61,12 @@ def unbilled(resource: str, clusters: Mapping[str, Cluster]) -> list[str]:
     ]
 
 
-def named(clusters: Mapping[str, Cluster], name: str, *, otherwise: str = "") -> Cluster:
+def find_cluster(clusters: Mapping[str, Cluster], name: str, *, otherwise: str = "") -> Cluster:
     """The cluster of this name. Raises Unknown, listing those there are and what else may be done."""
     if (found := clusters.get(name)) is None:
         raise Unknown(
-            f"there is no cluster {name!r}", field="cluster", remedy=f"{known(clusters)}{otherwise}"
+            f"there is no cluster {name!r}",
+            field="cluster",
+            remedy=f"{cluster_names(clusters)}{otherwise}",
         )
     return found

@@ -6,12 +6,12 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.cluster.node import COUNT_MAX, whole
-from fairbank.cluster.resource_request import Wanted
+from fairbank.cluster.node import COUNT_MAX, check_integer
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Malformed
 
 
-class Sharing(Enum):
+class OverSubscribe(Enum):
     """OverSubscribe: whether jobs run on the same CPUs. The value is Slurm's word."""
 
     NO = "NO"
@@ -51,7 +51,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     max_seconds: int | None = None
     min_nodes: int = 0
     max_nodes: int | None = None
-    sharing: Sharing = Sharing.NO
+    sharing: OverSubscribe = OverSubscribe.NO
     rows: int = 4
     memory_per_node: int | None = None
     memory_per_cpu: int | None = None
@@ -73,7 +73,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         ):
             value = getattr(self, field)
             if value is not None:
-                whole(value, low, high, field=f"{self.name}.{field}")
+                check_integer(value, low, high, field=f"{self.name}.{field}")
         if self.memory_per_node is not None and self.memory_per_cpu is not None:
             raise Malformed(
                 "memory is given by node and by CPU",
@@ -86,7 +86,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
                 what, field=f"{self.name}.max_nodes", remedy=f"{self.min_nodes} or more"
             )
 
-    def filled(self, wanted: Wanted) -> Wanted:
+    def with_default_memory(self, wanted: ResourceRequest) -> ResourceRequest:
         """The request with the memory of the partition where it asks for none."""
         if wanted.memory_per_node is not None or wanted.memory_per_cpu is not None:
             return wanted
@@ -96,13 +96,15 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             wanted, memory_per_node=self.memory_per_node, memory_per_cpu=self.memory_per_cpu
         )
 
-    def alone(self, wanted: Wanted) -> bool:
+    def is_exclusive(self, wanted: ResourceRequest) -> bool:
         """Whether the job has its nodes for itself. Where sharing is forced nobody has."""
-        return self.sharing is Sharing.EXCLUSIVE or (
-            wanted.exclusive and self.sharing is not Sharing.FORCE
+        return self.sharing is OverSubscribe.EXCLUSIVE or (
+            wanted.exclusive and self.sharing is not OverSubscribe.FORCE
         )
 
-    def rows_for(self, wanted: Wanted) -> int:
+    def rows_for(self, wanted: ResourceRequest) -> int:
         """How many jobs may have a CPU of this one at once; 1 where it shares none."""
-        shares = self.sharing is Sharing.FORCE or (self.sharing is Sharing.YES and wanted.shared)
+        shares = self.sharing is OverSubscribe.FORCE or (
+            self.sharing is OverSubscribe.YES and wanted.shared
+        )
         return self.rows if shares else 1

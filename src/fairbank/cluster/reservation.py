@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.core.time import Instant
 from fairbank.core.errors import Malformed
+from fairbank.core.time import Instant
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +48,10 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a job of theirs may ask for it: where nobody is named, anybody."""
         return not (self.users or self.accounts) or user in self.users or account in self.accounts
 
-    def over(self, now: int) -> bool:
+    def is_over(self, now: int) -> bool:
         """Whether it is past."""
         return self.end <= now
 
-    def running(self, now: int) -> bool:
+    def is_active(self, now: int) -> bool:
         """Whether its jobs may start."""
         return self.begin <= now < self.end

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.cluster.node import COUNT_MAX, Gpus, gpus_of, whole
+from fairbank.cluster.node import COUNT_MAX, Gpus, check_gpus, check_integer
 from fairbank.core.errors import Malformed
 
 ALL_MEMORY = 0
 """All the memory of a node, whatever it has: what `--mem=0` says."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request, as sbatch's options have it. Memory and `tmp` are MiB.
 
     nodes, max_nodes      at least and at most; None: as many as its tasks need
@@ -49,8 +49,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         for field, low in _LEAST.items():
             value = getattr(self, field)
             if value is not None:
-                whole(value, low, COUNT_MAX, field=field)
-        gpus_of(self.gpus, field="gpus")
+                check_integer(value, low, COUNT_MAX, field=field)
+        check_gpus(self.gpus, field="gpus")
         for field, what, remedy in self._contradictions():
             raise Malformed(what, field=field, remedy=remedy)
 
@@ -99,7 +99,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             )
         return found
 
-    def preferring(self) -> Wanted:
+    def with_preference(self) -> ResourceRequest:
         """The request with what it would prefer in place of what it must have."""
         return msgspec.structs.replace(self, constraint=self.prefer, prefer="")
 

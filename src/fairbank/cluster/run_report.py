@@ -13,7 +13,7 @@ from fairbank.cluster.job_details import Particulars
 from fairbank.core.time import Instant
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
+class RunReport(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
     """What all reports say.
 
     `account` is the Slurm account that pays; `start` picks the allocation. The price comes from the first that is
@@ -37,15 +37,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
     particulars: Particulars | None = None
 
 
-class Started(Report, frozen=True, kw_only=True, tag="start"):
+class RunStarted(RunReport, frozen=True, kw_only=True, tag="start"):
     """The run is about to start: `limit_seconds` is the longest it may take."""
 
 
-class Changed(Report, frozen=True, kw_only=True, tag="change"):
+class LimitChanged(RunReport, frozen=True, kw_only=True, tag="change"):
     """The run's time limit is now `limit_seconds`."""
 
 
-class Ended(Report, frozen=True, kw_only=True, tag="end"):
+class RunEnded(RunReport, frozen=True, kw_only=True, tag="end"):
     """The run ended at `ended` in state `outcome` after `elapsed_seconds` as the scheduler counts them."""
 
     ended: Instant
@@ -56,7 +56,7 @@ class Ended(Report, frozen=True, kw_only=True, tag="end"):
 _encode = msgspec.msgpack.Encoder(enc_hook=str, order="sorted").encode  # a fraction as its text
 
 
-def fingerprint(report: Report) -> bytes:
+def fingerprint(report: RunReport) -> bytes:
     """Sixteen bytes that differ between different reports, key and comment aside: those say nothing of the run."""
     return hashlib.blake2b(
         _encode(msgspec.structs.replace(report, key=None, comment=None)), digest_size=16

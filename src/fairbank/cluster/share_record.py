@@ -9,7 +9,7 @@ import msgspec
 from fairbank.core.time import Instant
 
 
-class ShareFigure(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ShareRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How an association of a cluster stood on a day, which is counted from 1970 in UTC.
 
     `user` is empty for an account, `partition` where it is for all. `shares` None: the root has none; ON_PARENT: those of its parent.
@@ -31,7 +31,7 @@ class ShareFigure(msgspec.Struct, frozen=True, array_like=True, gc=False):
     factor: float | None
 
 
-FigureKey = tuple[str, int, str, str, str]
+ShareKey = tuple[str, int, str, str, str]
 """Where a figure stands in their order: by cluster and day, then by association."""
 
 
@@ -48,10 +48,10 @@ class ShareQuery(NamedTuple):
     accounts: frozenset[str] | None = None
     users: bool = False
     users_of: frozenset[str] | None = None
-    after: FigureKey | None = None
+    after: ShareKey | None = None
     limit: int | None = None
 
-    def has(self, figure: ShareFigure) -> bool:
+    def matches(self, figure: ShareRecord) -> bool:
         return (
             self.since <= figure.day < self.until
             and (self.cluster is None or figure.cluster == self.cluster)
@@ -60,9 +60,9 @@ class ShareQuery(NamedTuple):
                 not figure.user
                 or (self.users and (self.users_of is None or figure.account in self.users_of))
             )
-            and (self.after is None or key_of(figure) > self.after)
+            and (self.after is None or share_key(figure) > self.after)
         )
 
 
-def key_of(figure: ShareFigure) -> FigureKey:
+def share_key(figure: ShareRecord) -> ShareKey:
     return figure.cluster, figure.day, figure.account, figure.user, figure.partition

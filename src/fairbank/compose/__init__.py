@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fairbank.compose.slurm_queue import SlurmQueue
     from fairbank.compose.slurm_says import SlurmSays
     from fairbank.rest.client import Client
-    from fairbank.slurm.toolbox import Beside
+    from fairbank.slurm.toolbox import SlurmToolbox
 
 
 def main() -> int:
@@ -82,11 +82,11 @@ class Works:
 
         return agent_status(config)
 
-    def beside_slurm(self, client: Client, cluster: str | None) -> Beside:
+    def beside_slurm(self, client: Client, cluster: str | None) -> SlurmToolbox:
         """The Slurm of this host beside the bank that `client` asks."""
-        from fairbank.slurm.toolbox import Beside
+        from fairbank.slurm.toolbox import SlurmToolbox
 
-        return Beside(client, cluster)
+        return SlurmToolbox(client, cluster)
 
     @property
     def books(self) -> Books:

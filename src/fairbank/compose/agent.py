@@ -13,7 +13,7 @@ from fairbank.agent.settings import AgentSettings, read_agent_settings, settings
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.server.log import log_to
 from fairbank.service.settings import Log
-from fairbank.slurm.commands import Slurm
+from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.releasing import Releaser
 from fairbank.slurm.site_factor_writer import TableWriter
 
@@ -38,7 +38,7 @@ def slurm_jobs(settings: AgentSettings) -> dict[str, PeriodicJob]:
             signer=settings.release.signer(settings.bank),
             timeout_seconds=settings.bank.timeout,
         )
-        releaser = Releaser(client, Slurm(), settings.release.again)
+        releaser = Releaser(client, SlurmCommands(), settings.release.again)
         jobs["release"] = PeriodicJob(
             settings.release.every,
             lambda: releaser.look(time.monotonic()),

@@ -7,34 +7,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairbank.cli.slurm_queue import Quote
-from fairbank.scheduling.explain.dependencies import Awaiting
-from fairbank.scheduling.explain.funds import Funds
-from fairbank.scheduling.explain.run_times import History
-from fairbank.scheduling.pending_job import Pending
-from fairbank.slurm.parsers.ended_jobs import read_ended
-from fairbank.slurm.parsers.jobs import Told
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.queue_snapshot.dependencies import awaiting
-from fairbank.slurm.queue_snapshot.snapshot import Live
-from fairbank.slurm.queue_snapshot.run_times import (DAYS, FILE, QUESTION, history_of, read_past)
-from fairbank.slurm.queue_snapshot.snapshot import requests
-from fairbank.slurm.offline import Said
 from fairbank.core.errors import Trouble
+from fairbank.scheduling.explain.dependencies import OpenDependencies
+from fairbank.scheduling.explain.funds import CreditCheckInput
+from fairbank.scheduling.explain.run_times import RunTimeHistory
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.offline import Said
+from fairbank.slurm.parsers.ended_jobs import read_ended
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.queue_snapshot.dependencies import awaiting
+from fairbank.slurm.queue_snapshot.run_times import DAYS, FILE, QUESTION, history_of, read_past
+from fairbank.slurm.queue_snapshot.snapshot import Live, requests
 
 PATIENCE_SECONDS = 10.0
 """So long accounting may take: whoever asks why a job waits does so at a terminal."""
 
 
-def past_of(job: Pending, folder: str | None, now: int, notes: list[str]) -> History[str] | None:
+def past_of(
+    job: PendingJob, folder: str | None, now: int, notes: list[str]
+) -> RunTimeHistory[str] | None:
     """What users' jobs of the last weeks took of their time limits; None where nobody tells. Of a job that is held nobody is asked: it has
     no range, whatever there is to draw from."""
     if job.held is not None:
-        return History()
+        return RunTimeHistory()
     try:
         text = (
             Said(folder).answer(FILE)
             if folder
-            else Slurm(patience_seconds=PATIENCE_SECONDS).answer(QUESTION)
+            else SlurmCommands(patience_seconds=PATIENCE_SECONDS).answer(QUESTION)
         )
     except Trouble as silent:
         notes.append(f"no likely start: {silent.message}")
@@ -53,15 +54,15 @@ def past_of(job: Pending, folder: str | None, now: int, notes: list[str]) -> His
     return history_of(found.rows)
 
 
-def awaited(job: Pending, there: Live, answer: str) -> Awaiting:
+def awaited(job: PendingJob, there: Live, answer: str) -> OpenDependencies:
     """The jobs that it depends on. `answer` is that about jobs, where those are found that are over and not forgotten yet."""
-    numbers = {each.job for each in there.told[job.number].depends.each if each.job is not None}
+    numbers = {each.job for each in there.told[job.number].depends.items if each.job is not None}
     return awaiting(job, there.told, read_ended(answer, numbers))
 
 
 def funds_of(
-    job: Pending, told: Told, cluster: str | None, quote: Quote, notes: list[str]
-) -> Funds | None:
+    job: PendingJob, told: SlurmJob, cluster: str | None, quote: Quote, notes: list[str]
+) -> CreditCheckInput | None:
     """What the bank would hold for the job, and has; of several partitions the one for which it has least. None where no bank tells."""
     try:
         cards = [
@@ -73,9 +74,9 @@ def funds_of(
     return min(map(_funds, cards), key=lambda each: each.available - each.wanted, default=None)
 
 
-def _funds(card: Mapping[str, Any]) -> Funds:
+def _funds(card: Mapping[str, Any]) -> CreditCheckInput:
     lets_through = bool(card["fits"]) and card["amount"] > card["available"]
-    return Funds(
+    return CreditCheckInput(
         project=card["account"],
         resource=card["resource"],
         wanted=card["amount"],

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from fairbank.bank.audit import Head
 from fairbank.compose.settings import books_of, settings_of
-from fairbank.service.ops.audit import (Audit, Progress, Verdict)
+from fairbank.service.clock import SystemClock
+from fairbank.service.ops.audit import Audit, AuditResult, Progress
 from fairbank.service.ops.audit_processes import verify
 from fairbank.service.ops.backup import Backups
 from fairbank.service.ops.backup_file import check
-from fairbank.service.clock import SystemClock
-from fairbank.store.contract import AtWork
+from fairbank.store.contract import ProgressCallback
 from fairbank.store.factory import open_store
 
 
@@ -27,7 +27,7 @@ class Books:
 
     def verify(
         self, config: str | None, heads: Mapping[int, tuple[int, bytes]], progress: Progress | None
-    ) -> Verdict:
+    ) -> AuditResult:
         """Read all books again; `heads` are those written down earlier."""
         written_down = {book: Head(book, seq, link) for book, (seq, link) in heads.items()}
         where = settings_of(config).store
@@ -43,7 +43,7 @@ class Books:
         *,
         replace: bool,
         progress: Progress | None,
-        at_work: AtWork | None,
+        at_work: ProgressCallback | None,
     ) -> int:
         """Write a backup while the bank works. Returns the number of rows."""
         with books_of(config) as store:

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fairbank.core.errors import Malformed, Unknown
 from fairbank.priority.fairshare.holdings import read_holdings
-from fairbank.priority.fairshare.site_shares import (raw_shares, shares)
-from fairbank.report.composition import Charged, Composed
-from fairbank.core.errors import (Malformed, Unknown)
+from fairbank.priority.fairshare.site_shares import raw_shares, shares
+from fairbank.report.composition import AccountComposition, PartitionCharge
 
 
 class Composition(NamedTuple):
     reference: str
-    shares: Sequence[Composed]
-    charges: Sequence[Charged]
+    shares: Sequence[AccountComposition]
+    charges: Sequence[PartitionCharge]
 
 
 def composed(file: str) -> Composition:
@@ -26,10 +26,13 @@ def composed(file: str) -> Composition:
     return Composition(
         centre.reference,
         [
-            Composed(name, part.gratis, part.lab, part.communal, whole[name])
+            AccountComposition(name, part.gratis, part.lab, part.communal, whole[name])
             for name, part in parts.items()
         ],
-        [Charged(name, weights["cpu"], weights["mem"]) for name, weights in centre.charges.items()],
+        [
+            PartitionCharge(name, weights["cpu"], weights["mem"])
+            for name, weights in centre.charges.items()
+        ],
     )
 
 

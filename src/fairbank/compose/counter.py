@@ -9,12 +9,11 @@ import socket
 import sys
 
 from fairbank.rest.server.log import log_to
-from fairbank.service.ledger import Bank
-from fairbank.service.write_queue.process import Apart
-from fairbank.service.write_queue.child import (ServerGone, serve)
-from fairbank.service.write_queue.process import started
-from fairbank.service.write_queue.protocol import Opening
+from fairbank.service.ledger import Ledger
 from fairbank.service.settings import Log, StoreSettings
+from fairbank.service.write_queue.child import ServerGone, serve
+from fairbank.service.write_queue.process import Apart, started
+from fairbank.service.write_queue.protocol import WorkerSettings
 
 _log = logging.getLogger(__name__)
 
@@ -26,9 +25,11 @@ COMMAND = (
 )  # -P: no module from the folder that we were started in
 
 
-def apart(store: StoreSettings, log: Log, bank: Bank, *, room: int) -> Apart:
+def apart(store: StoreSettings, log: Log, bank: Ledger, *, room: int) -> Apart:
     """A counter in a process of its own, which opens `store`, the bank's. Raises what it could not be opened for."""
-    opening = Opening(store.url, store.journal, bank.policy, bank.patience.seconds, log.value)
+    opening = WorkerSettings(
+        store.url, store.journal, bank.policy, bank.patience.seconds, log.value
+    )
     return Apart(bank, *started(COMMAND, opening), room=room)
 
 

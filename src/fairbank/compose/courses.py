@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fairbank.compose.figures import Drawn, check_folder, written
+from fairbank.core.errors import Malformed
 from fairbank.report.plots.axis import Axis, even, lengths, numbers, time
 from fairbank.report.plots.courses import Course as Panel
 from fairbank.report.plots.courses import figure as course_figure
@@ -12,10 +13,9 @@ from fairbank.report.plots.groups import Group, Range, Words
 from fairbank.report.plots.groups import figure as group_figure
 from fairbank.report.plots.hues import HUES
 from fairbank.report.plots.picture import Picture
-from fairbank.simulator.results.time_series import (Course, Size)
+from fairbank.simulator.engine.simulation import SimulationResult
 from fairbank.simulator.results.delivered_shares import WINDOW
-from fairbank.simulator.engine.simulation import Outcome
-from fairbank.core.errors import Malformed
+from fairbank.simulator.results.time_series import Size, TimeSeries
 
 ACCOUNTS = 10
 """So many accounts have room: those furthest off what their shares entitle them to."""
@@ -35,7 +35,9 @@ class Courses:
                 remedy="name fewer of them",
             )
 
-    def draw(self, outcomes: Sequence[Outcome], folder: str, *, as_png: bool) -> list[Drawn]:
+    def draw(
+        self, outcomes: Sequence[SimulationResult], folder: str, *, as_png: bool
+    ) -> list[Drawn]:
         """A file for each picture. Raises what `written` raises."""
         return [
             Drawn(written(folder, name, picture, as_png=as_png, option="plots"), picture.about)
@@ -43,7 +45,7 @@ class Courses:
         ]
 
 
-def pictures(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, Picture]]:
+def pictures(outcomes: Sequence[SimulationResult]) -> Iterator[tuple[str, Picture]]:
     """Utilisation and queue over time and waits by size; and where accounts have shares, what they got. None of nothing."""
     found = [
         (each.policy, each.course)
@@ -62,7 +64,7 @@ def pictures(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, Picture]]:
         yield "beyond-shares", _beyond(outcomes, across, names)
 
 
-Named = Sequence[tuple[str, Course]]
+Named = Sequence[tuple[str, TimeSeries]]
 
 
 def _utilisation(found: Named, across: Axis, names: str) -> Picture:
@@ -137,7 +139,7 @@ def _range(size: Size | None) -> Range | None:
     )
 
 
-def _shares(outcomes: Sequence[Outcome], names: str) -> Picture:
+def _shares(outcomes: Sequence[SimulationResult], names: str) -> Picture:
     delivered = [
         {each.account: each.delivered for each in outcome.delivered} for outcome in outcomes
     ]
@@ -182,7 +184,7 @@ def _group(
     return Group(name, "", [of(found) for found in delivered], of(entitled) or None)
 
 
-def _beyond(outcomes: Sequence[Outcome], across: Axis, names: str) -> Picture:
+def _beyond(outcomes: Sequence[SimulationResult], across: Axis, names: str) -> Picture:
     panels = []
     for outcome in outcomes:
         begin = outcome.course.used.begin if outcome.course else 0

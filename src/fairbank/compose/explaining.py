@@ -9,14 +9,14 @@ from typing import NamedTuple
 from fairbank.cli import waiting
 from fairbank.compose.ranges import without_range
 from fairbank.compose.recorded import skim_any
-from fairbank.report.explanation import WhyRow
-from fairbank.service.simulation.comparison import (in_file, policies_of)
-from fairbank.simulator.results.job_query import (Asked, ask)
+from fairbank.report.explanation import JobExplanation
+from fairbank.service.simulation.comparison import in_file, policies_of
 from fairbank.simulator.results.explanation import Drawing
+from fairbank.simulator.results.job_query import JobQuery, ask
 
 
 class Explained(NamedTuple):
-    row: WhyRow
+    row: JobExplanation
     warnings: Sequence[str]
 
 
@@ -28,7 +28,7 @@ class Explaining:
     ) -> Explained:
         """Simulate up to then, and from there on in many ways."""
         (rule,) = policies_of([asked.policy])
-        question = Asked(
+        question = JobQuery(
             asked.job, asked.at, asked.absolute, asked.processors, Drawing(asked.runs, asked.seed)
         )
         with in_file(Path(asked.trace), skim_any) as (opened, extent):
@@ -45,7 +45,7 @@ class Explaining:
             "policy": found.policy,
         }
         ahead = [str(number) for number in found.why.ahead]
-        row = WhyRow(
+        row = JobExplanation(
             str(asked.job),
             facts,
             found.submitted,

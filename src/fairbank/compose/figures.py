@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.agent.settings import SiteFactorSettings, read_agent_settings
-from fairbank.priority.site_factor import (Power, Rule, Sigmoid, rule_of)
+from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.os_errors import translate_os_error
+from fairbank.priority.site_factor import CurveRule, Power, Sigmoid, rule_of
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.png import png
 from fairbank.report.plots.square import KEY, SCALE, Axes, Curve, contours, curves, figure
 from fairbank.report.plots.svg import svg
-from fairbank.service.ops.atomic_file import (check_place, whole_file)
-from fairbank.core.os_errors import of_system
-from fairbank.core.errors import (Malformed, Trouble)
+from fairbank.service.ops.atomic_file import check_place, whole_file
 
 STEPS = 97
 """A prime: no corner of the grid has exactly the value of a contour, on any machine."""
@@ -57,7 +57,7 @@ def written(
         with whole_file(file) as out:
             out.write(png(picture) if as_png else svg(picture).encode())
     except OSError as error:
-        raise of_system(error, f"cannot write {file}", field=option) from error
+        raise translate_os_error(error, f"cannot write {file}", field=option) from error
     return str(file)
 
 
@@ -76,7 +76,7 @@ def check_folder(folder: str, option: str) -> None:
             place / "picture"
         )  # and not as access(2) has it: root may write in /proc, where nobody can make a file
     except OSError as error:
-        raise of_system(error, f"cannot write in {place}", field=option) from error
+        raise translate_os_error(error, f"cannot write in {place}", field=option) from error
 
 
 def _settings(path: Path) -> SiteFactorSettings:
@@ -107,12 +107,13 @@ def _chosen(settings: SiteFactorSettings) -> Picture:
 def site_factor_figures() -> Iterator[Picture]:
     """In the order of HADM's description. It tells the numbers of the last one; those of the others are chosen to show what it says of
     them."""
-    one, two = Rule(Power(1), Power(1)), Rule(Power(2), Power(2))
+    one, two = CurveRule(Power(1), Power(1)), CurveRule(Power(2), Power(2))
     yield _contours(
         "Two power rules with one exponent", ("c t  (N = 1)", one), ("(c t)²  (N = 2)", two)
     )
     yield _contours(
-        "A power rule with two exponents", ("√c t²  (Nc = 1/2, Nt = 2)", Rule(Power(0.5), Power(2)))
+        "A power rule with two exponents",
+        ("√c t²  (Nc = 1/2, Nt = 2)", CurveRule(Power(0.5), Power(2))),
     )
     yield _curves(
         "Variation of the sigmoid's l",
@@ -129,11 +130,11 @@ def site_factor_figures() -> Iterator[Picture]:
         "x0 = 0.5",
         {f"l = {slope}": Sigmoid(slope, 0.5) for slope in (10, 50, 100, 1000)},
     )
-    sigmoids = Rule(Sigmoid(5, 0.25), Sigmoid(50, 0.75))
+    sigmoids = CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75))
     yield _contours("A sigmoid site factor", ("lc = 5, lt = 50, x0c = 0.25, x0t = 0.75", sigmoids))
 
 
-def _contours(title: str, *rules: tuple[str, Rule]) -> Picture:
+def _contours(title: str, *rules: tuple[str, CurveRule]) -> Picture:
     steps = np.linspace(0, 1, STEPS + 1)
     panels = [
         contours(Axes(name, EXPIRY, CREDIT), rule.of(steps[:, np.newaxis], steps).tolist())

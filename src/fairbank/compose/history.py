@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from fairbank.compose.figures import Drawn, written
 from fairbank.compose.slurm_says import SlurmSays
-from fairbank.report.share_history import (Kept, figures)
+from fairbank.core.time import iso
+from fairbank.report.share_history import ShareHistoryRow, figures
 from fairbank.rest.client import Client
 from fairbank.slurm.fairshare_view.daily_records import day_told
-from fairbank.core.time import iso
 
 BATCH = 5_000
 """Associations that are told at once."""
@@ -43,7 +43,7 @@ class History:
             kept += answer["data"]["kept"]
         return Recorded(str(found.cluster), iso(found.as_of)[:10], kept, found.unreadable)
 
-    def draw(self, folder: str, kept: Sequence[Kept], *, as_png: bool) -> list[Drawn]:
+    def draw(self, folder: str, kept: Sequence[ShareHistoryRow], *, as_png: bool) -> list[Drawn]:
         """A figure for each cluster into a folder, which is made if need be. Raises Forbidden."""
         drawn = []
         for number, (cluster, picture) in enumerate(figures(kept), start=1):

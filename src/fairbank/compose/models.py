@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairbank.service.simulation.synthetic import (CentreSettings, Modelled, centre_of, read_centre)
+from fairbank.service.simulation.synthetic import CentreSettings, Modelled, centre_of, read_centre
 
 
 class Models:

@@ -7,17 +7,17 @@ from functools import partial
 from pathlib import Path
 
 from fairbank.bank.policy import Overrun, Policy
-from fairbank.service.ledger import Bank
-from fairbank.service.replay import Plan, Progress, Replayed, replay
-from fairbank.service.simulation.trace_files import open_trace
+from fairbank.core.time import Instant
+from fairbank.service.ledger import Ledger
 from fairbank.service.ops.atomic_file import whole_file
-from fairbank.simulator.traces.synthetic_site import Centre
+from fairbank.service.replay import Progress, ReplayPlan, ReplayResult, replay
+from fairbank.service.simulation.trace_files import open_trace
 from fairbank.simulator.engine.bank_replay import Payer
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
-from fairbank.store.migration import migrate
+from fairbank.simulator.traces.synthetic_site import SyntheticSite
 from fairbank.store.factory import open_store
-from fairbank.core.time import Instant
+from fairbank.store.migration import migrate
 
 
 class Paper:
@@ -35,10 +35,10 @@ class Paper:
         payer: str | None,
         record_overruns: bool,
         progress: Progress | None,
-    ) -> Replayed:
+    ) -> ReplayResult:
         """Run a recorded workload through a new bank at `store`."""
         path = Path(trace)
-        plan = Plan(
+        plan = ReplayPlan(
             cluster=cluster,
             percent=percent,
             periods=periods,
@@ -51,13 +51,13 @@ class Paper:
             migrate(store)
         opened = open_store(store)
         try:
-            return replay(Bank(opened, policy), partial(open_trace, path), plan, progress)
+            return replay(Ledger(opened, policy), partial(open_trace, path), plan, progress)
         finally:
             opened.close()
 
     def synthesise(self, path: str, *, seed: int, starts: int) -> int:
         """Write the trace of a synthetic month that begins at `starts`. Returns the number of jobs."""
-        centre = Centre(starts=Instant(starts))
+        centre = SyntheticSite(starts=Instant(starts))
         with whole_file(Path(path)) as file:
             file.writelines(map(str.encode, write(*month(centre, seed))))
         return centre.jobs

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.simulated import is_table
 from fairbank.compose.recorded import skim_any
-from fairbank.report.simulations import (JobRow, schedules_csv)
-from fairbank.service.simulation.comparison import (Progress, check_starts, in_file, read_shares, simulate_each, write_starts)
-from fairbank.simulator.engine.simulation import (Outcome, Plan)
+from fairbank.report.simulations import SimulatedJobRow, schedules_csv
+from fairbank.service.simulation.comparison import (
+    Progress,
+    check_starts,
+    in_file,
+    read_shares,
+    simulate_each,
+    write_starts,
+)
+from fairbank.simulator.engine.simulation import SimulationPlan, SimulationResult
 
 if TYPE_CHECKING:  # a trace in a file needs nothing of the model, nor of the bank
     from fairbank.cli.granting import Granting
@@ -33,7 +40,7 @@ class Planning:
         fair_starts: int,
         plots: bool,
         progress: Progress | None,
-    ) -> list[Outcome]:
+    ) -> list[SimulationResult]:
         """Run a trace in a file, or a synthetic one, under each policy; before that it is seen whether `starts` can be written. With
         `plots` it is seen how it goes, and where `starts` is a table every job is kept."""
         path = Path(workload) if isinstance(workload, str) else None
@@ -41,7 +48,7 @@ class Planning:
             check_starts(Path(starts), path)
         held = read_shares(Path(terms.shares)) if terms.shares is not None else None
         every = starts is not None and is_table(starts)
-        plan = Plan(
+        plan = SimulationPlan(
             terms.processors, fair_starts, by_group=terms.by == "group", course=plots, every=every
         )
         source = (
@@ -54,7 +61,7 @@ class Planning:
             source, policies, plan, holdings=held, budget=budget, progress=progress
         )
 
-    def save_starts(self, outcomes: Sequence[Outcome], path: str) -> None:
+    def save_starts(self, outcomes: Sequence[SimulationResult], path: str) -> None:
         """A line for each start, or a table of all schedules. Raises what `write_starts` raises."""
         schedules = ((each.policy, _rows(each)) for each in outcomes)
         write_starts(
@@ -62,12 +69,12 @@ class Planning:
         )
 
 
-def _rows(outcome: Outcome) -> Iterator[JobRow]:
+def _rows(outcome: SimulationResult) -> Iterator[SimulatedJobRow]:
     """Users and groups by their names, or by the numbers that the trace knows them by."""
     people = outcome.people
     user, group = (_name, _name) if people is None else (people.users.name, people.groups.name)
     for job in outcome.runs or ():
-        yield JobRow(
+        yield SimulatedJobRow(
             job.job,
             user(job.user),
             group(job.group),
@@ -84,8 +91,8 @@ def _name(number: int) -> str:
 
 def budget_of(granting: Granting) -> Budget:
     """What the options say, as the simulator has it."""
-    from fairbank.simulator.engine.grants import (Budget, Unpaid)  # noqa: PLC0415  only who grants credit pays for the bank
     from fairbank.simulator.engine.bank_replay import Payer  # noqa: PLC0415
+    from fairbank.simulator.engine.grants import Budget, Unpaid  # noqa: PLC0415  only who grants credit pays for the bank
 
     payer = None if granting.by is None else Payer(granting.by)
     return Budget(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from fairbank.compose.planning import budget_of
 from fairbank.compose.recorded import skim_any
-from fairbank.service.simulation.comparison import (Progress, in_file, read_shares)
-from fairbank.service.simulation.what_if import (Answer, Machine, Question, what_if)
-from fairbank.simulator.traces.workload_edits import (Changes, Resized)
-from fairbank.simulator.engine.simulation import Plan
+from fairbank.service.simulation.comparison import Progress, in_file, read_shares
+from fairbank.service.simulation.what_if import MachineChange, Question, WhatIfResult, what_if
+from fairbank.simulator.engine.simulation import SimulationPlan
+from fairbank.simulator.traces.workload_edits import Resized, WorkloadEdits
 
 if TYPE_CHECKING:
     from fairbank.cli.otherwise import Asked
@@ -23,10 +23,10 @@ class Questions:
 
     def what_if(
         self, trace: str, asked: Asked, terms: Terms, *, progress: Progress | None
-    ) -> Answer:
+    ) -> WhatIfResult:
         """Run a trace in a file as it was recorded, and as it is asked for; and both of each shaken copy."""
         held = read_shares(Path(terms.shares)) if terms.shares is not None else None
-        plan = Plan(terms.processors, by_group=terms.by == "group")
+        plan = SimulationPlan(terms.processors, by_group=terms.by == "group")
         source = partial(in_file, Path(trace), skim_any)
         budget = terms.granting and budget_of(terms.granting)
         return what_if(
@@ -36,11 +36,11 @@ class Questions:
 
 def question_of(asked: Asked) -> Question:
     """What the options say, as the simulator has it."""
-    changes = Changes(
+    changes = WorkloadEdits(
         users=frozenset(asked.users),
         groups=frozenset(asked.groups),
         jobs=dict.fromkeys(asked.jobs, Resized(asked.size, asked.limit)),
         limits_percent=asked.limits_percent,
     )
-    machine = Machine(nodes=asked.add_nodes, processors=asked.add_procs)
+    machine = MachineChange(nodes=asked.add_nodes, processors=asked.add_procs)
     return Question(asked.policy, asked.other, changes, machine, asked.copies, asked.seed)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from fairbank.simulator.traces.job_line import parse_job
-from fairbank.simulator.traces.fast_reader import (Skim, skim_lines)
-from fairbank.simulator.traces.swf import (ByteStream, Lines, is_remark)
 from fairbank.core.errors import Malformed
+from fairbank.simulator.traces.fast_reader import FastTrace, skim_lines
+from fairbank.simulator.traces.job_line import parse_job
+from fairbank.simulator.traces.swf import ByteStream, NumberedLines, is_remark
 
 _NO_TEXT = re.compile(rb"(?!\x1f\x8b)(?:[\x80-\xff]|.*?[\x00-\x08\x0e-\x1b\x7f])", re.DOTALL)
 """Neither a number nor a name of a column begins with what is not ASCII; a delimiter may be one of the separators from 0x1c on. What is
@@ -15,10 +15,10 @@ compressed twice is told as that by whoever reads the line."""
 _FORMATS = "name a trace in the Standard Workload Format, or what sacct --parsable2 printed, as text or compressed with gzip"
 
 
-def skim_any(stream: ByteStream) -> Skim:
+def skim_any(stream: ByteStream) -> FastTrace:
     """A trace in the Standard Workload Format, or what sacct printed. Raises Malformed as the readers of these do, and at once for a file
     that is neither."""
-    lines = Lines(stream)
+    lines = NumberedLines(stream)
     number, first = next(lines, (0, b""))
     if not first:
         raise Malformed("the file is empty", field="FILE", remedy=_FORMATS)
@@ -27,7 +27,7 @@ def skim_any(stream: ByteStream) -> Skim:
         first
     ):  # sacct knows no comments, and to read what it says takes imports that a trace need not pay for
         return skim_lines(lines)
-    from fairbank.slurm.parsers.trace import (is_accounting, skim_accounting)  # noqa: PLC0415
+    from fairbank.slurm.parsers.trace import is_accounting, skim_accounting  # noqa: PLC0415
 
     if strange := _NO_TEXT.match(first):
         what = (

@@ -17,10 +17,10 @@ from fairbank.rest.sign_in.keyfile import read_secret
 from fairbank.rest.sign_in.munge import LIBRARY, Munge
 from fairbank.rest.sign_in.peers import groups_of
 from fairbank.service.clock import SystemClock
-from fairbank.service.write_queue.writers import Windows
 from fairbank.service.services import services
-from fairbank.service.settings import CounterPlace, Settings
-from fairbank.store.urls import POSTGRESQL, read_url
+from fairbank.service.settings import BankSettings, CounterPlace
+from fairbank.service.write_queue.writers import Windows
+from fairbank.store.urls import POSTGRESQL, parse_url
 
 
 def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
@@ -65,9 +65,9 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
     return 0
 
 
-def _has_process(settings: Settings) -> bool:
+def _has_process(settings: BankSettings) -> bool:
     """Whether the counter is a process. What is in memory is in one only, and SQLite has one writer and nothing to wait for."""
     return (
         settings.server.counter is CounterPlace.PROCESS
-        and read_url(settings.store.url).drivername == POSTGRESQL
+        and parse_url(settings.store.url).drivername == POSTGRESQL
     )

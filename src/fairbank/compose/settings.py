@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
-from fairbank.service.settings import Settings, read_settings
+from fairbank.core.errors import Conflict
+from fairbank.service.settings import BankSettings, read_settings
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
-from fairbank.store.migration import SETTINGS_FOLDER
-from fairbank.core.errors import Conflict
+from fairbank.store.migration import SETTINGS_DIRECTORY
 
 SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
 
@@ -29,7 +29,7 @@ def usual_settings() -> Path:
     return Path(named) if named else own if own.exists() else Path(SITE_SETTINGS)
 
 
-def settings_of(config: str | None) -> Settings:
+def settings_of(config: str | None) -> BankSettings:
     """Those of a file; None: of the usual one."""
     return read_settings(Path(config) if config else usual_settings())
 
@@ -41,7 +41,7 @@ def open_books(config: str | None) -> Store:
         return open_store(where.url, journal=where.journal)
     except Conflict as other:
         folder = quote(str((Path(config) if config else usual_settings()).absolute().parent))
-        other.remedy = other.remedy and other.remedy.replace(SETTINGS_FOLDER, folder)
+        other.remedy = other.remedy and other.remedy.replace(SETTINGS_DIRECTORY, folder)
         raise
 
 

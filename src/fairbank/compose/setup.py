@@ -9,13 +9,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from fairbank.compose.settings import usual_folder
+from fairbank.core.errors import Conflict, Trouble
+from fairbank.core.os_errors import MAKE_ROOM, translate_os_error
 from fairbank.rest.sign_in.keyfile import make_private, read_secret
 from fairbank.service.settings import example, read_settings
 from fairbank.store.migration import migrate
-from fairbank.store.sql.db_errors import NO_ROOM
-from fairbank.store.urls import SQLITE, path_of, read_url, shown_url
-from fairbank.core.os_errors import (MAKE_ROOM, of_system)
-from fairbank.core.errors import (Conflict, Trouble)
+from fairbank.store.sql.db_errors import DISK_FULL
+from fairbank.store.urls import SQLITE, parse_url, path_of, redacted_url
 
 SETTINGS = "fairbank.toml"
 
@@ -27,13 +27,13 @@ def init(directory: str | None, store: str | None) -> list[str]:
         new = not folder.exists()
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as bad:
-        raise of_system(bad, f"cannot make the folder {folder}", field="FOLDER") from bad
+        raise translate_os_error(bad, f"cannot make the folder {folder}", field="FOLDER") from bad
     settings = folder / SETTINGS
     if settings.exists():
         known = read_settings(settings)
         if store is not None and store != known.store.url:
             raise Conflict(
-                f"{settings} names another store: {shown_url(known.store.url)}",
+                f"{settings} names another store: {redacted_url(known.store.url)}",
                 field="--store",
                 remedy="name another FOLDER",
             )
@@ -44,21 +44,21 @@ def init(directory: str | None, store: str | None) -> list[str]:
                 field="FOLDER",
                 remedy=remedy,
             )
-        return [f"migrated {shown_url(known.store.url)}"]
+        return [f"migrated {redacted_url(known.store.url)}"]
     url = store or f"sqlite:///{quote(str(folder.resolve()))}/books.sqlite"
     text = example(folder.resolve(), url)
     with _nothing_left_behind(_files(folder, url), folder, new=new):
         migrate(url)
         read_secret(folder / "secret", create=True)
         _write(settings, text)
-    return [f"made {each}" for each in (settings, folder / "secret", shown_url(url))]
+    return [f"made {each}" for each in (settings, folder / "secret", redacted_url(url))]
 
 
 def _write(settings: Path, text: str) -> None:
     try:
         make_private(settings, text)  # a database's URL may hold a password
     except OSError as bad:
-        raise of_system(bad, f"cannot make {settings}", field="FOLDER") from bad
+        raise translate_os_error(bad, f"cannot make {settings}", field="FOLDER") from bad
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
     try:
         yield
     except Trouble as full:
-        if NO_ROOM not in full.message:
+        if DISK_FULL not in full.message:
             raise
         if not (
             folder / SETTINGS
@@ -85,7 +85,7 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
 
 def _files(folder: Path, url: str) -> list[Path]:
     """What is made before the settings, which are made last: the secret, and SQLite's file with its companions."""
-    where = read_url(url)
+    where = parse_url(url)
     books = [path_of(where)] if where.drivername == SQLITE else []
     return [
         folder / "secret",

@@ -9,25 +9,25 @@ from typing import NamedTuple
 from fairbank.cli.slurm_queue import Asked, Quote
 from fairbank.compose.beside_queue import awaited, funds_of, past_of
 from fairbank.compose.ranges import without_range
-from fairbank.report.explanation import WhyRow
-from fairbank.scheduling.explain.answer import Why
-from fairbank.scheduling.explain.explanation import whole
-from fairbank.scheduling.pending_job import Pending
-from fairbank.scheduling.slurm.passes import both
-from fairbank.slurm.parsers.jobs import Told
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.queue_snapshot.queries import (QUESTIONS, read_answers)
-from fairbank.slurm.queue_snapshot.snapshot import (Live, live)
-from fairbank.slurm.offline import Said
+from fairbank.core.errors import Conflict, Unknown
 from fairbank.core.time import iso
-from fairbank.core.errors import (Conflict, Unknown)
+from fairbank.report.explanation import JobExplanation
+from fairbank.scheduling.explain.answer import Explanation
+from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.offline import Said
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
+from fairbank.slurm.queue_snapshot.snapshot import Live, live
 
 OF_QUEUE = f"the folder has {', '.join(f'{name}.txt' for name in QUESTIONS)}; docs/howto/explain-a-waiting-job.md says what to ask"
 
 
 class Explained(NamedTuple):
     cluster: str | None
-    row: WhyRow
+    row: JobExplanation
     unreadable: Sequence[str]
     warnings: Sequence[str]
 
@@ -42,7 +42,7 @@ class SlurmQueue:
         said, unread = read_answers(answers)
         there = live(said)
         found = _wanted(asked.job, there)
-        plan = both(there.snapshot, there.parameters, there.now)
+        plan = run_passes(there.snapshot, there.parameters, there.now)
         if any(start.job.number == found.number for start in plan.starts):
             what = f"job {asked.job} can start: nothing that is known here keeps it waiting"
             raise Conflict(
@@ -56,7 +56,7 @@ class SlurmQueue:
             there.told[found.number],
         )
         history = past_of(found, asked.folder, there.now, notes) if asked.likely else None
-        explained = whole(
+        explained = explain_on_nodes(
             there.snapshot,
             there.parameters,
             found.number,
@@ -80,11 +80,11 @@ def _answers(folder: str | None) -> dict[str, str]:
     if folder:
         before = Said(folder, OF_QUEUE)
         return {name: before.answer(name) for name in QUESTIONS}
-    slurm = Slurm()
+    slurm = SlurmCommands()
     return {name: slurm.answer(command) for name, command in QUESTIONS.items()}
 
 
-def _wanted(job: str, there: Live) -> Pending:
+def _wanted(job: str, there: Live) -> PendingJob:
     """The job of this name; of an array the task that is next."""
     waiting = list(there.snapshot.queue.jobs())
     named = [
@@ -108,7 +108,7 @@ def _wanted(job: str, there: Live) -> Pending:
     raise Unknown(f"slurmctld has no job {job} that waits", field="JOBID", remedy=remedy)
 
 
-def _row(job: Pending, told: Told, found: Why, there: Live) -> WhyRow:
+def _row(job: PendingJob, told: SlurmJob, found: Explanation, there: Live) -> JobExplanation:
     names = {each.number: each.name for each in there.snapshot.queue.jobs()}
     facts = {
         "name": told.name,
@@ -120,7 +120,7 @@ def _row(job: Pending, told: Told, found: Why, there: Live) -> WhyRow:
         "cpus": told.tres.get("cpu", job.wanted.cpus),
         "limit_seconds": job.limit,
     }
-    return WhyRow(
+    return JobExplanation(
         job=job.name,
         facts=facts,
         submitted=job.submitted,

@@ -10,34 +10,34 @@ from typing import Any, NamedTuple
 from fairbank.cli.slurm_says import Shares as Found
 from fairbank.cli.zone import Local
 from fairbank.priority.multifactor.settings import Flag
-from fairbank.report.forecasts import Back
-from fairbank.report.sprio import (PriorityRow, Weights)
-from fairbank.report.ranking_rule import Rule
+from fairbank.report.forecasts import Recovery
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.parsers.priority import (TRES, read_tracked)
-from fairbank.slurm.parsers.sprio import NAMED_SINCE
-from fairbank.slurm.parsers.values import Answer
-from fairbank.slurm.commands import Slurm
+from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.fairshare_view import recomputed_shares
 from fairbank.slurm.fairshare_view.consistency import agreeing
+from fairbank.slurm.fairshare_view.jobs import demand_factors, priority_rows, weights_of
+from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs, computed, factors_of
 from fairbank.slurm.fairshare_view.recovery_times import backs_of
-from fairbank.slurm.fairshare_view.jobs import (demand_factors, priority_rows, weights_of)
-from fairbank.slurm.fairshare_view.recomputed_priorities import (Grounds, computed, factors_of)
-from fairbank.slurm.fairshare_view.shares import (rule_of, share_rows)
+from fairbank.slurm.fairshare_view.shares import rule_of, share_rows
 from fairbank.slurm.offline import Said
+from fairbank.slurm.parsers.priority import TRES, read_tracked
+from fairbank.slurm.parsers.sprio import NAMED_SINCE
+from fairbank.slurm.parsers.values import ParsedRows
 
-Source = Said | Slurm
+Source = Said | SlurmCommands
 
 
 class Shares(NamedTuple):
     cluster: str | None
     as_of: int
-    rule: Rule
+    rule: RankingRule
     rows: Sequence[ShareRow]
     unreadable: Sequence[str]
 
     @property
-    def backs(self) -> Sequence[Back]:
+    def backs(self) -> Sequence[Recovery]:
         """Computed when it is asked for: most forms show nothing of it."""
         return backs_of(self.rows, self.rule)
 
@@ -45,7 +45,7 @@ class Shares(NamedTuple):
 class Priorities(NamedTuple):
     cluster: str | None
     as_of: int
-    weights: Weights
+    weights: WeightRow
     rows: Sequence[PriorityRow]
     named: bool
     unreadable: Sequence[str]
@@ -53,9 +53,9 @@ class Priorities(NamedTuple):
 
 class PrioritiesAnew(NamedTuple):
     said: Priorities
-    grounds: Grounds
+    grounds: PriorityInputs
     shares: Sequence[ShareRow]
-    rule: Rule
+    rule: RankingRule
     unreadable: Sequence[str]
 
     @property
@@ -106,7 +106,7 @@ class SlurmSays:
             source.association_priorities(),
         )
         jobs, places, nodes, qualities, priorities = answers
-        grounds = Grounds(
+        grounds = PriorityInputs(
             settings,
             read_tracked(source.config),
             jobs.rows,
@@ -151,12 +151,12 @@ class SlurmSays:
 
 
 def _source(folder: str | None) -> Source:
-    return Said(folder) if folder else Slurm()
+    return Said(folder) if folder else SlurmCommands()
 
 
 def _as_of(source: Source, now: int) -> int:
     return source.clock() if isinstance(source, Said) else now
 
 
-def _told(answer: Answer[Any]) -> tuple[str, ...]:
+def _told(answer: ParsedRows[Any]) -> tuple[str, ...]:
     return tuple(map(str, answer.unreadable))

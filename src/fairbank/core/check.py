@@ -9,7 +9,7 @@ import msgspec
 from fairbank.core.errors import Trouble
 
 
-class Check(msgspec.Struct, frozen=True):
+class HealthCheck(msgspec.Struct, frozen=True):
     """One thing that was looked at. `remedy` is what to do when it is not `ok`."""
 
     what: str
@@ -17,10 +17,10 @@ class Check(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
 
-def attempt(what: str, look: Callable[[], object]) -> Check:
+def run_check(what: str, look: Callable[[], object]) -> HealthCheck:
     """A check that is ok when `look` raises no Trouble."""
     try:
         look()
     except Trouble as trouble:
-        return Check(f"{what}: {trouble.message}", False, trouble.remedy)
-    return Check(what, True)
+        return HealthCheck(f"{what}: {trouble.message}", False, trouble.remedy)
+    return HealthCheck(what, True)

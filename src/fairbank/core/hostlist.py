@@ -153,7 +153,7 @@ def _ranges(digits: list[str]) -> Iterator[str]:
     yield first if first == last else f"{first}-{last}"
 
 
-def natural(name: str) -> tuple[tuple[str, int] | tuple[str, int, int], ...]:
+def natural_key(name: str) -> tuple[tuple[str, int] | tuple[str, int, int], ...]:
     """The order of hosts: by their words, and of one word by their numbers, n2 before n10; of equal numbers the narrower first."""
     parts = re.split(r"(\d+)", name, flags=re.ASCII)
     return tuple(

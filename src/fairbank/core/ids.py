@@ -86,7 +86,7 @@ def job_name(text: str, *, field: str = "name") -> str:
     )
 
 
-def as_job_name(text: str) -> str | None:
+def clean_job_name(text: str) -> str | None:
     """`text` as `job_name` takes it: cut, and with ? for what cannot be printed; None where nothing is left."""
     return "".join(each if each.isprintable() else "?" for each in text[:JOB_NAME_MAX]) or None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from errno import EACCES, EDQUOT, EEXIST, EISDIR, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
 
-from fairbank.core.errors import (Forbidden, Malformed, Trouble, Unknown)
+from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown
 
 _FULL = frozenset({ENOSPC, EDQUOT})
 _NOT_OURS = frozenset({EACCES, EPERM})
@@ -18,7 +18,7 @@ def is_full(error: OSError) -> bool:
     return error.errno in _FULL
 
 
-def of_system(error: OSError, what: str, *, field: str | None = None) -> Trouble:
+def translate_os_error(error: OSError, what: str, *, field: str | None = None) -> Trouble:
     """`what` could not be done, and why: Forbidden, Malformed or Unknown where that fits, else a Trouble as such."""
     if is_full(error):
         return Trouble(f"{what}: the disk is full", field=field, remedy=MAKE_ROOM)

@@ -5,7 +5,6 @@ The names behind them are those of Slurm's own headers (slurm.h, slurmdb.h).
 
 from __future__ import annotations
 
-
 U32_MAX = 2**32 - 1
 """The most that an unsigned number of 32 bits holds: weights, nodes, CPUs, priorities of QOS and associations."""
 

@@ -29,7 +29,7 @@ class Clock(Protocol):
         ...
 
 
-class StoppedClock:
+class ManualClock:
     """The clock of tests and of replays: it moves when told."""
 
     def __init__(self, at: int = 0) -> None:

@@ -23,7 +23,7 @@ BY_CPU: Weights = {"cpu": Fraction(1)}
 """What counts where no weights are set."""
 
 
-class Adding(Enum):
+class BillingRule(Enum):
     """How weighted TRES become one billing figure."""
 
     SUM = "sum"
@@ -100,7 +100,7 @@ def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
     return counts
 
 
-def parse_held(text: str, *, prices: bool = True, field: str = "tres") -> dict[str, Fraction]:
+def parse_job_tres(text: str, *, prices: bool = True, field: str = "tres") -> dict[str, Fraction]:
     """`parse_counts` for a job that is to run: it holds whole CPUs, at least one, and where this is what `prices` it they are told.
 
     Without them it would be priced by whatever else is there, perhaps by nothing. Raises Malformed, naming `field`.
@@ -133,10 +133,10 @@ def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
     return weights
 
 
-def billing(counts: Counts, weights: Weights | None, adding: Adding) -> Fraction:
+def billing(counts: Counts, weights: Weights | None, adding: BillingRule) -> Fraction:
     """The billing units of a job that holds `counts`: without weights its CPUs, else the weighted TRES added up."""
     weighted = weigh(counts, weights)
-    chosen = setters(weighted, adding)
+    chosen = price_setting_tres(weighted, adding)
     return sum((value for name, value in weighted.items() if name in chosen), Fraction(0))
 
 
@@ -149,7 +149,7 @@ def weigh(counts: Counts, weights: Weights | None) -> dict[str, Fraction]:
     }
 
 
-def unpriced(counts: Counts, weights: Weights | None) -> list[str]:
+def unpriced_tres(counts: Counts, weights: Weights | None) -> list[str]:
     """What of `counts` has no weight and so costs nothing, in alphabetical order: nodes aside, which every job has.
 
     As in Slurm a type has a weight of its own: GRES/gpu prices no gres/gpu:v100, nor the other way round. A job that holds
@@ -161,18 +161,18 @@ def unpriced(counts: Counts, weights: Weights | None) -> list[str]:
     return sorted(name for name in free if name.partition(":")[0] not in told)
 
 
-def setters(weighted: Mapping[str, Fraction], adding: Adding) -> frozenset[str]:
+def price_setting_tres(weighted: Mapping[str, Fraction], adding: BillingRule) -> frozenset[str]:
     """Which of the weighted TRES make the price: under a MAX rule only the dearest of the competing ones."""
-    competing = [name for name in weighted if competes(name, adding)]
+    competing = [name for name in weighted if is_max_candidate(name, adding)]
     others = frozenset(weighted).difference(competing)
     return others | {max(competing, key=lambda name: weighted[name])} if competing else others
 
 
-def competes(name: str, adding: Adding) -> bool:
+def is_max_candidate(name: str, adding: BillingRule) -> bool:
     """Whether only the dearest of this TRES and its like is billed: under MAX_TRES cpu, mem, node and every gres/*, under
     MAX_TRES_GRES cpu, mem and node. All others are added."""
-    if adding is Adding.SUM:
+    if adding is BillingRule.SUM:
         return False
     return name in ("cpu", "mem", "node") or (
-        name.startswith("gres/") and adding is Adding.MAX_TRES
+        name.startswith("gres/") and adding is BillingRule.MAX_TRES
     )

@@ -110,7 +110,7 @@ def show_su(
     return _written(_shown(minutes, units, decimals, down=down), decimals, separators=separators)
 
 
-class Sums(NamedTuple):
+class ShownSums(NamedTuple):
     """The amounts of an allocation, as text."""
 
     granted: str
@@ -129,7 +129,7 @@ def show_sums(
     units: str = "h",
     separators: bool = False,
     decimals: int | None = None,
-) -> Sums:
+) -> ShownSums:
     """Amounts that add up, so that they add up as they are shown too: granted, with the credit limit, is used, held and available.
 
     All are cut off; what that took of held and used, and is missing in the sum, they get back, so what is available is never more than
@@ -145,7 +145,7 @@ def show_sums(
             *((2 * each + WORTH[units]) // (2 * WORTH[units]) for each in amounts),
             _shown(available, units, 0, down=True),
         ]
-        return Sums(*(_written(each, 0, separators=separators) for each in whole))
+        return ShownSums(*(_written(each, 0, separators=separators) for each in whole))
     shown = [_shown(each, units, decimals) for each in amounts]
     left = _shown(available, units, decimals, down=True)
     missing = shown[0] + shown[1] - shown[2] - shown[3] - left
@@ -156,10 +156,10 @@ def show_sums(
         ):
             shown[place] += 1
             missing -= sign
-    return Sums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
+    return ShownSums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
 
 
-def show_running(
+def show_running_sums(
     granted: int,
     used: int,
     held: int,
@@ -168,7 +168,7 @@ def show_running(
     units: str = "h",
     separators: bool = False,
     decimals: int | None = None,
-) -> Sums:
+) -> ShownSums:
     """The same where sums stand below each other: each is shown by itself, so that none changes but by an entry that moves it.
 
     What is used and held is rounded up, what was granted and the limit are cut off; available is what is then left in the row, which may be
@@ -184,10 +184,10 @@ def show_running(
         *(_shown_up(each, units, decimals) for each in (used, held)),
     ]
     left = shown[0] + shown[1] - shown[2] - shown[3]
-    return Sums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
+    return ShownSums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
 
 
-def show_moved(
+def show_change(
     *sums: tuple[int, int],
     owed: bool = False,
     units: str = "h",
@@ -206,7 +206,7 @@ def show_moved(
     return _written(abs(moved), decimals, separators=separators)
 
 
-def show_short(
+def show_shortfall(
     asked: int,
     available: int,
     *,
@@ -242,6 +242,6 @@ def _written(shown: int, decimals: int | None, *, separators: bool) -> str:
     return f"{text}.{rest:0{places}}" if places and (rest or decimals) else text
 
 
-def type_su(minutes: int) -> str:
+def exact_su(minutes: int) -> str:
     """An amount as `parse_su` reads it back, exactly: `66` or, where it is no whole SU, `3959m`."""
     return f"{minutes}m" if minutes % MINUTES_IN_SU else str(minutes // MINUTES_IN_SU)

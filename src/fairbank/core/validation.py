@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-
-from msgspec import Struct, ValidationError, inspect
-
-from fairbank.core.errors import Malformed
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from msgspec import Struct, ValidationError
+from msgspec import Struct, ValidationError, inspect
 
 from fairbank.core.errors import Malformed
 
@@ -32,7 +27,9 @@ _WORDS = {
 }
 
 
-def misfit(error: ValidationError, settings: type[Struct], page: str) -> Malformed:
+def describe_invalid_setting(
+    error: ValidationError, settings: type[Struct], page: str
+) -> Malformed:
     """msgspec's sentence with the key in the words of the file; `page` is where all keys of these `settings` are listed.
 
     The remedy names the keys or the words that there are, where these are few and known, and else the page.
@@ -96,7 +93,8 @@ def _names(shape: inspect.Type) -> list[str]:
         case _:
             return []
 
-def table_in(text: bytes, name: str, *, field: str) -> dict[str, Any]:
+
+def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
     """What the text of a file says. Raises Malformed, with `field`, for what is no TOML; `name` is the file's."""
     try:
         return tomllib.loads(text.decode())
@@ -107,13 +105,13 @@ def table_in(text: bytes, name: str, *, field: str) -> dict[str, Any]:
 
 
 @contextmanager
-def fitting(name: str, settings: type[Struct], page: str) -> Iterator[None]:
+def validated_settings(name: str, settings: type[Struct], page: str) -> Iterator[None]:
     """While these settings are made of what the file says. Raises Malformed with the key for what does not fit; `page` is where all keys
     are listed."""
     try:
         yield
     except ValidationError as error:
-        bad = misfit(error, settings, page)
+        bad = describe_invalid_setting(error, settings, page)
         raise Malformed(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
     except Malformed as bad:
         raise Malformed(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

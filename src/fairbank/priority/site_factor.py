@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Literal
-
-import msgspec
-import math
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbank.core.slurm_numbers import (NICE_MAX, NICE_OFFSET)
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX, NICE_OFFSET
 
 RuleName = Literal["linear", "power", "sigmoid"]
 
@@ -43,6 +41,7 @@ def idle_keys(rule: RuleName, bend: Bend) -> Iterator[tuple[str, RuleName]]:
             for name in names
             if other != rule and getattr(bend, name) != getattr(usual, name)
         )
+
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -88,7 +87,7 @@ class Sigmoid(msgspec.Struct, frozen=True):
         return sigmoid(fraction, self.steepness, self.midpoint)
 
 
-class Rule(msgspec.Struct, frozen=True):
+class CurveRule(msgspec.Struct, frozen=True):
     """How either fraction is bent."""
 
     credit: Power | Sigmoid = Power()
@@ -99,18 +98,18 @@ class Rule(msgspec.Struct, frozen=True):
         return np.asarray(self.credit.of(credit) * self.expiry.of(expiry))
 
 
-LINEAR = Rule()
+LINEAR = CurveRule()
 
 
-def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> Rule:
+def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> CurveRule:
     """The rule of that name."""
     match name:
         case "linear":
             return LINEAR
         case "power":
-            return Rule(Power(credit.exponent), Power(expiry.exponent))
+            return CurveRule(Power(credit.exponent), Power(expiry.exponent))
         case "sigmoid":
-            return Rule(
+            return CurveRule(
                 Sigmoid(credit.steepness, credit.midpoint),
                 Sigmoid(expiry.steepness, expiry.midpoint),
             )

@@ -6,9 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
+from fairbank.core.time import parse_instant, show_duration
+from fairbank.core.units import (
+    ShownSums,
+    show_change,
+    show_running_sums,
+    show_shortfall,
+    show_su,
+    show_sums,
+)
 from fairbank.report.cells import plain
-from fairbank.core.time import (parse_instant, show_duration)
-from fairbank.core.units import (Sums, show_moved, show_running, show_short, show_su, show_sums)
 
 Row = Mapping[str, Any]
 """One object of an answer of the bank."""
@@ -40,7 +47,7 @@ class Look(NamedTuple):
             minutes, units=self.units, separators=self.separators, decimals=self.decimals, down=True
         )
 
-    def sums(self, granted: int, used: int, held: int, available: int) -> Sums:
+    def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
         """The amounts of an allocation, which add up as they are shown."""
         return show_sums(
             granted,
@@ -52,9 +59,9 @@ class Look(NamedTuple):
             decimals=self.decimals,
         )
 
-    def running(self, granted: int, used: int, held: int, available: int) -> Sums:
+    def running(self, granted: int, used: int, held: int, available: int) -> ShownSums:
         """The same in a row below others: they add up as well, and none changes but by what moves it."""
-        return show_running(
+        return show_running_sums(
             granted,
             used,
             held,
@@ -66,13 +73,13 @@ class Look(NamedTuple):
 
     def moved(self, *sums: tuple[int, int], owed: bool) -> str:
         """By how much such sums, each before and after, grew or fell together; `owed`: what is used or held."""
-        return show_moved(
+        return show_change(
             *sums, owed=owed, units=self.units, separators=self.separators, decimals=self.decimals
         )
 
     def lacking(self, asked: int, available: int) -> str:
         """What is missing: the amount that was asked less what is left, as they are shown."""
-        return show_short(
+        return show_shortfall(
             asked, available, units=self.units, separators=self.separators, decimals=self.decimals
         )
 
@@ -129,7 +136,7 @@ class Summand(Amount):
         sums = self._sums(row, look)
         return "" if sums is None else max(sums, key=lambda each: len(_whole(each)))
 
-    def _sums(self, row: Row, look: Look) -> Sums | None:
+    def _sums(self, row: Row, look: Look) -> ShownSums | None:
         amounts = [row.get(key) for key in self._keys]
         return (
             None
@@ -137,14 +144,14 @@ class Summand(Amount):
             else self._shown(look, *(int(each) for each in amounts if each is not None))
         )
 
-    def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> Sums:
+    def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> ShownSums:
         return look.sums(granted, used, held, available)
 
 
-class Running(Summand):
+class RunningColumn(Summand):
     """The same where each row follows from the one before it."""
 
-    def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> Sums:
+    def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> ShownSums:
         return look.running(granted, used, held, available)
 
 

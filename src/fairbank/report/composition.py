@@ -30,7 +30,7 @@ GIB = 1_024
 """MiB."""
 
 
-class Composed(NamedTuple):
+class AccountComposition(NamedTuple):
     """A share by where it comes from, in cores of the reference chip, and as a whole number for Slurm."""
 
     account: str
@@ -40,7 +40,7 @@ class Composed(NamedTuple):
     shares: int
 
 
-class Charged(NamedTuple):
+class PartitionCharge(NamedTuple):
     """Billing units of a core, and of a MiB."""
 
     partition: str
@@ -48,26 +48,26 @@ class Charged(NamedTuple):
     mem: Fraction
 
 
-def share_rows(composed: Sequence[Composed]) -> list[Row]:
+def share_rows(composed: Sequence[AccountComposition]) -> list[Row]:
     return [_share_row(each) for each in composed]
 
 
-def total_row(composed: Sequence[Composed]) -> Row:
+def total_row(composed: Sequence[AccountComposition]) -> Row:
     """All of them together."""
     gratis = sum((each.gratis for each in composed), Fraction(0))
     lab = sum((each.lab for each in composed), Fraction(0))
     communal = sum((each.communal for each in composed), Fraction(0))
     return _share_row(
-        Composed("TOTAL", gratis, lab, communal, sum(each.shares for each in composed))
+        AccountComposition("TOTAL", gratis, lab, communal, sum(each.shares for each in composed))
     )
 
 
-def _share_row(each: Composed) -> Row:
+def _share_row(each: AccountComposition) -> Row:
     parts = {"gratis": float(each.gratis), "lab": float(each.lab), "communal": float(each.communal)}
     return {"account": each.account, **parts, "shares": each.shares}
 
 
-def charge_rows(charged: Sequence[Charged]) -> list[Row]:
+def charge_rows(charged: Sequence[PartitionCharge]) -> list[Row]:
     """As they stand in slurm.conf; memory by the GiB."""
     return [
         {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from fairbank.report.sprio import (FIELDS, PriorityRow, Weights)
+from fairbank.report.sprio import FIELDS, PriorityRow, WeightRow
 
 FACTORS = ("Aa", "Bb", "Ff", "Jj", "Pp", "Qq", "Tt")
 """What is computed of a job, by the letters of sprio: weighted and normalised."""
 
 
-class Difference(NamedTuple):
+class PriorityDifference(NamedTuple):
     """A figure, of what job and where, what Slurm says and what was found."""
 
     figure: str
@@ -23,9 +23,9 @@ class Difference(NamedTuple):
         return f"{self.figure} of {self.of}: Slurm says {self.said or 'nothing'}, computed {self.found or 'nothing'}"
 
 
-def differences(
-    said: Sequence[PriorityRow], found: Sequence[PriorityRow], weights: Weights
-) -> Iterator[Difference]:
+def priority_differences(
+    said: Sequence[PriorityRow], found: Sequence[PriorityRow], weights: WeightRow
+) -> Iterator[PriorityDifference]:
     """Of the rows that were computed. The priority itself is told only where no factor explains it."""
     by_name = {_name(row): row for row in said}
     for ours in found:
@@ -39,7 +39,7 @@ def differences(
         for pair in wrong or ([] if int(theirs.priority) == int(ours.priority) else ["Y"]):
             one, other = _cells(theirs, pair, weights), _cells(ours, pair, weights)
             at = next(at for at in range(len(pair)) if one[at] != other[at])
-            yield Difference(
+            yield PriorityDifference(
                 FIELDS[pair].head if pair in FIELDS else FIELDS[pair[0]].head,
                 of,
                 one[at],
@@ -51,7 +51,7 @@ def _name(row: PriorityRow) -> tuple[int, str, str]:
     return row.job, row.partition_name, row.qos_name
 
 
-def _cells(row: PriorityRow, letters: str, weights: Weights) -> list[str]:
+def _cells(row: PriorityRow, letters: str, weights: WeightRow) -> list[str]:
     return [FIELDS[letter].show(row, weights) for letter in letters]
 
 
@@ -63,7 +63,7 @@ _WHY = {
 _ELSE = "What was changed since slurmctld's last tick counts from the next one on."
 
 
-def reasons(found: Collection[Difference]) -> list[str]:
+def possible_reasons(found: Collection[PriorityDifference]) -> list[str]:
     """What may be behind such differences, each reason once."""
     figures = {each.figure for each in found}
     return [why for figure, why in _WHY.items() if figure in figures] + (

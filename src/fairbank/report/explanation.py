@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fairbank.core.time import iso, parse_instant, show_duration
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
-from fairbank.core.time import (iso, parse_instant, show_duration)
 
-AHEAD = 10
+AHEAD_MAX = 10
 """So many of those ahead are told one by one; --json tells all."""
 HEAD = 10
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
-class Check(Protocol):
+class CheckRow(Protocol):
     """Something that must be so before the job starts, and what was found."""
 
     @property
@@ -27,7 +27,7 @@ class Check(Protocol):
     def evidence(self) -> str: ...
 
 
-class Likely(Protocol):
+class StartRangeRow(Protocol):
     """From when to when it started in eight of ten of so many rehearsals."""
 
     @property
@@ -40,7 +40,7 @@ class Likely(Protocol):
     def started(self) -> int: ...
 
 
-class Suggestion(Protocol):
+class SuggestionRow(Protocol):
     """What sbatch is told, and when the job would start then."""
 
     @property
@@ -49,16 +49,16 @@ class Suggestion(Protocol):
     def at(self) -> int: ...
 
 
-class Advice(Protocol):
+class AdviceRow(Protocol):
     """The one change that starts it soonest, and what was tried."""
 
     @property
-    def suggestion(self) -> Suggestion | None: ...
+    def suggestion(self) -> SuggestionRow | None: ...
     @property
     def tried(self) -> Sequence[str]: ...
 
 
-class Why(Protocol):
+class ExplanationRow(Protocol):
     """The answer; instants are seconds since 1970."""
 
     @property
@@ -66,7 +66,7 @@ class Why(Protocol):
     @property
     def headline(self) -> str: ...
     @property
-    def checks(self) -> Sequence[Check]: ...
+    def checks(self) -> Sequence[CheckRow]: ...
     @property
     def position(self) -> int | None: ...
     @property
@@ -74,12 +74,12 @@ class Why(Protocol):
     @property
     def expected(self) -> int | None: ...
     @property
-    def likely(self) -> Likely | None: ...
+    def likely(self) -> StartRangeRow | None: ...
     @property
-    def advice(self) -> Advice | None: ...
+    def advice(self) -> AdviceRow | None: ...
 
 
-class WhyRow(NamedTuple):
+class JobExplanation(NamedTuple):
     """A job that waits, as of some instant.
 
     facts       what there is to say of it, by their names; `..._seconds` are lengths of time
@@ -93,14 +93,14 @@ class WhyRow(NamedTuple):
     facts: Mapping[str, object]
     submitted: int
     as_of: int
-    why: Why
+    why: ExplanationRow
     ahead: Sequence[str]
     reason: str | None = None
     told: int | None = None
     started: int | None = None
 
 
-def lines(row: WhyRow, look: Look, room: int) -> Iterator[str]:
+def lines(row: JobExplanation, look: Look, room: int) -> Iterator[str]:
     """For people, in lines of at most `room` characters where words allow it: what it is, why it waits, each check, when it starts."""
     why = row.why
     facts = ", ".join(
@@ -137,7 +137,7 @@ def _fact(name: str, value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _lasted(row: WhyRow, until: int) -> str:
+def _lasted(row: JobExplanation, until: int) -> str:
     return show_duration(max(until - row.submitted, 0))
 
 
@@ -152,7 +152,7 @@ def _behind(head: str, text: str, room: int) -> Iterator[str]:
         head = ""
 
 
-def _queue(row: WhyRow) -> str:
+def _queue(row: JobExplanation) -> str:
     if row.why.position is None:
         return "it has no place in it: something else than room holds it back"
     return f"{_th(row.why.position)} of {row.why.waiting:,}; {_ahead(row.ahead)}"
@@ -168,18 +168,18 @@ def _th(number: int) -> str:
 def _ahead(names: Sequence[str]) -> str:
     if not names:
         return "nobody is ahead"
-    more = f" and {len(names) - AHEAD:,} more" if len(names) > AHEAD else ""
-    return f"ahead: {', '.join(names[:AHEAD])}{more}"
+    more = f" and {len(names) - AHEAD_MAX:,} more" if len(names) > AHEAD_MAX else ""
+    return f"ahead: {', '.join(names[:AHEAD_MAX])}{more}"
 
 
-def _start(row: WhyRow, look: Look) -> str:
+def _start(row: JobExplanation, look: Look) -> str:
     """As it is found here, and where slurmctld says otherwise, that too."""
     there = "" if row.told is None else f"; slurmctld expects {look.moment(row.told)}"
     other = "" if row.reason in (None, row.why.code) else f"; slurmctld's reason is {row.reason}"
     return f"{_found(row.why, look)}{there}{other}"
 
 
-def _found(why: Why, look: Look) -> str:
+def _found(why: ExplanationRow, look: Look) -> str:
     found, expected = why.likely, why.expected
     if found is not None:
         until = "a time that nobody can tell" if found.latest is None else look.moment(found.latest)
@@ -196,7 +196,7 @@ def _found(why: Why, look: Look) -> str:
     )
 
 
-def _sooner(advice: Advice, now: int, look: Look) -> str:
+def _sooner(advice: AdviceRow, now: int, look: Look) -> str:
     found = advice.suggestion
     if found is None:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"
@@ -205,7 +205,7 @@ def _sooner(advice: Advice, now: int, look: Look) -> str:
     return f"{option} it would start {'at once' if found.at <= now else f'by {look.moment(found.at)}, as things stand'}"
 
 
-def as_data(row: WhyRow) -> dict[str, Any]:
+def as_data(row: JobExplanation) -> dict[str, Any]:
     """For programs: instants in UTC."""
     why = row.why
     likely, advice = why.likely, why.advice

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.report.columns import Column, Row, text
-from fairbank.report.ranking_rule import Rule
 from fairbank.core.time import DAY
+from fairbank.report.columns import Column, Row, text
+from fairbank.report.ranking_rule import RankingRule
 
 NEVER = "never"
 
@@ -23,7 +23,7 @@ TWO_ANSWERS = (
 )
 
 
-class Back(NamedTuple):
+class Recovery(NamedTuple):
     """Seconds of pause until it is back (`rule.goal`); 0 for who is there, None when a pause alone never brings it there."""
 
     account: str
@@ -39,7 +39,7 @@ class Back(NamedTuple):
         return f"{who} ({self.partition})" if self.partition else who
 
 
-def table_rows(backs: Sequence[Back]) -> list[Row]:
+def table_rows(backs: Sequence[Recovery]) -> list[Row]:
     return [
         {
             "account": back.account,
@@ -52,22 +52,22 @@ def table_rows(backs: Sequence[Back]) -> list[Row]:
     ]
 
 
-def assumed(rule: Rule) -> list[str]:
+def assumptions(rule: RankingRule) -> list[str]:
     """How to read a forecast, and what it takes for granted."""
     reset = "nothing is reset" if rule.reset_in is None else "all usage is reset when it is due"
     return [
-        f"When each is back at {rule.goal}, if it pauses.",
+        f"When each is back at {rule.target_name}, if it pauses.",
         TWO_ANSWERS,
         f"Shares stay, usage fades as Slurm has it, and {reset}. Jobs that run count until they end.",
-        *([] if rule.reset_in is None else [reset_said(rule.reset_in)]),
+        *([] if rule.reset_in is None else [reset_sentence(rule.reset_in)]),
     ]
 
 
-def reset_said(seconds: int) -> str:
+def reset_sentence(seconds: int) -> str:
     return f"All usage is reset in {span(seconds)}: whoever has a share and pauses is back then at the latest."
 
 
-def as_data(backs: Sequence[Back], rule: Rule) -> list[Mapping[str, object]]:
+def as_data(backs: Sequence[Recovery], rule: RankingRule) -> list[Mapping[str, object]]:
     """For programs: whole seconds, null for never, and an infinite level as `inf`; `goal` is where it is back."""
     return [
         {
@@ -75,7 +75,7 @@ def as_data(backs: Sequence[Back], rule: Rule) -> list[Mapping[str, object]]:
             "user": back.user or None,
             "partition": back.partition or None,
             "level": "inf" if back.level == float("inf") else back.level,
-            "goal": rule.goal,
+            "goal": rule.target_name,
             "soonest_seconds": None if back.soonest is None else round(back.soonest),
             "latest_seconds": None if back.latest is None else round(back.latest),
         }
@@ -83,7 +83,7 @@ def as_data(backs: Sequence[Back], rule: Rule) -> list[Mapping[str, object]]:
     ]
 
 
-def sentences(backs: Sequence[Back], goal: str) -> Iterator[str]:
+def sentences(backs: Sequence[Recovery], goal: str) -> Iterator[str]:
     """One for each."""
     for back in backs:
         if back.soonest is None or back.latest is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.report.columns import Look
 from fairbank.core.time import DAY
 from fairbank.core.units import WORTH
+from fairbank.report.columns import Look
 
 
-class Course(Enum):
+class SpendingPace(Enum):
     """Where an allocation is heading."""
 
     NOT_STARTED = "not started"
@@ -25,7 +25,7 @@ class Course(Enum):
 class Outlook(NamedTuple):
     """`at` is when it will be empty, if before its end; `left_over` what is left of its grant at its end, in SU-minutes."""
 
-    course: Course
+    course: SpendingPace
     at: int | None = None
     left_over: int | None = None
 
@@ -40,18 +40,18 @@ def outlook(
     """
     left, past, ahead = granted + limit - used, now - start, end - now
     if past < 0:
-        return Outlook(Course.NOT_STARTED)
+        return Outlook(SpendingPace.NOT_STARTED)
     if ahead <= 0:
-        return Outlook(Course.ENDED, left_over=max(0, granted - used))
+        return Outlook(SpendingPace.ENDED, left_over=max(0, granted - used))
     if left <= 0:
-        return Outlook(Course.EMPTY, at=now)
+        return Outlook(SpendingPace.EMPTY, at=now)
     if past < DAY:
-        return Outlook(Course.TOO_EARLY)
+        return Outlook(SpendingPace.TOO_EARLY)
     if used > 0 and left * past < used * ahead:
-        return Outlook(Course.RUNS_OUT, at=now + left * past // used)
+        return Outlook(SpendingPace.RUNS_OUT, at=now + left * past // used)
     left_over = max(0, granted - used - max(held, used * ahead // past))
     wasting = past > ahead and 4 * left_over > granted
-    return Outlook(Course.UNUSED if wasting else Course.LASTS, left_over=left_over)
+    return Outlook(SpendingPace.UNUSED if wasting else SpendingPace.LASTS, left_over=left_over)
 
 
 def about(minutes: int, look: Look) -> str:
@@ -65,23 +65,23 @@ def about(minutes: int, look: Look) -> str:
 def say(seen: Outlook, look: Look) -> str:
     """The outlook in a few words; ! where somebody should act."""
     match seen:
-        case Outlook(Course.RUNS_OUT, int(at)):
+        case Outlook(SpendingPace.RUNS_OUT, int(at)):
             return f"! {look.day(at)}" if look.short else f"! about {look.day(at)}"
-        case Outlook(Course.LASTS, _, int(left)):
+        case Outlook(SpendingPace.LASTS, _, int(left)):
             return (
                 f"no, {about(left, look)} left"
                 if look.short
                 else f"no, about {about(left, look)} left over"
             )
-        case Outlook(Course.UNUSED, _, int(left)):
+        case Outlook(SpendingPace.UNUSED, _, int(left)):
             return (
                 f"! {about(left, look)} lost"
                 if look.short
                 else f"! {about(left, look)} will expire unused"
             )
-        case Outlook(Course.EMPTY):
+        case Outlook(SpendingPace.EMPTY):
             return "!! empty"
-        case Outlook(Course.TOO_EARLY):
+        case Outlook(SpendingPace.TOO_EARLY):
             return "too early" if look.short else "too early to tell"
         case _:
             return seen.course.value

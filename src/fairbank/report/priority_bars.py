@@ -8,13 +8,13 @@ from math import inf
 from typing import NamedTuple
 
 from fairbank.report.cells import counted
-from fairbank.report.sprio import (PriorityRow, Weights)
+from fairbank.report.sprio import PriorityRow, WeightRow
 
 BAR = 24
 """The longest bar, in characters."""
 
 
-class Factor(NamedTuple):
+class NamedFactor(NamedTuple):
     """A factor that has one weight: its name, and the same in words."""
 
     name: str
@@ -22,16 +22,16 @@ class Factor(NamedTuple):
 
 
 FACTORS = (
-    Factor("age", "age"),
-    Factor("association", "association"),
-    Factor("fair_share", "fair share"),
-    Factor("job_size", "job size"),
-    Factor("partition", "partition"),
-    Factor("qos", "QOS"),
+    NamedFactor("age", "age"),
+    NamedFactor("association", "association"),
+    NamedFactor("fair_share", "fair share"),
+    NamedFactor("job_size", "job size"),
+    NamedFactor("partition", "partition"),
+    NamedFactor("qos", "QOS"),
 )
 
 
-class Part(NamedTuple):
+class PriorityPart(NamedTuple):
     """What adds to a priority, or takes away from it: in words, how much, and out of how much at most (None: without a bound)."""
 
     name: str
@@ -39,23 +39,25 @@ class Part(NamedTuple):
     weight: float | None
 
 
-def parts(row: PriorityRow, weights: Weights) -> list[Part]:
+def parts(row: PriorityRow, weights: WeightRow) -> list[PriorityPart]:
     """The factors that count here, then TRES one by one, site factor and nice where there are any; none where the priority is given."""
     if row.direct is not None:
         return []
     found = [
-        Part(each.words, getattr(row, each.name), weight)
+        PriorityPart(each.words, getattr(row, each.name), weight)
         for each in FACTORS
         if (weight := getattr(weights, each.name))
     ]
     found += [
-        Part(name, value, weights.tres.get(name)) for name, value in row.tres.items() if value
+        PriorityPart(name, value, weights.tres.get(name))
+        for name, value in row.tres.items()
+        if value
     ]
-    found += [Part("site factor", float(row.site), None)] if row.site else []
-    return found + ([Part("nice", float(-row.nice), None)] if row.nice else [])
+    found += [PriorityPart("site factor", float(row.site), None)] if row.site else []
+    return found + ([PriorityPart("nice", float(-row.nice), None)] if row.nice else [])
 
 
-def best(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
+def best_rows(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
     """Of each job in each partition the row with the highest priority: sprio has one more for each further QOS that a job asked for."""
     found: dict[tuple[int, str], PriorityRow] = {}
     for row in rows:
@@ -65,10 +67,10 @@ def best(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
     return list(found.values())
 
 
-def queues(rows: Sequence[PriorityRow]) -> dict[str, list[PriorityRow]]:
+def partition_queues(rows: Sequence[PriorityRow]) -> dict[str, list[PriorityRow]]:
     """Who waits in each partition, the first to start first; each job once (`best`), and none that runs."""
     found: dict[str, list[PriorityRow]] = {}
-    for row in sorted(best([row for row in rows if not row.runs]), key=_order):
+    for row in sorted(best_rows([row for row in rows if not row.runs]), key=_order):
         found.setdefault(row.partition_name, []).append(row)
     return found
 
@@ -78,7 +80,9 @@ def _order(row: PriorityRow) -> tuple[int, float, int]:
     return -int(row.priority), inf if row.submitted is None else row.submitted, row.job
 
 
-def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: Weights) -> list[str]:
+def explain_priority(
+    row: PriorityRow, queue: Sequence[PriorityRow], weights: WeightRow
+) -> list[str]:
     """The lines about one job, by its best row, among all that wait in the same partition, in their order."""
     who = ", ".join(
         each for each in (row.user, row.account, f"partition {row.partition_name}") if each
@@ -92,13 +96,13 @@ def explained(row: PriorityRow, queue: Sequence[PriorityRow], weights: Weights) 
     at = bisect_left(queue, _order(row), key=_order)
     lines = [
         f"Job {row.job} ({who})",
-        f"priority {int(row.priority):,}, {_th(at + 1)} of {len(queue)} that wait in {row.partition_name}",
+        f"priority {int(row.priority):,}, {_ordinal(at + 1)} of {len(queue)} that wait in {row.partition_name}",
     ]
     lines += _bars(row, weights)
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
 
 
-def _bars(row: PriorityRow, weights: Weights) -> list[str]:
+def _bars(row: PriorityRow, weights: WeightRow) -> list[str]:
     if row.direct is not None:
         return ["  An administrator gave it this priority; no factor counts."]
     found = parts(row, weights)
@@ -111,13 +115,13 @@ def _bars(row: PriorityRow, weights: Weights) -> list[str]:
     )
 
 
-def _line(part: Part, length: int) -> str:
+def _line(part: PriorityPart, length: int) -> str:
     scaled = "" if not part.weight else f"{part.value / part.weight:.3f} x {part.weight:,.0f}"
     mark = "#" if part.value >= 0 else "-"
     return f"  {part.name:<12} {part.value:>12,.0f}   {scaled:<20} {mark * length}".rstrip()
 
 
-def _ahead(row: PriorityRow, other: PriorityRow, weights: Weights) -> str:
+def _ahead(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> str:
     whose = f" of {other.user}" if other.user else ""
     said = f"Just ahead: job {other.job}{whose} with {int(other.priority):,}"
     if other.direct is not None:
@@ -134,7 +138,7 @@ def _ahead(row: PriorityRow, other: PriorityRow, weights: Weights) -> str:
     )
 
 
-def _differences(row: PriorityRow, other: PriorityRow, weights: Weights) -> list[str]:
+def _differences(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> list[str]:
     """Where it is better, the greatest first, then where it is worse."""
     mine: Mapping[str, float] = {part.name: part.value for part in parts(row, weights)}
     theirs = {part.name: part.value for part in parts(other, weights)}
@@ -149,14 +153,14 @@ def _differences(row: PriorityRow, other: PriorityRow, weights: Weights) -> list
     ]
 
 
-def _th(number: int) -> str:
+def _ordinal(number: int) -> str:
     ending = (
         "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     )
     return f"{number}{ending}"
 
 
-def nameless(rows: Sequence[PriorityRow]) -> list[str]:
+def unnamed_note(rows: Sequence[PriorityRow]) -> list[str]:
     """That accounts and QOS are blank, where nobody told them."""
     if jobs := {row.job for row in rows if not (row.account or row.runs)}:
         return [
@@ -165,7 +169,7 @@ def nameless(rows: Sequence[PriorityRow]) -> list[str]:
     return []
 
 
-def undated(rows: Sequence[PriorityRow]) -> list[str]:
+def undated_note(rows: Sequence[PriorityRow]) -> list[str]:
     """That nobody told when jobs were submitted, by which slurmctld orders those of equal priorities."""
     if any(row.submitted is None and not row.runs for row in rows):
         return [

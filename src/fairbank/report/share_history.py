@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.forecasts import shown_level
 from fairbank.report.plots.days import (
@@ -19,7 +20,6 @@ from fairbank.report.plots.days import (
 )
 from fairbank.report.plots.picture import Picture
 from fairbank.report.plots.square import STYLES
-from fairbank.core.slurm_numbers import ON_PARENT
 
 COLUMNS = (
     Column("DAY", text("day")),
@@ -35,7 +35,7 @@ COLUMNS = (
 CURVES_MAX = len(STYLES)
 
 
-class Kept(NamedTuple):
+class ShareHistoryRow(NamedTuple):
     """How an association stood on a day (counted from 1970, in UTC); `user` is empty for an account, `partition` where it is for all.
 
     `shares` None: the root has none. `level` is None where it has none, and where nothing was used.
@@ -54,9 +54,9 @@ class Kept(NamedTuple):
     factor: float | None
 
 
-def kept_of(row: Row) -> Kept:
+def kept_of(row: Row) -> ShareHistoryRow:
     """What the bank tells of it."""
-    return Kept(
+    return ShareHistoryRow(
         cluster=row["cluster"],
         day=day_number(row["day"]),
         account=row["account"],
@@ -78,7 +78,7 @@ class Figure(NamedTuple):
     picture: Picture
 
 
-def rows_of(kept: Sequence[Kept]) -> list[Row]:
+def rows_of(kept: Sequence[ShareHistoryRow]) -> list[Row]:
     """For the table, and for programs, which get figures as they are beside it."""
     return [
         {
@@ -97,7 +97,7 @@ def rows_of(kept: Sequence[Kept]) -> list[Row]:
     ]
 
 
-def figures(kept: Sequence[Kept]) -> list[Figure]:
+def figures(kept: Sequence[ShareHistoryRow]) -> list[Figure]:
     """A figure for each cluster: levels and parts of usage, and factors where there are some; of those that used most last, at most
     CURVES_MAX. The root is left out."""
     return [
@@ -106,8 +106,8 @@ def figures(kept: Sequence[Kept]) -> list[Figure]:
     ]
 
 
-def _figure(cluster: str, kept: Sequence[Kept]) -> Figure:
-    curves: dict[str, list[Kept]] = {}
+def _figure(cluster: str, kept: Sequence[ShareHistoryRow]) -> Figure:
+    curves: dict[str, list[ShareHistoryRow]] = {}
     for each in sorted(kept, key=lambda each: each.day):
         if each.shares is not None:
             curves.setdefault(_name(each), []).append(each)
@@ -163,18 +163,18 @@ def _figure(cluster: str, kept: Sequence[Kept]) -> Figure:
     return Figure(cluster, figure(f"Fair share on {cluster}", about, panels))
 
 
-def _name(kept: Kept) -> str:
+def _name(kept: ShareHistoryRow) -> str:
     who = f"{kept.user} in {kept.account}" if kept.user else kept.account
     return f"{who} ({kept.partition})" if kept.partition else who
 
 
-def _unused(kept: Kept) -> bool:
+def _unused(kept: ShareHistoryRow) -> bool:
     return kept.level is None and kept.effective == 0 and kept.shares not in (None, ON_PARENT)
 
 
-def _level(kept: Kept) -> str | None:
+def _level(kept: ShareHistoryRow) -> str | None:
     return "unused" if _unused(kept) else None if kept.level is None else shown_level(kept.level)
 
 
-def _drawn(kept: Kept) -> float | None:
+def _drawn(kept: ShareHistoryRow) -> float | None:
     return LEVEL.high if _unused(kept) else kept.level

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from fairbank.report.columns import Column, Row, text
-from fairbank.report.forecasts import TWO_ANSWERS, Back, reset_said, sentences, shown_level, span
-from fairbank.report.ranking_rule import Rule
-from fairbank.report.sshare import ShareRow
 from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.report.columns import Column, Row, text
+from fairbank.report.forecasts import (
+    TWO_ANSWERS,
+    Recovery,
+    reset_sentence,
+    sentences,
+    shown_level,
+    span,
+)
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.sshare import ShareRow
 
-EVEN = 0.05
+EVEN_TOLERANCE = 0.05
 """Who is within this of 1 used about its share."""
-FORETOLD_MAX = 5
+FORECASTS_MAX = 5
 
 COLUMNS = (
     Column("ACCOUNT / USER", text("name"), least=14),
@@ -26,7 +33,7 @@ COLUMNS = (
 )
 
 
-def level_of(row: ShareRow, rule: Rule) -> float | None:
+def level_of(row: ShareRow, rule: RankingRule) -> float | None:
     """What it may use, divided by what it used: above 1 it used less than its share. None where Slurm has no such figure."""
     if rule.fair_tree:
         return row.level
@@ -35,7 +42,7 @@ def level_of(row: ShareRow, rule: Rule) -> float | None:
     return row.norm_shares / row.effective if row.effective else inf
 
 
-def tree_rows(rows: Sequence[ShareRow], rule: Rule) -> list[Row]:
+def tree_rows(rows: Sequence[ShareRow], rule: RankingRule) -> list[Row]:
     """The rows of the table, the root left out: below each account its users, then its accounts."""
     depths: dict[str, int] = {}
     found: list[Row] = []
@@ -57,24 +64,27 @@ def _row(row: ShareRow, depth: int, level: float | None) -> dict[str, object]:
         "usage": None if row.effective is None else f"{row.effective:.3f}",
         "level": None if level is None else shown_level(level),
         "factor": None if row.factor is None else f"{row.factor:.3f}",
-        "words": _in_words(row, level),
+        "words": _level_word(row, level),
     }
 
 
-def _in_words(row: ShareRow, level: float | None) -> str:
+def _level_word(row: ShareRow, level: float | None) -> str:
     if row.shares == ON_PARENT:
         return "as its account"
     if level is None:
         return ""
     if not row.shares:
         return "no share"
-    if abs(level - 1) <= EVEN:
+    if abs(level - 1) <= EVEN_TOLERANCE:
         return "about even"
     return "under" if level > 1 else "over"
 
 
-def what_moves_it(
-    rows: Sequence[ShareRow], rule: Rule, backs: Sequence[Back] = (), named: Sequence[str] = ()
+def reading_guide(
+    rows: Sequence[ShareRow],
+    rule: RankingRule,
+    backs: Sequence[Recovery] = (),
+    named: Sequence[str] = (),
 ) -> list[str]:
     """Sentences: how to read the table, how usage fades, and when each account that used too much is back, if it pauses. Of
     the accounts in `named`, else of all, those that are furthest over come first."""
@@ -92,11 +102,11 @@ def what_moves_it(
             "Usage does not fade here: a level rises only by what others use, or when usage is reset."
         ]
     if rule.reset_in is not None:
-        said += [reset_said(rule.reset_in)]
+        said += [reset_sentence(rule.reset_in)]
     elif not rule.half_life:
         return said
     shown = {row.account for row in rows if not row.user and (not named or row.account in named)}
-    low = rule.even * (1 - EVEN)
+    low = rule.target_level * (1 - EVEN_TOLERANCE)
     over = sorted(
         (
             back
@@ -107,15 +117,15 @@ def what_moves_it(
     )
     if not over:
         return said
-    said += sentences(over[:FORETOLD_MAX], rule.goal)
+    said += sentences(over[:FORECASTS_MAX], rule.target_name)
     return [*said, TWO_ANSWERS, "If all pause, all usage fades alike and no level moves."]
 
 
-def _furthest(back: Back) -> tuple[float, str]:
+def _furthest(back: Recovery) -> tuple[float, str]:
     return back.level, back.account
 
 
-def as_data(rows: Sequence[ShareRow], rule: Rule) -> list[Mapping[str, object]]:
+def as_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, object]]:
     """The rows for programs: figures as they are, null for what Slurm leaves blank, and a level that nothing was used for as `inf`."""
     return [
         {

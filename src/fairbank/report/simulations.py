@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fairbank.report.columns import Column, Look, Row, Show, text
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
-
 from fairbank.report.cells import csv_line
+from fairbank.report.columns import Column, Look, Row, Show, text
 
 
 class Measure(NamedTuple):
@@ -55,7 +52,7 @@ MEASURES = (
     Measure("expired_part", "credit that expired unused", "%", 0.01),
     Measure("jain_of_shares", "Jain's index of delivered by shares", "0 to 1", decimals=3),
 )
-ASKED_FOR = frozenset(
+OPTIONAL = frozenset(
     {
         "unfair_starts",
         "mean_miss_seconds",
@@ -100,14 +97,14 @@ COLUMNS = (
 )
 
 
-class Compared(NamedTuple):
+class MeasureTable(NamedTuple):
     """A table with the measures below each other, and a column for each policy; with two of them the change from one to the other."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
 
 
-def compared(outcomes: Sequence[Row]) -> Compared:
+def measure_table(outcomes: Sequence[Row]) -> MeasureTable:
     """`outcomes` are rows, one a policy, in the order in which they stand beside each other."""
     columns = [
         Column("MEASURE", text("measure")),
@@ -118,14 +115,14 @@ def compared(outcomes: Sequence[Row]) -> Compared:
         columns.append(_column("change", "change"))
     rows = []
     for measure in MEASURES:
-        if measure.field in ASKED_FOR and all(row.get(measure.field) is None for row in outcomes):
+        if measure.field in OPTIONAL and all(row.get(measure.field) is None for row in outcomes):
             continue
         line: dict[str, Any] = {"measure": f"{measure.name} ({measure.unit})"}
         line |= {str(place): measure.said(row) for place, row in enumerate(outcomes)}
         if changed:
             line["change"] = measure.change(*outcomes)
         rows.append(line)
-    return Compared(columns, rows)
+    return MeasureTable(columns, rows)
 
 
 def _column(field: str, name: str) -> Column:
@@ -136,10 +133,11 @@ def _column(field: str, name: str) -> Column:
 
     return Column(name.upper(), show, right=True)
 
+
 LINES = 4_096
 
 
-class JobRow(NamedTuple):
+class SimulatedJobRow(NamedTuple):
     """A job that ran. Times are seconds of the trace. A user or group that nobody knows is empty."""
 
     job: int
@@ -151,10 +149,10 @@ class JobRow(NamedTuple):
     processors: int
 
 
-HEADS = ("policy", *JobRow._fields, "wait_seconds")
+HEADS = ("policy", *SimulatedJobRow._fields, "wait_seconds")
 
 
-def schedules_csv(schedules: Iterable[tuple[str, Iterable[JobRow]]]) -> Iterator[str]:
+def schedules_csv(schedules: Iterable[tuple[str, Iterable[SimulatedJobRow]]]) -> Iterator[str]:
     """The heads, then the jobs of each policy in the order in which they are given. Many lines at a time."""
     yield csv_line(HEADS) + "\n"
     for policy, rows in schedules:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.report.cells import csv_line
-from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.report.cells import csv_line
 
 
 class ShareRow(NamedTuple):
@@ -45,7 +45,7 @@ class ShareRow(NamedTuple):
     """The association's own."""
 
 
-class Ending(Enum):
+class LineFormat(Enum):
     """How a line is written: padded to the widths; or each cell whole, with a bar behind each, between them only, or for a spreadsheet."""
 
     PADDED = "padded"
@@ -54,7 +54,7 @@ class Ending(Enum):
     COMMAS = "commas"
 
 
-class Field(NamedTuple):
+class ShareField(NamedTuple):
     """A column. `width` is negative where it stands on the left; `show` gives a text as it is, or a figure, or None for nothing."""
 
     name: str
@@ -68,28 +68,28 @@ def _shares(row: ShareRow) -> str | int | None:
 
 # In the order in which a name that was cut short is looked for.
 FIELDS = (
-    Field("Account", -20, lambda row: row.account),
-    Field("Cluster", 10, lambda row: row.cluster),
-    Field("EffectvUsage", 13, lambda row: row.effective),
-    Field("FairShare", 10, lambda row: row.factor),
-    Field("GrpTRESMins", 30, lambda row: row.limits),
-    Field("GrpTRESRaw", 30, lambda row: row.used),
-    Field("ID", 6, lambda row: row.number),
-    Field("LevelFS", 10, lambda row: row.level),
-    Field("NormShares", 11, lambda row: row.norm_shares),
-    Field("NormUsage", 11, lambda row: row.norm_usage),
-    Field("Partition", 12, lambda row: row.partition),
-    Field("RawShares", 10, _shares),
-    Field("RawUsage", 11, lambda row: int(row.usage)),
-    Field("TRESRunMins", 30, lambda row: row.running),
-    Field("User", 10, lambda row: row.user),
+    ShareField("Account", -20, lambda row: row.account),
+    ShareField("Cluster", 10, lambda row: row.cluster),
+    ShareField("EffectvUsage", 13, lambda row: row.effective),
+    ShareField("FairShare", 10, lambda row: row.factor),
+    ShareField("GrpTRESMins", 30, lambda row: row.limits),
+    ShareField("GrpTRESRaw", 30, lambda row: row.used),
+    ShareField("ID", 6, lambda row: row.number),
+    ShareField("LevelFS", 10, lambda row: row.level),
+    ShareField("NormShares", 11, lambda row: row.norm_shares),
+    ShareField("NormUsage", 11, lambda row: row.norm_usage),
+    ShareField("Partition", 12, lambda row: row.partition),
+    ShareField("RawShares", 10, _shares),
+    ShareField("RawUsage", 11, lambda row: int(row.usage)),
+    ShareField("TRESRunMins", 30, lambda row: row.running),
+    ShareField("User", 10, lambda row: row.user),
 )
 _WANTED = re.compile(r"([A-Za-z]+)(?:%(-?\d{1,4}))?", re.ASCII)
 
 
-def usual_fields(
+def default_fields(
     *, long: bool = False, partitions: bool = False, fair_tree: bool = True
-) -> list[Field]:
+) -> list[ShareField]:
     """What is shown when nobody names columns; `long` as with -l, `partitions` as with -m."""
     names = [
         "Account",
@@ -110,10 +110,10 @@ def usual_fields(
         ]
     else:
         names += ["EffectvUsage", "FairShare"]
-    return [_found(name) for name in names]
+    return [_field_named(name) for name in names]
 
 
-def parse_fields(text: str) -> list[Field]:
+def parse_fields(text: str) -> list[ShareField]:
     """`account%30,user,lev%-12`: names, which may be cut short, with widths. Raises Malformed."""
     fields = []
     for wanted in filter(None, text.split(",")):
@@ -124,12 +124,12 @@ def parse_fields(text: str) -> list[Field]:
                 field="--format",
                 remedy="write NAME or NAME%WIDTH, as in account%30,user",
             )
-        field = _found(match[1])
+        field = _field_named(match[1])
         fields.append(field if match[2] is None else field._replace(width=int(match[2])))
     return fields
 
 
-def _found(name: str) -> Field:
+def _field_named(name: str) -> ShareField:
     for field in FIELDS:
         if field.name.lower().startswith(name.lower()):
             return field
@@ -141,13 +141,13 @@ def _found(name: str) -> Field:
 
 def lines(
     rows: Sequence[ShareRow],
-    fields: Sequence[Field],
-    ending: Ending = Ending.PADDED,
+    fields: Sequence[ShareField],
+    ending: LineFormat = LineFormat.PADDED,
     *,
     header: bool = True,
 ) -> Iterator[str]:
     """The lines, without their ends."""
-    padded = ending is Ending.PADDED
+    padded = ending is LineFormat.PADDED
     if header:
         heads = [
             _padded(field.name[: abs(field.width)], field.width) if padded else field.name
@@ -156,7 +156,7 @@ def lines(
         yield _line(heads, ending)
         if padded:
             yield _line(["-" * abs(field.width) for field in fields], ending)
-    for row in rows if ending is Ending.COMMAS else _indented(rows):
+    for row in rows if ending is LineFormat.COMMAS else _indented(rows):
         yield _line(
             [
                 _narrow(field.show(row), field.width) if padded else _whole(field.show(row))
@@ -166,12 +166,12 @@ def lines(
         )
 
 
-def _line(cells: Sequence[str], ending: Ending) -> str:
-    if ending is Ending.PADDED:
+def _line(cells: Sequence[str], ending: LineFormat) -> str:
+    if ending is LineFormat.PADDED:
         return "".join(f"{cell} " for cell in cells)
-    if ending is Ending.COMMAS:
+    if ending is LineFormat.COMMAS:
         return csv_line(cells)
-    return "|".join(cells) + ("|" if ending is Ending.BAR else "")
+    return "|".join(cells) + ("|" if ending is LineFormat.BAR else "")
 
 
 def _whole(value: str | float | None) -> str:
@@ -207,7 +207,7 @@ def _indented(rows: Sequence[ShareRow]) -> Iterator[ShareRow]:
         yield row._replace(account=" " * depth + row.account)
 
 
-def in_order(rows: Sequence[ShareRow]) -> list[ShareRow]:
+def sort_as_slurm(rows: Sequence[ShareRow]) -> list[ShareRow]:
     """As Slurm lists them: below each account its users, then its accounts, each by the bytes of their names."""
     parents = {row.account: row.parent for row in rows if not row.user}
 
@@ -223,7 +223,7 @@ def in_order(rows: Sequence[ShareRow]) -> list[ShareRow]:
     return sorted(rows, key=lineage)
 
 
-def chosen(
+def select_rows(
     rows: Sequence[ShareRow],
     *,
     users: Collection[str] | None = None,

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fairbank.core.errors import Malformed
 from fairbank.report.cells import csv_line, cut, padded, plain, width, without
 from fairbank.report.columns import Column, Look, Row
-from fairbank.core.errors import Malformed
-from collections.abc import Sequence
-
-from fairbank.report.cells import plain
-from fairbank.report.columns import Column, Look, Row
-from fairbank.core.errors import Malformed
 
 WIDE = 120
 """From this width on a table shows the extra columns too, as far as they fit."""
@@ -20,7 +15,7 @@ WIDE = 120
 NARROWEST = 4
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """The lines of a table, and the heads of the columns that had no room."""
 
     lines: list[str]
@@ -56,7 +51,7 @@ def table(
     room: int = 80,
     *,
     heads: bool = True,
-) -> Table:
+) -> TextTable:
     """Rows under heads in at most `room` columns of a terminal, as far as figures, which are never cut, allow it."""
     grid, dropped = _fitting(columns, rows, look, room, heads)
     widths = _shrunk(grid, room)
@@ -68,7 +63,7 @@ def table(
             for column, cell, wide in zip(grid.columns, line, widths, strict=True)
         ]
         lines.append(gap.join(cells).rstrip())
-    return Table(lines, dropped)
+    return TextTable(lines, dropped)
 
 
 def _fitting(
@@ -217,6 +212,7 @@ def _headed(columns: Sequence[Column], name: str) -> Column | None:
     """The column with this head, which may itself end with the % that else comes before a width."""
     head = name.upper().replace("_", "-")
     return next((column for column in columns if column.head in (head, f"{head}%")), None)
+
 
 def sort_rows(columns: Sequence[Column], rows: Sequence[Row], wanted: str, look: Look) -> list[Row]:
     """`rows` by `COL[,-COL]`: numbers by size, the rest as text; with - the largest first. Raises Malformed."""

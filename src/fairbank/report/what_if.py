@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fairbank.report.columns import Column, Row, text
 from fairbank.report.confidence import Interval, interval
-from fairbank.report.simulations import ASKED_FOR, MEASURES, Measure
+from fairbank.report.simulations import MEASURES, OPTIONAL, Measure
 
 COLUMNS = (
     Column("MEASURE", text("measure")),
@@ -18,7 +18,7 @@ COLUMNS = (
 _SIDES, _SIGNED = ("recorded", "changed", "difference"), (False, False, True)
 
 
-class Two(NamedTuple):
+class MeasuredPair(NamedTuple):
     """The measures of a workload, and of the changed one."""
 
     recorded: Row
@@ -30,7 +30,7 @@ class Two(NamedTuple):
         return None if one is None or other is None else (one, other, other - one)
 
 
-def figures(plain: Two, copies: Sequence[Two]) -> list[Row]:
+def measure_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]:
     """A row for each measure, in its own unit (seconds, parts of 1): of the workload itself, and with shaken copies the mean over
     them, with the ends of its 95 % confidence interval. Differences are taken copy by copy."""
     rows: list[Row] = []
@@ -45,7 +45,7 @@ def figures(plain: Two, copies: Sequence[Two]) -> list[Row]:
     return rows
 
 
-def table(plain: Two, copies: Sequence[Two]) -> list[Row]:
+def table_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]:
     """The same for people: with copies the means over them, and by how much they may be off."""
     rows: list[Row] = []
     for measure in _measured(plain):
@@ -57,29 +57,29 @@ def table(plain: Two, copies: Sequence[Two]) -> list[Row]:
     return rows
 
 
-def _of_one(measure: Measure, plain: Two) -> list[str]:
+def _of_one(measure: Measure, plain: MeasuredPair) -> list[str]:
     return [
         _said(measure, each, signed=signed)
         for each, signed in zip(plain.of(measure.field) or (), _SIGNED, strict=False)
     ]
 
 
-def _of_copies(measure: Measure, copies: Sequence[Two]) -> list[str]:
+def _of_copies(measure: Measure, copies: Sequence[MeasuredPair]) -> list[str]:
     return [
         _with_half(measure, each, signed=signed)
         for each, signed in zip(_intervals(measure, copies) or (), _SIGNED, strict=False)
     ]
 
 
-def _measured(plain: Two) -> list[Measure]:
+def _measured(plain: MeasuredPair) -> list[Measure]:
     return [
         measure
         for measure in MEASURES
-        if measure.field not in ASKED_FOR or plain.of(measure.field) is not None
+        if measure.field not in OPTIONAL or plain.of(measure.field) is not None
     ]
 
 
-def _intervals(measure: Measure, copies: Sequence[Two]) -> list[Interval] | None:
+def _intervals(measure: Measure, copies: Sequence[MeasuredPair]) -> list[Interval] | None:
     """Of both and of the difference; None where some copy has no such measure."""
     found = [each.of(measure.field) for each in copies]
     if not found or None in found:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from litestar.exceptions import NotFoundException
 
-from fairbank.rest.asking import Asking
 from fairbank.core.errors import Malformed
+from fairbank.rest.asking import Asking
 
 
 def check_address(request: Asking) -> None:

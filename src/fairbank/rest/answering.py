@@ -7,10 +7,10 @@ from typing import NamedTuple
 from litestar import Response
 
 from fairbank.bank.ledger import Done, Outcome
+from fairbank.core.time import Clock
 from fairbank.rest.bodies.answers import Granted, Single
 from fairbank.rest.problems import SaidNo
 from fairbank.rest.views import granted, single
-from fairbank.core.time import Clock
 
 ALWAYS = (
     (b"x-content-type-options", b"nosniff"),

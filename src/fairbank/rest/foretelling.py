@@ -12,7 +12,7 @@ from fairbank.rest.asking import DRY_RUN
 from fairbank.rest.bodies.answers import Listing, PlannedEntry
 from fairbank.rest.house import House
 from fairbank.rest.views import changed_terms, entry_row, listing
-from fairbank.service.dry_run import (Foretold, Planned)
+from fairbank.service.dry_run import DryRunEntry, Foretold
 
 FORETOLD = {"foretold": True}
 """The `opt` of routes whose requests can be foretold."""
@@ -56,7 +56,7 @@ def told(request: Request[Any, Any, Any], foretold: Foretold) -> Response[Listin
     )
 
 
-def _row(planned: Planned) -> PlannedEntry:
+def _row(planned: DryRunEntry) -> PlannedEntry:
     """An entry that would be written: as it is shown later, but for what only writing gives it."""
     entry = planned.entry
     row = entry_row(entry, planned.run)
@@ -70,7 +70,7 @@ def _row(planned: Planned) -> PlannedEntry:
     )
 
 
-def _details(planned: Planned) -> dict[str, Any] | None:
+def _details(planned: DryRunEntry) -> dict[str, Any] | None:
     """Without the number of what is new, for it will have another; nor what a token is known by."""
     return {
         key: value

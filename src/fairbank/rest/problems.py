@@ -14,13 +14,13 @@ from litestar.types import ExceptionHandlersMap
 
 from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.bank.run import RunState
+from fairbank.core.errors import Busy, Malformed, Trouble, Unauthenticated
 from fairbank.rest.asking.misfits import DOCUMENTED, in_words, missing_body, remedy_for
 from fairbank.rest.asking.params import AS_SENT
 from fairbank.rest.bodies.answers import Problem, Refused, Resolution
 from fairbank.rest.concerning import field_of, fields_of
 from fairbank.rest.sign_in.authorization import CHALLENGE
 from fairbank.rest.statuses import STATUS, status_of
-from fairbank.core.errors import (Busy, Malformed, Trouble, Unauthenticated)
 
 PROBLEM_JSON = "application/problem+json"
 

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.core.errors import (
+    Busy,
+    Conflict,
+    Corrupt,
+    Forbidden,
+    Malformed,
+    Trouble,
+    Unauthenticated,
+    Unknown,
+    Unreachable,
+)
 from fairbank.core.refusal_kind import RefusalKind
-from fairbank.core.errors import (Busy, Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

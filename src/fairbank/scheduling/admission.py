@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from fairbank.cluster.resource_request import Wanted
-from fairbank.scheduling.pending_job import Pending
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import constraint
-from fairbank.scheduling.placement.node_table import Cluster
+from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.plan import BAD_CONSTRAINTS
-from fairbank.core.errors import (Malformed, Unknown)
 
 
-def outside(job: Pending, cluster: Cluster, name: str, *, shortest: bool = False) -> str | None:
+def exclusion_reason(
+    job: PendingJob, cluster: NodeTable, name: str, *, shortest: bool = False
+) -> str | None:
     """Why the job has no place in a partition, in Slurm's word; None where it has one.
 
     The machine may have changed since the job was taken, and it waits with a reason then: one job is not to end the pass for all.
     """
     if name not in cluster.rules:
         return "PartitionConfig"
-    if not readable(job.wanted, cluster):
+    if not is_request_valid(job.wanted, cluster):
         return BAD_CONSTRAINTS
     rules, nodes = cluster.partition(name)
     if not rules.up:
@@ -33,7 +35,7 @@ def outside(job: Pending, cluster: Cluster, name: str, *, shortest: bool = False
     return "PartitionNodeLimit" if job.wanted.nodes > nodes.bit_count() else None
 
 
-def readable(wanted: Wanted, cluster: Cluster) -> bool:
+def is_request_valid(wanted: ResourceRequest, cluster: NodeTable) -> bool:
     """Whether its constraints are some, and the nodes that it names are there."""
     try:
         for text in (wanted.constraint, wanted.prefer):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.cluster.resource_request import Wanted
-from fairbank.scheduling.machines.machine import Running
-from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Malformed
+from fairbank.scheduling.machines.machine import RunningJob
+from fairbank.scheduling.placement.free_resources import Placement
 
 YEAR = 365 * 86_400
 """Seconds: how long a job may run where neither it nor its partition says so: a year, as Slurm plans for it."""
 
 
-class Pending(msgspec.Struct, frozen=True, kw_only=True):
+class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that waits. Times are seconds.
 
     number         what no other job has; a task of an array has one of its own, beside the number of the `array` and of the `task`
@@ -35,7 +35,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     account: str = ""
     qos: str = ""
     partitions: tuple[str, ...] = ("batch",)
-    wanted: Wanted = Wanted()
+    wanted: ResourceRequest = ResourceRequest()
     priority: int = 1
     priorities: tuple[int, ...] = ()
     submitted: int = 0
@@ -82,7 +82,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
         """How long it may run there."""
         return min(filter(None, (self.limit, rules.max_seconds)), default=YEAR)
 
-    def within(self, partition: str) -> Pending:
+    def within(self, partition: str) -> PendingJob:
         """The same, as a job of one of its partitions alone."""
         at = self.partitions.index(partition)
         priorities = self.priorities[at : at + 1]
@@ -94,10 +94,10 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.time_min or seconds, seconds)
 
 
-Active = Running[Pending, Placement]
+Active = RunningJob[PendingJob, Placement]
 """A job that runs on nodes."""
 
 
-def begun(job: Pending, placement: Placement, now: int, seconds: int) -> Active:
+def to_running(job: PendingJob, placement: Placement, now: int, seconds: int) -> Active:
     """The job from now on, for so many seconds at most."""
-    return Running(now + seconds, job.number, placement, job, now)
+    return RunningJob(now + seconds, job.number, placement, job, now)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from fairbank.scheduling.machines.machine import Left
-from fairbank.core.types import made
+from fairbank.core.types import new_tuple
+from fairbank.scheduling.machines.machine import RemainingHoles
 
 J = TypeVar("J")
 """A job of the queue, as the scheduler sees it."""
@@ -21,14 +21,14 @@ LICENCES = "Licenses"
 """Too few licences are free."""
 
 
-class Start(NamedTuple, Generic[J, P]):
+class PlannedStart(NamedTuple, Generic[J, P]):
     """A job starts now, on its placement."""
 
     job: J
     placement: P
 
 
-class Planned(NamedTuple, Generic[J, P]):
+class Reservation(NamedTuple, Generic[J, P]):
     """Room is kept for a job from `at` on, if everybody who runs uses the whole time limit. No promise: each pass plans afresh."""
 
     job: J
@@ -36,7 +36,7 @@ class Planned(NamedTuple, Generic[J, P]):
     placement: P
 
 
-class Plan(NamedTuple, Generic[J, P]):
+class SchedulePlan(NamedTuple, Generic[J, P]):
     """The outcome of a pass: starts in the order in which they were decided, and planned jobs in the order of the queue.
 
     `left` is what that leaves of the machine, where the next pass may go on from it (`Snapshot.left`).
@@ -45,22 +45,22 @@ class Plan(NamedTuple, Generic[J, P]):
     why all the others wait: a queue may be thousands deep, and a pass that looks at few of them is not to write of all.
     """
 
-    starts: Sequence[Start[J, P]] = ()
-    planned: Sequence[Planned[J, P]] = ()
+    starts: Sequence[PlannedStart[J, P]] = ()
+    planned: Sequence[Reservation[J, P]] = ()
     reasons: Mapping[int, str] = {}
     otherwise: str = PRIORITY
-    left: Left | None = None
+    left: RemainingHoles | None = None
 
     def why(self, number: int) -> str:
         """Why a job waits that does not start."""
         return self.reasons.get(number, self.otherwise)
 
 
-def decided(
-    starts: Sequence[Start[J, P]],
-    planned: Sequence[Planned[J, P]],
+def make_plan(
+    starts: Sequence[PlannedStart[J, P]],
+    planned: Sequence[Reservation[J, P]],
     reasons: Mapping[int, str],
-    left: Left | None = None,
-) -> Plan[J, P]:
+    left: RemainingHoles | None = None,
+) -> SchedulePlan[J, P]:
     """A plan with these, in half of the time: a simulation makes one at nearly each event."""
-    return made(Plan, (starts, planned, reasons, PRIORITY, left))
+    return new_tuple(SchedulePlan, (starts, planned, reasons, PRIORITY, left))

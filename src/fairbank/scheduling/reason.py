@@ -9,8 +9,7 @@ from typing import NamedTuple
 from fairbank.core.errors import Unknown
 
 
-
-class Reason(NamedTuple):
+class PendingReason(NamedTuple):
     """One of Slurm's table. `name` is what squeue prints; two of them have the same."""
 
     number: int
@@ -18,7 +17,7 @@ class Reason(NamedTuple):
     sentence: str
 
 
-def sentence(name: str) -> str:
+def explain_reason(name: str) -> str:
     """What it means that a job waits with this reason, to somebody who met it for the first time. Raises Unknown."""
     if name in _PLAIN:
         return _PLAIN[name]
@@ -40,9 +39,11 @@ def sentence(name: str) -> str:
     )
 
 
-def reasons() -> list[Reason]:
+def all_reasons() -> list[PendingReason]:
     """The whole table, by number."""
-    return [Reason(number, name, sentence(name)) for number, name in sorted(NAMES.items())]
+    return [
+        PendingReason(number, name, explain_reason(name)) for number, name in sorted(NAMES.items())
+    ]
 
 
 def _minutes(tres: str) -> str:

@@ -10,13 +10,21 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machines.machine import (J, Left, Machine, Numbered, P, Present, Running)
-from fairbank.core.types import made
+from fairbank.core.types import new_tuple
+from fairbank.scheduling.machines.machine import (
+    J,
+    Machine,
+    NumberedJob,
+    P,
+    RemainingHoles,
+    RunningJob,
+    StartsNow,
+)
 
-J_co = TypeVar("J_co", bound=Numbered, covariant=True)
+J_co = TypeVar("J_co", bound=NumberedJob, covariant=True)
 
 
-class Line(Protocol[J_co]):
+class QueueOrder(Protocol[J_co]):
     """Those of the waiting jobs that may start, in the order of the queue, each with its turn: who goes first has the lesser one."""
 
     @property
@@ -30,12 +38,12 @@ class Line(Protocol[J_co]):
         """The same, for each partition its own. A job that may run in several is in the line of each, as one that wants that partition."""
         ...
 
-    def first(self, after: int, ahead: Present[J_co, Any]) -> tuple[int, J_co] | None:
+    def first(self, after: int, ahead: StartsNow[J_co, Any]) -> tuple[int, J_co] | None:
         """The first behind turn `after` that could start now beside all for whom something is kept."""
         ...
 
 
-class Queue(Protocol[J]):
+class PendingQueue(Protocol[J]):
     """The waiting jobs, kept in a manner that suits the policy."""
 
     def add(self, job: J) -> None:
@@ -52,7 +60,7 @@ class Queue(Protocol[J]):
         """Everybody, whether they may start or not."""
         ...
 
-    def line(self, now: int) -> Line[J]: ...
+    def line(self, now: int) -> QueueOrder[J]: ...
 
 
 M = TypeVar("M", bound=Machine[Any, Any])
@@ -68,28 +76,29 @@ class Snapshot(Generic[J, P, M]):
 
     __slots__ = ("left", "machine", "queue", "running", "settled")
 
-    def __init__(self, machine: M, queue: Queue[J]) -> None:
+    def __init__(self, machine: M, queue: PendingQueue[J]) -> None:
         self.machine = machine
         self.queue = queue
-        self.running: list[Running[J, P]] = []
+        self.running: list[RunningJob[J, P]] = []
         self.settled = -1
-        self.left: Left | None = None
+        self.left: RemainingHoles | None = None
 
-    def start(self, job: J, placement: P, now: int) -> Running[J, P]:
+    def start(self, job: J, placement: P, now: int) -> RunningJob[J, P]:
         """Somebody who waited runs. Returns what `end` is to be told."""
         self.queue.remove(job)
         return self.begin(job, placement, now)
 
-    def begin(self, job: J, placement: P, now: int) -> Running[J, P]:
+    def begin(self, job: J, placement: P, now: int) -> RunningJob[J, P]:
         """Somebody runs who never waited."""
-        running = made(
-            Running, (now + self.machine.seconds(job, placement), job.number, placement, job, now)
+        running = new_tuple(
+            RunningJob,
+            (now + self.machine.seconds(job, placement), job.number, placement, job, now),
         )
         insort(self.running, running)
         self.machine.take(placement)
         return running
 
-    def end(self, running: Running[J, P]) -> None:
+    def end(self, running: RunningJob[J, P]) -> None:
         """It ended, whenever it was expected to."""
         del self.running[bisect_left(self.running, running)]
         self.machine.give(running.placement)

@@ -21,15 +21,15 @@ from fairbank.bank.query import (
     UserRow,
 )
 from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.core.errors import Forbidden, Unknown
+from fairbank.core.time import Clock, Instant
+from fairbank.core.units import SuMinutes
+from fairbank.service.dry_run import Judge, ask
 from fairbank.service.identity import Asker
 from fairbank.service.project_cache import Directory
-from fairbank.service.dry_run import (Judge, ask)
 from fairbank.service.rights import Do, demand
 from fairbank.service.terms import last_terms
 from fairbank.store.contract import Reader, Store
-from fairbank.core.time import (Clock, Instant)
-from fairbank.core.errors import (Forbidden, Unknown)
-from fairbank.core.units import SuMinutes
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class Statement(msgspec.Struct, frozen=True):
     changes: Mapping[int, dict[str, Any]]
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
     """What is to change of an allocation; None leaves a term as it is."""
 
     start: Instant | None = None
@@ -108,7 +108,7 @@ class Allocations:
         """What each user drew, and the caps, by uid; `page.after` is one. Raises Unknown, Forbidden."""
         allocation = self.get(asker, number)
         with self._store.reading() as reader:
-            return reader.drawn(allocation.id, page)
+            return reader.allocation_users(allocation.id, page)
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
         """What each owner was charged in each allocation, by (allocation, owner)."""
@@ -136,7 +136,7 @@ class Allocations:
                         None,
                     )
                 elif not entries:
-                    opening = reader.before(number, until)
+                    opening = reader.entry_before(number, until)
                 return Statement(
                     found[0], opening, entries, changes(_terms_before(reader, entries), entries)
                 )
@@ -156,7 +156,7 @@ class Allocations:
         return self._ask(asker, wish)
 
     def amend(
-        self, asker: Asker, number: int, terms: Terms, comment: str, key: str | None
+        self, asker: Asker, number: int, terms: TermChanges, comment: str, key: str | None
     ) -> Outcome:
         """Change terms. Raises Forbidden, Unknown."""
         allocation = self.get(asker, number)

@@ -8,8 +8,8 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
 from fairbank.bank.run import UserSums
 from fairbank.bank.working_set import WorkingSet
-from fairbank.store.contract import Store
 from fairbank.core.time import Instant
+from fairbank.store.contract import Store
 
 Means = list[tuple[Allocation, UserSums]]
 

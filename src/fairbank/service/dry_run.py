@@ -15,14 +15,14 @@ from fairbank.bank.refusal import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, Request
 from fairbank.bank.working_set import WorkingSet
+from fairbank.core.time import Instant
 from fairbank.service.identity import Asker
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.terms import last_terms
 from fairbank.store.contract import Store
-from fairbank.core.time import Instant
 
 
-class Planned(NamedTuple):
+class DryRunEntry(NamedTuple):
     """An entry that would be written, with numbers that others will get, and what it stands for.
 
     `run` is the record of the run that it is about, `changed` what would become of terms by it. `opens`: its book would be opened by this
@@ -39,7 +39,7 @@ class Planned(NamedTuple):
 class Foretold(Exception):
     """What a wish would change. It is raised in place of the answer, so that nothing which follows upon an answer happens."""
 
-    def __init__(self, entries: Sequence[Planned]) -> None:
+    def __init__(self, entries: Sequence[DryRunEntry]) -> None:
         super().__init__("only foretold")
         self.entries = entries
 
@@ -53,7 +53,7 @@ class Judge(Protocol):
 class Foreteller:
     """Says no as the bank would, and changes nothing."""
 
-    def __init__(self, bank: Bank) -> None:
+    def __init__(self, bank: Ledger) -> None:
         self._bank = bank
 
     def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
@@ -73,13 +73,13 @@ def ask(judge: Judge, asker: Asker, wish: Request, now: Instant) -> Outcome:
     return judge.ask([Asked(wish, now, asker.actor, asker.acting_as)])[0]
 
 
-def _planned(entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None) -> Planned:
+def _planned(entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None) -> DryRunEntry:
     new = {
         Kind.PROJECT: ("project", work.changes.new_projects),
         Kind.TOKEN: ("token", work.changes.new_tokens),
     }
     name, numbers = new.get(entry.kind, ("", set[int]()))
-    return Planned(
+    return DryRunEntry(
         entry,
         next((each for each in work.runs.values() if each.id == entry.run), None),
         changed,

@@ -8,8 +8,8 @@ import msgspec
 
 from fairbank.bank.project import Role
 from fairbank.bank.query import Sight
-from fairbank.core.time import Instant
 from fairbank.core.errors import Forbidden
+from fairbank.core.time import Instant
 
 FULL = frozenset({"read", "write"})
 """The scopes of somebody who signed in as themselves, not by a token."""

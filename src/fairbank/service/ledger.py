@@ -14,16 +14,16 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked
 from fairbank.bank.working_set import OfficeNeeded, WorkingSet
-from fairbank.service.retry import (Deadline, Patience)
-from fairbank.store.contract import Contention, Store, Transaction
 from fairbank.core.errors import Busy
+from fairbank.service.retry import Deadline, Patience
+from fairbank.store.contract import Contention, Store, Transaction
 
 BATCH_MAX = 1_000
 _PAUSE_STEP, _PAUSE_MAX = 0.002, 0.1
 """Seconds that a pause after a try may grow by, and last at most."""
 
 
-class Bank:
+class Ledger:
     """Judges batches against one store, and tries again while other writers are in the way: for as long as `patience` says."""
 
     def __init__(self, store: Store, policy: Policy, patience: Patience | None = None) -> None:

@@ -10,8 +10,8 @@ from threading import Lock
 
 from fairbank.bank.project import Project, line_of
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
-from fairbank.store.contract import Store
 from fairbank.core.errors import Unknown
+from fairbank.store.contract import Store
 
 _FRESH_SECONDS = 5  # how long it may go unnoticed that another server changed or removed a project, or that a backup replaced the books
 _MISSED_SECONDS = 1  # how long a project that another server has just entered may be unknown here

@@ -6,13 +6,13 @@ from fairbank.bank.ledger import Outcome
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject, SetMember
+from fairbank.core.errors import Unknown
+from fairbank.core.time import Clock
+from fairbank.service.dry_run import Judge, ask
 from fairbank.service.identity import Asker
 from fairbank.service.project_cache import Directory
-from fairbank.service.dry_run import (Judge, ask)
 from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Store
-from fairbank.core.time import Clock
-from fairbank.core.errors import Unknown
 
 
 class Projects:

@@ -10,13 +10,13 @@ from fairbank.bank.charge import bill
 from fairbank.bank.policy import Policy
 from fairbank.bank.quote import Quote, quote, remarks
 from fairbank.cluster.job import JobRequest
-from fairbank.cluster.partition import Cluster, known, named
+from fairbank.cluster.partition import Cluster, cluster_names, find_cluster
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.time import Clock
+from fairbank.service.available_credit import means
 from fairbank.service.identity import Asker
 from fairbank.service.project_cache import Directory
-from fairbank.service.available_credit import means
 from fairbank.store.contract import Store
-from fairbank.core.time import Clock
-from fairbank.core.errors import (Malformed, Unknown)
 
 
 class Quotes:
@@ -40,7 +40,7 @@ class Quotes:
 
     def quote(self, asker: Asker, account: str, request: JobRequest) -> Quote:
         """The price with its lines, and the allocation that would carry it now. Raises Unknown, Malformed."""
-        cluster = named(self._clusters, request.cluster)
+        cluster = find_cluster(self._clusters, request.cluster)
         project = self._directory.by_account(account)
         if project is None or project.removed or not asker.sight.sees(project.id):
             raise Unknown(
@@ -59,5 +59,5 @@ class Quotes:
         if len(self._clusters) == 1:
             return next(iter(self._clusters))
         raise Malformed(
-            "which cluster?", field="cluster", remedy=f"name one; {known(self._clusters)}"
+            "which cluster?", field="cluster", remedy=f"name one; {cluster_names(self._clusters)}"
         )

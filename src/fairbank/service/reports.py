@@ -9,21 +9,21 @@ from fairbank.bank.charge import cost
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Adjust, Asked, Charge, EndFacts, Hold, Release, Unpriced
 from fairbank.cluster.job import checked_run
-from fairbank.cluster.partition import Cluster, named
-from fairbank.cluster.run_report import (Changed, Ended, Report, Started, fingerprint)
+from fairbank.cluster.partition import Cluster, find_cluster
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
+from fairbank.core import ids
+from fairbank.core.errors import Malformed, Trouble, Unknown
+from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
+from fairbank.core.tres import billing
+from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.service.identity import Asker
 from fairbank.service.project_cache import Directory
 from fairbank.service.rights import demand_cluster
-from fairbank.core import ids
-from fairbank.core.time import (LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant)
-from fairbank.core.tres import billing
-from fairbank.core.errors import (Malformed, Trouble, Unknown)
-from fairbank.core.units import (AMOUNT_MAX, SuMinutes)
 
 Prepared = Asked | Trouble
 
 
-class Reports:
+class RunReports:
     """Translates reports of runs; `Counter` carries out what comes of it."""
 
     def __init__(
@@ -36,16 +36,16 @@ class Reports:
             clock,
         )
 
-    def prepare(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
+    def prepare(self, asker: Asker, reports: Sequence[RunReport]) -> list[Prepared]:
         """Each report as a wish, or as the trouble that keeps it from being one; after a look at the books where one is due."""
         self._directory.look_for([each.account for each in reports])
         return self.wishes(asker, reports)
 
-    def knows(self, reports: Sequence[Report]) -> bool:
+    def knows(self, reports: Sequence[RunReport]) -> bool:
         """Whether `wishes` may be asked straight away: all accounts are known, and were read lately."""
         return self._directory.knows([each.account for each in reports])
 
-    def wishes(self, asker: Asker, reports: Sequence[Report]) -> list[Prepared]:
+    def wishes(self, asker: Asker, reports: Sequence[RunReport]) -> list[Prepared]:
         """`prepare` without a look at the books: it never waits."""
         now = self._clock.now()
         latest = now + self._policy.clock_tolerance_seconds
@@ -67,7 +67,7 @@ class Reports:
                 prepared.append(trouble)
         return prepared
 
-    def _wish(self, report: Report) -> Hold | Adjust | Charge | Release | Unpriced:
+    def _wish(self, report: RunReport) -> Hold | Adjust | Charge | Release | Unpriced:
         checked_run(report.run)
         ids.uid(report.owner, field="owner_uid")
         _checked_seconds(report.limit_seconds, "time_limit")
@@ -75,12 +75,12 @@ class Reports:
             min(report.start + report.limit_seconds + self._policy.hold_grace_seconds, LAST_INSTANT)
         )
         match report:
-            case Started():
+            case RunStarted():
                 return self._hold(report, until)
-            case Changed():
+            case LimitChanged():
                 _demand_limit(report)
                 return self._adjust(report, until)
-            case Ended():
+            case RunEnded():
                 return self._resolution(report)
             case _:
                 raise Malformed(
@@ -89,7 +89,7 @@ class Reports:
                     remedy="one of hold, adjust, complete",
                 )
 
-    def _hold(self, report: Started, until: Instant) -> Hold:
+    def _hold(self, report: RunStarted, until: Instant) -> Hold:
         project = self._directory.known(report.account)
         removed = (
             project.id if project is not None and project.removed else None
@@ -116,7 +116,7 @@ class Reports:
             particulars=report.particulars,
         )
 
-    def _adjust(self, report: Changed, until: Instant) -> Adjust:
+    def _adjust(self, report: LimitChanged, until: Instant) -> Adjust:
         project = self._directory.known(report.account)
         return Adjust(
             run=report.run,
@@ -133,7 +133,7 @@ class Reports:
             priced_in=_priced_in(report),
         )
 
-    def _resolution(self, report: Ended) -> Charge | Release | Unpriced:
+    def _resolution(self, report: RunEnded) -> Charge | Release | Unpriced:
         _checked_seconds(report.elapsed_seconds, "elapsed")
         project = self._directory.known(report.account)
         free = report.outcome in self._policy.free_states or (
@@ -166,7 +166,7 @@ class Reports:
             else Release(**facts)
         )
 
-    def _price(self, report: Report, seconds: int) -> SuMinutes:
+    def _price(self, report: RunReport, seconds: int) -> SuMinutes:
         """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""
         if report.amount is not None:
             amount = report.amount
@@ -187,40 +187,42 @@ class Reports:
             )
         return SuMinutes(amount)
 
-    def _units(self, report: Report) -> Fraction | None:
+    def _units(self, report: RunReport) -> Fraction | None:
         if report.billing is not None:
             return report.billing
         if report.counts is None:
             return None
         partition = self._cluster(report).partition(report.partition)
-        return billing(report.counts, partition.weights, partition.adding)
+        return billing(report.counts, partition.weights, partition.billing_rule)
 
-    def _factor(self, report: Report) -> Fraction:
+    def _factor(self, report: RunReport) -> Fraction:
         cluster = self._clusters.get(report.run.cluster)
         return cluster.qos_factor(report.qos) if cluster else Fraction(1)
 
-    def _resource(self, report: Report) -> str:
+    def _resource(self, report: RunReport) -> str:
         if report.resource is not None:
             return ids.kind(report.resource)
         return self._cluster(report).partition(report.partition).resource
 
-    def _resource_if_known(self, report: Report) -> str | None:
+    def _resource_if_known(self, report: RunReport) -> str | None:
         """Only a run whose hold never arrived needs it: a partition renamed since must not keep a run from being settled."""
         try:
             return self._resource(report)
         except Unknown:
             return None
 
-    def _cluster(self, report: Report) -> Cluster:
-        return named(self._clusters, report.run.cluster, otherwise="; or send resource and billing")
+    def _cluster(self, report: RunReport) -> Cluster:
+        return find_cluster(
+            self._clusters, report.run.cluster, otherwise="; or send resource and billing"
+        )
 
 
-def _priced_in(report: Changed | Ended) -> str | None:
+def _priced_in(report: LimitChanged | RunEnded) -> str | None:
     """The partition by whose weights it is priced; None where it says its price itself."""
     return report.partition if report.amount is None and report.billing is None else None
 
 
-def _demand_limit(report: Report) -> None:
+def _demand_limit(report: RunReport) -> None:
     """Raises Malformed: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
     if not report.limit_seconds:
         raise Malformed(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 
 from fairbank.bank.project import Role
-from fairbank.service.identity import Asker
 from fairbank.core.errors import Forbidden
+from fairbank.service.identity import Asker
 
 
 class Do(Enum):

@@ -11,17 +11,17 @@ from fairbank.bank.quote import usable
 from fairbank.bank.refusal import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Refund
+from fairbank.core.errors import Unknown
+from fairbank.core.time import Clock
+from fairbank.core.units import SuMinutes
+from fairbank.service.available_credit import Means, means
+from fairbank.service.dry_run import Judge, ask
 from fairbank.service.identity import Asker
-from fairbank.service.project_cache import Directory
-from fairbank.service.dry_run import (Judge, ask)
-from fairbank.service.available_credit import (Means, means)
 from fairbank.service.memberships import Memberships
-from fairbank.service.nearest_allocation import (Uncovered, missed)
+from fairbank.service.nearest_allocation import Uncovered, missed
+from fairbank.service.project_cache import Directory
 from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Store
-from fairbank.core.time import Clock
-from fairbank.core.errors import Unknown
-from fairbank.core.units import SuMinutes
 
 _UNPAID = (
     Reason.OVERDRAWN,

@@ -9,34 +9,34 @@ from typing import Protocol
 
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
+from fairbank.core.final_state import FinalState
+from fairbank.core.time import Clock
 from fairbank.service.allocations import Allocations
-from fairbank.service.identity import Staff
-from fairbank.service.ops.audit import Audit
-from fairbank.service.ledger import Bank
-from fairbank.service.write_queue.queue import Counter
-from fairbank.service.write_queue.writers import Windows
-from fairbank.service.project_cache import Directory
 from fairbank.service.dry_run import Foreteller
+from fairbank.service.identity import Staff
+from fairbank.service.ledger import Ledger
 from fairbank.service.memberships import Memberships
 from fairbank.service.nonces import Nonces
+from fairbank.service.ops.audit import Audit
+from fairbank.service.ops.upkeep import Upkeep
+from fairbank.service.project_cache import Directory
 from fairbank.service.projects import Projects
 from fairbank.service.quotes import Quotes
-from fairbank.service.reports import Reports
+from fairbank.service.reports import RunReports
 from fairbank.service.runs import Runs
 from fairbank.service.share_history import ShareHistory
 from fairbank.service.tokens import Tokens
 from fairbank.service.undo import Undoing
-from fairbank.service.ops.upkeep import Upkeep
 from fairbank.service.usage import UsageReports
+from fairbank.service.write_queue.queue import Counter
+from fairbank.service.write_queue.writers import Windows
 from fairbank.store.contract import Store
-from fairbank.core.final_state import FinalState
-from fairbank.core.time import Clock
 
 
-class Counting(Protocol):
+class WriteQueueFactory(Protocol):
     """Makes a counter."""
 
-    def __call__(self, bank: Bank, *, room: int) -> Counter: ...
+    def __call__(self, bank: Ledger, *, room: int) -> Counter: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Services:
     memberships: Memberships
     projects: Projects
     allocations: Allocations
-    reports: Reports
+    reports: RunReports
     runs: Runs
     undoing: Undoing
     quotes: Quotes
@@ -89,14 +89,14 @@ def services(
     groups_of: Callable[[int], frozenset[int]] | None = None,
     actor: int = 0,
     ticks: Callable[[], float] = time.monotonic,
-    counting: Counting = Windows,
+    counting: WriteQueueFactory = Windows,
     shares_days: int | None = None,
 ) -> Services:
     """The services around `store`. `key` is for the digests of tokens; `groups_of` tells Unix groups, where these make members;
     `actor` is the user in whose name the sweep writes; `ticks` say how old is what was read; `counting` makes the counter;
     `shares_days` is how many days fair share is kept, None for ever.
     """
-    counter = counting(Bank(store, policy), room=waiting_max)
+    counter = counting(Ledger(store, policy), room=waiting_max)
     directory = Directory(store, ticks)
     memberships = Memberships(store, groups_of, ticks)
     carrying_out = Services(
@@ -110,7 +110,7 @@ def services(
         memberships=memberships,
         projects=Projects(store, counter, directory, clock),
         allocations=Allocations(store, counter, directory, clock),
-        reports=Reports(directory, clusters, policy, clock),
+        reports=RunReports(directory, clusters, policy, clock),
         runs=Runs(store, counter, directory, memberships, clock),
         undoing=Undoing(store, counter, clock),
         quotes=Quotes(store, directory, clusters, policy, clock),

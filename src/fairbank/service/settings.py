@@ -13,11 +13,11 @@ import msgspec
 
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.service.identity import Staff
 from fairbank.core import ids
-from fairbank.core.validation import (fitting, table_in)
-from fairbank.core.tres import (Adding, parse_weights)
-from fairbank.core.errors import (Forbidden, Malformed, Unknown)
+from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.tres import BillingRule, parse_weights
+from fairbank.core.validation import parse_toml, validated_settings
+from fairbank.service.identity import Staff
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
@@ -86,7 +86,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     partitions: dict[str, PartitionSettings] = {}
     qos_factors: dict[str, str | int | float] = {}
-    adding: Adding = Adding.MAX_TRES
+    adding: BillingRule = BillingRule.MAX_TRES
     agents: frozenset[Uid] = frozenset()
 
 
@@ -96,7 +96,7 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fair_share_days: Annotated[int, msgspec.Meta(ge=0, le=36_600)] = 731
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of it. `secret_file` holds the key under which tokens are digested."""
 
     store: StoreSettings
@@ -160,7 +160,7 @@ def _factor(value: str | float, field: str) -> Fraction:
     return factor
 
 
-def read_settings(path: Path) -> Settings:
+def read_settings(path: Path) -> BankSettings:
     """Read the file at `path`. Raises Unknown when it is missing, Forbidden when it may not be read, Malformed with the place in it."""
     try:
         text = path.read_bytes()
@@ -174,10 +174,10 @@ def read_settings(path: Path) -> Settings:
             field="config",
             remedy="make them with: fairbank init",
         ) from error
-    said = table_in(text, str(path), field="config")
-    with fitting(str(path), Settings, "docs/reference/settings.md"):
+    said = parse_toml(text, str(path), field="config")
+    with validated_settings(str(path), BankSettings, "docs/reference/settings.md"):
         _check_clusters(said)
-        settings = msgspec.convert(said, Settings)
+        settings = msgspec.convert(said, BankSettings)
         settings.the_clusters()
     return settings
 

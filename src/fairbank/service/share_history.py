@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.project import Role
-from fairbank.cluster.share_record import (FigureKey, ShareFigure, ShareQuery, key_of)
+from fairbank.cluster.share_record import ShareKey, ShareQuery, ShareRecord, share_key
 from fairbank.service.identity import Asker
 from fairbank.service.project_cache import Directory
 from fairbank.service.rights import demand_cluster
@@ -19,13 +19,15 @@ class ShareHistory:
         """`foretelling`: nothing is kept, only told what would be."""
         self._store, self._directory, self._foretelling = store, directory, foretelling
 
-    def record(self, asker: Asker, cluster: str, figures: Sequence[ShareFigure]) -> int:
+    def record(self, asker: Asker, cluster: str, figures: Sequence[ShareRecord]) -> int:
         """Keep the figures, all of `cluster`, of associations that have none of that day yet; returns how many that were, or would be.
         Raises Forbidden for who does not speak for the cluster, Busy, Unreachable."""
         demand_cluster(asker, cluster, "record the fair share")
-        return len(self._new(figures)) if self._foretelling else self._store.keep_shares(figures)
+        return (
+            len(self._new(figures)) if self._foretelling else self._store.add_share_records(figures)
+        )
 
-    def _new(self, figures: Sequence[ShareFigure]) -> set[FigureKey]:
+    def _new(self, figures: Sequence[ShareRecord]) -> set[ShareKey]:
         days = {each.day for each in figures}
         asked = ShareQuery(
             min(days, default=0),
@@ -34,11 +36,11 @@ class ShareHistory:
             users=True,
         )
         with self._store.reading() as reader:
-            return {key_of(each) for each in figures} - {
-                key_of(each) for each in reader.share_figures(asked)
+            return {share_key(each) for each in figures} - {
+                share_key(each) for each in reader.share_records(asked)
             }
 
-    def kept(self, asker: Asker, query: ShareQuery) -> list[ShareFigure]:
+    def kept(self, asker: Asker, query: ShareQuery) -> list[ShareRecord]:
         """What was recorded, as far as the asker may see it: staff everything; others the accounts of their projects, and the users in
         them whose they lead. The agents of a cluster see all of theirs."""
         if not (
@@ -48,7 +50,7 @@ class ShareHistory:
         ):
             query = self._seen(asker, query)
         with self._store.reading() as reader:
-            return reader.share_figures(query)
+            return reader.share_records(query)
 
     def _seen(self, asker: Asker, query: ShareQuery) -> ShareQuery:
         roles = {

@@ -16,13 +16,13 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.bank.wish import IssueToken, RevokeToken
-from fairbank.service.identity import (FULL, Asker)
-from fairbank.service.dry_run import (Judge, ask)
+from fairbank.core import ids
+from fairbank.core.errors import Conflict, Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.core.time import DAY, LAST_INSTANT, Clock, Instant, iso
+from fairbank.service.dry_run import Judge, ask
+from fairbank.service.identity import FULL, Asker
 from fairbank.service.rights import Do, demand, may
 from fairbank.store.contract import Reader, Store
-from fairbank.core import ids
-from fairbank.core.time import (DAY, LAST_INSTANT, Clock, Instant, iso)
-from fairbank.core.errors import (Conflict, Forbidden, Malformed, Unauthenticated, Unknown)
 
 AGENT = "agent:"
 DAYS_MAX = 731
@@ -139,7 +139,7 @@ class Tokens:
     def _demand_short_line(self, number: int) -> None:
         """Raises Forbidden: at each sign-in by a token all of its line is looked at."""
         with self._store.reading() as reader:
-            maker = reader.token_numbered(number)
+            maker = reader.token_by_id(number)
             line = [] if maker is None else list(_line(maker, reader))
         if len(line) >= LINE_MAX:
             raise Forbidden(
@@ -156,7 +156,7 @@ def _line(token: Token, reader: Reader) -> Iterator[Token]:
     each: Token | None = token
     while each is not None:
         yield each
-        each = None if each.parent is None else reader.token_numbered(each.parent)
+        each = None if each.parent is None else reader.token_by_id(each.parent)
 
 
 def _with_its_line(token: Token, reader: Reader) -> Token:

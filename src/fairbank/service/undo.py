@@ -13,12 +13,12 @@ from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Undo, undo_of
 from fairbank.cluster.job import Run
+from fairbank.core.errors import Unknown
+from fairbank.core.time import Clock
+from fairbank.service.dry_run import Judge, ask
 from fairbank.service.identity import Asker
-from fairbank.service.dry_run import (Judge, ask)
 from fairbank.service.rights import Do, demand
 from fairbank.store.contract import Reader, Store
-from fairbank.core.time import Clock
-from fairbank.core.errors import Unknown
 
 # What must be allowed to whoever undoes an entry of each kind: to do its opposite.
 _AS: Mapping[Kind, Do] = {

@@ -6,10 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.cluster.job import Run
+from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client
-from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedCluster, BookedProject, BookedRun, booked_allocation, booked_cluster, booked_project, booked_run)
-from fairbank.core.time import (iso, parse_instant)
-from fairbank.core.errors import (Forbidden, Malformed, Unknown)
+from fairbank.slurm.compare.bank_records import (
+    BankRun,
+    BookedAllocation,
+    BookedCluster,
+    BookedProject,
+    booked_allocation,
+    booked_cluster,
+    booked_project,
+    booked_run,
+)
 
 PAGE, BATCH = 1_000, 500
 """Rows that are asked for at once, and reports that are sent at once."""
@@ -22,7 +31,7 @@ def silent(what: str, done: int, of: int) -> None:
     """For those who want no progress told."""
 
 
-class Against(NamedTuple):
+class ReportObjection(NamedTuple):
     """What the bank says against a report: `reason` where it is a refusal, `field` where it is about one that was sent."""
 
     detail: str
@@ -34,14 +43,14 @@ class Against(NamedTuple):
         return f"{self.detail}{f' (try: {self.remedy})' if self.remedy else ''}"
 
 
-class Kept(NamedTuple):
+class StoredRefusal(NamedTuple):
     """The last refusal that the bank keeps of a run, and when it said so."""
 
     at: int
-    against: Against
+    against: ReportObjection
 
 
-class Bank:
+class BankClient:
     """One bank. Raises what the client raises."""
 
     def __init__(self, client: Client) -> None:
@@ -72,7 +81,7 @@ class Bank:
         remedy = f"the bank's settings know: {there}; fairbank slurm import --dry-run prints the lines for {name}"
         raise Unknown(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
-    def runs(self, cluster: str, since: int, until: int) -> Iterator[BookedRun]:
+    def runs(self, cluster: str, since: int, until: int) -> Iterator[BankRun]:
         """The runs that started in this period, and those that are still held, whenever they started; some of them twice."""
         period = {"since": iso(since), "until": iso(until)}
         for which in (period, {"state": "held"}):
@@ -80,16 +89,18 @@ class Bank:
                 booked_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **which})
             )
 
-    def refused(self, cluster: str, since: int) -> dict[tuple[int, int], Kept]:
+    def refused(self, cluster: str, since: int) -> dict[tuple[int, int], StoredRefusal]:
         """When a report of a run was refused for the last time, and why, by job id and submission."""
-        found: dict[tuple[int, int], Kept] = {}
+        found: dict[tuple[int, int], StoredRefusal] = {}
         for row in self._rows(
             "/failure", {"cluster": cluster, "order": "oldest", "since": iso(since)}
         ):
             if row["run"]:
                 run = Run.parse(row["run"])
-                against = Against(row["detail"], next(iter(row["remedies"]), None), row["reason"])
-                found[run.job_id, run.submitted] = Kept(parse_instant(row["at"]), against)
+                against = ReportObjection(
+                    row["detail"], next(iter(row["remedies"]), None), row["reason"]
+                )
+                found[run.job_id, run.submitted] = StoredRefusal(parse_instant(row["at"]), against)
         return found
 
     def projects_alone(self) -> list[BookedProject]:
@@ -121,9 +132,9 @@ class Bank:
 
     def report(
         self, reports: Sequence[Mapping[str, Any]], progress: Progress = silent
-    ) -> list[Against | None]:
+    ) -> list[ReportObjection | None]:
         """Tell the bank of runs. For each, in order, None when it is in the books now, else what the bank said against it."""
-        said: list[Against | None] = []
+        said: list[ReportObjection | None] = []
         for first in range(0, len(reports), BATCH):
             answers = self._client.post(
                 "/job/bulk", {"reports": list(reports[first : first + BATCH])}
@@ -150,9 +161,9 @@ class Bank:
                 return
 
 
-def _against(answer: Mapping[str, Any]) -> Against:
+def _against(answer: Mapping[str, Any]) -> ReportObjection:
     reason = (answer.get("refusal") or {}).get("reason")
-    return Against(
+    return ReportObjection(
         str(answer.get("detail") or answer["status"]),
         answer.get("remedy"),
         reason,

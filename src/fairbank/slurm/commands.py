@@ -15,22 +15,46 @@ from pathlib import Path
 
 import msgspec
 
-from fairbank.priority.fairshare.settings import PrioritySettings
-from fairbank.slurm.parsers import (held_jobs, json_2311, pending_jobs, sacct, sacctmgr, scontrol, shares, job_ends, sprio, squeue, sshare, starting_job)
-from fairbank.slurm.parsers.held_jobs import Held
-from fairbank.slurm.parsers.pending_jobs import Pending
-from fairbank.slurm.parsers.priority import (FLAGS, flags_in_doubt, read_settings)
-from fairbank.slurm.parsers.delimited import DELIMITER
-from fairbank.slurm.parsers.shares import Share
-from fairbank.slurm.parsers.sprio import Factors
-from fairbank.slurm.parsers.sshare import Used
-from fairbank.slurm.parsers.starting_job import Starting
-from fairbank.slurm.parsers.values import (Answer, Association, AssociationPriority, Job, Node, Place, Qos, Queued, Spent, Waiting)
-from fairbank.slurm.parsers.version import (COMPLETE_JSON, Version, read_version)
-from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.core import ids
+from fairbank.core.errors import Malformed, Unknown, Unreachable
 from fairbank.core.time import iso
-from fairbank.core.errors import (Malformed, Unknown, Unreachable)
+from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.slurm.conf_file import conf_path, conf_settings
+from fairbank.slurm.parsers import (
+    held_jobs,
+    job_ends,
+    json_2311,
+    pending_jobs,
+    sacct,
+    sacctmgr,
+    scontrol,
+    shares,
+    sprio,
+    squeue,
+    sshare,
+    starting_job,
+)
+from fairbank.slurm.parsers.delimited import DELIMITER
+from fairbank.slurm.parsers.held_jobs import Held
+from fairbank.slurm.parsers.pending_jobs import PendingFactors
+from fairbank.slurm.parsers.priority import FLAGS, flags_in_doubt, read_settings
+from fairbank.slurm.parsers.shares import ShareLine
+from fairbank.slurm.parsers.sprio import Factors
+from fairbank.slurm.parsers.sshare import ShareUsage
+from fairbank.slurm.parsers.starting_job import Starting
+from fairbank.slurm.parsers.values import (
+    AccountingJob,
+    AssociationPriority,
+    ParsedRows,
+    Queued,
+    QueuedOwner,
+    SlurmAssociation,
+    SlurmNode,
+    SlurmPartition,
+    SlurmQos,
+    Spent,
+)
+from fairbank.slurm.parsers.version import COMPLETE_JSON, Version, read_version
 
 PATIENCE_SECONDS = 300.0
 """How long a command may take: sacct over a month of a busy cluster can take minutes."""
@@ -46,7 +70,7 @@ _SETTINGS_OF_USERS = (
 )
 
 
-class Slurm:
+class SlurmCommands:
     """The Slurm that PATH and SLURM_CONF find. Raises Unreachable when a command is missing, fails or hangs; it is safe to ask again.
 
     `uid` is who asks (None: whoever we are), and decides how much Slurm shows."""
@@ -113,15 +137,15 @@ class Slurm:
 
     # --- what runs and ran ---
 
-    def jobs(self, since: int, until: int) -> Answer[Job]:
+    def jobs(self, since: int, until: int) -> ParsedRows[AccountingJob]:
         """What accounting has of jobs that were there between two instants, each execution by itself."""
         return self._jobs(f"--starttime={_instant(since)}", f"--endtime={_instant(until)}")
 
-    def history_of(self, numbers: Sequence[int]) -> Answer[Job]:
+    def history_of(self, numbers: Sequence[int]) -> ParsedRows[AccountingJob]:
         """All that accounting ever had under these job ids."""
         return self._jobs(f"--jobs={','.join(map(str, numbers))}", "--starttime=1970-01-02")
 
-    def spent_by(self, numbers: Sequence[int]) -> Answer[Spent]:
+    def spent_by(self, numbers: Sequence[int]) -> ParsedRows[Spent]:
         """How the jobs with these ids ended, and the processor time that they used."""
         which = (
             "sacct",
@@ -138,7 +162,7 @@ class Slurm:
         )
         return job_ends.read_spent(self._text(*which, *columns))
 
-    def _jobs(self, *which: str) -> Answer[Job]:
+    def _jobs(self, *which: str) -> ParsedRows[AccountingJob]:
         asked = ("sacct", "--allusers", "--allocations", "--duplicates", *which)
         if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
             found = json_2311.read_jobs(told)
@@ -152,7 +176,7 @@ class Slurm:
             found = sacct.read_jobs(self._text(*asked, *columns))
         return msgspec.structs.replace(found, rows=tuple(_owned(job) for job in found.rows))
 
-    def queue(self) -> Answer[Queued]:
+    def queue(self) -> ParsedRows[Queued]:
         """What slurmctld still knows."""
         asked = ("squeue", "--all", "--states=all")
         if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
@@ -170,7 +194,7 @@ class Slurm:
         )
         return starting_job.read_starting(self._text(*command))
 
-    def held(self) -> Answer[Held]:
+    def held(self) -> ParsedRows[Held]:
         """The pending jobs that our plug-in held for lack of credit."""
         return held_jobs.read_held(
             self._text(
@@ -198,31 +222,31 @@ class Slurm:
 
     # --- how it is set up ---
 
-    def associations(self) -> Answer[Association]:
+    def associations(self) -> ParsedRows[SlurmAssociation]:
         return sacctmgr.read_associations(
             self._managed("associations", sacctmgr.ASSOCIATIONS, f"cluster={self.cluster}")
         )
 
-    def association_priorities(self) -> Answer[AssociationPriority]:
+    def association_priorities(self) -> ParsedRows[AssociationPriority]:
         return sacctmgr.read_priorities(
             self._managed("associations", sacctmgr.PRIORITIES, f"cluster={self.cluster}")
         )
 
-    def coordinators(self) -> Answer[Association]:
+    def coordinators(self) -> ParsedRows[SlurmAssociation]:
         return sacctmgr.read_coordinators(
             self._managed("account", sacctmgr.COORDINATED, "withcoord")
         )
 
-    def qualities(self) -> Answer[Qos]:
+    def qualities(self) -> ParsedRows[SlurmQos]:
         return sacctmgr.read_qualities(self._managed("qos", sacctmgr.QUALITIES))
 
-    def places(self) -> Answer[Place]:
+    def places(self) -> ParsedRows[SlurmPartition]:
         return scontrol.read_places(self._text("scontrol", "--oneliner", "show", "partition"))
 
-    def nodes(self) -> Answer[Node]:
+    def nodes(self) -> ParsedRows[SlurmNode]:
         return scontrol.read_nodes(self._text("scontrol", "--oneliner", "show", "node"))
 
-    def usage(self) -> Answer[Used]:
+    def usage(self) -> ParsedRows[ShareUsage]:
         """What counts against GrpTRESMins, by account. Slurm lets it decay."""
         command = (
             "sshare",
@@ -233,7 +257,7 @@ class Slurm:
         )
         return sshare.read_usage(self._text(*command))
 
-    def shares(self) -> Answer[Share]:
+    def shares(self) -> ParsedRows[ShareLine]:
         """Fair share of every association."""
         columns = (
             "--partition",
@@ -243,12 +267,12 @@ class Slurm:
         )
         return shares.read_shares(self._text("sshare", "--all", *columns))
 
-    def factors(self) -> Answer[Factors]:
+    def factors(self) -> ParsedRows[Factors]:
         """The priorities of the jobs that wait, and what they are made of."""
         text = self._text("sprio", "--noheader", f"--format={sprio.format_of(self.version)}")
         return sprio.read_factors(text, sprio.letters_of(self.version))
 
-    def waiting(self) -> Answer[Waiting]:
+    def waiting(self) -> ParsedRows[QueuedOwner]:
         """Whose the jobs are that wait."""
         return squeue.read_waiting(
             self._text(
@@ -260,9 +284,11 @@ class Slurm:
             )
         )
 
-    def pending(self) -> Answer[Pending]:
+    def pending(self) -> ParsedRows[PendingFactors]:
         """What the jobs that wait ask for."""
-        return pending_jobs.read_pending(self._text("scontrol", "--all", "--oneliner", "show", "job"))
+        return pending_jobs.read_pending(
+            self._text("scontrol", "--all", "--oneliner", "show", "job")
+        )
 
     def priority(self) -> PrioritySettings:
         """How it ranks users and jobs. Raises Malformed."""
@@ -360,7 +386,7 @@ def _instant(at: int) -> str:
     return iso(at).removesuffix("Z")
 
 
-def _owned(job: Job) -> Job:
+def _owned(job: AccountingJob) -> AccountingJob:
     """The job with its owner's number, where only the name was told and this host knows it."""
     return job if job.owner is not None else msgspec.structs.replace(job, owner=uid_of(job.user))
 

@@ -6,8 +6,8 @@ import pwd
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairbank.slurm.parsers.scontrol import read_conf
 from fairbank.core.errors import Unknown
+from fairbank.slurm.parsers.scontrol import read_conf
 
 USUAL = "/etc/slurm/slurm.conf"
 

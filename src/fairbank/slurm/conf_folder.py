@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairbank.slurm.conf_file import conf_path
-from fairbank.slurm.compare.plugin_files import (RULES, SCRIPTS, Script, TableFile, calls, is_loaded, is_ours)
-from fairbank.slurm.site_factor import SIZE_MAX, decode
 from fairbank.core.errors import Malformed
+from fairbank.slurm.compare.plugin_files import (
+    RULES,
+    SCRIPTS,
+    Script,
+    TableFile,
+    calls,
+    is_loaded,
+    is_ours,
+)
+from fairbank.slurm.conf_file import conf_path
+from fairbank.slurm.site_factor import SIZE_MAX, decode
 
 _TEXT_MAX = 4 * 1024 * 1024
 

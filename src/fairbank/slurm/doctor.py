@@ -10,21 +10,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
+from fairbank.core.check import HealthCheck, run_check
+from fairbank.core.errors import Forbidden, Trouble, Unknown, Unreachable
+from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
-from fairbank.slurm.parsers.scontrol import parameters
-from fairbank.slurm.parsers.scontrol import slurm_uid
-from fairbank.slurm.parsers.version import acquaintance
-from fairbank.slurm.bank import Bank
-from fairbank.slurm.commands import Slurm
+from fairbank.slurm.bank import BankClient
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare import health, plugin_files
+from fairbank.slurm.compare.import_plan import SlurmMachine
 from fairbank.slurm.conf_file import conf_path, conf_settings, stated
 from fairbank.slurm.conf_folder import find_scripts, find_table
-from fairbank.slurm.compare import (health, plugin_files)
-from fairbank.slurm.compare.import_plan import Machine
+from fairbank.slurm.parsers.scontrol import parameters, slurm_uid
+from fairbank.slurm.parsers.version import acquaintance
 from fairbank.slurm.policy_file import SIZE_MAX, heading
 from fairbank.slurm.site import Site
-from fairbank.core.check import (Check, attempt)
-from fairbank.core.time import parse_instant
-from fairbank.core.errors import (Forbidden, Trouble, Unknown, Unreachable)
 
 T = TypeVar("T")
 
@@ -39,10 +38,10 @@ class Doctor:
 
     def __init__(
         self,
-        slurm: Slurm,
+        slurm: SlurmCommands,
         client: Client,
         *,
-        agent: Callable[[], health.Beside],
+        agent: Callable[[], health.AgentHealth],
         munge: Callable[[str | None], None],
         site: Site,
     ) -> None:
@@ -54,9 +53,9 @@ class Doctor:
             site,
         )
 
-    def examine(self, cluster: str | None) -> Iterator[Check]:
+    def examine(self, cluster: str | None) -> Iterator[HealthCheck]:
         """Look at everything. What cannot be asked is told, and the rest is looked at all the same: without slurmctld by its slurm.conf."""
-        checks: list[Check] = []
+        checks: list[HealthCheck] = []
         version = self._asked(checks, "Slurm's commands answer", lambda: self._slurm.version)
         config = self._asked(checks, "slurmctld answers", self._told)
         alive = config is not None
@@ -67,14 +66,14 @@ class Doctor:
         yield from checks
         name = config.get("ClusterName", "")
         if cluster is not None and name not in ("", cluster):
-            yield Check(
+            yield HealthCheck(
                 f"this host belongs to cluster {name}, not {cluster}",
                 False,
                 "ask on a host of its own",
             )
             return
         if version is not None:
-            yield Check(
+            yield HealthCheck(
                 f"Slurm {version} of cluster {name or cluster or '(unknown)'}: {acquaintance(version)}",
                 True,
             )
@@ -89,8 +88,10 @@ class Doctor:
         except Unreachable as away:
             raise Unreachable(away.message, field=away.field, remedy=AWAY) from away
 
-    def _of_slurm(self, config: health.Config, name: str | None, *, alive: bool) -> Iterator[Check]:
-        checks: list[Check] = []
+    def _of_slurm(
+        self, config: health.Config, name: str | None, *, alive: bool
+    ) -> Iterator[HealthCheck]:
+        checks: list[HealthCheck] = []
         if (
             alive
             and (there := self._asked(checks, "slurmctld tells the time", self._slurm.clock))
@@ -101,7 +102,7 @@ class Doctor:
             checks.append(health.signing(config))
         if config.get("AuthType", "auth/munge") == "auth/munge":
             checks.append(
-                attempt(
+                run_check(
                     "munged makes and reads credentials on this host",
                     lambda: self._munge(munge_socket(config)),
                 )
@@ -124,22 +125,22 @@ class Doctor:
             ]
             checks += [] if known is None else health.prices(machine, known)
         elif config and not alive:
-            checks += health.accounting(config, Machine(cluster=name or "", places=()))
-            checks.append(attempt("slurmdbd answers", self._slurm.qualities))
+            checks += health.accounting(config, SlurmMachine(cluster=name or "", places=()))
+            checks.append(run_check("slurmdbd answers", self._slurm.qualities))
         yield from checks
 
-    def _known(self, checks: list[Check], name: str | None) -> Cluster | None:
+    def _known(self, checks: list[HealthCheck], name: str | None) -> Cluster | None:
         """The bank's prices."""
         answer = self._asked(checks, "the bank answers", lambda: self._client.get("/whoami"))
         if answer is None:
             return None
         checks.append(health.clocks(int(time.time()), parse_instant(answer["as_of"]), "the bank"))
         return self._asked(
-            checks, "the bank tells its prices", lambda: Bank(self._client).cluster(name)
+            checks, "the bank tells its prices", lambda: BankClient(self._client).cluster(name)
         )
 
-    def _of_the_agent(self, config: health.Config) -> Iterator[Check]:
-        checks: list[Check] = []
+    def _of_the_agent(self, config: health.Config) -> Iterator[HealthCheck]:
+        checks: list[HealthCheck] = []
         by_script = health.asks_by_script(config)
         agent = None if by_script else self._asked(checks, "the agent answers", self._agent)
         yield from checks
@@ -153,8 +154,8 @@ class Doctor:
 
     def _of_the_site_factor(
         self, config: health.Config, status: Mapping[str, Any] | None
-    ) -> Iterator[Check]:
-        checks: list[Check] = []
+    ) -> Iterator[HealthCheck]:
+        checks: list[HealthCheck] = []
         settings = self._asked(
             checks, "slurm.conf is read", lambda: conf_settings(conf_path(config))
         )
@@ -163,8 +164,8 @@ class Doctor:
             table = find_table(plugin_files.parameter(settings))
             yield from plugin_files.site_factor(config, settings, status, table, int(time.time()))
 
-    def _of_the_policy(self, config: health.Config) -> Iterator[Check]:
-        checks: list[Check] = []
+    def _of_the_policy(self, config: health.Config) -> Iterator[HealthCheck]:
+        checks: list[HealthCheck] = []
         for path in filter(None, (self._site.policy, self._site.public_policy)):
             if policy := self._asked(
                 checks, f"the submission policy {path}", partial(self._policy, config, path)
@@ -172,7 +173,7 @@ class Doctor:
                 checks += health.policies(policy, int(time.time()))
         yield from checks
 
-    def _machine(self, config: health.Config, name: str) -> Machine:
+    def _machine(self, config: health.Config, name: str) -> SlurmMachine:
         flags = config.get("PriorityFlags", "")
         places, nodes, qualities = (
             self._slurm.places(),
@@ -183,7 +184,7 @@ class Doctor:
             raise Unknown(
                 f"cannot read {wrong[0]}", remedy="mend it in slurm.conf or with sacctmgr"
             )
-        return Machine(
+        return SlurmMachine(
             cluster=name,
             places=places.rows,
             nodes=nodes.rows,
@@ -191,7 +192,7 @@ class Doctor:
             flags=flags,
         )
 
-    def _policy(self, config: health.Config, path: str) -> health.Policy:
+    def _policy(self, config: health.Config, path: str) -> health.PolicyFileHealth:
         try:
             with Path(path).open("rb") as file:
                 kept, text = os.fstat(file.fileno()), file.read(SIZE_MAX + 1)
@@ -202,7 +203,7 @@ class Doctor:
             raise Forbidden(f"{bad.strerror}", remedy=f"chmod a+r {path}") from bad
         found = heading(text)
         readable = bool(kept.st_mode & 0o004) or kept.st_uid == slurm_uid(config)
-        return health.Policy(
+        return health.PolicyFileHealth(
             path=path,
             written=found.written,
             whole=found.whole,
@@ -210,12 +211,12 @@ class Doctor:
             stale_seconds=self._site.stale_seconds,
         )
 
-    def _asked(self, checks: list[Check], what: str, ask: Callable[[], T]) -> T | None:
+    def _asked(self, checks: list[HealthCheck], what: str, ask: Callable[[], T]) -> T | None:
         """The answer; or None, and a check that says why."""
         try:
             return ask()
         except Trouble as trouble:
-            checks.append(Check(f"{what}: {trouble.message}", False, trouble.remedy))
+            checks.append(HealthCheck(f"{what}: {trouble.message}", False, trouble.remedy))
             return None
 
 

@@ -7,27 +7,32 @@ from functools import partial
 
 import msgspec
 
-from fairbank.slurm.parsers.values import Unreadable
-from fairbank.slurm.bank import Bank, Progress, silent
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedCluster, BookedProject, Funds)
-from fairbank.slurm.compare.history_allocations import (Cover, booked, covers)
-from fairbank.slurm.compare.import_plan import (Plan, entered, is_passed_over)
-from fairbank.slurm.compare.classification import (RELEASED, Finding)
-from fairbank.slurm.repair import Outcome
-from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
 from fairbank.core.time import iso
+from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare.bank_records import (
+    BankFunds,
+    BookedAllocation,
+    BookedCluster,
+    BookedProject,
+)
+from fairbank.slurm.compare.classification import RELEASED, ReconcileFinding
+from fairbank.slurm.compare.history_allocations import HistoryAllocation, booked, covers
+from fairbank.slurm.compare.import_plan import ImportPlan, entered, is_passed_over
+from fairbank.slurm.parsers.values import Unreadable
+from fairbank.slurm.reconciler import Reconciler, ReconcileResult, read_jobs
+from fairbank.slurm.repair import RepairOutcome
 
 CATEGORY = "history"
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):
     """What was opened, charged and given back, and `left`, each with why; or what would be. `known` runs were in the books already."""
 
-    covers: tuple[Cover, ...]
-    charged: tuple[Finding, ...]
-    given_back: tuple[Finding, ...]
-    left: tuple[Outcome, ...]
+    covers: tuple[HistoryAllocation, ...]
+    charged: tuple[ReconcileFinding, ...]
+    given_back: tuple[ReconcileFinding, ...]
+    left: tuple[RepairOutcome, ...]
     known: int
     unreadable: tuple[Unreadable, ...]
 
@@ -37,15 +42,15 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
         return sum(each.amount or 0 for each in self.charged)
 
 
-class History:
+class HistoryImport:
     """Accounting and one bank. With `cover` allocations are opened for what the bank would refuse. Jobs that ended less than
     `grace_seconds` ago are left for the next time. Of what cannot be charged, nothing is said where its account or user is `passed_over`;
     what can be is charged whoever ran it: it was used."""
 
     def __init__(
         self,
-        slurm: Slurm,
-        bank: Bank,
+        slurm: SlurmCommands,
+        bank: BankClient,
         *,
         grace_seconds: int,
         now: int,
@@ -64,7 +69,7 @@ class History:
         self._passed_over = frozenset(passed_over)
         self._reconciler = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=now)
 
-    def enter(self, since: int, until: int) -> Past:
+    def enter(self, since: int, until: int) -> HistoryResult:
         """Charge what ended between two instants and is not in the books."""
         prices = self._prices()
         opened = self._covers(since, until, prices, self._bank.projects(), self._bank.allocations())
@@ -72,12 +77,12 @@ class History:
             self._open(each, prices)
         return self._past(opened, self._reconciled(since, until, fix=True))
 
-    def foretell(self, since: int, until: int, plan: Plan) -> Past:
+    def foretell(self, since: int, until: int, plan: ImportPlan) -> HistoryResult:
         """What `enter` would come to once the plan is carried out. It does not know whether policy.late_charges is false: then the bank
         refuses the ends of runs that it never held for."""
         projects, allocations = entered(self._bank.projects(), plan), self._bank.allocations()
         found = self._covers(since, until, self._prices(), projects, allocations)
-        funds = Funds(projects, [*allocations, *map(booked, found)])
+        funds = BankFunds(projects, [*allocations, *map(booked, found)])
         return self._past(found, self._reconciled(since, until, foretold=funds))
 
     def _prices(self) -> BookedCluster:
@@ -90,7 +95,7 @@ class History:
         prices: BookedCluster,
         projects: Sequence[BookedProject],
         allocations: Sequence[BookedAllocation],
-    ) -> list[Cover]:
+    ) -> list[HistoryAllocation]:
         if not self._cover:
             return []
         jobs, _ = read_jobs(self._slurm, since, until, self._progress)
@@ -102,8 +107,8 @@ class History:
         )
 
     def _reconciled(
-        self, since: int, until: int, *, fix: bool = False, foretold: Funds | None = None
-    ) -> Reconciled:
+        self, since: int, until: int, *, fix: bool = False, foretold: BankFunds | None = None
+    ) -> ReconcileResult:
         ask = partial(
             self._reconciler.reconcile,
             cluster=self._cluster,
@@ -112,7 +117,7 @@ class History:
         )
         return ask(since, until, fix=fix, foretold=foretold)
 
-    def _open(self, cover: Cover, prices: BookedCluster) -> None:
+    def _open(self, cover: HistoryAllocation, prices: BookedCluster) -> None:
         body = {
             "project": cover.project,
             "resource": cover.resource,
@@ -125,9 +130,9 @@ class History:
         key = f"history:{prices.name}:{cover.project}:{cover.resource}:{cover.start}:{cover.end}"
         self._bank.post("/alloc", body, key)
 
-    def _past(self, opened: Sequence[Cover], done: Reconciled) -> Past:
+    def _past(self, opened: Sequence[HistoryAllocation], done: ReconcileResult) -> HistoryResult:
         mended = [each.finding for each in done.outcomes if each.said is None]
-        return Past(
+        return HistoryResult(
             covers=tuple(opened),
             charged=tuple(each for each in mended if each.kind not in RELEASED),
             given_back=tuple(each for each in mended if each.kind in RELEASED),
@@ -140,6 +145,6 @@ class History:
             unreadable=done.unreadable,
         )
 
-    def _is_passed_over(self, finding: Finding) -> bool:
+    def _is_passed_over(self, finding: ReconcileFinding) -> bool:
         """What is in the books alone is of the bank, and never passed over."""
         return finding.job is not None and is_passed_over(finding.job, self._passed_over)

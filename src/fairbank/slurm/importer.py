@@ -8,21 +8,31 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
+from fairbank.core.errors import Unknown
 from fairbank.rest.client import Refused
+from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.commands import SlurmCommands, uid_of
+from fairbank.slurm.compare.import_plan import (
+    ImportPlan,
+    NewMember,
+    PlannedProject,
+    SlurmMachine,
+    SlurmPeople,
+    Step,
+    plan,
+    price_differences,
+    settings,
+)
 from fairbank.slurm.parsers.scontrol import slurm_uid
 from fairbank.slurm.parsers.values import Unreadable
-from fairbank.slurm.bank import Bank, Progress, silent
-from fairbank.slurm.commands import Slurm, uid_of
-from fairbank.slurm.compare.import_plan import (Centre, Machine, NewMember, NewProject, Plan, Step, plan, price_differences, settings)
-from fairbank.core.errors import Unknown
 
 
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
+class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
     """What was, or with `dry_run` would be, entered. `settings` are the lines for the bank's settings; `differences` where those it has
     price otherwise than Slurm, None where it has none of this cluster. `refused` says which steps the bank did not take, and why."""
 
     cluster: str
-    plan: Plan
+    plan: ImportPlan
     settings: str
     differences: tuple[str, ...] | None
     unreadable: tuple[Unreadable, ...] = ()
@@ -35,8 +45,8 @@ class Importer:
 
     def __init__(
         self,
-        slurm: Slurm,
-        bank: Bank,
+        slurm: SlurmCommands,
+        bank: BankClient,
         *,
         gids: Mapping[str, int] | None = None,
         passed_over: Collection[str] = (),
@@ -50,7 +60,7 @@ class Importer:
 
     def people(
         self, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = silent
-    ) -> Imported:
+    ) -> ImportResult:
         """Enter accounts as projects and users as their members, and tell what the settings should say."""
         name = self._slurm.check(cluster)
         associations, coordinators = self._slurm.associations(), self._slurm.coordinators()
@@ -59,7 +69,7 @@ class Importer:
             self._slurm.nodes(),
             self._slurm.qualities(),
         )
-        machine = Machine(
+        machine = SlurmMachine(
             cluster=name,
             places=places.rows,
             nodes=nodes.rows,
@@ -69,7 +79,7 @@ class Importer:
         )
         known = self._bank.projects(progress, removed=True)
         found = plan(
-            Centre(associations=associations.rows, coordinators=coordinators.rows),
+            SlurmPeople(associations=associations.rows, coordinators=coordinators.rows),
             known,
             self._gid_of,
             uid_of,
@@ -82,7 +92,7 @@ class Importer:
         )
         answers = (associations, coordinators, places, nodes, qualities)
         prices = self._prices(name)
-        return Imported(
+        return ImportResult(
             cluster=name,
             plan=found,
             settings=settings(machine, associations.rows),
@@ -98,7 +108,7 @@ class Importer:
         said: list[str] = []
         for done, step in enumerate(steps, 1):
             try:
-                if isinstance(step, NewProject):
+                if isinstance(step, PlannedProject):
                     parent = numbers.get(step.parent) if step.parent else None
                     body = {
                         "gname": step.group,

@@ -5,18 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from fairbank.core.errors import Malformed, Unknown
 from fairbank.priority.fairshare.settings import PrioritySettings
-from fairbank.slurm.parsers.scontrol import read_conf
-from fairbank.slurm.parsers.pending_jobs import (Pending, read_pending)
-from fairbank.slurm.parsers.priority import (FLAGS, flags_in_doubt, read_settings)
-from fairbank.slurm.parsers.sacctmgr import (read_priorities, read_qualities)
-from fairbank.slurm.parsers.scontrol import (read_clock, read_config, read_nodes, read_places)
-from fairbank.slurm.parsers.shares import (Share, read_shares)
-from fairbank.slurm.parsers.sprio import (Factors, letters_in, read_factors)
+from fairbank.slurm.parsers.pending_jobs import PendingFactors, read_pending
+from fairbank.slurm.parsers.priority import FLAGS, flags_in_doubt, read_settings
+from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qualities
+from fairbank.slurm.parsers.scontrol import (
+    read_clock,
+    read_conf,
+    read_config,
+    read_nodes,
+    read_places,
+)
+from fairbank.slurm.parsers.shares import ShareLine, read_shares
+from fairbank.slurm.parsers.sprio import Factors, letters_in, read_factors
 from fairbank.slurm.parsers.squeue import read_waiting
-from fairbank.slurm.parsers.values import (Answer, AssociationPriority, Node, Place, Qos, Waiting)
-from fairbank.slurm.parsers.version import (Version, read_version)
-from fairbank.core.errors import (Malformed, Unknown)
+from fairbank.slurm.parsers.values import (
+    AssociationPriority,
+    ParsedRows,
+    QueuedOwner,
+    SlurmNode,
+    SlurmPartition,
+    SlurmQos,
+)
+from fairbank.slurm.parsers.version import Version, read_version
 
 SHARES, PRIORITIES, WAITING, SETTINGS, CONF = (
     "sshare.txt",
@@ -59,30 +71,30 @@ class Said:
         """When it said so; it must have spoken in UTC."""
         return read_clock(self._text(SETTINGS))
 
-    def shares(self) -> Answer[Share]:
+    def shares(self) -> ParsedRows[ShareLine]:
         return read_shares(self._text(SHARES))
 
-    def factors(self) -> Answer[Factors]:
+    def factors(self) -> ParsedRows[Factors]:
         text = self._text(PRIORITIES)
         return read_factors(text, letters_in(text))
 
-    def waiting(self) -> Answer[Waiting] | None:
+    def waiting(self) -> ParsedRows[QueuedOwner] | None:
         """None where the folder has no such file."""
         return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else None
 
-    def pending(self) -> Answer[Pending]:
+    def pending(self) -> ParsedRows[PendingFactors]:
         return read_pending(self._text(JOBS))
 
-    def places(self) -> Answer[Place]:
+    def places(self) -> ParsedRows[SlurmPartition]:
         return read_places(self._text(PLACES))
 
-    def nodes(self) -> Answer[Node]:
+    def nodes(self) -> ParsedRows[SlurmNode]:
         return read_nodes(self._text(NODES))
 
-    def qualities(self) -> Answer[Qos]:
+    def qualities(self) -> ParsedRows[SlurmQos]:
         return read_qualities(self._text(QUALITIES))
 
-    def association_priorities(self) -> Answer[AssociationPriority]:
+    def association_priorities(self) -> ParsedRows[AssociationPriority]:
         return read_priorities(self._text(ASSOCIATIONS))
 
     def priority(self) -> PrioritySettings:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.slurm import policy_file
-from fairbank.slurm.parsers.values import (Node, Place)
-from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedProject, Funds)
-from fairbank.slurm.policy_file import Balance, Project, SubmissionPolicy
-from fairbank.slurm.site import Forced, Site
 from fairbank.core.errors import Malformed
+from fairbank.slurm import policy_file
+from fairbank.slurm.compare.bank_records import BankFunds, BookedAllocation, BookedProject
+from fairbank.slurm.parsers.values import SlurmNode, SlurmPartition
+from fairbank.slurm.policy_file import PolicyBalance, PolicyProject, SubmissionPolicy
+from fairbank.slurm.site import Forced, Site
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,8 +22,8 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Cluster
     projects: Sequence[BookedProject]
     allocations: Sequence[BookedAllocation]
-    places: Sequence[Place]
-    nodes: Sequence[Node]
+    places: Sequence[SlurmPartition]
+    nodes: Sequence[SlurmNode]
     now: int
 
 
@@ -60,8 +60,8 @@ def untold(policy: SubmissionPolicy) -> SubmissionPolicy:
     return msgspec.structs.replace(policy, balances=None)
 
 
-def _project(project: BookedProject, forced: Forced) -> Project:
-    return Project(
+def _project(project: BookedProject, forced: Forced) -> PolicyProject:
+    return PolicyProject(
         project.group,
         project.gid,
         project.account,
@@ -72,14 +72,14 @@ def _project(project: BookedProject, forced: Forced) -> Project:
     )
 
 
-def _places(sources: Sources) -> Iterator[policy_file.Place]:
+def _places(sources: Sources) -> Iterator[policy_file.PolicyPartition]:
     """Those that both the bank and slurmctld know; what only one of them knows is for `fairbank slurm import --dry-run` to tell."""
     for place in sources.places:
         partition = sources.cluster.partitions.get(place.name)
         if partition is None:
             continue
         nodes = [node for node in sources.nodes if place.name in node.partitions]
-        yield policy_file.Place(
+        yield policy_file.PolicyPartition(
             partition,
             gpus=tuple(sorted({gpu for node in nodes for gpu in node.gpus})),
             memory_per_cpu=place.memory_per_cpu,
@@ -89,13 +89,13 @@ def _places(sources: Sources) -> Iterator[policy_file.Place]:
         )
 
 
-def _balances(sources: Sources) -> Iterator[Balance]:
+def _balances(sources: Sources) -> Iterator[PolicyBalance]:
     """What one run could draw: the most that one allocation of the project's line has left, 0 where there is none."""
-    funds = Funds(sources.projects, sources.allocations)
+    funds = BankFunds(sources.projects, sources.allocations)
     for project in sources.projects:
         for resource in sorted({each.resource for each in sources.cluster.partitions.values()}):
             found = funds.payers(project.id, resource, sources.now)
-            yield Balance(
+            yield PolicyBalance(
                 project.account,
                 resource,
                 max((each.available for each in found if each.state == "active"), default=0),

@@ -18,9 +18,9 @@ import msgspec
 
 from fairbank.cluster.partition import Partition
 from fairbank.core import ids
-from fairbank.core.time import LAST_INSTANT
-from fairbank.core.tres import (BY_CPU, tres_name)
 from fairbank.core.errors import Malformed
+from fairbank.core.time import LAST_INSTANT
+from fairbank.core.tres import BY_CPU, tres_name
 
 VERSION = 1
 SIZE_MAX = 4 * 1024 * 1024
@@ -33,7 +33,7 @@ NUMBER_MAX = 10**15
 GPU_OF_ANY_TYPE = "any"
 
 
-class Answer(Enum):
+class PolicyAction(Enum):
     """What the plug-ins do about something they find wrong."""
 
     REFUSE = "refuse"
@@ -41,7 +41,7 @@ class Answer(Enum):
     IGNORE = "ignore"
 
 
-class Project(msgspec.Struct, frozen=True):
+class PolicyProject(msgspec.Struct, frozen=True):
     """Who may submit: a Unix group and its Slurm account, with the uids of its members, who are told of it where it helps.
 
     A short-term allocation names the partition and reservation that all its jobs go to.
@@ -56,7 +56,7 @@ class Project(msgspec.Struct, frozen=True):
     members: tuple[int, ...] = ()
 
 
-class Place(msgspec.Struct, frozen=True):
+class PolicyPartition(msgspec.Struct, frozen=True):
     """A partition with what a submission must know of it. 0 stands for unknown; memory in MiB, times in minutes.
 
     `gpus` are its GPU types: none, and it has no GPUs. `memory_per_cpu` is given to jobs that ask for no memory,
@@ -71,7 +71,7 @@ class Place(msgspec.Struct, frozen=True):
     node_memory: int = 0
 
 
-class Balance(msgspec.Struct, frozen=True):
+class PolicyBalance(msgspec.Struct, frozen=True):
     """What one run of this account could draw on this resource when the bank was asked, in SU-minutes."""
 
     account: str
@@ -88,15 +88,15 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     written: int
-    projects: tuple[Project, ...]
-    places: tuple[Place, ...]
-    balances: tuple[Balance, ...] | None = None
+    projects: tuple[PolicyProject, ...]
+    places: tuple[PolicyPartition, ...]
+    balances: tuple[PolicyBalance, ...] | None = None
     qos_factors: Mapping[str, Fraction] = {}
     exempt: tuple[int, ...] = ()
     qos: str | None = None
-    price: Answer = Answer.WARN
-    gres: Answer = Answer.WARN
-    unlisted: Answer = Answer.REFUSE
+    price: PolicyAction = PolicyAction.WARN
+    gres: PolicyAction = PolicyAction.WARN
+    unlisted: PolicyAction = PolicyAction.REFUSE
     stale_seconds: int = 3600
 
 
@@ -173,7 +173,7 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
     yield from _balances(policy)
 
 
-def _place(place: Place, scale: int) -> Iterator[Row]:
+def _place(place: PolicyPartition, scale: int) -> Iterator[Row]:
     name = ids.name(place.partition.name, field="places.partition")
     here = f"places.{name}"
     weights = {
@@ -195,7 +195,7 @@ def _place(place: Place, scale: int) -> Iterator[Row]:
         "partition",
         name,
         ids.kind(place.partition.resource),
-        place.partition.adding.value,
+        place.partition.billing_rule.value,
         denominator,
         *sizes,
     )

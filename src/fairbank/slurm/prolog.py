@@ -12,13 +12,13 @@ import msgspec
 
 from fairbank.agent.protocol import one_line
 from fairbank.agent.report_results import ResultKind, read_answers, result_of
+from fairbank.core import ids
+from fairbank.core.errors import Malformed, Trouble, Unreachable
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
+from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.held_jobs import MARK
 from fairbank.slurm.parsers.starting_job import Starting
-from fairbank.slurm.commands import Slurm
-from fairbank.core import ids
-from fairbank.core.errors import (Malformed, Trouble, Unreachable)
 
 _RUNS = frozenset(
     {ResultKind.GRANTED, ResultKind.HOLD_EXISTS, ResultKind.LAPSED, ResultKind.CLOSED}
@@ -108,7 +108,7 @@ def refusal_of(answer: ReportAnswer) -> str | None:
 class Prolog:
     """One question. `open_`: what becomes of a job when the bank cannot be asked: it runs, or it is refused."""
 
-    def __init__(self, slurm: Slurm, client: Client, *, open_: bool) -> None:
+    def __init__(self, slurm: SlurmCommands, client: Client, *, open_: bool) -> None:
         self._slurm, self._client, self._open = slurm, client, open_
 
     def ask(self, environ: Mapping[str, str]) -> str | None:

@@ -7,14 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairbank.slurm.parsers.values import (Answer, Job, Spent, Unreadable)
-from fairbank.slurm.bank import Bank, Kept, Progress, silent
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.compare.bank_records import (BookedCluster, BookedRun, Funds)
-from fairbank.slurm.compare.classification import (CHARGED, RELEASED, Comparison, Finding, Kind, Sides, compare)
-from fairbank.slurm.repair import (Mender, Outcome)
-from fairbank.core.time import DAY
 from fairbank.core.errors import Malformed
+from fairbank.core.time import DAY
+from fairbank.slurm.bank import BankClient, Progress, StoredRefusal, silent
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare.bank_records import BankFunds, BankRun, BookedCluster
+from fairbank.slurm.compare.classification import (
+    CHARGED,
+    RELEASED,
+    FindingCategory,
+    ReconcileComparison,
+    ReconcileFinding,
+    Sides,
+    compare,
+)
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, Spent, Unreadable
+from fairbank.slurm.repair import Mender, RepairOutcome
 
 GRACE_SECONDS = 3_600
 """How long either side may lag before what is missing there counts as lost."""
@@ -24,17 +32,17 @@ MARGIN_SECONDS = DAY
 slurmctld that was away asks again."""
 
 IDS_AT_ONCE = 500
-TOLD = frozenset({*CHARGED, Kind.REFUSED})
-DOUBTFUL = frozenset({*CHARGED, *RELEASED, Kind.REFUSED, Kind.UNHEARD})
+TOLD = frozenset({*CHARGED, FindingCategory.REFUSED})
+DOUBTFUL = frozenset({*CHARGED, *RELEASED, FindingCategory.REFUSED, FindingCategory.UNHEARD})
 
 
-class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
+class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):
     """What was compared, and what came of it."""
 
     cluster: str
     compared: int
-    comparison: Comparison
-    outcomes: tuple[Outcome, ...]
+    comparison: ReconcileComparison
+    outcomes: tuple[RepairOutcome, ...]
     unreadable: tuple[Unreadable, ...]
     seconds: float
 
@@ -49,8 +57,8 @@ class Reconciler:
 
     def __init__(
         self,
-        slurm: Slurm,
-        bank: Bank,
+        slurm: SlurmCommands,
+        bank: BankClient,
         *,
         grace_seconds: int = GRACE_SECONDS,
         now: int | None = None,
@@ -66,9 +74,9 @@ class Reconciler:
         cluster: str | None = None,
         fix: bool = False,
         again: bool = False,
-        foretold: Funds | None = None,
+        foretold: BankFunds | None = None,
         progress: Progress = silent,
-    ) -> Reconciled:
+    ) -> ReconcileResult:
         """Compare every run that ended between two instants; with `fix` charge what is missing and give back what is lost, with `again`
         also what the bank has refused before. Without it the outcomes may be `foretold`, with projects and allocations as they will be."""
         begun = time.monotonic()
@@ -78,7 +86,7 @@ class Reconciler:
         history = self._history(comparison, progress)
         comparison, sides = _with_history(sides, comparison, history.rows)
         unreadable += history.unreadable
-        outcomes = [Outcome(finding=each) for each in comparison.findings]
+        outcomes = [RepairOutcome(finding=each) for each in comparison.findings]
         mender = Mender(
             self._bank,
             prices,
@@ -93,7 +101,7 @@ class Reconciler:
             outcomes = mender.mend(comparison.findings, progress)
         elif foretold is not None:
             outcomes = mender.foretell(comparison.findings)
-        return Reconciled(
+        return ReconcileResult(
             cluster=prices.name,
             compared=sum(1 for job in sides.jobs if job.ended),
             comparison=comparison,
@@ -106,7 +114,7 @@ class Reconciler:
 
     def _sides(
         self, prices: BookedCluster, since: int, until: int, progress: Progress
-    ) -> tuple[Sides, Mapping[tuple[int, int], Kept], tuple[Unreadable, ...]]:
+    ) -> tuple[Sides, Mapping[tuple[int, int], StoredRefusal], tuple[Unreadable, ...]]:
         """Both sides, and what the bank refused. The queue comes before accounting and the books: a run that ends meanwhile is then alive,
         not lost."""
         queue = self._slurm.queue()
@@ -135,26 +143,28 @@ class Reconciler:
 
     def _runs(
         self, cluster: str, since: int, until: int, about: int, progress: Progress
-    ) -> list[BookedRun]:
-        found: dict[int, BookedRun] = {}
+    ) -> list[BankRun]:
+        found: dict[int, BankRun] = {}
         for run in self._bank.runs(cluster, since, until):
             found[run.id] = run
             progress("bank", len(found), max(about, len(found)))
         return list(found.values())
 
-    def _history(self, comparison: Comparison, progress: Progress) -> Answer[Job]:
+    def _history(
+        self, comparison: ReconcileComparison, progress: Progress
+    ) -> ParsedRows[AccountingJob]:
         """All executions of the jobs that differ: for the restarts of what is missing, and for the ends of what is held since long."""
         numbers = sorted({_job_id(each) for each in comparison.findings if each.kind in DOUBTFUL})
-        rows: list[Job] = []
+        rows: list[AccountingJob] = []
         unreadable: list[Unreadable] = []
         for first in range(0, len(numbers), IDS_AT_ONCE):
             answer = self._slurm.history_of(numbers[first : first + IDS_AT_ONCE])
             rows += answer.rows
             unreadable += answer.unreadable
             progress("history", min(first + IDS_AT_ONCE, len(numbers)), len(numbers))
-        return Answer(tuple(rows), tuple(unreadable))
+        return ParsedRows(tuple(rows), tuple(unreadable))
 
-    def _spent(self, comparison: Comparison) -> list[Spent]:
+    def _spent(self, comparison: ReconcileComparison) -> list[Spent]:
         """How those ended whose ends the bank is to be told. What cannot be read of it is not told: it changes no price."""
         numbers = sorted(
             {
@@ -184,10 +194,10 @@ class Reconciler:
 
 
 def read_jobs(
-    slurm: Slurm, since: int, until: int, progress: Progress = silent
-) -> tuple[list[Job], tuple[Unreadable, ...]]:
+    slurm: SlurmCommands, since: int, until: int, progress: Progress = silent
+) -> tuple[list[AccountingJob], tuple[Unreadable, ...]]:
     """What accounting has of a period, a day at a time."""
-    jobs: dict[tuple[int, int, int | None], Job] = {}
+    jobs: dict[tuple[int, int, int | None], AccountingJob] = {}
     unreadable: list[Unreadable] = []
     days = list(_days(since, until))
     for done, (start, end) in enumerate(days, 1):
@@ -205,12 +215,14 @@ def _days(since: int, until: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + DAY, until)
 
 
-def _job_id(finding: Finding) -> int:
+def _job_id(finding: ReconcileFinding) -> int:
     found = finding.job or finding.run
     return found.job_id if found is not None else 0
 
 
-def _with_refusal(outcome: Outcome, kept: Mapping[tuple[int, int], Kept]) -> Outcome:
+def _with_refusal(
+    outcome: RepairOutcome, kept: Mapping[tuple[int, int], StoredRefusal]
+) -> RepairOutcome:
     """An end that nobody wanted told now, with what the bank said against it before. What was said now stands as it is."""
     job = outcome.finding.job
     known = None if job is None or outcome.said != "" else kept.get((job.job_id, job.submitted))
@@ -220,8 +232,8 @@ def _with_refusal(outcome: Outcome, kept: Mapping[tuple[int, int], Kept]) -> Out
 
 
 def _with_history(
-    sides: Sides, comparison: Comparison, history: Sequence[Job]
-) -> tuple[Comparison, Sides]:
+    sides: Sides, comparison: ReconcileComparison, history: Sequence[AccountingJob]
+) -> tuple[ReconcileComparison, Sides]:
     """Once more, with the ends of runs that are in doubt: they may lie before the period, and were not looked for."""
     doubtful = {
         (each.run.job_id, each.run.submitted)

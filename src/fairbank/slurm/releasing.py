@@ -6,11 +6,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from fairbank.core.errors import Malformed, Trouble, Unknown
 from fairbank.rest.client import Client
+from fairbank.slurm.compare.held_jobs import Offer, Turns, payable
 from fairbank.slurm.parsers.held_jobs import Held
-from fairbank.slurm.parsers.values import Answer
-from fairbank.slurm.compare.held_jobs import (Offer, Turns, payable)
-from fairbank.core.errors import (Malformed, Trouble, Unknown)
+from fairbank.slurm.parsers.values import ParsedRows
 
 _log = logging.getLogger(__name__)
 
@@ -18,13 +18,13 @@ TROUBLES_MAX = 3
 """Troubles after which the rest of a round is left to the next: each may have cost as long as Slurm's commands may take."""
 
 
-class Queue(Protocol):
+class HoldQueue(Protocol):
     """Slurm's, as far as it is needed here (slurm.commands)."""
 
     @property
     def cluster(self) -> str: ...
 
-    def held(self) -> Answer[Held]: ...
+    def held(self) -> ParsedRows[Held]: ...
 
     def release(self, name: str) -> None: ...
 
@@ -32,7 +32,7 @@ class Queue(Protocol):
 class Releaser:
     """Asks a bank that shows it all projects, and a Slurm that lets it release jobs. `again`: seconds between two looks at one job."""
 
-    def __init__(self, client: Client, slurm: Queue, again: float) -> None:
+    def __init__(self, client: Client, slurm: HoldQueue, again: float) -> None:
         self._client, self._slurm, self._turns = client, slurm, Turns(again)
         self._trouble: Trouble | None = None
         self._released = 0

@@ -10,21 +10,27 @@ from typing import Any
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.slurm.parsers.values import (Job, Spent)
-from fairbank.slurm.bank import Against, Bank, Progress, silent
-from fairbank.slurm.compare import reports
-from fairbank.slurm.compare.bank_records import Funds
-from fairbank.slurm.compare.classification import (CHARGED, RELEASED, Finding, Kind, restart_of)
 from fairbank.core.errors import Malformed
+from fairbank.slurm.bank import BankClient, Progress, ReportObjection, silent
+from fairbank.slurm.compare import reports
+from fairbank.slurm.compare.bank_records import BankFunds
+from fairbank.slurm.compare.classification import (
+    CHARGED,
+    RELEASED,
+    FindingCategory,
+    ReconcileFinding,
+    restart_of,
+)
+from fairbank.slurm.parsers.values import AccountingJob, Spent
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class RepairOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What was, or would be, done about a finding: `said` is None when it is mended, else why not; empty when nobody asked for it.
     `against` is what the bank says against its end, or where nobody wanted it told now, said the last time."""
 
-    finding: Finding
+    finding: ReconcileFinding
     said: str | None = ""
-    against: Against | None = None
+    against: ReportObjection | None = None
 
 
 class Mender:
@@ -33,14 +39,14 @@ class Mender:
 
     def __init__(
         self,
-        bank: Bank,
+        bank: BankClient,
         prices: Cluster,
-        history: Sequence[Job],
+        history: Sequence[AccountingJob],
         now: int,
         *,
         again: bool,
         doubt: Malformed | None,
-        funds: Funds | None = None,
+        funds: BankFunds | None = None,
     ) -> None:
         self._bank, self._prices, self._now, self._again, self._doubt = (
             bank,
@@ -50,7 +56,7 @@ class Mender:
             doubt,
         )
         self._given = funds
-        self._history: Mapping[int, list[Job]] = defaultdict(list)
+        self._history: Mapping[int, list[AccountingJob]] = defaultdict(list)
         for job in history:
             self._history[job.job_id].append(job)
         self._spent: dict[tuple[int, int], Spent] = {}
@@ -59,10 +65,12 @@ class Mender:
         """How jobs ended, and what time they used: told with their ends."""
         self._spent |= {(each.job_id, each.submitted): each for each in spent}
 
-    def mend(self, findings: Sequence[Finding], progress: Progress = silent) -> list[Outcome]:
+    def mend(
+        self, findings: Sequence[ReconcileFinding], progress: Progress = silent
+    ) -> list[RepairOutcome]:
         """Charges first: what they free may be asked for again."""
-        left: list[Outcome] = []
-        told: list[tuple[Finding, Mapping[str, Any]]] = []
+        left: list[RepairOutcome] = []
+        told: list[tuple[ReconcileFinding, Mapping[str, Any]]] = []
         for finding in sorted(findings, key=lambda each: each.kind in RELEASED):
             try:
                 body = self._report(finding)
@@ -70,13 +78,13 @@ class Mender:
                 left.append(_not_told(finding, bad))
             else:
                 told += [] if body is None else [(finding, body)]
-                left += [Outcome(finding=finding)] if body is None else []
+                left += [RepairOutcome(finding=finding)] if body is None else []
         answers = self._bank.report([body for _, body in told], progress)
         return left + [
             _told(finding, against) for (finding, _), against in zip(told, answers, strict=True)
         ]
 
-    def foretell(self, findings: Sequence[Finding]) -> list[Outcome]:
+    def foretell(self, findings: Sequence[ReconcileFinding]) -> list[RepairOutcome]:
         """What `mend` would come to, as far as that can be known without asking the bank."""
         outcomes = []
         for finding in findings:
@@ -87,13 +95,13 @@ class Mender:
             except Malformed as bad:
                 outcomes.append(_not_told(finding, bad))
             else:
-                outcomes.append(Outcome(finding=finding, said="" if body is None else None))
+                outcomes.append(RepairOutcome(finding=finding, said="" if body is None else None))
         return outcomes
 
-    def _report(self, finding: Finding) -> dict[str, Any] | None:
+    def _report(self, finding: ReconcileFinding) -> dict[str, Any] | None:
         """What the bank is told; None when that is for people to judge. Raises Malformed when it cannot be."""
         job, run = finding.job, finding.run
-        if job is not None and finding.kind is Kind.REFUSED and self._again:
+        if job is not None and finding.kind is FindingCategory.REFUSED and self._again:
             self._demand_payer(job)
         elif job is None or finding.kind not in CHARGED:
             return (
@@ -102,7 +110,7 @@ class Mender:
         said = reports.charge(job, run, restart_of(job, self._history[job.job_id]), self._prices)
         return said | reports.spent(self._spent.get((job.job_id, job.submitted)))
 
-    def _given_back(self, finding: Finding) -> dict[str, Any] | None:
+    def _given_back(self, finding: ReconcileFinding) -> dict[str, Any] | None:
         if self._doubt is not None:
             raise self._doubt
         return (
@@ -111,7 +119,7 @@ class Mender:
             else reports.give_back(finding.run, self._prices.name, self._now)
         )
 
-    def _demand_payer(self, job: Job) -> None:
+    def _demand_payer(self, job: AccountingJob) -> None:
         """Raises Malformed when nobody could pay: the bank would only keep another refusal."""
         partition = self._prices.partitions.get(job.partition)
         project = self._funds.by_account.get(job.account)
@@ -125,7 +133,7 @@ class Mender:
                 remedy="fairbank alloc create, for the time when it ran",
             )
 
-    def _demand_grant(self, finding: Finding, job: Job) -> None:
+    def _demand_grant(self, finding: ReconcileFinding, job: AccountingJob) -> None:
         """Raises Malformed for an end that the bank would refuse: nothing prices it, or nothing was held and nobody could pay."""
         if finding.amount is None:
             raise Malformed(
@@ -136,15 +144,17 @@ class Mender:
             self._demand_payer(job)
 
     @cached_property
-    def _funds(self) -> Funds:
-        return self._given or Funds(self._bank.projects(), self._bank.allocations())
+    def _funds(self) -> BankFunds:
+        return self._given or BankFunds(self._bank.projects(), self._bank.allocations())
 
 
-def _told(finding: Finding, against: Against | None) -> Outcome:
-    return Outcome(finding=finding, said=None if against is None else str(against), against=against)
+def _told(finding: ReconcileFinding, against: ReportObjection | None) -> RepairOutcome:
+    return RepairOutcome(
+        finding=finding, said=None if against is None else str(against), against=against
+    )
 
 
-def _not_told(finding: Finding, why: Malformed) -> Outcome:
-    return Outcome(
+def _not_told(finding: ReconcileFinding, why: Malformed) -> RepairOutcome:
+    return RepairOutcome(
         finding=finding, said=f"{why.message}; {why.remedy}" if why.remedy else why.message
     )

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import msgspec
 
-from fairbank.slurm.policy_file import Answer
 from fairbank.core import ids
-from fairbank.core.validation import (fitting, table_in)
 from fairbank.core.errors import Unknown
+from fairbank.core.validation import parse_toml, validated_settings
+from fairbank.slurm.policy_file import PolicyAction
 
 SITE_FILE = "/etc/fairbank/slurm.toml"
 POLICY_FILE = "/etc/slurm/fairbank/policy"
@@ -32,9 +32,9 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     policy: str = POLICY_FILE
     public_policy: str | None = None
-    price: Answer = Answer.WARN
-    gres: Answer = Answer.WARN
-    unlisted: Answer = Answer.REFUSE
+    price: PolicyAction = PolicyAction.WARN
+    gres: PolicyAction = PolicyAction.WARN
+    unlisted: PolicyAction = PolicyAction.REFUSE
     qos: str | None = None
     stale_seconds: Annotated[int, msgspec.Meta(ge=1)] = 3600
     exempt: frozenset[Uid] = frozenset()
@@ -60,6 +60,6 @@ def read_site(path: str | None) -> Site:
             field="--site",
             remedy="ask as the user who keeps it",
         ) from bad
-    said = table_in(text, str(where), field="--site")
-    with fitting(str(where), Site, "docs/reference/slurm.md"):
+    said = parse_toml(text, str(where), field="--site")
+    with validated_settings(str(where), Site, "docs/reference/slurm.md"):
         return msgspec.convert(said, Site)

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.priority.site_factor import (LINEAR, Rule, credit_factor, expiry_factor, scaled)
-from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedProject, Funds)
-from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX
+from fairbank.priority.site_factor import LINEAR, CurveRule, credit_factor, expiry_factor, scaled
+from fairbank.slurm.compare.bank_records import BankFunds, BookedAllocation, BookedProject
 
 VERSION = 1
 SIZE_MAX = 16 * 1024 * 1024
@@ -34,7 +34,7 @@ _ROW = struct.Struct("<72s40siI")  # an account or a partition, a resource, a va
 _NAME, _RESOURCE = 71, 39
 
 
-class Table(msgspec.Struct, frozen=True):
+class SiteFactorTable(msgspec.Struct, frozen=True):
     """The values of one cluster as of `written`, good for `stale_seconds` on either side of it, should clocks be set.
 
     `resources` says what each partition bills, `values` are those of (account, resource).
@@ -63,8 +63,8 @@ def table_of(
     now: int,
     weight: int,
     stale_seconds: int,
-    rule: Rule = LINEAR,
-) -> Table:
+    rule: CurveRule = LINEAR,
+) -> SiteFactorTable:
     """The table of a cluster: for each account and resource the value of the allocation that pays next, its own or a parent's.
 
     That is the first with something left, in the order in which they pay. Only allocations that are active count. `rule` says what
@@ -74,7 +74,7 @@ def table_of(
         each for each in allocations if each.state == "active" and each.start <= now < each.end
     ]
     longest = max((each.end - now for each in active), default=0)
-    funds = Funds(projects, active)
+    funds = BankFunds(projects, active)
     resources = {name: partition.resource for name, partition in cluster.partitions.items()}
     paying: dict[tuple[str, str], BookedAllocation] = {}
     for account, project in funds.by_account.items():
@@ -89,13 +89,13 @@ def table_of(
     )
     expiry = expiry_factor([each.end - now for each in paying.values()], longest)
     values = dict(zip(paying, scaled(rule.of(credit, expiry), weight).tolist(), strict=True))
-    return Table(now, stale_seconds, resources, values)
+    return SiteFactorTable(now, stale_seconds, resources, values)
 
 
 # ---------------------------------------------------------------- the bytes
 
 
-def encode(table: Table) -> bytes:
+def encode(table: SiteFactorTable) -> bytes:
     """The file, which reads back as the same table. Raises Malformed, naming the field, for what cannot stand in it."""
     counts = (len(table.resources), len(table.values))
     if _HEAD.size + sum(counts) * _ROW.size > SIZE_MAX:
@@ -143,7 +143,7 @@ def _is_name(packed: bytes, most: int) -> bool:
     return 0 < len(packed) <= most and all(0x21 <= byte <= 0x7E for byte in packed)
 
 
-def decode(text: bytes) -> Table:
+def decode(text: bytes) -> SiteFactorTable:
     """The table of a file. Raises Malformed, saying what is wrong; the plug-in refuses the same."""
     if len(text) < _HEAD.size or text[: len(_MAGIC)] != _MAGIC:
         raise _wrong("it is no table of site factors")
@@ -164,7 +164,7 @@ def decode(text: bytes) -> Table:
         (account, resource): value
         for account, resource, value in _rising(body[partitions:], by_name=False)
     }
-    return Table(written, stale_seconds, resources, values)
+    return SiteFactorTable(written, stale_seconds, resources, values)
 
 
 def _rising(

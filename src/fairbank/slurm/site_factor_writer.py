@@ -13,12 +13,12 @@ from typing import Any
 
 from fairbank.agent.report_results import cannot_connect
 from fairbank.agent.settings import AgentSettings
+from fairbank.core.errors import Malformed, Trouble
 from fairbank.priority.site_factor import rule_of
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.bank import Bank
-from fairbank.slurm.site_factor import Table, encode, table_of
+from fairbank.slurm.bank import BankClient
+from fairbank.slurm.site_factor import SiteFactorTable, encode, table_of
 from fairbank.slurm.sync import replace_file
-from fairbank.core.errors import (Malformed, Trouble)
 
 _log = logging.getLogger(__name__)
 
@@ -34,8 +34,10 @@ class TableWriter:
         address = parse_address(settings.bank.server, field="bank.server")
         signer = settings.site_factor.signer(settings.bank)
         self._settings, self._now = settings.site_factor, now
-        self._bank = Bank(Client(address, signer=signer, timeout_seconds=settings.bank.timeout))
-        self._table: Table | None = None
+        self._bank = BankClient(
+            Client(address, signer=signer, timeout_seconds=settings.bank.timeout)
+        )
+        self._table: SiteFactorTable | None = None
         self._trouble: Trouble | None = None
 
     def write(self) -> None:
@@ -65,7 +67,7 @@ class TableWriter:
                 )
             self._table, self._trouble = table, None
 
-    def _fetch(self) -> Table:
+    def _fetch(self) -> SiteFactorTable:
         now, settings = int(self._now()), self._settings
         self._bank.demand_sight()
         return table_of(

@@ -11,30 +11,30 @@ from pathlib import Path
 
 import msgspec
 
-from fairbank.slurm.parsers.values import Answer
-from fairbank.slurm.bank import Bank, Progress, silent
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.compare.accounts import (Change, Usage, Wanted, changes)
+from fairbank.core.errors import Forbidden, Malformed
+from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare.accounts import AccountUsage, SacctmgrChange, TargetAccounts, changes
+from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.policy import Sources, policy_of, untold
 from fairbank.slurm.policy_file import render
 from fairbank.slurm.site import Site
-from fairbank.core.errors import (Forbidden, Malformed)
 
 
-class Synced(msgspec.Struct, frozen=True, kw_only=True):
+class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
     """What was, or with `dry_run` would be, written and changed. `skipped` could not be read or named."""
 
     cluster: str
     files: tuple[str, ...]
     projects: int
-    changes: tuple[Change, ...]
+    changes: tuple[SacctmgrChange, ...]
     skipped: tuple[str, ...]
 
 
 class Sync:
     """One Slurm and one bank."""
 
-    def __init__(self, slurm: Slurm, bank: Bank, *, now: int | None = None) -> None:
+    def __init__(self, slurm: SlurmCommands, bank: BankClient, *, now: int | None = None) -> None:
         self._slurm, self._bank = slurm, bank
         self._now = int(time.time()) if now is None else now
 
@@ -45,7 +45,7 @@ class Sync:
         cluster: str | None = None,
         dry_run: bool = False,
         progress: Progress = silent,
-    ) -> Synced:
+    ) -> SyncResult:
         """Write the submission policy. Raises Malformed when Slurm's answers cannot all be read: half a policy would refuse jobs."""
         prices = self._bank.cluster(self._slurm.check(cluster))
         places, nodes = self._slurm.places(), self._slurm.nodes()
@@ -73,7 +73,7 @@ class Sync:
         for path, text in texts.items():
             if not dry_run:
                 replace_file(Path(path), text)
-        return Synced(
+        return SyncResult(
             cluster=prices.name,
             files=tuple(texts),
             projects=len(projects),
@@ -89,12 +89,12 @@ class Sync:
         remove: bool = False,
         dry_run: bool = False,
         progress: Progress = silent,
-    ) -> Synced:
+    ) -> SyncResult:
         """Give every project an account and every member an association; with `fence` GrpTRESMins as well."""
         name = self._slurm.check(cluster)
         associations, usage = (
             self._slurm.associations(),
-            self._slurm.usage() if fence else Answer(()),
+            self._slurm.usage() if fence else ParsedRows(()),
         )
         if wrong := (*associations.unreadable, *usage.unreadable):
             raise Malformed(
@@ -104,13 +104,13 @@ class Sync:
             )
         booked = self._bank.projects(progress, removed=True)
         projects = [each for each in booked if not each.removed]
-        wanted = Wanted(
+        wanted = TargetAccounts(
             cluster=name,
             projects=projects,
             gone=[each.account for each in booked if each.removed],
             associations=associations.rows,
             allocations=self._bank.allocations() if fence else (),
-            usage={each.account: Usage(each.seconds, each.running) for each in usage.rows},
+            usage={each.account: AccountUsage(each.seconds, each.running) for each in usage.rows},
             now=self._now,
             fence=fence,
             remove=remove,
@@ -118,7 +118,7 @@ class Sync:
         found, notes = changes(wanted, user_of)
         if not dry_run:
             self._carry_out(found, progress)
-        return Synced(
+        return SyncResult(
             cluster=name,
             files=(),
             projects=len(projects),
@@ -126,7 +126,7 @@ class Sync:
             skipped=tuple(notes),
         )
 
-    def _carry_out(self, found: Sequence[Change], progress: Progress) -> None:
+    def _carry_out(self, found: Sequence[SacctmgrChange], progress: Progress) -> None:
         for done, change in enumerate(found, 1):
             self._slurm.manage(change.words)
             progress("sacctmgr", done, len(found))

@@ -8,19 +8,19 @@ from functools import partial
 from pathlib import Path
 
 from fairbank.rest.client import Client
-from fairbank.slurm.bank import Bank, Progress, silent
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.history import History, Past
-from fairbank.slurm.importer import Imported, Importer
-from fairbank.slurm.compare.import_plan import Plan
-from fairbank.slurm.compare.shadow import (Shadow, World, watch)
+from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare.import_plan import ImportPlan
+from fairbank.slurm.compare.shadow import ShadowResult, World, watch
+from fairbank.slurm.history import HistoryImport, HistoryResult
+from fairbank.slurm.importer import Importer, ImportResult
 from fairbank.slurm.prolog import Prolog
-from fairbank.slurm.reconciler import Reconciled, Reconciler, read_jobs
+from fairbank.slurm.reconciler import Reconciler, ReconcileResult, read_jobs
 from fairbank.slurm.site import read_site
-from fairbank.slurm.sync import Sync, Synced, replace_file
+from fairbank.slurm.sync import Sync, SyncResult, replace_file
 
 
-class Beside:
+class SlurmToolbox:
     """The Slurm that PATH finds and the bank that the client asks. `cluster` is what the Slurm must be called; None: whatever it is."""
 
     def __init__(
@@ -28,8 +28,8 @@ class Beside:
     ) -> None:
         self._client, self._bank, self._slurm, self._cluster, self._now = (
             client,
-            Bank(client),
-            Slurm(),
+            BankClient(client),
+            SlurmCommands(),
             cluster,
             now,
         )
@@ -43,7 +43,7 @@ class Beside:
         fix: bool,
         again: bool,
         progress: Progress | None = None,
-    ) -> Reconciled:
+    ) -> ReconcileResult:
         """Compare every run that ended between two instants with accounting; with `fix` mend what can be mended."""
         self._bank.demand_sight()
         reconciler = Reconciler(
@@ -55,7 +55,7 @@ class Beside:
 
     def shadow(
         self, since: int, until: int, *, progress: Progress | None = None
-    ) -> tuple[Shadow, tuple[str, ...]]:
+    ) -> tuple[ShadowResult, tuple[str, ...]]:
         """What would have been charged and refused; and which lines of accounting could not be read."""
         self._bank.demand_sight()
         prices = self._bank.cluster(self._slurm.check(self._cluster))
@@ -75,7 +75,7 @@ class Beside:
         passed_over: Collection[str] = (),
         dry_run: bool,
         progress: Progress | None = None,
-    ) -> Imported:
+    ) -> ImportResult:
         """Enter Slurm's accounts and users, but for those that are passed over."""
         return self._importer(gids, passed_over).people(
             cluster=self._cluster, dry_run=dry_run, progress=progress or silent
@@ -89,13 +89,13 @@ class Beside:
         grace_seconds: int,
         cover: bool,
         passed_over: Collection[str] = (),
-        after: Plan | None = None,
+        after: ImportPlan | None = None,
         progress: Progress | None = None,
-    ) -> Past:
+    ) -> HistoryResult:
         """Charge what ended between two instants; with `after` only tell what that would come to once this plan is carried out. Runs of
         accounts and users that are passed over are not among what is left."""
         self._bank.demand_sight()
-        history = History(
+        history = HistoryImport(
             self._slurm,
             self._bank,
             grace_seconds=grace_seconds,
@@ -115,7 +115,7 @@ class Beside:
 
     def sync_policy(
         self, site: str | None, *, dry_run: bool, progress: Progress | None = None
-    ) -> Synced:
+    ) -> SyncResult:
         """Write the submission policy from the bank."""
         return self._sync().policy(
             read_site(site), cluster=self._cluster, dry_run=dry_run, progress=progress or silent
@@ -123,7 +123,7 @@ class Beside:
 
     def sync_accounts(
         self, *, fence: bool, remove: bool, dry_run: bool, progress: Progress | None = None
-    ) -> Synced:
+    ) -> SyncResult:
         """Bring Slurm's accounts and associations into line with the bank."""
         asked = partial(self._sync().accounts, cluster=self._cluster, progress=progress or silent)
         return asked(fence=fence, remove=remove, dry_run=dry_run)

@@ -33,10 +33,10 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_record import (ShareFigure, ShareQuery)
+from fairbank.cluster.share_record import ShareQuery, ShareRecord
 from fairbank.core.time import Instant
 
-AtWork = Callable[[], None]
+ProgressCallback = Callable[[], None]
 """Called now and then as long as something lasts of which nobody knows how far it is."""
 
 
@@ -67,7 +67,7 @@ class Reader(Protocol):
         """Everybody, or one user, who drew on these allocations or has a cap there, by (allocation, uid)."""
         ...
 
-    def drawn(self, allocation: int, page: Page) -> list[UserRow]:
+    def allocation_users(self, allocation: int, page: Page) -> list[UserRow]:
         """What each user drew from one allocation, by uid; `page.after` is one."""
         ...
 
@@ -98,7 +98,7 @@ class Reader(Protocol):
         """
         ...
 
-    def before(self, book: int, at: Instant) -> Entry | None:
+    def entry_before(self, book: int, at: Instant) -> Entry | None:
         """The last entry of a book made before `at`: its sums are the opening balance. Nothing comes before a book's first entry.
 
         Where a clock was put back there may be several places to cut: a later `at` never cuts earlier, and entries made since
@@ -110,11 +110,11 @@ class Reader(Protocol):
         """Sums over the runs that ended, charged or not, by group."""
         ...
 
-    def overdue(self, now: Instant, limit: int) -> list[Run]:
+    def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
         """Runs whose hold should have lapsed by now, the longest overdue first."""
         ...
 
-    def expired(self, now: Instant, limit: int) -> list[int]:
+    def expired_allocations(self, now: Instant, limit: int) -> list[int]:
         """Active allocations past their end, to be ended; what is frozen stays so."""
         ...
 
@@ -130,7 +130,7 @@ class Reader(Protocol):
         """The token of this digest, whether it still counts or not."""
         ...
 
-    def token_numbered(self, number: int) -> Token | None:
+    def token_by_id(self, number: int) -> Token | None:
         """The token with this number, likewise."""
         ...
 
@@ -159,11 +159,11 @@ class Reader(Protocol):
         """By (project, uid)."""
         ...
 
-    def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
+    def share_records(self, query: ShareQuery) -> list[ShareRecord]:
         """Daily figures of fair share, by cluster, day and association; a page of them in the order of the store."""
         ...
 
-    def scan_share_figures(self) -> Iterator[ShareFigure]:
+    def scan_share_records(self) -> Iterator[ShareRecord]:
         """All of them, streamed, in the order of the store."""
         ...
 
@@ -189,10 +189,10 @@ class Transaction(Protocol):
         ...
 
 
-class Filling(Protocol):
+class RestoreTarget(Protocol):
     """An empty store being filled from a backup, in one transaction."""
 
-    def revoked(self) -> Mapping[bytes, Instant]:
+    def revoked_tokens(self) -> Mapping[bytes, Instant]:
         """By their digests, when tokens were revoked in the books that are being replaced."""
         ...
 
@@ -204,7 +204,7 @@ class Filling(Protocol):
     def entries(self, rows: Sequence[Entry]) -> None: ...
     def office(self, head: Office) -> None: ...
     def tokens(self, rows: Sequence[Token]) -> None: ...
-    def share_figures(self, rows: Sequence[ShareFigure]) -> None: ...
+    def share_records(self, rows: Sequence[ShareRecord]) -> None: ...
 
 
 class Store(Protocol):
@@ -221,26 +221,28 @@ class Store(Protocol):
         """A consistent snapshot. Raises Unreachable."""
         ...
 
-    def filling(self, *, replace: bool) -> AbstractContextManager[Filling]:
+    def restoring(self, *, replace: bool) -> AbstractContextManager[RestoreTarget]:
         """Fill the store from a backup; with `replace` whatever is there is dropped in the same transaction.
 
         Raises Conflict when the store is not empty and `replace` is false.
         """
         ...
 
-    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+    def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before, on any server. Durable before it returns."""
         ...
 
-    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+    def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
         """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unreachable."""
         ...
 
-    def forget_shares(self, before: int) -> int:
+    def delete_share_records(self, before: int) -> int:
         """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
         ...
 
-    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
+    def integrity_errors(
+        self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
+    ) -> list[str]:
         """What the database itself finds wrong with its file, in words; nothing where it is sound, or has no such check of its own.
 
         Takes as long as the file is long; a check that is not thorough, which compares indexes with their tables by sums only, a fifth of

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from fairbank.core.errors import Forbidden, Malformed, Unknown
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
+from fairbank.store.migration import check_current_schema, no_store_error
 from fairbank.store.postgres.store import PostgresStore
-from fairbank.store.migration import (demand_current, no_books)
 from fairbank.store.sql.store import SqlStore
 from fairbank.store.sqlite.store import SqliteStore
-from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
-from fairbank.core.errors import (Forbidden, Malformed, Unknown)
+from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
 
 def open_store(url: str, *, journal: str | None = None) -> Store:
@@ -22,12 +22,12 @@ def open_store(url: str, *, journal: str | None = None) -> Store:
     Raises Malformed for a URL or journal that cannot be, Unknown when there are no books yet, Conflict when they have
     another schema or the database is not UTF-8, Forbidden when the file is another user's, Unreachable when the database does not answer.
     """
-    where = read_url(url)
+    where = parse_url(url)
     if where.drivername == MEMORY:
         return MemoryStore()
     store = _sqlite(path_of(where), journal) if where.drivername == SQLITE else PostgresStore(where)
     try:
-        store.examine(demand_current)
+        store.check(check_current_schema)
     except BaseException:
         store.close()
         raise
@@ -43,7 +43,7 @@ def _sqlite(path: Path, journal: str | None) -> SqlStore:
                 remedy=f"mkdir -p {path.parent}, then fairbank init",
             )
         if not path.exists():
-            raise no_books(str(path))
+            raise no_store_error(str(path))
         if not path.is_file():
             raise Malformed(
                 f"{path} is no file", field="store.url", remedy="name the file with the books"

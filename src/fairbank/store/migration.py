@@ -9,16 +9,14 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, inspect
 
+from fairbank.core.errors import Conflict, Unknown
 from fairbank.store.postgres.store import migrating_engine
-from fairbank.store.sqlite.store import (create_file, writing_engine)
-from fairbank.store.sql.db_errors import as_troubles
-from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
-from sqlalchemy import Connection, inspect
-
 from fairbank.store.schema import REVISIONS
-from fairbank.core.errors import (Conflict, Unknown)
+from fairbank.store.sql.db_errors import translated_errors
+from fairbank.store.sqlite.store import create_file, writing_engine
+from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -32,7 +30,7 @@ def migrate(url: str, *, journal: str | None = None) -> bool:
     Raises Malformed, Unknown when a folder is missing, Conflict when this Fairbank does not know the schema of the books or the
     database is not UTF-8, Unreachable.
     """
-    where = read_url(url)
+    where = parse_url(url)
     if where.drivername == MEMORY:
         return False
     if where.drivername == SQLITE:
@@ -43,12 +41,12 @@ def migrate(url: str, *, journal: str | None = None) -> bool:
 
 def _migrate(engine: Engine, begin: list[str]) -> bool:
     try:
-        with as_troubles(), engine.connect() as connection:
+        with translated_errors(), engine.connect() as connection:
             for statement in begin:
                 connection.exec_driver_sql(statement)
             if schema_is_current(connection):
                 return False
-            demand_known(schema_version(connection))
+            check_known_schema(schema_version(connection))
             run_migrations(connection)
             connection.commit()
             return True
@@ -64,7 +62,8 @@ def run_migrations(connection: Connection) -> None:
     alembic.attributes["connection"] = connection
     command.upgrade(alembic, "head")
 
-SETTINGS_FOLDER = "FOLDER, that of fairbank.toml"
+
+SETTINGS_DIRECTORY = "FOLDER, that of fairbank.toml"
 """What a remedy says to whoever knows where the settings are."""
 
 
@@ -81,7 +80,7 @@ def schema_is_current(connection: Connection) -> bool:
     return schema_version(connection) == REVISIONS[-1]
 
 
-def demand_known(version: str | None) -> None:
+def check_known_schema(version: str | None) -> None:
     """Raises Conflict for a database that another Fairbank has migrated, most likely a newer one."""
     if version is not None and version not in REVISIONS:
         raise Conflict(
@@ -91,19 +90,19 @@ def demand_known(version: str | None) -> None:
         )
 
 
-def demand_current(connection: Connection) -> None:
+def check_current_schema(connection: Connection) -> None:
     """Raises Unknown when there are no books, Conflict when they have another schema."""
     version = schema_version(connection)
     if version is None:
-        raise no_books("this database")
-    demand_known(version)
+        raise no_store_error("this database")
+    check_known_schema(version)
     if version != REVISIONS[-1]:
         raise Conflict(
             f"the books have schema {version}, this Fairbank needs {REVISIONS[-1]}",
             field="store.url",
-            remedy=f"stop the servers, make a backup with the Fairbank that ran them, then: fairbank init {SETTINGS_FOLDER}",
+            remedy=f"stop the servers, make a backup with the Fairbank that ran them, then: fairbank init {SETTINGS_DIRECTORY}",
         )
 
 
-def no_books(where: str) -> Unknown:
+def no_store_error(where: str) -> Unknown:
     return Unknown(f"there are no books in {where}", field="store.url", remedy="fairbank init")

@@ -21,7 +21,7 @@ _SPELLINGS = {
 }
 
 
-def read_url(text: str) -> URL:
+def parse_url(text: str) -> URL:
     """`text` under the driver's name that we use. Raises Malformed."""
     if text == "memory:":
         return URL.create(MEMORY)
@@ -40,9 +40,9 @@ def read_url(text: str) -> URL:
     return url.set(drivername=_SPELLINGS[url.drivername])
 
 
-def shown_url(text: str) -> str:
+def redacted_url(text: str) -> str:
     """A store's URL for people to read: without the password in it, wherever that stands."""
-    url = read_url(text)
+    url = parse_url(text)
     hidden = {key: _HIDDEN for key in url.query if "password" in key.lower()}
     if url.password is None and not hidden:
         return text

@@ -16,17 +16,18 @@ from fairbank.core.time import DAY
 
 _FIRST_DAY = date(1970, 1, 1)
 
-UNTOLD = -1
+UNKNOWN_STATUS = -1
 """In place of an exit status that nobody told."""
 
 
-def of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
+def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
     """What these used together."""
     used = [efficiency(run) for run in runs]
     early = [run for run in runs if failed_early(run)]
     exits = {
-        UNTOLD if run.particulars is None else _told(run.particulars.exit_status) for run in early
-    } or {UNTOLD}
+        UNKNOWN_STATUS if run.particulars is None else _told(run.particulars.exit_status)
+        for run in early
+    } or {UNKNOWN_STATUS}
     return Usage(
         group,
         runs=len(runs),
@@ -42,7 +43,7 @@ def of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
     )
 
 
-def of_figures(group: str | int, figures: Sequence[int | None]) -> Usage:
+def usage_of_row(group: str | int, figures: Sequence[int | None]) -> Usage:
     """The same as databases count it: `figures` as `selecting.usage` has them, sums of nothing included."""
     *sums, lowest, highest = figures
     return msgspec.structs.replace(
@@ -51,12 +52,12 @@ def of_figures(group: str | int, figures: Sequence[int | None]) -> Usage:
 
 
 def _told(status: int | None) -> int:
-    return UNTOLD if status is None else status
+    return UNKNOWN_STATUS if status is None else status
 
 
 def _exit(lowest: int | None, highest: int | None) -> int | None:
     """The status of all, if it is the same."""
-    return lowest if lowest == highest and lowest != UNTOLD else None
+    return lowest if lowest == highest and lowest != UNKNOWN_STATUS else None
 
 
 def _joined(one: Usage, other: Usage) -> Usage:
@@ -73,7 +74,7 @@ def _joined(one: Usage, other: Usage) -> Usage:
     )
 
 
-def beyond(after: str | int | None, by: UsageBy) -> str | int | None:
+def group_after(after: str | int | None, by: UsageBy) -> str | int | None:
     """The group as databases count it: the day's number, for a month the number of its last day."""
     if after is None or by not in (UsageBy.DAY, UsageBy.MONTH):
         return after
@@ -83,12 +84,12 @@ def beyond(after: str | int | None, by: UsageBy) -> str | int | None:
     ).days
 
 
-def days_of(page: GroupPage, by: UsageBy) -> int:
+def page_days(page: GroupPage, by: UsageBy) -> int:
     """How many groups of the database surely make a page: a month has 31 days at most."""
     return page.size * 31 if by is UsageBy.MONTH else page.size
 
 
-def named(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:
+def named_groups(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:
     """`groups` in rising order. Days come numbered from 1970 and in order, also for months: a month is the sum of its days."""
     match by:
         case UsageBy.DAY:

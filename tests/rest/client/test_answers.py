@@ -9,11 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.cli.ending import exit_code
+from fairbank.core.errors import (
+    Conflict,
+    Corrupt,
+    Forbidden,
+    Malformed,
+    Trouble,
+    Unauthenticated,
+    Unknown,
+    Unreachable,
+)
 from fairbank.rest.client import Address, Refused
 from fairbank.rest.client.answers import read_answer, trouble_of
 from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, read_response
 from fairbank.rest.statuses import STATUS
-from fairbank.core.errors import (Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable)
 
 HERE = Address("unix", "/run/bank.sock")
 

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.cli.ending import exit_code
+from fairbank.core.errors import Malformed, Unreachable
 from fairbank.rest.client import Address, Client, MungeSigner, TokenSigner, parse_address
 from fairbank.rest.client.client import quoted, target_of
-from fairbank.core.errors import (Malformed, Unreachable)
 from tests.support.munge import Munged
 
 # --- addresses ---

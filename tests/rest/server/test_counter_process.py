@@ -16,16 +16,16 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.compose.counter import apart
+from fairbank.core.errors import Busy, Malformed, Unknown, Unreachable
 from fairbank.rest.client import Client, parse_address
-from fairbank.service.ledger import Bank
-from fairbank.service.write_queue.queue import (Came, Counter)
-from fairbank.service.write_queue.process import started
-from fairbank.service.write_queue.protocol import Opening
+from fairbank.service.ledger import Ledger
 from fairbank.service.settings import Log, StoreSettings
+from fairbank.service.write_queue.process import started
+from fairbank.service.write_queue.protocol import WorkerSettings
+from fairbank.service.write_queue.queue import Came, Counter
+from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from fairbank.store.factory import open_store
-from fairbank.core.errors import (Busy, Malformed, Unknown, Unreachable)
 from tests.service.gated import kept, notes
 from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
@@ -49,7 +49,7 @@ def url(postgres18: PostgresServer) -> Iterator[str]:
 def counter(url: str) -> Iterator[Counter]:
     """One of them, in a process of its own."""
     store = open_store(url)
-    counter = apart(StoreSettings(url), Log.SHORT, Bank(store, Policy()), room=5_000)
+    counter = apart(StoreSettings(url), Log.SHORT, Ledger(store, Policy()), room=5_000)
     yield counter
     counter.close()
     store.close()
@@ -184,7 +184,7 @@ def test_another_place_for_the_counter_is_not_known() -> None:
 def test_why_the_process_cannot_open_the_bank_is_told_in_its_words(
     postgres18: PostgresServer,
 ) -> None:
-    begin = partial(apart, log=Log.SHORT, bank=Bank(MemoryStore(), Policy()), room=1)
+    begin = partial(apart, log=Log.SHORT, bank=Ledger(MemoryStore(), Policy()), room=1)
     with postgres18.fresh_database() as name, pytest.raises(Unknown) as empty:
         begin(StoreSettings(postgres18.url(name)))
     assert "fairbank init" in str(empty.value.remedy)
@@ -200,7 +200,7 @@ def test_a_process_that_ends_without_a_word_is_told_too() -> None:
     with pytest.raises(Unreachable, match="the counter's process did not start"):
         started(
             (sys.executable, "-c", "raise SystemExit(3)"),
-            Opening("memory:", "wal", Policy(), 1.0, "json"),
+            WorkerSettings("memory:", "wal", Policy(), 1.0, "json"),
         )
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from litestar.testing import TestClient
 
+from fairbank.core.errors import Unreachable
 from fairbank.rest.metrics import Metrics
 from fairbank.rest.server.arriving import neighbourhood
 from fairbank.rest.server.front import Front
 from fairbank.rest.sign_in.peers import EXTENSION, Peer
-from fairbank.core.errors import Unreachable
 from tests.rest.logged import logged
 from tests.rest.world import AGENT
 

@@ -9,12 +9,12 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
+from fairbank.core.errors import Unreachable
+from fairbank.core.time import Instant, iso
 from fairbank.rest.teller import Teller
-from fairbank.service.ledger import Bank
+from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.writers import Windows
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import (Instant, iso)
-from fairbank.core.errors import Unreachable
 from tests.rest.sluggish import Sluggish, closed
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, a_world, report
 from tests.support.waiting import wait_until
@@ -112,7 +112,7 @@ def _note(text: str) -> Asked:
 
 
 def test_the_desk_answers_everybody_with_their_own() -> None:
-    counter = Windows(Bank(MemoryStore(), Policy()))
+    counter = Windows(Ledger(MemoryStore(), Policy()))
 
     async def many() -> list[int]:
         teller = Teller(counter, asyncio.get_running_loop())
@@ -127,7 +127,7 @@ def test_the_desk_answers_everybody_with_their_own() -> None:
 
 def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
     store = Sluggish()
-    counter = Windows(Bank(store, Policy()))
+    counter = Windows(Ledger(store, Policy()))
 
     async def leave() -> None:
         teller = Teller(counter, asyncio.get_running_loop())
@@ -146,7 +146,7 @@ def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
 
 
 def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
-    counter = Windows(Bank(MemoryStore(), Policy()))
+    counter = Windows(Ledger(MemoryStore(), Policy()))
     counter.close()
 
     async def ask() -> None:
@@ -157,7 +157,7 @@ def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
 
 
 def test_the_counter_goes_on_when_somebody_cannot_be_told(caplog: pytest.LogCaptureFixture) -> None:
-    counter = Windows(Bank(MemoryStore(), Policy()))
+    counter = Windows(Ledger(MemoryStore(), Policy()))
 
     def gone(_: object) -> None:
         raise RuntimeError("the event loop is closed")

@@ -18,17 +18,17 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, RunQuery
+from fairbank.core.errors import Conflict, Malformed, Unreachable
+from fairbank.core.time import ManualClock
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.house import furnish
 from fairbank.rest.server.open_files import ENOUGH, connections_max, demand_enough
 from fairbank.rest.server.serving import serve
 from fairbank.service.identity import Staff
 from fairbank.service.services import services
+from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from fairbank.store.factory import open_store
-from fairbank.core.time import StoppedClock
-from fairbank.core.errors import (Conflict, Malformed, Unreachable)
 from tests.rest.served import Served, served
 from tests.rest.world import NOW, grant, report
 from tests.support.account import Account
@@ -240,7 +240,7 @@ def _house() -> Any:
     return furnish(
         services(
             MemoryStore(),
-            clock=StoppedClock(NOW),
+            clock=ManualClock(NOW),
             staff=Staff(),
             clusters={},
             policy=Policy(),

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.core.errors import Conflict, Forbidden, Malformed
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.core.errors import (Conflict, Forbidden, Malformed)
 from tests.rest.mirror import needs_root
 from tests.support.account import Account
 

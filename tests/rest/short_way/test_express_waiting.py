@@ -7,10 +7,10 @@ import time
 
 import pytest
 
+from fairbank.core.errors import Unauthenticated
 from fairbank.rest.asking import Asking
 from fairbank.rest.short_way import express as express_module
 from fairbank.rest.sign_in.doorkeeper import Doorkeeper
-from fairbank.core.errors import Unauthenticated
 from tests.rest.short_way.line import HUGE, ODD, Line, request, ride
 from tests.rest.sluggish import Sluggish, closed
 from tests.rest.world import report

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
+from fairbank.core.time import ManualClock
 from fairbank.rest.app import create_app
 from fairbank.rest.asking import BODY_MAX
 from fairbank.rest.house import furnish
 from fairbank.service.services import services
 from fairbank.store.contract import Transaction
 from fairbank.store.memory.store import MemoryStore
-from fairbank.core.time import StoppedClock
 from tests.rest.looked import Looked
 from tests.rest.short_way.line import HUGE
 from tests.rest.world import AGENT, MEMBER, NOW, OTHER_AGENT, PI, STAFF, SUPERUSER, a_world, report
@@ -98,7 +98,7 @@ def test_only_reports_have_a_lane() -> None:
     house = furnish(
         services(
             MemoryStore(),
-            clock=StoppedClock(NOW),
+            clock=ManualClock(NOW),
             staff=STAFF,
             clusters={},
             policy=Policy(),

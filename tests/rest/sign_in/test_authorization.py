@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.core.errors import Unauthenticated
 from fairbank.rest.sign_in import credentials
 from fairbank.rest.sign_in.authorization import (
     BEARER,
@@ -15,7 +16,6 @@ from fairbank.rest.sign_in.authorization import (
     scheme_of,
 )
 from fairbank.service.tokens import new_secret
-from fairbank.core.errors import Unauthenticated
 
 # The header.
 

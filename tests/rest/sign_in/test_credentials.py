@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.core.errors import Unauthenticated
+from fairbank.core.time import Clock, Instant, ManualClock
 from fairbank.rest.sign_in.authorization import read_munge
 from fairbank.rest.sign_in.credentials import (
     BoundRequest,
@@ -21,8 +23,6 @@ from fairbank.rest.sign_in.credentials import (
     statement,
 )
 from fairbank.rest.sign_in.munge import Decoded
-from fairbank.core.time import (Clock, Instant, StoppedClock)
-from fairbank.core.errors import Unauthenticated
 from tests.rest.branches import ASKED, BANK, NONCE, SqliteNonces, SystemClock, speak
 from tests.support.munge import Munged
 from tests.support.nonces import MemoryNonces
@@ -152,8 +152,8 @@ def test_altered_or_cut_credentials_are_refused_and_spend_nothing(munged: Munged
 
 def test_the_server_s_clock_decides(munged: Munged) -> None:
     for clock, told in (
-        (StoppedClock(int(time.time()) + 400), "expired"),
-        (StoppedClock(int(time.time()) - 400), "clock skew"),
+        (ManualClock(int(time.time()) + 400), "expired"),
+        (ManualClock(int(time.time()) - 400), "clock skew"),
     ):
         credential = read_munge(sign(speak(munged), ASKED))
         with pytest.raises(Unauthenticated, match=told):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.core.errors import Corrupt, Forbidden, Unknown
 from fairbank.rest.sign_in.keyfile import read_secret
-from fairbank.core.errors import (Corrupt, Forbidden, Unknown)
 from tests.support.account import Account
 
 

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from fairbank.core.errors import Malformed, Unauthenticated, Unreachable
 from fairbank.rest.sign_in.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
-from fairbank.core.errors import (Malformed, Unauthenticated, Unreachable)
 from tests.support.account import Account
 from tests.support.munge import Munged, MungeTools
 from tests.support.waiting import wait_until

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.core.errors import Malformed
 from fairbank.rest.sign_in import credentials
 from fairbank.rest.sign_in.credentials import BoundRequest, statement
 from fairbank.rest.sign_in.munge import CREDENTIAL_MAX
-from fairbank.core.errors import Malformed
 from tests.rest.branches import ASKED, BANK, NONCE, speak
 from tests.support.munge import Munged
 

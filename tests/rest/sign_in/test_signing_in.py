@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.entry import Kind
+from fairbank.core.time import Instant, iso
 from fairbank.rest.sign_in.authorization import CHALLENGE
 from fairbank.rest.sign_in.peers import groups_of
-from fairbank.store.migration import migrate
 from fairbank.store.factory import open_store
-from fairbank.core.time import (Instant, iso)
+from fairbank.store.migration import migrate
 from tests.rest.looked import Looked
 from tests.rest.world import (
     ADMIN,

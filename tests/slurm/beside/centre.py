@@ -15,7 +15,7 @@ import pytest
 from fairbank.cli import main
 from fairbank.compose import Works
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.parsers.values import Job
+from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import Said
 from tests.slurm.beside.jobs import a_job, row_of
 from tests.slurm.priced import priced
@@ -55,17 +55,17 @@ class Centre:
         )["data"]
         return rows
 
-    def ran(self, *jobs: Job) -> None:
+    def ran(self, *jobs: AccountingJob) -> None:
         """From now on accounting has these."""
         self.slurm.say("sacct", "".join(map(row_of, jobs)))
         self.slurm.say("sacct-jobs", "".join(map(row_of, jobs)))
 
-    def job(self, number: int, **facts: object) -> Job:
+    def job(self, number: int, **facts: object) -> AccountingJob:
         """A job of ours that began two hours ago and took ten minutes."""
         facts = {"submitted": self.now - 2 * HOUR, "owner": MY_UID, "user": ME, **facts}
         return a_job(number, **facts)  # type: ignore[arg-type]
 
-    def report(self, job: Job, **facts: object) -> None:
+    def report(self, job: AccountingJob, **facts: object) -> None:
         """A hold, as the agent would ask for it."""
         body = {
             "do": "hold", "cluster": "lab", "job_id": job.job_id, "submitted": job.submitted, "owner_uid": MY_UID, "account": job.account,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from fairbank.core.check import HealthCheck
 from fairbank.slurm.parsers import scontrol
-from fairbank.core.check import Check
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
 
@@ -18,7 +18,7 @@ def said(name: str) -> str:
 CONFIG = scontrol.read_config(said("config"))
 
 
-def wrong(checks: Iterable[Check]) -> list[str]:
+def wrong(checks: Iterable[HealthCheck]) -> list[str]:
     """What is not ok; each of them says what to do."""
     found = [each for each in checks if not each.ok]
     assert all(each.remedy for each in found)

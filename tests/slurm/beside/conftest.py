@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.time import (DAY, iso)
+from fairbank.core.time import DAY, iso
 from tests.slurm.beside.centre import MY_UID, Centre, a_centre
 from tests.slurm.priced import PRICES
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.cluster.partition import Partition
-from fairbank.slurm.parsers.values import Job
-from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedCluster, BookedProject, BookedRun)
 from fairbank.core.time import iso
 from fairbank.core.tres import parse_weights
+from fairbank.slurm.compare.bank_records import (
+    BankRun,
+    BookedAllocation,
+    BookedCluster,
+    BookedProject,
+)
+from fairbank.slurm.parsers.values import AccountingJob
 from tests.support.recorded import line
 
 NOW = 1_795_300_000
@@ -36,17 +41,17 @@ def a_job(
     limit_seconds: int | None = 3_600,
     user: str = "alice",
     owner: int | None = 60_601,
-) -> Job:
+) -> AccountingJob:
     """It started in the second in which it was submitted. RUNNING jobs have no end, PENDING ones no start."""
     start = None if state == "PENDING" else submitted
     end = None if start is None or state == "RUNNING" else submitted + elapsed
-    return Job(
+    return AccountingJob(
         job_id=number, submitted=submitted, start=start, end=end, elapsed=elapsed, state=state, user=user, owner=owner, account=account,
         partition=partition, qos="normal", limit_seconds=limit_seconds, tres=tres,
     )  # fmt: skip
 
 
-def row_of(job: Job, name: str | None = None) -> str:
+def row_of(job: AccountingJob, name: str | None = None) -> str:
     """The job as sacct writes it in our columns; with a JobName as the third where one is given."""
     start, end = ("Unknown" if at is None else iso(at)[:-1] for at in (job.start, job.end))
     billed = f"billing=4,{job.tres}"
@@ -70,13 +75,13 @@ def row_of(job: Job, name: str | None = None) -> str:
 
 
 def booked(
-    job: Job,
+    job: AccountingJob,
     *,
     charged: int = 40,
     state: str = "charged",
     number: int | None = None,
     **more: object,
-) -> BookedRun:
+) -> BankRun:
     """The run of this job in the books."""
     facts: dict[str, object] = {
         "id": number or job.job_id, "job_id": job.job_id, "submitted": job.submitted, "restart": 0, "allocation": 1,
@@ -86,7 +91,7 @@ def booked(
     }  # fmt: skip
     if state == "held":
         facts |= dict.fromkeys(("ended", "outcome", "elapsed"))
-    return BookedRun(**{**facts, **more})  # type: ignore[arg-type]
+    return BankRun(**{**facts, **more})  # type: ignore[arg-type]
 
 
 def a_project(

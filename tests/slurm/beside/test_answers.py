@@ -8,11 +8,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.slurm.parsers import (json_2205, json_2311, sacct, sacctmgr, scontrol, job_ends, squeue, sshare)
-from fairbank.slurm.parsers.values import (Answer, Job)
-from fairbank.slurm.parsers.version import (Version, acquaintance, read_version)
-from fairbank.slurm.compare.classification import restart_of
 from fairbank.core.errors import Malformed
+from fairbank.slurm.compare.classification import restart_of
+from fairbank.slurm.parsers import (
+    job_ends,
+    json_2205,
+    json_2311,
+    sacct,
+    sacctmgr,
+    scontrol,
+    squeue,
+    sshare,
+)
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
+from fairbank.slurm.parsers.version import Version, acquaintance, read_version
 from tests.slurm.lab.recording import SACCT
 from tests.support.recorded import line
 
@@ -23,7 +32,7 @@ def said(version: str, name: str) -> str:
     return (GOLDEN / f"slurm-{version}" / name).read_text()
 
 
-def by_run(answer: Answer[Job]) -> dict[tuple[int, int], Job]:
+def by_run(answer: ParsedRows[AccountingJob]) -> dict[tuple[int, int], AccountingJob]:
     return {(job.job_id, job.submitted): job for job in answer.rows}
 
 

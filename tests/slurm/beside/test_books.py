@@ -7,9 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.rest.bodies import answers
-from fairbank.slurm.compare.bank_records import (BookedRun, booked_allocation, booked_project, booked_run)
 from fairbank.core.errors import Malformed
+from fairbank.rest.bodies import answers
+from fairbank.slurm.compare.bank_records import (
+    BankRun,
+    booked_allocation,
+    booked_project,
+    booked_run,
+)
 
 RUN = msgspec.to_builtins(
     answers.JobRow(
@@ -22,7 +27,7 @@ RUN = msgspec.to_builtins(
 
 
 def test_a_run_as_the_server_writes_it() -> None:
-    assert booked_run(RUN) == BookedRun(
+    assert booked_run(RUN) == BankRun(
         id=7, job_id=41, submitted=1_795_168_800, restart=0, allocation=5, account="chem", owner=60_601, partition="cpu", state="held",
         held=240, charged=0, refunded=0, written_off=0, start=1_795_168_805, ended=None, outcome=None, elapsed=None,
         limit_seconds=3_600,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.slurm.commands import Slurm
-from fairbank.core.errors import (Malformed, Unreachable)
+from fairbank.core.errors import Malformed, Unreachable
+from fairbank.slurm.commands import SlurmCommands
 from tests.slurm.beside.jobs import a_job, row_of
 from tests.support.recorded import GOLDEN, Recorded
 
@@ -23,8 +23,10 @@ def recorded(tmp_path: Path) -> Recorded:
 
 def slurm_of(
     recorded: Recorded, patience_seconds: float = 30, uid: int | None = None, **environment: str
-) -> Slurm:
-    return Slurm({**os.environ, **environment, **recorded.environment}, patience_seconds, uid=uid)
+) -> SlurmCommands:
+    return SlurmCommands(
+        {**os.environ, **environment, **recorded.environment}, patience_seconds, uid=uid
+    )
 
 
 def test_columns_are_asked_of_2205(recorded: Recorded) -> None:
@@ -96,7 +98,7 @@ def test_a_command_that_fails(recorded: Recorded) -> None:
 
 def test_no_slurm_at_all(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="cannot run sinfo: No such file") as told:
-        _ = Slurm({"PATH": str(tmp_path)}).version
+        _ = SlurmCommands({"PATH": str(tmp_path)}).version
     assert told.value.remedy is not None
     assert "PATH" in told.value.remedy
 

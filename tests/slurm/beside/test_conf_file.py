@@ -11,10 +11,10 @@ from types import ModuleType
 import pytest
 
 from fairbank.slurm import doctor
-from fairbank.slurm.parsers import scontrol
-from fairbank.slurm.parsers.scontrol import (listed, parameters)
+from fairbank.slurm.compare import health, plugin_files
 from fairbank.slurm.conf_file import TOLD
-from fairbank.slurm.compare import (health, plugin_files)
+from fairbank.slurm.parsers import scontrol
+from fairbank.slurm.parsers.scontrol import listed, parameters
 from tests.slurm.beside.checked import CONFIG
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from fairbank.cluster.dependency import Dependencies, Dependency, Met
-from fairbank.scheduling.explain.dependencies import Seen
-from fairbank.scheduling.pending_job import Pending
+from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
+from fairbank.scheduling.explain.dependencies import JobStates
+from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.parsers.dependencies import read_dependencies
-from fairbank.slurm.parsers.ended_jobs import (Ended, read_ended)
-from fairbank.slurm.parsers.jobs import Told
+from fairbank.slurm.parsers.ended_jobs import EndedJob, read_ended
+from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.queue_snapshot.dependencies import awaiting
 from tests.slurm.beside.test_queueing import NOW, job, running
 
@@ -33,8 +33,8 @@ def on(kind: str, number: int | None = None, **more: Any) -> Dependency:
     [
         ("", []),
         ("afterok:31(unfulfilled)", [on("afterok", 31)]),
-        ("afterok:31(failed)", [on("afterok", 31, met=Met.NEVER)]),
-        ("afterok:31(fulfilled)", [on("afterok", 31, met=Met.YES)]),
+        ("afterok:31(failed)", [on("afterok", 31, met=DependencyState.NEVER)]),
+        ("afterok:31(fulfilled)", [on("afterok", 31, met=DependencyState.YES)]),
         ("after:31+10(unfulfilled)", [on("after", 31, minutes=10)]),
         ("afterany:15_*(unfulfilled)", [on("afterany", 15, whole=True)]),
         ("afternotok:15_0(unfulfilled)", [on("afternotok", 15, task=0)]),
@@ -43,7 +43,7 @@ def on(kind: str, number: int | None = None, **more: Any) -> Dependency:
         ("singleton", [on("singleton")]),
         (
             "afterburstbuffer:3(unfulfilled),expand:4(failed)",
-            [on("afterburstbuffer", 3), on("expand", 4, met=Met.NEVER)],
+            [on("afterburstbuffer", 3), on("expand", 4, met=DependencyState.NEVER)],
         ),
         (
             "aftercorr:15_*(unfulfilled),singleton(unfulfilled)",
@@ -60,9 +60,9 @@ def test_dependencies_are_read(text: str, each: list[Dependency]) -> None:
 def test_one_of_several_is_enough() -> None:
     found = read_dependencies("afterok:1(failed)?singleton(unfulfilled)")
     assert found == Dependencies(
-        found.text, (on("afterok", 1, met=Met.NEVER), on("singleton")), any_of=True
+        found.text, (on("afterok", 1, met=DependencyState.NEVER), on("singleton")), any_of=True
     )
-    assert (found.met, found.never) == (False, False)
+    assert (found.is_met, found.is_unmeetable) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_one_of_several_is_enough() -> None:
 def test_what_cannot_be_read_stands_as_it_is(text: str) -> None:
     found = read_dependencies(text)
     assert found == Dependencies(text)
-    assert (found.met, found.never, found.open) == (False, False, ())
+    assert (found.is_met, found.is_unmeetable, found.open) == (False, False, ())
 
 
-YES, NOT_YET, NEVER = (on("afterok", 1, met=met) for met in Met)
+YES, NOT_YET, NEVER = (on("afterok", 1, met=met) for met in DependencyState)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_whether_they_are_met_or_never_can_be(
     each: tuple[Dependency, ...], any_of: bool, met: bool, never: bool
 ) -> None:
     found = Dependencies("some" if each else "", each, any_of)
-    assert (found.met, found.never) == (met, never)
+    assert (found.is_met, found.is_unmeetable) == (met, never)
 
 
 def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
@@ -113,9 +113,9 @@ def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
         "JobId=1 nonsense",
     ]
     assert read_ended("\n".join(lines), {1, 2, 3}) == (
-        Ended(1, None, None, "COMPLETED"),
-        Ended(3, 3, None, "CANCELLED"),
-        Ended(4, 3, 1, "FAILED"),
+        EndedJob(1, None, None, "COMPLETED"),
+        EndedJob(3, 3, None, "CANCELLED"),
+        EndedJob(4, 3, 1, "FAILED"),
     )
     assert read_ended("\n".join(lines), set()) == ()
 
@@ -124,14 +124,18 @@ def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
 
 
 def seen(
-    depends: Dependency, *others: Told, ended: tuple[Ended, ...] = (), task: int = -1, **own: Any
-) -> tuple[Dependency, Seen]:
+    depends: Dependency,
+    *others: SlurmJob,
+    ended: tuple[EndedJob, ...] = (),
+    task: int = -1,
+    **own: Any,
+) -> tuple[Dependency, JobStates]:
     """Of job 50, which waits for this."""
     me = job(50, depends=Dependencies("some", (depends,)), **own)
     found = awaiting(
-        Pending(number=50, task=task), {each.job_id: each for each in (me, *others)}, ended
+        PendingJob(number=50, task=task), {each.job_id: each for each in (me, *others)}, ended
     )
-    return found.on.each[0], found.seen[0]
+    return found.on.items[0], found.seen[0]
 
 
 R7, W8 = running(7, "n1"), job(8, reason="Priority")
@@ -143,11 +147,13 @@ ARRAY = (
 
 
 def test_one_job() -> None:
-    assert seen(on("afterok", 7), R7, W8)[1] == Seen(running=("7",), began=NOW - 60, ends=NOW + 600)
-    assert seen(on("afterok", 8), R7, W8)[1] == Seen(waiting=("8",), reason="Priority")
-    assert seen(on("afterok", 9), R7, W8)[1] == Seen()
-    over = (Ended(9, None, None, "FAILED"), Ended(10, None, None, "COMPLETED"))
-    assert seen(on("afterok", 9), R7, ended=over)[1] == Seen(ended=("FAILED",))
+    assert seen(on("afterok", 7), R7, W8)[1] == JobStates(
+        running=("7",), began=NOW - 60, ends=NOW + 600
+    )
+    assert seen(on("afterok", 8), R7, W8)[1] == JobStates(waiting=("8",), reason="Priority")
+    assert seen(on("afterok", 9), R7, W8)[1] == JobStates()
+    over = (EndedJob(9, None, None, "FAILED"), EndedJob(10, None, None, "COMPLETED"))
+    assert seen(on("afterok", 9), R7, ended=over)[1] == JobStates(ended=("FAILED",))
 
 
 def test_a_job_without_a_limit_has_no_end() -> None:
@@ -155,7 +161,7 @@ def test_a_job_without_a_limit_has_no_end() -> None:
 
 
 def test_an_array_and_one_of_its_tasks() -> None:
-    whole = Seen(
+    whole = JobStates(
         running=("20_0", "20_1"),
         began=NOW - 60,
         ends=NOW + 900,
@@ -163,11 +169,11 @@ def test_an_array_and_one_of_its_tasks() -> None:
         reason="None",
         ended=("FAILED",),
     )
-    over = (Ended(30, 20, 5, "FAILED"), Ended(31, 19, 5, "COMPLETED"))
+    over = (EndedJob(30, 20, 5, "FAILED"), EndedJob(31, 19, 5, "COMPLETED"))
     assert seen(on("afterok", 20, whole=True), *ARRAY, ended=over)[1] == whole
     assert seen(on("afterok", 20, task=1), *ARRAY)[1].running == ("20_1",)
     assert seen(on("afterok", 20, task=3), *ARRAY)[1].waiting == ("20_3",)
-    assert seen(on("afterok", 20, task=5), *ARRAY, ended=over)[1] == Seen(ended=("FAILED",))
+    assert seen(on("afterok", 20, task=5), *ARRAY, ended=over)[1] == JobStates(ended=("FAILED",))
 
 
 def test_aftercorr_is_about_the_task_of_the_same_number_where_there_is_one() -> None:
@@ -176,7 +182,9 @@ def test_aftercorr_is_about_the_task_of_the_same_number_where_there_is_one() -> 
     assert (depends, found.waiting) == (on("aftercorr", 20, task=3), ("20_3",))
     depends, found = seen(corr, *ARRAY, task=9, array=50, tasks=(3, 9))
     assert (depends, len(found.waiting)) == (corr, 3)
-    assert seen(corr, task=3, ended=(Ended(30, 20, 3, "FAILED"),))[0] == on("aftercorr", 20, task=3)
+    assert seen(corr, task=3, ended=(EndedJob(30, 20, 3, "FAILED"),))[0] == on(
+        "aftercorr", 20, task=3
+    )
     assert seen(corr, *ARRAY)[0] == corr
 
 
@@ -188,7 +196,9 @@ def test_singleton_is_about_jobs_of_its_name_and_user_that_run_or_came_before() 
         job(41, name="mine", user="bob"),
         job(42, name="other"),
     )
-    found = seen(on("singleton"), *others, name="mine", ended=(Ended(1, None, None, "FAILED"),))[1]
-    assert found == Seen(
+    found = seen(on("singleton"), *others, name="mine", ended=(EndedJob(1, None, None, "FAILED"),))[
+        1
+    ]
+    assert found == JobStates(
         running=("60",), began=NOW - 60, ends=NOW + 600, waiting=("40",), reason="Resources"
     )

@@ -8,11 +8,19 @@ import msgspec
 import pytest
 
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.slurm.parsers.values import (Association, Node, Place, Qos)
-from fairbank.slurm.compare.accounts import (Usage, Wanted, changes, fence_of)
+from fairbank.core.tres import BillingRule
+from fairbank.slurm.compare.accounts import AccountUsage, TargetAccounts, changes, fence_of
 from fairbank.slurm.compare.history_allocations import covers
-from fairbank.slurm.compare.import_plan import (Centre, Machine, NewMember, NewProject, plan, price_differences, settings)
-from fairbank.core.tres import Adding
+from fairbank.slurm.compare.import_plan import (
+    NewMember,
+    PlannedProject,
+    SlurmMachine,
+    SlurmPeople,
+    plan,
+    price_differences,
+    settings,
+)
+from fairbank.slurm.parsers.values import SlurmAssociation, SlurmNode, SlurmPartition, SlurmQos
 from tests.slurm.beside.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 GROUPS = {"chem": 5001, "qmc": 5002, "bio": 5003}
@@ -20,16 +28,16 @@ USERS = {"alice": 101, "bob": 102}
 NAMES = {number: name for name, number in USERS.items()}
 
 
-def account(name: str, parent: str = "root", **more: str) -> Association:
-    return Association(name, parent=parent, **more)  # type: ignore[arg-type]
+def account(name: str, parent: str = "root", **more: str) -> SlurmAssociation:
+    return SlurmAssociation(name, parent=parent, **more)  # type: ignore[arg-type]
 
 
 TREE = (
     account("root", parent=""),
     account("qmc", "chem"),
     account("chem"),
-    Association("qmc", "alice"),
-    Association("chem", "bob"),
+    SlurmAssociation("qmc", "alice"),
+    SlurmAssociation("chem", "bob"),
 )
 
 
@@ -37,18 +45,20 @@ TREE = (
 
 
 def test_parents_come_before_their_children() -> None:
-    found = plan(Centre(associations=TREE), (), GROUPS.get, USERS.get)
+    found = plan(SlurmPeople(associations=TREE), (), GROUPS.get, USERS.get)
     assert found.notes == ()
     assert found.steps == (
-        NewProject(account="chem", group="chem", gid=5001),
-        NewProject(account="qmc", group="qmc", gid=5002, parent="chem"),
+        PlannedProject(account="chem", group="chem", gid=5001),
+        PlannedProject(account="qmc", group="qmc", gid=5002, parent="chem"),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
         NewMember(account="chem", user="bob", uid=102, role="member"),
     )
 
 
 def test_coordinators_are_coordinators() -> None:
-    centre = Centre(associations=TREE, coordinators=(Association("chem", coordinators=("bob",)),))
+    centre = SlurmPeople(
+        associations=TREE, coordinators=(SlurmAssociation("chem", coordinators=("bob",)),)
+    )
     assert (
         NewMember(account="chem", user="bob", uid=102, role="coordinator")
         in plan(centre, (), GROUPS.get, USERS.get).steps
@@ -60,19 +70,19 @@ def test_what_the_bank_has_stays_as_it_is() -> None:
         a_project(1, "chem", members={102: "pi"}),
         a_project(2, "qmc", members={101: "member"}),
     ]
-    assert plan(Centre(associations=TREE), known, GROUPS.get, USERS.get).steps == ()
+    assert plan(SlurmPeople(associations=TREE), known, GROUPS.get, USERS.get).steps == ()
 
 
 def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
     """Its people stay out, and an account below it has no parent in the bank."""
     found = plan(
-        Centre(associations=TREE), [a_project(7, "chem", removed=True)], GROUPS.get, USERS.get
+        SlurmPeople(associations=TREE), [a_project(7, "chem", removed=True)], GROUPS.get, USERS.get
     )
     assert found.notes == (
         "account chem: its project was removed; bring it back: fairbank project set 7 --restore",
     )
     assert found.steps == (
-        NewProject(account="qmc", group="qmc", gid=5002),
+        PlannedProject(account="qmc", group="qmc", gid=5002),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
     )
 
@@ -81,9 +91,9 @@ def test_names_that_another_project_has_are_told_and_the_others_entered() -> Non
     """The bank gives no gid and no group twice, not those of a removed project either."""
     chemists = msgspec.structs.replace(a_project(7, "chemistry", removed=True), gid=5001)
     qmc = msgspec.structs.replace(a_project(8, "carlo"), group="qmc")
-    tree = (*TREE, account("bio"), Association("bio", "bob"), account("twin"))
+    tree = (*TREE, account("bio"), SlurmAssociation("bio", "bob"), account("twin"))
     found = plan(
-        Centre(associations=tree), [chemists, qmc], {**GROUPS, "twin": 5003}.get, USERS.get
+        SlurmPeople(associations=tree), [chemists, qmc], {**GROUPS, "twin": 5003}.get, USERS.get
     )
     assert found.notes == (
         "account chem: project 7 (chemistry, removed) has its gid 5001 already; name another: --gid chem=NUMBER",
@@ -91,14 +101,19 @@ def test_names_that_another_project_has_are_told_and_the_others_entered() -> Non
         "account qmc: project 8 (carlo) has its group already; say which account that one has: fairbank project set 8 -A qmc",
     )
     assert found.steps == (
-        NewProject(account="bio", group="bio", gid=5003),
+        PlannedProject(account="bio", group="bio", gid=5003),
         NewMember(account="bio", user="bob", uid=102, role="member"),
     )
 
 
 def test_what_this_host_does_not_know_is_told() -> None:
-    tree = (*TREE, account("lab7"), Association("lab7", "bob"), Association("chem", "ghost"))
-    found = plan(Centre(associations=tree), (), GROUPS.get, USERS.get)
+    tree = (
+        *TREE,
+        account("lab7"),
+        SlurmAssociation("lab7", "bob"),
+        SlurmAssociation("chem", "ghost"),
+    )
+    found = plan(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get)
     assert len(found.steps) == 4
     assert [note.partition(":")[0] for note in found.notes] == ["account lab7", "user ghost"]
     assert "--gid lab7=NUMBER" in found.notes[0]
@@ -106,25 +121,29 @@ def test_what_this_host_does_not_know_is_told() -> None:
 
 def test_who_is_passed_over_is_neither_entered_nor_told() -> None:
     """An account with its people, or a user in all accounts; what is below such an account has no parent in the bank."""
-    tree = (*TREE, Association("chem", "ghost"), Association("qmc", "ghost"))
-    found = plan(Centre(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"})
+    tree = (*TREE, SlurmAssociation("chem", "ghost"), SlurmAssociation("qmc", "ghost"))
+    found = plan(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"})
     assert found.notes == ()
     assert found.steps == (
-        NewProject(account="qmc", group="qmc", gid=5002),
+        PlannedProject(account="qmc", group="qmc", gid=5002),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
     )
 
 
 def test_nothing_hangs_on_a_circle() -> None:
     circle = (account("chem", "qmc"), account("qmc", "chem"))
-    assert len(plan(Centre(associations=circle), (), GROUPS.get, USERS.get).steps) == 2
+    assert len(plan(SlurmPeople(associations=circle), (), GROUPS.get, USERS.get).steps) == 2
 
 
-MACHINE = Machine(
+MACHINE = SlurmMachine(
     cluster="lab",
-    places=(Place("std", weights="CPU=1.0,Mem=0.5G"), Place("fast"), Place("vis")),
-    nodes=(Node("v1", 8, 1000, ("vis",), ("t4",)),),
-    qualities=(Qos("normal", 0, "1.000000"), Qos("high", 100, "1.500000")),
+    places=(
+        SlurmPartition("std", weights="CPU=1.0,Mem=0.5G"),
+        SlurmPartition("fast"),
+        SlurmPartition("vis"),
+    ),
+    nodes=(SlurmNode("v1", 8, 1000, ("vis",), ("t4",)),),
+    qualities=(SlurmQos("normal", 0, "1.000000"), SlurmQos("high", 100, "1.500000")),
     flags="MAX_TRES,FAIR_TREE",
 )
 
@@ -145,7 +164,7 @@ def test_prices_that_differ_are_told() -> None:
     known = Cluster(
         "lab",
         {
-            "std": Partition("std", "cpu", {"cpu": Fraction(2)}, Adding.SUM),
+            "std": Partition("std", "cpu", {"cpu": Fraction(2)}, BillingRule.SUM),
             "vis": Partition("vis", "gpu"),
         },
     )
@@ -168,9 +187,10 @@ def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there()
 
 
 def test_no_difference_where_there_is_none() -> None:
-    place = Place("cpu", weights="CPU=1.0,Mem=0.5G")
+    place = SlurmPartition("cpu", weights="CPU=1.0,Mem=0.5G")
     assert (
-        price_differences(Machine(cluster="lab", places=(place,), flags="MAX_TRES"), CLUSTER) == []
+        price_differences(SlurmMachine(cluster="lab", places=(place,), flags="MAX_TRES"), CLUSTER)
+        == []
     )
 
 
@@ -225,15 +245,15 @@ def test_what_a_parent_shares_pays_for_the_past_too() -> None:
 # --- accounts and associations ---
 
 
-NOTHING_RAN = {"chem": Usage(), "qmc": Usage(), "bio": Usage()}
+NOTHING_RAN = {"chem": AccountUsage(), "qmc": AccountUsage(), "bio": AccountUsage()}
 
 
-def wanted(*projects: object, **more: object) -> Wanted:
+def wanted(*projects: object, **more: object) -> TargetAccounts:
     more = {"associations": TREE, "usage": NOTHING_RAN, **more}
-    return Wanted(cluster="lab", projects=projects, now=NOW, **more)  # type: ignore[arg-type]
+    return TargetAccounts(cluster="lab", projects=projects, now=NOW, **more)  # type: ignore[arg-type]
 
 
-def words(found: Wanted) -> list[str]:
+def words(found: TargetAccounts) -> list[str]:
     return [" ".join(change.words) for change in changes(found, NAMES.get)[0]]
 
 
@@ -294,7 +314,7 @@ def test_a_fence_leaves_room_for_all_that_may_be_drawn() -> None:
         an_allocation(2, 2, 50),
         an_allocation(3, 2, 1_000, state="frozen"),
     )
-    usage = {"chem": Usage(1_199, 3), "qmc": Usage(300, 60)}
+    usage = {"chem": AccountUsage(1_199, 3), "qmc": AccountUsage(300, 60)}
     found = words(wanted(*projects, allocations=allocations, usage=usage, fence=True))
     assert found == [
         "modify account where name=chem cluster=lab set GrpTRESMins=billing=177",
@@ -319,7 +339,7 @@ def test_the_account_of_a_removed_project_is_fenced_off() -> None:
             "the project of chem was removed",
         )
     ]
-    running = {**NOTHING_RAN, "chem": Usage(120, 30)}
+    running = {**NOTHING_RAN, "chem": AccountUsage(120, 30)}
     assert words(wanted(*known, associations=tree, gone=["chem"], usage=running, fence=True))[
         0
     ].endswith("set GrpTRESMins=billing=32")
@@ -336,7 +356,7 @@ def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
         a_project(3, "new"),
     )
     found, notes = changes(
-        wanted(*projects, usage={"qmc": Usage(60)}, gone=["old"], fence=True), NAMES.get
+        wanted(*projects, usage={"qmc": AccountUsage(60)}, gone=["old"], fence=True), NAMES.get
     )
     assert [each.words[3] for each in found if each.words[-1].startswith("GrpTRESMins")] == [
         "name=qmc",
@@ -355,12 +375,12 @@ def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
 
 def test_a_fence_without_room_is_reached_at_once() -> None:
     """Without `safe` Slurm lets a job start as long as the limit is not reached yet."""
-    assert [Usage(seconds).fence(0) for seconds in (0, 59, 60, 119)] == [0, 0, 1, 1]
-    assert [Usage(seconds).fence(5) for seconds in (0, 59, 60, 119)] == [5, 6, 6, 7]
+    assert [AccountUsage(seconds).fence(0) for seconds in (0, 59, 60, 119)] == [0, 0, 1, 1]
+    assert [AccountUsage(seconds).fence(5) for seconds in (0, 59, 60, 119)] == [5, 6, 6, 7]
 
 
 def test_a_fence_that_stands_right_is_left_alone() -> None:
-    fenced = [Association("chem", fence="cpu=1,billing=150", parent="root"), *TREE[3:]]
+    fenced = [SlurmAssociation("chem", fence="cpu=1,billing=150", parent="root"), *TREE[3:]]
     found = wanted(
         a_project(1, "chem", members={102: "pi"}),
         associations=fenced,
@@ -375,4 +395,4 @@ def test_a_fence_that_stands_right_is_left_alone() -> None:
     [("", None), ("billing=5", 5), ("cpu=3,billing=70", 70), ("billing=x", None), ("cpu=9", None)],
 )
 def test_the_fence_is_read(text: str, value: int | None) -> None:
-    assert fence_of(Association("x", fence=text)) == value
+    assert fence_of(SlurmAssociation("x", fence=text)) == value

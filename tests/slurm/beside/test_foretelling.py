@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from fairbank.cli.exits import FOUND
-from fairbank.rest.client import Refused
-from fairbank.slurm.bank import Bank
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.importer import Importer
-from fairbank.slurm.compare.import_plan import (NewMember, NewProject)
-from fairbank.core.time import (DAY, iso)
+from fairbank.core.time import DAY, iso
 from fairbank.core.units import show_su
+from fairbank.rest.client import Refused
+from fairbank.slurm.bank import BankClient
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare.import_plan import NewMember, PlannedProject
+from fairbank.slurm.importer import Importer
 from tests.slurm.beside.centre import HOUR, ME, MY_UID, Centre, a_centre
 from tests.slurm.priced import PRICES
 
@@ -52,12 +52,12 @@ def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) ->
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\nchem|{OTHER}||10||\nbio|{OTHER}||1||\n",
     )
-    bank, gids = Bank(fresh.client), {"chem": 50_001, "bio": 50_002}
-    importer = Importer(Slurm({**os.environ, **fresh.slurm.environment}), bank, gids=gids)
+    bank, gids = BankClient(fresh.client), {"chem": 50_001, "bio": 50_002}
+    importer = Importer(SlurmCommands({**os.environ, **fresh.slurm.environment}), bank, gids=gids)
     planned = importer.people(dry_run=True).plan
     assert bank.projects() == []
     roles = {each.role for each in planned.steps if isinstance(each, NewMember)}
-    parents = {each.parent for each in planned.steps if isinstance(each, NewProject)}
+    parents = {each.parent for each in planned.steps if isinstance(each, PlannedProject)}
     assert (roles, parents) == ({"coordinator", "member"}, {None, "chem"})
 
     done = importer.people()
@@ -70,7 +70,7 @@ def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) ->
     assert projects == [
         (each.account, each.group, each.gid, each.parent)
         for each in planned.steps
-        if isinstance(each, NewProject)
+        if isinstance(each, PlannedProject)
     ]
     members = {(each.account, uid, role) for each in there for uid, role in each.members.items()}
     assert members == {

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.slurm.parsers import (sacctmgr, scontrol)
-from fairbank.slurm.compare import health
-from fairbank.slurm.compare.import_plan import Machine
-from fairbank.slurm.compare.health import (Beside, Policy)
-from fairbank.core.time import (iso, parse_instant)
-from fairbank.core.tres import (Adding, parse_weights)
 from fairbank.core.errors import Malformed
+from fairbank.core.time import iso, parse_instant
+from fairbank.core.tres import BillingRule, parse_weights
+from fairbank.slurm.compare import health
+from fairbank.slurm.compare.health import AgentHealth, PolicyFileHealth
+from fairbank.slurm.compare.import_plan import SlurmMachine
+from fairbank.slurm.parsers import sacctmgr, scontrol
 from tests.slurm.beside.checked import CONFIG, said, wrong
 
 ASKING = {
@@ -25,7 +25,7 @@ ASKING = {
     "JobSubmitPlugins": "lua",
     "CliFilterPlugins": "lua",
 }
-MACHINE = Machine(
+MACHINE = SlurmMachine(
     cluster="lab",
     places=scontrol.read_places(said("partitions-oneliner")).rows,
     nodes=scontrol.read_nodes(said("nodes-oneliner")).rows,
@@ -44,19 +44,19 @@ STATUS: dict[str, Any] = {
         "remedy": "one release",
     },
 }
-AGENT = Beside(
+AGENT = AgentHealth(
     socket="/run/fairbank-agent/prep.sock",
     slurm_users=frozenset({0, 64030}),
     patience=10.0,
     status=STATUS,
 )
 NOW = 1_795_000_000
-POLICY = Policy(
+POLICY = PolicyFileHealth(
     path="/etc/slurm/fairbank/policy", written=1_000, whole=True, readable=True, stale_seconds=3600
 )
 
 
-def known(adding: Adding = Adding.MAX_TRES) -> Cluster:
+def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
     """The bank's prices, as Slurm has them."""
     return Cluster(
         "lab",
@@ -68,7 +68,7 @@ def known(adding: Adding = Adding.MAX_TRES) -> Cluster:
     )
 
 
-def without(machine: Machine, name: str, **facts: object) -> Machine:
+def without(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
     """The machine with other facts of one partition."""
     places = tuple(
         msgspec.structs.replace(each, **facts) if each.name == name else each
@@ -127,7 +127,7 @@ def test_accounting_that_nothing_can_be_compared_with() -> None:
         wrong(
             health.accounting(
                 {**lacking, "AccountingStorageType": CONFIG["AccountingStorageType"]},
-                Machine(cluster="lab", places=()),
+                SlurmMachine(cluster="lab", places=()),
             )
         )
         == []
@@ -146,7 +146,7 @@ def test_tres_that_are_added_up() -> None:
         "PriorityFlags: no MAX_TRES, a GPU and its cores cost both"
     ]
     assert (
-        wrong(health.weighing(summing, known(Adding.SUM))) == []
+        wrong(health.weighing(summing, known(BillingRule.SUM))) == []
     )  # where the bank says so too, it is meant
     assert len(wrong(health.prices(summing, known()))) == 3
 

@@ -7,11 +7,11 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.parsers import (json_2205, json_2311, sacct, sacctmgr, scontrol, squeue, sshare)
-from fairbank.slurm.parsers.sacct import COLUMNS
-from fairbank.slurm.parsers.values import Job
-from fairbank.core.time import iso
 from fairbank.core.errors import Malformed
+from fairbank.core.time import iso
+from fairbank.slurm.parsers import json_2205, json_2311, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.parsers.sacct import COLUMNS
+from fairbank.slurm.parsers.values import AccountingJob
 from tests.slurm.beside.jobs import a_job, row_of
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("|\x1f\n\r\"'\\=, "), max_size=60)
@@ -27,13 +27,13 @@ JOBS = st.builds(
 
 
 @given(st.lists(JOBS, max_size=5))
-def test_what_is_written_is_read_back(jobs: list[Job]) -> None:
+def test_what_is_written_is_read_back(jobs: list[AccountingJob]) -> None:
     found = sacct.read_jobs("".join(map(row_of, jobs)))
     assert (found.rows, found.unreadable) == (tuple(jobs), ())
 
 
 @given(st.lists(st.tuples(JOBS, TEXT), max_size=5))
-def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[Job, str]]) -> None:
+def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, str]]) -> None:
     """Even where somebody asked for names: what is read is what was there, or it is told that it was not read."""
     lines = [row_of(job, name=name.replace("\x1f", "")) for job, name in jobs]
     found = sacct.read_jobs("".join(lines), NAMED)
@@ -90,7 +90,7 @@ def test_a_damaged_cell_is_told_by_its_column(place: int, text: str) -> None:
         assert told.field == COLUMNS[place]
     else:
         (read,) = found.rows
-        assert isinstance(read, Job)
+        assert isinstance(read, AccountingJob)
 
 
 VALUES = st.recursive(

@@ -8,10 +8,10 @@ import os
 import pytest
 
 from fairbank.cli.exits import FOUND, WRONG_USAGE
-from fairbank.slurm.bank import Bank, Progress, silent
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.importer import Importer
+from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.compare.bank_records import BookedProject
+from fairbank.slurm.importer import Importer
 from tests.slurm.beside.centre import ME, MY_UID, Centre
 
 pytestmark = pytest.mark.slow
@@ -141,7 +141,7 @@ def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> N
 def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
     """Somebody entered chem while we asked."""
 
-    class Before(Bank):
+    class Before(BankClient):
         def projects(
             self, progress: Progress = silent, *, removed: bool = False
         ) -> list[BookedProject]:
@@ -150,7 +150,7 @@ def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
     centre.client.post("/project", {"gname": "chem", "gid": 50_003})
     gids = {"chem": 50_001, "bio": 50_002}
     found = Importer(
-        Slurm({**os.environ, **centre.slurm.environment}), Before(centre.client), gids=gids
+        SlurmCommands({**os.environ, **centre.slurm.environment}), Before(centre.client), gids=gids
     ).people(cluster="lab")
     assert [no.partition(":")[0] for no in found.refused] == ["account chem", f"user {ME}"]
     assert "a project with this group, gid or account exists" in found.refused[0]

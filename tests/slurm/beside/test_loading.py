@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from fairbank.slurm.parsers.scontrol import read_conf
+from fairbank.core.errors import Unknown
+from fairbank.slurm.compare import plugin_files
+from fairbank.slurm.compare.plugin_files import RULES, TABLE, TableFile
 from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.slurm.conf_folder import find_scripts, find_table
-from fairbank.slurm.compare import plugin_files
-from fairbank.slurm.compare.plugin_files import (RULES, TABLE, TableFile)
-from fairbank.slurm.site_factor import Table, encode
-from fairbank.core.errors import Unknown
+from fairbank.slurm.parsers.scontrol import read_conf
+from fairbank.slurm.site_factor import SiteFactorTable, encode
 from tests.slurm.beside.checked import CONFIG, wrong
 
 OURS = {"prioritysitefactorplugin": "site_factor/fairbank"}
@@ -168,7 +168,7 @@ def test_the_table_on_the_disk(tmp_path: Path) -> None:
     assert find_table(str(path)).wrong == "No such file or directory"
     path.write_bytes(b"x")
     assert find_table(str(path)).wrong == "it is no table of site factors"
-    path.write_bytes(encode(Table(7, 60, {"cpu": "cpu"}, {})))
+    path.write_bytes(encode(SiteFactorTable(7, 60, {"cpu": "cpu"}, {})))
     assert find_table(str(path)) == TableFile(path=str(path), written=7, stale_seconds=60)
     assert plugin_files.parameter(
         {"prioritysitefactorparameters": f"fairbank_look=2,fairbank_table={path}"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.slurm.queue_snapshot.run_times import (history_of, read_past)
 from fairbank.core.time import parse_instant
+from fairbank.slurm.queue_snapshot.run_times import history_of, read_past
 
 RECORDED = (
     Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue" / "history.txt"

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.priority.multifactor.settings import Flag, Settings, Weights
+from fairbank.priority.multifactor.settings import Flag, MultifactorSettings, PriorityWeights
 from fairbank.report.sprio import PriorityRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.parsers.pending_jobs import Pending
-from fairbank.slurm.parsers.values import (AssociationPriority, Node, Place, Qos)
-from fairbank.slurm.fairshare_view.recomputed_priorities import (Grounds, computed, counted_at, factors_of)
+from fairbank.slurm.fairshare_view.recomputed_priorities import (
+    PriorityInputs,
+    computed,
+    counted_at,
+    factors_of,
+)
+from fairbank.slurm.parsers.pending_jobs import PendingFactors
+from fairbank.slurm.parsers.values import AssociationPriority, SlurmNode, SlurmPartition, SlurmQos
 
 NOON = 1_800_000_000
-JOB = Pending(
+JOB = PendingFactors(
     job_id=7,
     user="ayla",
     account="chem",
@@ -28,7 +33,7 @@ JOB = Pending(
     cpus=8,
     tres="cpu=8,mem=1000M,node=1,billing=8",
 )
-WEIGHTS = Weights(
+WEIGHTS = PriorityWeights(
     age=1_000,
     association=1_000,
     fairshare=1_000,
@@ -37,20 +42,23 @@ WEIGHTS = Weights(
     qos=1_000,
     tres={"cpu": 100.0},
 )
-GROUNDS = Grounds(
-    Settings(weights=WEIGHTS, max_age_seconds=7_200),
+GROUNDS = PriorityInputs(
+    MultifactorSettings(weights=WEIGHTS, max_age_seconds=7_200),
     "cpu,mem,energy,node,billing",
     [JOB],
-    [Place("cpu", factor=1, most_minutes=60, tres="cpu=16"), Place("gpu", factor=4, tres="cpu=32")],
-    [Node("n1", 16, 1, ("cpu",)), Node("n2", 16, 1, ("gpu",))],
-    [Qos("normal", 0, "1.0"), Qos("high", 50, "1.0")],
+    [
+        SlurmPartition("cpu", factor=1, most_minutes=60, tres="cpu=16"),
+        SlurmPartition("gpu", factor=4, tres="cpu=32"),
+    ],
+    [SlurmNode("n1", 16, 1, ("cpu",)), SlurmNode("n2", 16, 1, ("gpu",))],
+    [SlurmQos("normal", 0, "1.0"), SlurmQos("high", 50, "1.0")],
     [AssociationPriority("chem", "ayla", "", 10), AssociationPriority("chem", "ayla", "gpu", 40)],
 )
 FACTORS = {("chem", "ayla", ""): 0.25, ("chem", "ayla", "gpu"): 0.75}
 CPU, GPU = PriorityRow(7, "cpu", "ayla", site=5), PriorityRow(7, "gpu", "ayla")
 
 
-def of(told: PriorityRow, grounds: Grounds = GROUNDS) -> PriorityRow:
+def of(told: PriorityRow, grounds: PriorityInputs = GROUNDS) -> PriorityRow:
     (row,) = computed([told], grounds, FACTORS, NOON)
     return row
 

@@ -6,16 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.priority.multifactor.settings import RAW, Flag, Settings, Weights
-from fairbank.priority.fairshare.decay import Reset
-from fairbank.priority.fairshare.settings import (Algorithm, FairShare, PrioritySettings)
-from fairbank.slurm.parsers.priority import (flags_in_doubt, read_adding, read_algorithm, read_flags, read_settings)
-from fairbank.slurm.parsers.scontrol import read_config
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.offline import Said
-from fairbank.core.time import DAY
-from fairbank.core.tres import Adding
 from fairbank.core.errors import Malformed
+from fairbank.core.time import DAY
+from fairbank.core.tres import BillingRule
+from fairbank.priority.fairshare.decay import Reset
+from fairbank.priority.fairshare.settings import Algorithm, FairShare, PrioritySettings
+from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.offline import Said
+from fairbank.slurm.parsers.priority import (
+    flags_in_doubt,
+    read_adding,
+    read_algorithm,
+    read_flags,
+    read_settings,
+)
+from fairbank.slurm.parsers.scontrol import read_config
 from tests.support.standing import printed
 
 
@@ -25,8 +31,8 @@ def config(**changed: str) -> dict[str, str]:
 
 def test_settings_of_2205() -> None:
     assert read_settings(config()) == PrioritySettings(
-        factors=Settings(
-            weights=Weights(
+        factors=MultifactorSettings(
+            weights=PriorityWeights(
                 age=1_000,
                 association=500,
                 fairshare=100_000,
@@ -43,7 +49,7 @@ def test_settings_of_2205() -> None:
 def test_the_classic_rule_of_2205() -> None:
     told = read_settings(read_config(printed("classic", "config")))
     assert (told.fair_share.algorithm, told.fair_share.dampening) == (Algorithm.CLASSIC, 1)
-    assert told.factors.weights == Weights(fairshare=100_000, partition=1_000, qos=1_000)
+    assert told.factors.weights == PriorityWeights(fairshare=100_000, partition=1_000, qos=1_000)
 
 
 def test_what_is_seldom_set_is_read_too() -> None:
@@ -139,14 +145,14 @@ def test_fair_tree_is_on_unless_told_otherwise(flags: str, algorithm: Algorithm)
 @pytest.mark.parametrize(
     ("flags", "adding"),
     [
-        ("", Adding.SUM),
-        ("ACCRUE_ALWAYS", Adding.SUM),
-        ("NO_FAIR_TREE,max_tres", Adding.MAX_TRES),
-        ("fair_tree,MAX_TRES_GRES", Adding.MAX_TRES_GRES),
-        ("MAX_TRES_GRES,MAX_TRES", Adding.MAX_TRES_GRES),
+        ("", BillingRule.SUM),
+        ("ACCRUE_ALWAYS", BillingRule.SUM),
+        ("NO_FAIR_TREE,max_tres", BillingRule.MAX_TRES),
+        ("fair_tree,MAX_TRES_GRES", BillingRule.MAX_TRES_GRES),
+        ("MAX_TRES_GRES,MAX_TRES", BillingRule.MAX_TRES_GRES),
     ],
 )
-def test_the_flags_say_how_tres_are_added_up(flags: str, adding: Adding) -> None:
+def test_the_flags_say_how_tres_are_added_up(flags: str, adding: BillingRule) -> None:
     assert read_adding(flags) is adding
 
 
@@ -175,7 +181,7 @@ def test_slurm_conf_is_asked_where_it_is(tmp_path: Path, conf: str, flags: froze
     )
     (tmp_path / "config.txt").write_text(said)
     assert Said(str(tmp_path)).priority().factors.flags == flags
-    here = Slurm({})
+    here = SlurmCommands({})
     here.config = {**read_config(said), "SLURM_CONF": str(tmp_path / "slurm.conf")}
     assert here.priority().factors.flags == flags
     here.config = {**here.config, "SLURM_CONF": str(tmp_path / "elsewhere.conf")}

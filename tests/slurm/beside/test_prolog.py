@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from fairbank.core.errors import Malformed, Unreachable
 from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
-from fairbank.slurm.parsers.starting_job import (FORMAT, Starting, read_starting)
+from fairbank.slurm.parsers.starting_job import FORMAT, Starting, read_starting
 from fairbank.slurm.prolog import Call, call_of, hold, only_answer, refusal_of
-from fairbank.core.errors import (Malformed, Unreachable)
 
 ENVIRONMENT = {
     "SLURM_CLUSTER_NAME": "lab",

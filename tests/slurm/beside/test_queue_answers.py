@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.cluster.node import Gpus, State
-from fairbank.cluster.partition_rules import PreemptMode, Sharing
-from fairbank.priority.limits.reasons import Kind
-from fairbank.slurm.parsers import (limits, jobs, machine, machine)
-from fairbank.slurm.parsers.jobs import (FOREVER, Given, Told)
+from fairbank.cluster.node import Gpus, NodeState
+from fairbank.cluster.partition_rules import OverSubscribe, PreemptMode
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.slurm.parsers import jobs, limits, machine
+from fairbank.slurm.parsers.jobs import FOREVER, Given, SlurmJob
 
 NODE = (
     "NodeName=g01 Arch=x86_64 CoresPerSocket=24  CPUAlloc=0 CPUEfctv=44 CPUTot=48 AvailableFeatures=big,ib ActiveFeatures=big,ib "
@@ -56,7 +56,7 @@ def waits(**other: str) -> str:
     return with_words(WAITS, other)
 
 
-def only(line: str) -> Told:
+def only(line: str) -> SlurmJob:
     found = jobs.read_jobs(line)
     assert found.unreadable == ()
     return found.rows[0]
@@ -76,26 +76,26 @@ def test_a_node() -> None:
     )
     assert g01.gpus == (Gpus("", 2), Gpus("a100", 4))
     assert g01.features == {"big", "ib"}
-    assert g01.state is State.DRAINED
+    assert g01.state is NodeState.DRAINED
 
 
 @pytest.mark.parametrize(
     ("said", "state"),
     [
-        ("MIXED", State.UP),
-        ("ALLOCATED+PLANNED", State.UP),
-        ("IDLE+COMPLETING", State.UP),
-        ("DOWN+DRAIN", State.DOWN),
-        ("DOWN*", State.NOT_RESPONDING),
-        ("IDLE+NOT_RESPONDING", State.NOT_RESPONDING),
-        ("IDLE+CLOUD+POWERED_DOWN", State.POWERED_DOWN),
-        ("IDLE~", State.POWERED_DOWN),
-        ("MIXED+POWERING_UP", State.POWERING_UP),
-        ("IDLE+POWERING_DOWN", State.DOWN),
-        ("FUTURE", State.FUTURE),
+        ("MIXED", NodeState.UP),
+        ("ALLOCATED+PLANNED", NodeState.UP),
+        ("IDLE+COMPLETING", NodeState.UP),
+        ("DOWN+DRAIN", NodeState.DOWN),
+        ("DOWN*", NodeState.NOT_RESPONDING),
+        ("IDLE+NOT_RESPONDING", NodeState.NOT_RESPONDING),
+        ("IDLE+CLOUD+POWERED_DOWN", NodeState.POWERED_DOWN),
+        ("IDLE~", NodeState.POWERED_DOWN),
+        ("MIXED+POWERING_UP", NodeState.POWERING_UP),
+        ("IDLE+POWERING_DOWN", NodeState.DOWN),
+        ("FUTURE", NodeState.FUTURE),
     ],
 )
-def test_states_of_a_node(said: str, state: State) -> None:
+def test_states_of_a_node(said: str, state: NodeState) -> None:
     assert machine.read_hosts(node(State=said)).rows[0].state is state
 
 
@@ -113,7 +113,7 @@ def test_a_partition() -> None:
     (gpu,) = machine.read_partitions(PARTITION).rows
     assert (gpu.name, gpu.nodes, gpu.up, gpu.tier) == ("gpu", ("g01", "g02", "h1"), True, 3)
     assert (gpu.max_seconds, gpu.min_nodes, gpu.max_nodes) == (7 * 86_400, 2, 4)
-    assert (gpu.sharing, gpu.rows, gpu.preempted) == (Sharing.FORCE, 2, PreemptMode.REQUEUE)
+    assert (gpu.sharing, gpu.rows, gpu.preempted) == (OverSubscribe.FORCE, 2, PreemptMode.REQUEUE)
     assert (gpu.memory_per_cpu, gpu.memory_per_node) == (None, 4_000)
     assert machine.read_qos_of_partitions(PARTITION) == {"gpu": "long"}
 
@@ -242,13 +242,13 @@ def test_an_association() -> None:
         "",
         "wg_bio",
     )
-    assert carol.limits.jobs == {Kind.GRP_JOBS: 10, Kind.MAX_JOBS: 5}
-    assert carol.limits.wall == {Kind.GRP_WALL: 600, Kind.MAX_WALL: 20}
+    assert carol.limits.jobs == {LimitKind.GRP_JOBS: 10, LimitKind.MAX_JOBS: 5}
+    assert carol.limits.wall == {LimitKind.GRP_WALL: 600, LimitKind.MAX_WALL: 20}
     assert carol.limits.tres == {
-        Kind.GRP_TRES: {"cpu": 40},
-        Kind.GRP_TRES_MINS: {"cpu": 1_000},
-        Kind.MAX_TRES: {"cpu": 32},
-        Kind.MAX_TRES_MINS: {"cpu": 60},
+        LimitKind.GRP_TRES: {"cpu": 40},
+        LimitKind.GRP_TRES_MINS: {"cpu": 1_000},
+        LimitKind.MAX_TRES: {"cpu": 32},
+        LimitKind.MAX_TRES_MINS: {"cpu": 60},
     }
     assert (carol.seconds, carol.wall_seconds) == ({"cpu": 2_340.0, "gres/gpu": 420.0}, 750.0)
 
@@ -289,9 +289,9 @@ def test_a_qos_as_the_database_has_it() -> None:
         "REQUEUE",
         300,
     )
-    assert high.limits.tres == {Kind.GRP_TRES: {"cpu": 64, "mem": 2_048}}
-    assert high.limits.jobs == {Kind.MAX_JOBS_PER_USER: 4}
-    assert high.limits.wall == {Kind.MAX_WALL: 1_440}
+    assert high.limits.tres == {LimitKind.GRP_TRES: {"cpu": 64, "mem": 2_048}}
+    assert high.limits.jobs == {LimitKind.MAX_JOBS_PER_USER: 4}
+    assert high.limits.wall == {LimitKind.MAX_WALL: 1_440}
 
 
 def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> None:

@@ -13,20 +13,19 @@ from fairbank.cluster.dependency import Dependencies, Dependency
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.cluster.resource_request import Wanted
-from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.usage import Limits
-from fairbank.scheduling.machines.node_snapshot import carried_out
-from fairbank.scheduling.machines.node_rules import PreemptBy
-from fairbank.scheduling.slurm.passes import both
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.limits import (Bound, Quality)
-from fairbank.slurm.parsers.jobs import (Given, Told, read_jobs)
-from fairbank.slurm.parsers.machine import Licence
-from fairbank.slurm.queue_snapshot.queries import (QUESTIONS, read_answers)
-from fairbank.slurm.queue_snapshot.snapshot import (Answers, Live, live, preemption_of)
-from fairbank.slurm.queue_snapshot.snapshot import requests
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.time import Instant
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import AssociationLimits
+from fairbank.scheduling.machines.node_rules import PreemptBy
+from fairbank.scheduling.machines.node_snapshot import apply_plan
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.jobs import Given, SlurmJob, read_jobs
+from fairbank.slurm.parsers.limits import Bound, Quality
+from fairbank.slurm.parsers.machine import Licence
+from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
+from fairbank.slurm.queue_snapshot.snapshot import Answers, Live, live, preemption_of, requests
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
 NOW = 1_000_000
@@ -39,17 +38,17 @@ AFTER = Dependencies("afterok:6(unfulfilled)", (Dependency(kind="afterok", job=6
 ALICE = Bound(name="bio", user="alice", parent="bio")
 
 
-def job(number: int, **other: Any) -> Told:
+def job(number: int, **other: Any) -> SlurmJob:
     usual: dict[str, Any] = {
         "job_id": number, "name": f"job{number}", "state": "PENDING", "user": "alice", "account": "bio", "qos": "normal",
         "partitions": ("cpu",), "priority": 1_000 - number, "submitted": NOW - 60, "eligible": NOW - 60, "started": None, "ends": None,
         "expected": None, "limit": 3_600, "time_min": None, "reason": "None", "depends": Dependencies(), "reservation": None,
-        "wanted": Wanted(memory_per_node=1), "licences": {}, "tres": {"cpu": 1, "node": 1},
+        "wanted": ResourceRequest(memory_per_node=1), "licences": {}, "tres": {"cpu": 1, "node": 1},
     }  # fmt: skip
-    return Told(**(usual | other))
+    return SlurmJob(**(usual | other))
 
 
-def running(number: int, *nodes: str, **other: Any) -> Told:
+def running(number: int, *nodes: str, **other: Any) -> SlurmJob:
     usual = {
         "state": "RUNNING",
         "started": NOW - 60,
@@ -59,7 +58,7 @@ def running(number: int, *nodes: str, **other: Any) -> Told:
     return job(number, **(usual | other))
 
 
-def there(*jobs: Told, **other: Any) -> Live:
+def there(*jobs: SlurmJob, **other: Any) -> Live:
     usual: dict[str, Any] = {
         "now": NOW, "config": ENFORCED, "nodes": [Node(name=f"n{number}", cpus=4, memory=4_000) for number in (1, 2, 3)],
         "partitions": [PartitionRules(name="cpu")], "reservations": (), "jobs": jobs, "associations": (ROOT, BIO, ALICE),
@@ -69,7 +68,7 @@ def there(*jobs: Told, **other: Any) -> Live:
 
 def told(found: Live) -> dict[str, str]:
     """Of each job that waits, by the name that squeue gives it: where it starts, or why not."""
-    plan = both(found.snapshot, found.parameters, found.now)
+    plan = run_passes(found.snapshot, found.parameters, found.now)
     starts = {
         start.job.name: found.snapshot.machine.cluster.names(start.placement.nodes)
         for start in plan.starts
@@ -97,7 +96,7 @@ def test_a_queue_of_2205_waits_for_the_reasons_that_squeue_shows() -> None:
 def test_a_queue_of_2205_is_planned_as_slurmctld_planned_it() -> None:
     """To the second, but for the first of the queue, which it told 44 s later. Of an array squeue tells when the last task is to start."""
     found = recorded()
-    plan = both(found.snapshot, found.parameters, found.now)
+    plan = run_passes(found.snapshot, found.parameters, found.now)
     last = {found.told[each.job.number].job_id: each.at for each in plan.planned}
     theirs = {
         told.job_id: told.expected
@@ -142,7 +141,7 @@ def test_only_what_cannot_be_found_is_believed(other: dict[str, Any], word: str)
 
 
 def test_tasks_of_an_array_are_jobs_of_their_own() -> None:
-    alone: dict[str, Any] = {"array": 7, "wanted": Wanted(exclusive=True), "priority": 5}
+    alone: dict[str, Any] = {"array": 7, "wanted": ResourceRequest(exclusive=True), "priority": 5}
     found = told(there(job(7, tasks=(1, 2, 5), **alone), job(9, task=0, **alone)))
     assert found == {"7_0": "n1", "7_1": "n2", "7_2": "n3", "7_5": "Resources"}
 
@@ -166,7 +165,7 @@ def test_whoever_it_is_not_told_of_what_it_has_is_left_out_and_noted() -> None:
 def test_where_memory_is_not_counted_nobody_waits_for_it() -> None:
     jobs = (
         running(6, "n1", "n2", "n3", given=(Given(("n1", "n2", "n3"), 1, 4_000),)),
-        job(7, wanted=Wanted(memory_per_node=3_000)),
+        job(7, wanted=ResourceRequest(memory_per_node=3_000)),
     )
     assert told(there(*jobs)) == {"7": "Resources"}
     assert told(there(*jobs, config={**ENFORCED, "SelectTypeParameters": "CR_CORE"})) == {"7": "n1"}
@@ -177,7 +176,7 @@ def test_where_memory_is_not_counted_nobody_waits_for_it() -> None:
 
 
 def test_jobs_of_an_account_are_counted_as_they_start() -> None:
-    bio = msgspec.structs.replace(BIO, limits=Limits(jobs={Kind.GRP_JOBS: 2}))
+    bio = msgspec.structs.replace(BIO, limits=AssociationLimits(jobs={LimitKind.GRP_JOBS: 2}))
     found = there(
         running(6, "n1"),
         job(7),
@@ -189,12 +188,14 @@ def test_jobs_of_an_account_are_counted_as_they_start() -> None:
 
 
 def test_a_node_that_its_account_uses_already_counts_once() -> None:
-    bio = msgspec.structs.replace(BIO, limits=Limits(tres={Kind.GRP_TRES: {"node": 2}}))
+    bio = msgspec.structs.replace(
+        BIO, limits=AssociationLimits(tres={LimitKind.GRP_TRES: {"node": 2}})
+    )
     jobs = (
         running(6, "n1"),
-        job(7, wanted=Wanted(memory_per_node=1, required=("n2",))),
+        job(7, wanted=ResourceRequest(memory_per_node=1, required=("n2",))),
         job(8),
-        job(9, wanted=Wanted(required=("n3",))),
+        job(9, wanted=ResourceRequest(required=("n3",))),
     )
     assert told(there(*jobs, associations=(ROOT, bio, ALICE))) == {
         "7": "n2",
@@ -213,20 +214,25 @@ def ended(found: Live, number: int, seconds: int = 60) -> Live:
 
 def test_what_has_ended_does_not_count_any_more() -> None:
     bio = msgspec.structs.replace(
-        BIO, limits=Limits(jobs={Kind.GRP_JOBS: 1}, tres={Kind.GRP_TRES: {"node": 1, "cpu": 1}})
+        BIO,
+        limits=AssociationLimits(
+            jobs={LimitKind.GRP_JOBS: 1}, tres={LimitKind.GRP_TRES: {"node": 1, "cpu": 1}}
+        ),
     )
-    jobs = running(6, "n1"), job(7, wanted=Wanted(exclusive=False))
+    jobs = running(6, "n1"), job(7, wanted=ResourceRequest(exclusive=False))
     assert told(there(*jobs, associations=(ROOT, bio, ALICE))) == {"7": "AssocGrpJobsLimit"}
     assert told(ended(there(*jobs, associations=(ROOT, bio, ALICE)), 6)) == {"7": "n1"}
 
 
 def test_nodes_on_which_others_of_the_group_still_run_go_on_counting() -> None:
-    bio = msgspec.structs.replace(BIO, limits=Limits(tres={Kind.GRP_TRES: {"node": 1}}))
+    bio = msgspec.structs.replace(
+        BIO, limits=AssociationLimits(tres={LimitKind.GRP_TRES: {"node": 1}})
+    )
     given = (Given(("n1",), 1, 1_000),)
     jobs = (
         running(5, "n1", given=given),
         running(6, "n1", given=given),
-        job(7, wanted=Wanted(exclusive=True)),
+        job(7, wanted=ResourceRequest(exclusive=True)),
     )
     found = ended(there(*jobs, associations=(ROOT, bio, ALICE)), 5)
     assert told(found) == {"7": "AssocGrpNodeLimit"}
@@ -237,7 +243,9 @@ def test_nodes_on_which_others_of_the_group_still_run_go_on_counting() -> None:
 def test_what_it_used_up_until_its_end_stays_used(ran: int, word: str) -> None:
     """Of 70 minutes the new job wants 60; the other ran one before it was asked, and the time that it leaves is free again."""
     bio = msgspec.structs.replace(
-        BIO, limits=Limits(tres={Kind.GRP_TRES_MINS: {"cpu": 70}}), seconds={"cpu": 120.0}
+        BIO,
+        limits=AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": 70}}),
+        seconds={"cpu": 120.0},
     )
     safe = {**ENFORCED, "AccountingStorageEnforce": "safe"}
 
@@ -261,19 +269,21 @@ def test_licences_and_places_in_an_array_come_back() -> None:
 
 
 def test_limits_that_are_not_enforced_hold_nobody() -> None:
-    bio = msgspec.structs.replace(BIO, limits=Limits(jobs={Kind.GRP_JOBS: 0}))
+    bio = msgspec.structs.replace(BIO, limits=AssociationLimits(jobs={LimitKind.GRP_JOBS: 0}))
     assert told(there(job(7), associations=(ROOT, bio, ALICE), config={})) == {"7": "n1"}
 
 
 def test_what_is_used_up_for_good_counts() -> None:
     bio = msgspec.structs.replace(
-        BIO, limits=Limits(tres={Kind.GRP_TRES_MINS: {"cpu": 10}}), seconds={"cpu": 600.0}
+        BIO,
+        limits=AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": 10}}),
+        seconds={"cpu": 600.0},
     )
     assert told(there(job(7), associations=(ROOT, bio, ALICE))) == {"7": "AssocGrpCPUMinutesLimit"}
 
 
 def test_a_qos_counts_by_user_and_the_qos_of_the_partition_goes_before() -> None:
-    low = Quality(name="low", limits=Limits(jobs={Kind.MAX_JOBS_PER_USER: 1}))
+    low = Quality(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 1}))
     jobs = job(7, qos="low"), job(8, qos="low"), job(9, qos="low", user="bob"), job(10)
     assert told(there(*jobs, qualities=[low])) == {
         "7": "n1",
@@ -301,10 +311,10 @@ def test_what_has_started_is_not_forgotten_in_the_next_pass() -> None:
     found = there(
         job(7, licences={"x": 2}), job(8, licences={"x": 2}), licences=[Licence("x", 3, 3)]
     )
-    plan = both(found.snapshot, found.parameters, NOW)
-    after = carried_out(found.snapshot, plan, NOW)
+    plan = run_passes(found.snapshot, found.parameters, NOW)
+    after = apply_plan(found.snapshot, plan, NOW)
     assert [start.job.number for start in plan.starts] == [7]
-    assert both(after, found.parameters, NOW).starts == []
+    assert run_passes(after, found.parameters, NOW).starts == []
 
 
 # --- the rest ---
@@ -430,7 +440,7 @@ def test_of_several_reservations_the_one_that_lets_it_in_soonest_counts(
 
 
 def test_of_several_qos_the_first_counts_and_that_is_noted_for_the_first_few() -> None:
-    low = Quality(name="low", limits=Limits(jobs={Kind.MAX_JOBS_PER_USER: 0}))
+    low = Quality(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 0}))
     jobs = [job(number, qos="normal", other_qos=("low",)) for number in range(1, 8)]
     found = there(*jobs, job(8, qos="low"), running(9, "n3", other_qos=("low",)), qualities=[low])
     assert found.notes == ["of several QOS only the first counts here: job 1, 2, 3, 4, 5, ..."]

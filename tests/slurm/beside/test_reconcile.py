@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.parsers.values import (Job, Queued)
 from fairbank.slurm.compare import reports
-from fairbank.slurm.compare.price import Prices
-from fairbank.slurm.compare.classification import (Comparison, Kind)
+from fairbank.slurm.compare.classification import FindingCategory, ReconcileComparison
+from fairbank.slurm.compare.price import ClusterPrices
+from fairbank.slurm.parsers.values import AccountingJob, Queued
 from tests.slurm.beside.comparing import HOUR, compared, kinds, only
 from tests.slurm.beside.jobs import CLUSTER, NOW, a_job, booked
 
@@ -19,8 +19,10 @@ from tests.slurm.beside.jobs import CLUSTER, NOW, a_job, booked
 
 def test_a_charge_that_is_what_accounting_tells() -> None:
     job = a_job(1)  # 4 CPUs for 10 minutes
-    assert Prices(CLUSTER).of(job, job.elapsed) == 40
-    assert compared([job], [booked(job)]) == Comparison(matched=1, free=0, late=0, findings=())
+    assert ClusterPrices(CLUSTER).of(job, job.elapsed) == 40
+    assert compared([job], [booked(job)]) == ReconcileComparison(
+        matched=1, free=0, late=0, findings=()
+    )
 
 
 @pytest.mark.parametrize("charged", [39, 40, 41])
@@ -62,14 +64,16 @@ def test_a_run_that_lasted_far_beyond_its_limit_by_a_clock_that_was_set_forward(
 
 
 def test_what_ran_for_no_time_need_not_be_in_the_books() -> None:
-    assert compared([a_job(1, elapsed=0)]) == Comparison(matched=0, free=1, late=0, findings=())
+    assert compared([a_job(1, elapsed=0)]) == ReconcileComparison(
+        matched=0, free=1, late=0, findings=()
+    )
 
 
 def test_what_never_ran_is_nobodys_business() -> None:
     never = msgspec.structs.replace(a_job(1, state="CANCELLED"), start=None, elapsed=0)
-    assert compared([never, a_job(2, state="PENDING"), a_job(3, state="RUNNING")]) == Comparison(
-        matched=0, free=0, late=0, findings=()
-    )
+    assert compared(
+        [never, a_job(2, state="PENDING"), a_job(3, state="RUNNING")]
+    ) == ReconcileComparison(matched=0, free=0, late=0, findings=())
 
 
 def test_a_row_that_is_read_twice_counts_once() -> None:
@@ -83,22 +87,22 @@ def test_a_row_that_is_read_twice_counts_once() -> None:
 def test_a_run_that_the_bank_never_heard_of() -> None:
     found = only(compared([a_job(1)]))
     assert only(compared([a_job(1, state="NODE_FAIL")])).amount == 0
-    assert (found.kind, found.amount, found.run) == (Kind.MISSING, 40, None)
+    assert (found.kind, found.amount, found.run) == (FindingCategory.MISSING, 40, None)
 
 
 @pytest.mark.parametrize("state", ["held", "lapsed"])
 def test_a_run_whose_end_got_lost(state: str) -> None:
     job = a_job(1)
     found = only(compared([job], [booked(job, state=state)]))
-    assert (found.kind, found.amount) == (Kind.OPEN, 40)
+    assert (found.kind, found.amount) == (FindingCategory.OPEN, 40)
 
 
 def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
     """The end of a short job can be in accounting before its start, then without partition and TRES."""
     young = a_job(1, submitted=NOW - 1_000)
     half = msgspec.structs.replace(young, partition="", tres="")
-    assert compared([half]) == Comparison(matched=0, free=0, late=1, findings=())
-    assert compared([half], [booked(young, state="held")]) == Comparison(
+    assert compared([half]) == ReconcileComparison(matched=0, free=0, late=1, findings=())
+    assert compared([half], [booked(young, state="held")]) == ReconcileComparison(
         matched=0, free=0, late=1, findings=()
     )
 
@@ -107,29 +111,31 @@ def test_an_end_of_this_very_minute_may_still_be_told() -> None:
     """By the agent: it need not race with us."""
     fresh = a_job(1, submitted=NOW - 630)
     for runs in ([], [booked(fresh, state="held")]):
-        assert compared([fresh], runs) == Comparison(matched=0, free=0, late=1, findings=())
+        assert compared([fresh], runs) == ReconcileComparison(
+            matched=0, free=0, late=1, findings=()
+        )
         assert len(compared([fresh], runs, now=NOW + 60).findings) == 1
         assert len(compared([fresh], runs, grace_seconds=0).findings) == 1
 
 
 def test_a_row_that_never_became_whole_is_told() -> None:
     half = half_of(a_job(1))
-    assert kinds(compared([half])) == [Kind.PARTIAL]
-    assert kinds(compared([half], [booked(a_job(1), state="held")])) == [Kind.PARTIAL]
+    assert kinds(compared([half])) == [FindingCategory.PARTIAL]
+    assert kinds(compared([half], [booked(a_job(1), state="held")])) == [FindingCategory.PARTIAL]
 
 
 def test_half_a_record_of_a_run_whose_end_the_bank_has_heard_is_all_right() -> None:
     for state in ("charged", "released"):
-        assert compared([half_of(a_job(1))], [booked(a_job(1), state=state)]) == Comparison(
-            matched=0, free=0, late=0, findings=(), half=1
-        )
+        assert compared(
+            [half_of(a_job(1))], [booked(a_job(1), state=state)]
+        ) == ReconcileComparison(matched=0, free=0, late=0, findings=(), half=1)
 
 
 def test_half_a_record_is_filled_with_what_the_bank_was_told_of_the_start() -> None:
     job = a_job(1)
     run = booked(job, state="held", tres=job.tres, qos="normal", limit_seconds=3_600)
     found = only(compared([half_of(job)], [run]))
-    assert (found.kind, found.amount, found.job) == (Kind.OPEN, 40, job)
+    assert (found.kind, found.amount, found.job) == (FindingCategory.OPEN, 40, job)
     assert found.job is not None
     said = reports.charge(found.job, run, 0, CLUSTER)
     assert (said["partition"], said["tres"], said["elapsed"], said["time_limit"]) == (
@@ -150,7 +156,7 @@ def test_half_a_record_of_a_start_that_was_refused_costs_nothing() -> None:
     assert compared([half_of(a_job(1, elapsed=0))]).free == 1
 
 
-def half_of(job: Job) -> Job:
+def half_of(job: AccountingJob) -> AccountingJob:
     """Its end, without what only its start would have told."""
     return msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None)
 
@@ -158,14 +164,16 @@ def half_of(job: Job) -> Job:
 def test_what_the_bank_refused_after_the_end_is_not_asked_again() -> None:
     job = a_job(1)
     end = job.end or 0
-    assert kinds(compared([job], refused={(1, job.submitted): end + 5})) == [Kind.REFUSED]
+    assert kinds(compared([job], refused={(1, job.submitted): end + 5})) == [
+        FindingCategory.REFUSED
+    ]
 
 
 @pytest.mark.parametrize("state", ["REQUEUED", "CANCELLED"])
 def test_nobody_pays_for_the_second_in_which_a_job_was_refused(state: str) -> None:
     job = a_job(1, elapsed=1, state=state)
     for refused in (job.submitted, job.submitted + 1):
-        assert compared([job], refused={(1, job.submitted): refused}) == Comparison(
+        assert compared([job], refused={(1, job.submitted): refused}) == ReconcileComparison(
             matched=0, free=1, late=0, findings=()
         )
 
@@ -177,14 +185,16 @@ def test_what_ran_is_no_refused_start() -> None:
         (a_job(1, elapsed=1, state="REQUEUED"), -3_600),
     ):
         assert kinds(compared([ran], refused={(1, ran.submitted): ran.submitted + refused})) == [
-            Kind.MISSING
+            FindingCategory.MISSING
         ]
 
 
 def test_a_hold_that_was_refused_says_nothing_of_the_charge() -> None:
     """The agent let the job run all the same."""
     job = a_job(1)
-    assert kinds(compared([job], refused={(1, job.submitted): job.submitted})) == [Kind.MISSING]
+    assert kinds(compared([job], refused={(1, job.submitted): job.submitted})) == [
+        FindingCategory.MISSING
+    ]
 
 
 def test_a_partition_without_a_price() -> None:
@@ -198,7 +208,7 @@ def test_a_partition_without_a_price() -> None:
 
 def test_a_hold_of_which_slurm_knows_nothing() -> None:
     found = only(compared(runs=[booked(a_job(1), state="held")]))
-    assert (found.kind, found.amount) == (Kind.ORPHAN, 240)
+    assert (found.kind, found.amount) == (FindingCategory.ORPHAN, 240)
 
 
 def test_a_hold_of_a_job_that_is_there() -> None:
@@ -210,14 +220,14 @@ def test_a_hold_of_a_job_that_is_there() -> None:
 
 def test_a_young_hold_may_only_be_early() -> None:
     job = a_job(1, submitted=NOW - HOUR + 1)
-    assert compared(runs=[booked(job, state="held")]) == Comparison(
+    assert compared(runs=[booked(job, state="held")]) == ReconcileComparison(
         matched=0, free=0, late=1, findings=()
     )
 
 
 def test_a_job_that_slurmctld_lost_and_accounting_takes_for_running() -> None:
     job = a_job(1, state="RUNNING")
-    assert kinds(compared([job], [booked(job, state="held")])) == [Kind.RUNAWAY]
+    assert kinds(compared([job], [booked(job, state="held")])) == [FindingCategory.RUNAWAY]
 
 
 def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
@@ -228,7 +238,7 @@ def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
     found = compared(
         [second], [booked(first, state="held")], [Queued(1, second.submitted, "RUNNING")]
     )
-    assert kinds(found) == [Kind.ORPHAN]
+    assert kinds(found) == [FindingCategory.ORPHAN]
 
 
 # --- what people must look at ---
@@ -238,7 +248,7 @@ def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
 def test_another_amount(charged: int, more: int) -> None:
     job = a_job(1)
     found = only(compared([job], [booked(job, charged=charged)]))
-    assert (found.kind, found.amount) == (Kind.AMOUNT, more)
+    assert (found.kind, found.amount) == (FindingCategory.AMOUNT, more)
 
 
 @pytest.mark.parametrize(
@@ -254,14 +264,14 @@ def test_another_amount_is_mended_by_a_refund(state: str, refunded: int, more: i
 def test_a_run_that_was_given_back_and_ran_all_the_same() -> None:
     job = a_job(1)
     assert kinds(compared([job], [booked(job, state="released", outcome="LOST", elapsed=0)])) == [
-        Kind.AMOUNT
+        FindingCategory.AMOUNT
     ]
 
 
 def test_one_job_charged_twice() -> None:
     job = a_job(1)
     found = only(compared([job], [booked(job), booked(job, restart=1, number=2)]))
-    assert (found.kind, found.amount) == (Kind.TWICE, 40)
+    assert (found.kind, found.amount) == (FindingCategory.TWICE, 40)
     assert (
         compared([job], [booked(job), booked(job, restart=1, number=2, refunded=40)]).findings == ()
     )
@@ -269,7 +279,7 @@ def test_one_job_charged_twice() -> None:
 
 def test_a_charge_that_accounting_lost() -> None:
     job = a_job(1)
-    assert kinds(compared(runs=[booked(job)])) == [Kind.UNHEARD]
+    assert kinds(compared(runs=[booked(job)])) == [FindingCategory.UNHEARD]
     assert compared(runs=[booked(a_job(1, submitted=NOW - 700))]).findings == ()  # accounting lags
     assert compared(runs=[booked(job)], since=job.submitted + 1).findings == ()  # not looked for
 
@@ -300,5 +310,5 @@ def test_each_run_is_found_once_and_what_agrees_is_never_found(
     found = compared(jobs, runs, queue)
     ended = [job for job in jobs if job.ended]
     assert found.matched + found.free + found.late + len(found.findings) == len(ended)
-    assert {each.kind for each in found.findings} <= {Kind.MISSING}
+    assert {each.kind for each in found.findings} <= {FindingCategory.MISSING}
     assert len(found.findings) == len(ended) - sum(1 for run in runs if run.state == "charged")

@@ -9,11 +9,11 @@ import time
 import msgspec
 import pytest
 
-from fairbank.slurm.bank import Bank
-from fairbank.slurm.commands import Slurm
-from fairbank.slurm.compare.classification import Kind
+from fairbank.core.time import DAY, iso
+from fairbank.slurm.bank import BankClient
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare.classification import FindingCategory
 from fairbank.slurm.reconciler import Reconciler
-from fairbank.core.time import (DAY, iso)
 from tests.slurm.beside.centre import HOUR, Centre
 from tests.slurm.beside.jobs import row_of
 from tests.support.recorded import line
@@ -179,10 +179,12 @@ def test_whoever_may_not_see_all_jobs_gives_nothing_back(opened: Centre) -> None
         (61_009, "not given back: Slurm may hide jobs of others from us"),
         (64_030, None),
     ):
-        reconciler = Reconciler(Slurm(uid=uid), Bank(opened.client), grace_seconds=HOUR)
+        reconciler = Reconciler(
+            SlurmCommands(uid=uid), BankClient(opened.client), grace_seconds=HOUR
+        )
         (outcome,) = reconciler.reconcile(opened.now - DAY, opened.now, fix=True).outcomes
         assert (outcome.finding.kind, (outcome.said or "").partition(";")[0]) == (
-            Kind.ORPHAN,
+            FindingCategory.ORPHAN,
             done or "",
         )
     assert opened.available() == 600

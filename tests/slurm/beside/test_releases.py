@@ -8,10 +8,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.slurm.parsers import (jobs, json_2311, machine, pending_jobs, priority, sacct, sacctmgr, scontrol, shares, squeue)
-from fairbank.slurm.parsers.values import Job
-from fairbank.slurm.parsers.version import (COMPLETE_JSON, RECORDED, acquaintance, read_version)
 from fairbank.core.tres import parse_counts
+from fairbank.slurm.parsers import (
+    jobs,
+    json_2311,
+    machine,
+    pending_jobs,
+    priority,
+    sacct,
+    sacctmgr,
+    scontrol,
+    shares,
+    squeue,
+)
+from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.parsers.version import COMPLETE_JSON, RECORDED, acquaintance, read_version
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NEWER = sorted(
@@ -28,7 +39,7 @@ def folder(request: pytest.FixtureRequest) -> Path:
     return GOLDEN / f"slurm-{request.param}"
 
 
-def comparable(job: Job) -> Job:
+def comparable(job: AccountingJob) -> AccountingJob:
     """Without what one form alone tells, and with TRES in one order and in MiB."""
     counts = sorted((name, float(count)) for name, count in parse_counts(job.tres).items())
     return msgspec.structs.replace(

@@ -8,12 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.parsers.held_jobs import (Held, read_held)
-from fairbank.slurm.parsers.values import Answer
-from fairbank.slurm.compare.held_jobs import (FORGOTTEN_SECONDS, LOOKS_MAX, RELEASES_MAX, Offer, Turns, payable)
-from fairbank.slurm.releasing import Releaser
 from fairbank.core.errors import Unreachable
+from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.compare.held_jobs import (
+    FORGOTTEN_SECONDS,
+    LOOKS_MAX,
+    RELEASES_MAX,
+    Offer,
+    Turns,
+    payable,
+)
+from fairbank.slurm.parsers.held_jobs import Held, read_held
+from fairbank.slurm.parsers.values import ParsedRows
+from fairbank.slurm.releasing import Releaser
 from tests.agent.conftest import SU, Centre
 from tests.support.server import banking
 
@@ -127,10 +134,10 @@ class PaperQueue:
         self.trouble: Unreachable | None = None
         self.stuck: set[str] = set()
 
-    def held(self) -> Answer[Held]:
+    def held(self) -> ParsedRows[Held]:
         if self.trouble:
             raise self.trouble
-        return Answer(tuple(self.jobs), ())
+        return ParsedRows(tuple(self.jobs), ())
 
     def release(self, name: str) -> None:
         if name in self.stuck:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.bank import Bank
-from fairbank.slurm.commands import Slurm
+from fairbank.slurm.bank import BankClient
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.compare.import_plan import PlannedProject
 from fairbank.slurm.importer import Importer
-from fairbank.slurm.compare.import_plan import NewProject
 from fairbank.slurm.sync import Sync
 from tests.support.recorded import Recorded
 from tests.support.server import banking
@@ -28,7 +28,7 @@ def client() -> Iterator[Client]:
 
 def test_slurm_goes_on_where_a_project_was_removed(client: Client, tmp_path: Path) -> None:
     recorded = Recorded.of_the_lab(tmp_path / "slurm")
-    slurm, bank = Slurm({**os.environ, **recorded.environment}), Bank(client)
+    slurm, bank = SlurmCommands({**os.environ, **recorded.environment}), BankClient(client)
     people = slurm.associations().rows
     accounts = sorted({each.account for each in people} - {"root"})
     gids = {account: 7_000 + number for number, account in enumerate(accounts)}
@@ -42,7 +42,7 @@ def test_slurm_goes_on_where_a_project_was_removed(client: Client, tmp_path: Pat
         f"account {gone}: its project was removed; bring it back: fairbank project set {number} --restore"
         in found.plan.notes
     )
-    assert [each.account for each in found.plan.steps if isinstance(each, NewProject)].count(
+    assert [each.account for each in found.plan.steps if isinstance(each, PlannedProject)].count(
         gone
     ) == 0
     assert {each.account for each in bank.projects()} == set(accounts) - {gone}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.slurm.compare import reports
 from fairbank.core.errors import Malformed
+from fairbank.slurm.compare import reports
 from tests.slurm.beside.jobs import CLUSTER, a_job, booked
 
 

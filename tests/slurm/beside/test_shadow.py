@@ -8,25 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.parsers.values import Job
-from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedCluster)
-from fairbank.slurm.compare.shadow import (Shadow, Watched, Why, World, by_reason, watch)
+from fairbank.slurm.compare.bank_records import BookedAllocation, BookedCluster
+from fairbank.slurm.compare.shadow import (
+    ShadowAccount,
+    ShadowReason,
+    ShadowResult,
+    World,
+    by_reason,
+    watch,
+)
+from fairbank.slurm.parsers.values import AccountingJob
 from tests.slurm.beside.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))
 
 
-def watched(jobs: Sequence[Job], *allocations: BookedAllocation) -> Shadow:
+def watched(jobs: Sequence[AccountingJob], *allocations: BookedAllocation) -> ShadowResult:
     return watch(jobs, World(cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW))
 
 
-def whys(shadow: Shadow) -> list[Why]:
+def whys(shadow: ShadowResult) -> list[ShadowReason]:
     return [each.why for each in shadow.refused]
 
 
 def test_a_run_holds_its_limit_and_costs_its_time() -> None:
     (row,) = watched([a_job(1)], an_allocation(1, 2, 1_000)).rows
-    assert row == Watched(account="chem", resource="cpu", jobs=1, charged=40, left=960)
+    assert row == ShadowAccount(account="chem", resource="cpu", jobs=1, charged=40, left=960)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +61,7 @@ def test_a_running_job_still_holds() -> None:
 def test_the_race_for_the_last_credit() -> None:
     """Two jobs at once that hold 240 each, and 300 there: the second would not have started."""
     found = watched([a_job(1), a_job(2)], an_allocation(1, 2, 300))
-    assert whys(found) == [Why.TOO_LITTLE]
+    assert whys(found) == [ShadowReason.TOO_LITTLE]
     assert (found.refused[0].job.job_id, found.refused[0].asked, found.refused[0].available) == (
         2,
         240,
@@ -73,7 +80,7 @@ def test_what_comes_back_is_there_for_the_next() -> None:
 def test_the_parents_shared_credit_pays_when_ones_own_does_not() -> None:
     shared, own = an_allocation(1, 1, 1_000, shared=True), an_allocation(2, 2, 100)
     assert whys(watched([a_job(1)], own, shared)) == []
-    assert whys(watched([a_job(1)], own, an_allocation(1, 1, 1_000))) == [Why.TOO_LITTLE]
+    assert whys(watched([a_job(1)], own, an_allocation(1, 1, 1_000))) == [ShadowReason.TOO_LITTLE]
 
 
 def test_every_reason() -> None:
@@ -85,7 +92,7 @@ def test_every_reason() -> None:
         a_job(5, state="PENDING", limit_seconds=10**8),
     ]
     found = watched(jobs, an_allocation(1, 2, 1_000))
-    assert by_reason(found.refused) == dict.fromkeys(Why, 1)
+    assert by_reason(found.refused) == dict.fromkeys(ShadowReason, 1)
 
 
 def test_node_failures_cost_nothing() -> None:
@@ -116,7 +123,7 @@ def test_what_was_cancelled_before_it_ran_is_left_out() -> None:
     ),
     st.integers(0, 1_500),
 )
-def test_nobody_draws_more_than_there_was(jobs: list[Job], credit: int) -> None:
+def test_nobody_draws_more_than_there_was(jobs: list[AccountingJob], credit: int) -> None:
     found = watched(jobs, an_allocation(1, 2, credit))
     drawn = sum(row.charged + row.held for row in found.rows)
     assert 0 <= drawn <= credit

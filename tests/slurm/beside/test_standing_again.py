@@ -7,18 +7,18 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.multifactor.settings import Settings
-from fairbank.priority.multifactor.settings import Weights as Weighed
-from fairbank.report.sprio import (PriorityRow, Weights, in_order, parse_format)
+from fairbank.core.slurm_numbers import ON_PARENT, PRIORITY_MAX
+from fairbank.priority.multifactor.settings import MultifactorSettings
+from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
+from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_rows
 from fairbank.report.sprio import lines as lines_of_ranks
-from fairbank.report.sshare import (Ending, ShareRow, lines, parse_fields, usual_fields)
-from fairbank.report.sshare import in_order as in_slurms_order
-from fairbank.slurm.parsers import (shares, sprio)
-from fairbank.slurm.parsers.version import (OLDEST, Version)
+from fairbank.report.sshare import LineFormat, ShareRow, default_fields, lines, parse_fields
+from fairbank.report.sshare import sort_as_slurm as in_slurms_order
 from fairbank.slurm.fairshare_view.consistency import agreeing
 from fairbank.slurm.fairshare_view.jobs import priority_row
-from fairbank.slurm.fairshare_view.shares import (share_row, share_rows)
-from fairbank.core.slurm_numbers import (ON_PARENT, PRIORITY_MAX)
+from fairbank.slurm.fairshare_view.shares import share_row, share_rows
+from fairbank.slurm.parsers import shares, sprio
+from fairbank.slurm.parsers.version import OLDEST, Version
 from tests.support.standing import printed
 
 PARTS = st.floats(0, 1).map(lambda part: round(part, 6))
@@ -67,7 +67,7 @@ def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
     text = "".join(
         f"{line}\n"
         for line in lines(
-            ordered, parse_fields(",".join(shares.COLUMNS)), Ending.BETWEEN, header=False
+            ordered, parse_fields(",".join(shares.COLUMNS)), LineFormat.BETWEEN, header=False
         )
     )
     answer = shares.read_shares(text)
@@ -90,7 +90,7 @@ def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None
 
 @given(trees())
 def test_every_line_of_the_usual_form_is_as_wide_as_its_head(rows: list[ShareRow]) -> None:
-    head, dashes, *made = lines(in_slurms_order(rows), usual_fields(long=True, partitions=True))
+    head, dashes, *made = lines(in_slurms_order(rows), default_fields(long=True, partitions=True))
     assert len(dashes) == len(head)
     for line in made:
         assert len(line) - len(head) in range(-1, 6), (
@@ -104,10 +104,10 @@ SIGNED = st.integers(-(2**31) + 3, 2**31 - 3)
 
 
 @st.composite
-def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], Weights]:
+def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], WeightRow]:
     weight = st.one_of(st.integers(0, 1000), st.integers(0, 2**32 - 1))
     age, association, fair_share, size, place, qos = (draw(weight) for _ in range(6))
-    weights = Weights(
+    weights = WeightRow(
         age,
         association,
         fair_share,
@@ -140,7 +140,7 @@ def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], Weights]:
 
 @given(queues(), st.sampled_from([OLDEST, sprio.NAMED_SINCE]))
 def test_priorities_printed_and_read_again(
-    queue: tuple[list[PriorityRow], Weights], version: Version
+    queue: tuple[list[PriorityRow], WeightRow], version: Version
 ) -> None:
     rows, weights = queue
     rows = [
@@ -163,7 +163,7 @@ def test_priorities_printed_and_read_again(
         tres=tres,
     )
     answer = sprio.read_factors(text, sprio.letters_of(version))
-    assert agreeing(answer, Settings(weights=weighed)) == answer
+    assert agreeing(answer, MultifactorSettings(weights=weighed)) == answer
     assert answer.unreadable == ()
     again = [priority_row(row, weights) for row in answer.rows]
     assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]
@@ -174,9 +174,9 @@ def test_priorities_printed_and_read_again(
 
 
 @given(queues(), st.sampled_from("iruYSABFJPQNT"))
-def test_sorting_loses_nobody(queue: tuple[list[PriorityRow], Weights], letter: str) -> None:
+def test_sorting_loses_nobody(queue: tuple[list[PriorityRow], WeightRow], letter: str) -> None:
     rows, weights = queue
-    assert sorted(row.job for row in in_order(rows, weights, f"-{letter},i")) == sorted(
+    assert sorted(row.job for row in sort_rows(rows, weights, f"-{letter},i")) == sorted(
         row.job for row in rows
     )
 
@@ -213,7 +213,7 @@ def test_a_tres_that_adds_next_to_nothing_stays_listed() -> None:
     cells = [cell.strip() for cell in first.split("|")]
     cells[-2:] = ["cpu=21,mem=0", "cpu=0.02,mem=0.00"]
     (row,) = sprio.read_factors("|".join(cells)).rows
-    again = priority_row(row, Weights(tres={"cpu": 1000.0, "mem": 2000.0}))
+    again = priority_row(row, WeightRow(tres={"cpu": 1000.0, "mem": 2000.0}))
     assert lines_of_ranks(
-        [again], Weights(tres={"cpu": 1000.0, "mem": 2000.0}), parse_format("%T %t"), header=False
+        [again], WeightRow(tres={"cpu": 1000.0, "mem": 2000.0}), parse_format("%T %t"), header=False
     ) == ["cpu=21,mem=0 cpu=0.02,mem=0.00"]

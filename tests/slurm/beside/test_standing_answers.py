@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from fairbank.slurm.parsers import (pending_jobs, shares, sprio)
+from fairbank.core.slurm_numbers import NICE_MAX, ON_PARENT
+from fairbank.slurm.parsers import pending_jobs, shares, sprio
 from fairbank.slurm.parsers.sacctmgr import read_priorities
 from fairbank.slurm.parsers.scontrol import read_places
-from fairbank.core.slurm_numbers import (NICE_MAX, ON_PARENT)
 from tests.support.standing import printed
 
 ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairbank.slurm.parsers import (sacct, sacctmgr, squeue)
+from fairbank.slurm.parsers import sacct, sacctmgr, squeue
 from tests.slurm.lab.answers import DELIMITER
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.place import Place

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from fairbank.slurm.parsers import (shares, sprio)
+from fairbank.slurm.parsers import shares, sprio
 from fairbank.slurm.parsers.delimited import PIPE
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recording import anonymous

@@ -19,7 +19,7 @@ def settings_page() -> str:
         "",
     ]
     tables: tuple[tuple[str, type[msgspec.Struct]], ...] = (
-        ("(at the top)", settings.Settings),
+        ("(at the top)", settings.BankSettings),
         ("[store]", settings.StoreSettings),
         ("[server]", settings.ServerSettings),
         ("[staff]", settings.StaffSettings),

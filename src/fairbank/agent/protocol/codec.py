@@ -35,8 +35,8 @@ from fairbank.agent.protocol.messages import (
     Welcome,
 )
 from fairbank.cluster.job import Run, checked_run
-from fairbank.core.ids import UID_MAX
 from fairbank.core.errors import Malformed
+from fairbank.core.ids import UID_MAX
 
 KINDS: Mapping[str, type[PrologRequest | LimitChanged | EpilogEvent]] = {
     "prolog": PrologRequest,

@@ -6,8 +6,8 @@ import re
 from urllib.parse import unquote_to_bytes
 
 from fairbank.agent.protocol.messages import VERSION
-from fairbank.core.ids import ID_MAX
 from fairbank.core.errors import Malformed
+from fairbank.core.ids import ID_MAX
 
 HEADER = 4  # bytes of length before each body
 BODY_MAX = 16_384

@@ -9,7 +9,7 @@ import msgspec
 from fairbank.bank.entry import Entry, Kind, facts_of
 from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.run_details import read_adjustment, read_opening, read_resolution
-from fairbank.cluster.job_details import together
+from fairbank.cluster.job_details import merge_details
 from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -96,13 +96,16 @@ def _resolved(run: RunRecord, entry: Entry, state: RunState, charged: SuMinutes)
         ended=end.ended,
         outcome=end.outcome,
         elapsed_seconds=end.elapsed_seconds,
-        particulars=together(run.particulars, end.particulars),
+        particulars=merge_details(run.particulars, end.particulars),
     )
 
 
 def _adjusted(run: RunRecord, entry: Entry) -> RunRecord:
     changed = read_adjustment(entry)
-    held, told = SuMinutes(run.held + entry.amount), together(run.particulars, changed.particulars)
+    held, told = (
+        SuMinutes(run.held + entry.amount),
+        merge_details(run.particulars, changed.particulars),
+    )
     return _replace(run, held=held, until=changed.until, set_by=entry.id, particulars=told)
 
 

@@ -8,8 +8,8 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.cluster.job_details import (UNTOLD, Particulars)
-from fairbank.core.time import (LAST_INSTANT, iso)
+from fairbank.cluster.job_details import NO_DETAILS, Particulars
+from fairbank.core.time import LAST_INSTANT, iso
 
 _AMOUNTS = frozenset(
     {"deposited", "charged", "held", "credit_limit", "overrun", "written_off", "refunded", "cap"}
@@ -40,7 +40,7 @@ def differences(row: msgspec.Struct, due: msgspec.Struct) -> Iterator[str]:
         if there == expected:
             continue
         if isinstance(there, Particulars | None) and isinstance(expected, Particulars | None):
-            yield from differences(there or UNTOLD, expected or UNTOLD)
+            yield from differences(there or NO_DETAILS, expected or NO_DETAILS)
         else:
             yield f"{_NAMES.get(name, name.removesuffix(_SECONDS).replace('_', ' '))} is {told(name, there)}, due {told(name, expected)}"
 

@@ -16,7 +16,7 @@ from fairbank.bank.run import RunState
 from fairbank.bank.wish import Asked, Deposit, Refund, Transfer, Withdraw
 from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.core.units import (SuMinutes, show_su)
+from fairbank.core.units import SuMinutes, show_su
 
 _replace = msgspec.structs.replace
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Release
-from fairbank.core.time import (Instant, iso)
+from fairbank.core.time import Instant, iso
 
 _ENDS = (Charge, Release)  # made once: a union takes longer to make than the rest
 

@@ -35,7 +35,7 @@ from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
 from fairbank.bank.run_details import Adjustment, opening_of, resolution_of, written
 from fairbank.bank.wish import Adjust, Asked, Charge, Hold, Lapse, Release, Unpriced
 from fairbank.bank.working_set import WorkingSet
-from fairbank.cluster.job_details import (news, together)
+from fairbank.cluster.job_details import merge_details, new_details
 from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -97,7 +97,7 @@ def _grant(
         wish.start,
         wish.until,
         number,
-        particulars=news(wish.particulars, None),
+        particulars=new_details(wish.particulars, None),
     )
     work.put_run(record)
     after = moved(work, allocation, wish.owner, held=wish.amount, below=below)
@@ -147,8 +147,8 @@ def adjust(work: WorkingSet, asked: Asked, wish: Adjust, policy: Policy) -> Outc
         if not observed:
             return refused
         allocation = work.allocations[allocation.id]
-    number, new = work.next_entry_id(), news(wish.particulars, known.particulars)
-    told = together(known.particulars, new)
+    number, new = work.next_entry_id(), new_details(wish.particulars, known.particulars)
+    told = merge_details(known.particulars, new)
     work.put_run(
         _replace(known, held=wish.amount, until=wish.until, set_by=number, particulars=told)
     )
@@ -236,7 +236,7 @@ def _resolve(
     if not is_countable(allocation.charged + split.charged):
         return refuse_for_now(work, asked, wish, Reason.TOO_LARGE, allocation)
     kind, state = RESOLUTION[type(wish)]
-    number, new = work.next_entry_id(), news(wish.particulars, known.particulars)
+    number, new = work.next_entry_id(), new_details(wish.particulars, known.particulars)
     record = _replace(
         known,
         set_by=number,
@@ -247,7 +247,7 @@ def _resolve(
         ended=wish.ended,
         outcome=wish.outcome,
         elapsed_seconds=wish.elapsed_seconds,
-        particulars=together(known.particulars, new),
+        particulars=merge_details(known.particulars, new),
     )
     work.put_run(record)
     after = moved(

@@ -14,7 +14,7 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.run import UserSums
 from fairbank.bank.wish import Amend, Asked, Expire, Open, SetCap
 from fairbank.bank.working_set import WorkingSet
-from fairbank.core.time import (Instant, iso)
+from fairbank.core.time import Instant, iso
 from fairbank.core.units import SuMinutes
 
 _ACTIVE, _FROZEN, _ENDED = AllocationState.ACTIVE, AllocationState.FROZEN, AllocationState.ENDED

@@ -17,8 +17,8 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, Refund, SetCap, SetMember, Transfer, Undo, Withdraw
 from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.core.time import iso
 from fairbank.core.errors import Corrupt
+from fairbank.core.time import iso
 from fairbank.core.units import SuMinutes
 
 

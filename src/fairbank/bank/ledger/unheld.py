@@ -19,7 +19,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.run_details import opening_of, resolution_of, written_at_once
 from fairbank.bank.wish import Adjust, Asked, Charge, Release
 from fairbank.bank.working_set import WorkingSet
-from fairbank.cluster.job_details import news
+from fairbank.cluster.job_details import new_details
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
@@ -83,7 +83,7 @@ def _settled(
         ended=wish.ended,
         outcome=wish.outcome,
         elapsed_seconds=wish.elapsed_seconds,
-        particulars=news(wish.particulars, None),
+        particulars=new_details(wish.particulars, None),
     )
     work.put_run(record)
     after = moved(work, allocation, owner, charged=split.charged, below=split.overrun > 0)

@@ -13,7 +13,7 @@ from fairbank.bank.refusal.reason import KINDS, Reason
 from fairbank.bank.run import RunState
 from fairbank.core.refusal_kind import RefusalKind
 from fairbank.core.time import iso
-from fairbank.core.units import (show_short, show_su)
+from fairbank.core.units import show_shortfall, show_su
 
 # Where the reason is how much there is: of credit for a job, of credit to take out, of a charge to give back.
 _LOOKED = frozenset(
@@ -98,7 +98,7 @@ def sentence(no: Refusal, known: Help = NOTHING_KNOWN) -> str:
     said = no.reason.value
     if no.reason in (Reason.OVERDRAWN, Reason.CAPPED, Reason.NOT_ENOUGH):
         available = show_su(no.available, down=True)
-        said += f": asked {show_su(no.asked)} SU, available {available} SU, short by {show_short(no.asked, no.available)} SU"
+        said += f": asked {show_su(no.asked)} SU, available {available} SU, short by {show_shortfall(no.asked, no.available)} SU"
     elif no.reason is Reason.TOO_MUCH_BACK:
         said += f": asked {show_su(no.asked)} SU, left of its charge {show_su(no.available)} SU"
     elif no.reason is Reason.NO_ALLOCATION and no.start is not None:

@@ -10,8 +10,8 @@ from fairbank.bank.refusal.figures import Refusal
 from fairbank.bank.refusal.helping import NOTHING_KNOWN, Help
 from fairbank.bank.refusal.reason import Reason
 from fairbank.cluster.job import Run
-from fairbank.core.time import (iso, show_duration)
-from fairbank.core.units import (MINUTES_IN_SU, show_su, type_su)
+from fairbank.core.time import iso, show_duration
+from fairbank.core.units import MINUTES_IN_SU, exact_su, show_su
 
 
 def longest_that_fits(no: Refusal) -> int:
@@ -32,7 +32,7 @@ def remedies(no: Refusal, known: Help = NOTHING_KNOWN) -> tuple[str, ...]:
     said = {
         "no": no,
         "more": -(-no.shortfall // MINUTES_IN_SU),
-        "most": type_su(max(0, no.available)),
+        "most": exact_su(max(0, no.available)),
         "project": known.account or no.project or "ACCOUNT",
         "start": "..." if no.start is None else iso(no.start),
         "near": known.nearest,

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.priority.fairshare.columns import (Doubles, Ints)
-from fairbank.core.tres import (BY_CPU, Adding, Weights, competes)
 from fairbank.core.errors import Malformed
+from fairbank.core.tres import BY_CPU, BillingRule, Weights, is_max_candidate
+from fairbank.priority.fairshare.columns import Doubles, Ints
 
 Wholes = npt.NDArray[np.uint64]
 
@@ -26,15 +26,17 @@ NO_CONSUME = 2**64 - 2
 _TOO_MUCH: int = 10**300
 
 
-class Prices(NamedTuple):
+class BillingPrices(NamedTuple):
     """The TRES in Slurm's order, what one of each costs in each partition [partitions, TRES], and how they are added up."""
 
     names: tuple[str, ...]
     weights: Doubles
-    adding: Adding
+    adding: BillingRule
 
 
-def prices(names: Sequence[str], partitions: Sequence[Weights | None], adding: Adding) -> Prices:
+def prices(
+    names: Sequence[str], partitions: Sequence[Weights | None], adding: BillingRule
+) -> BillingPrices:
     """The weights of each partition as Slurm's doubles; a partition without any bills CPUs.
 
     A suffix only divides by powers of two, so one rounding of the exact weight is what reading and dividing in doubles gives.
@@ -51,7 +53,7 @@ def prices(names: Sequence[str], partitions: Sequence[Weights | None], adding: A
                     remedy=f"add it to AccountingStorageTRES; counted are {', '.join(names)}",
                 )
             table[row, column[name]] = _double(weight, row, name)
-    return Prices(tuple(names), table, adding)
+    return BillingPrices(tuple(names), table, adding)
 
 
 def _double(weight: Fraction | float, row: int, name: str) -> float:
@@ -65,7 +67,7 @@ def _double(weight: Fraction | float, row: int, name: str) -> float:
     return double
 
 
-def billable(counts: Wholes, partition: Ints, table: Prices) -> Doubles:
+def billable(counts: Wholes, partition: Ints, table: BillingPrices) -> Doubles:
     """The billing units of each job: `counts` [jobs, TRES] by the weights of its `partition` (a row of the prices). Never below 0.
 
     Slurm keeps this double with the job and charges raw usage by it; what it shows and limits is `whole` of it (traps T5, T9).
@@ -80,7 +82,7 @@ def billable(counts: Wholes, partition: Ints, table: Prices) -> Doubles:
             0.0,
             held.astype(np.float64) * table.weights[partition, place],
         )
-        if competes(name, table.adding):
+        if is_max_candidate(name, table.adding):
             np.maximum(competing, weighted, out=competing)
         else:
             others += weighted

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.priority.fairshare.billing import Wholes
-from fairbank.priority.fairshare.columns import (Bools, Doubles, Ints, Long)
+from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.usage import (Costs, check_counted)
+from fairbank.priority.fairshare.usage import Costs, check_counted
 
 _RUNS = frozenset({"RUNNING", "SUSPENDED", "STOPPED"})
 _NOT_YET_OR_NO_MORE = frozenset({"COMPLETING", "POWER_UP_NODE"})
@@ -26,7 +26,7 @@ def is_charged(state: Collection[str]) -> bool:
     return not _RUNS.isdisjoint(state) and _NOT_YET_OR_NO_MORE.isdisjoint(state)
 
 
-class Jobs(NamedTuple):
+class ChargedJobs(NamedTuple):
     """Jobs that hold something, in the order of Slurm's list; a row each.
 
     `association`, `qos`, `partition_qos`: rows of who is charged, -1 for none. `factor`: the usage factor of the job's own QOS.
@@ -44,9 +44,9 @@ class Jobs(NamedTuple):
     billable: Doubles
     alloc: Wholes
 
-    def only(self, which: Bools | Ints) -> Jobs:
+    def only(self, which: Bools | Ints) -> ChargedJobs:
         """Some of them."""
-        return Jobs(
+        return ChargedJobs(
             self.association[which],
             self.qos[which],
             self.partition_qos[which],
@@ -65,14 +65,14 @@ def usage_factors(qos: Ints, factors: Doubles) -> Doubles:
     return np.where(own >= 0, own, 1.0)
 
 
-def seconds_run(jobs: Jobs, since: int, now: int) -> Doubles:
+def seconds_run(jobs: ChargedJobs, since: int, now: int) -> Doubles:
     """Seconds that each job ran in (`since`, `now`], before its end where that is known; never below 0."""
     finish = np.where(jobs.end > 0, np.minimum(jobs.end, now), now)
     seconds: Doubles = np.maximum(finish - np.maximum(jobs.start, since), 0).astype(np.float64)
     return seconds
 
 
-def costs(jobs: Jobs, seconds: Doubles) -> Costs:
+def costs(jobs: ChargedJobs, seconds: Doubles) -> Costs:
     """What `seconds` of each job come to: faded ones for whoever's usage fades, the plain ones for a QOS with NoDecay."""
     wall = seconds * jobs.factor
     return Costs(
@@ -82,17 +82,17 @@ def costs(jobs: Jobs, seconds: Doubles) -> Costs:
     )
 
 
-def faded_costs(jobs: Jobs, seconds: Doubles, decay: Decay) -> Costs:
+def faded_costs(jobs: ChargedJobs, seconds: Doubles, decay: Decay) -> Costs:
     """What `seconds` just run come to where usage fades."""
     return costs(jobs, decay.faded(seconds))
 
 
-def may_use(jobs: Jobs) -> Wholes:
+def may_use(jobs: ChargedJobs) -> Wholes:
     """Run-seconds of each TRES that starting jobs set aside: counts by their whole time limit. Raises Malformed when beyond counting."""
     return _by_counts(jobs, jobs.limit * 60 * jobs.factor)
 
 
-def gives_back(jobs: Jobs, since: int, now: int, *, over: bool) -> Wholes:
+def gives_back(jobs: ChargedJobs, since: int, now: int, *, over: bool) -> Wholes:
     """Run-seconds that each job gives back for (`since`, `now`]: what it ran, but nothing beyond its limit; when `over`, all the rest.
 
     So usage and run-seconds together stay the same while a job runs within its limit.
@@ -104,7 +104,7 @@ def gives_back(jobs: Jobs, since: int, now: int, *, over: bool) -> Wholes:
     )
 
 
-def _by_counts(jobs: Jobs, seconds: Doubles) -> Wholes:
+def _by_counts(jobs: ChargedJobs, seconds: Doubles) -> Wholes:
     whole = np.trunc(seconds)
     check_counted(whole[:, None] * jobs.alloc.astype(np.float64), jobs.association)
     return np.minimum(whole, 2.0**62).astype(np.uint64)[:, None] * jobs.alloc

@@ -11,11 +11,11 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairbank.priority.fairshare.columns import (Doubles, Long, Longs, quotient)
-from fairbank.priority.fairshare.settings import DAMPENING_MAX
-from fairbank.priority.fairshare.result import (Standings, norm_usage)
-from fairbank.priority.fairshare.tree import (Tree, usage_of)
 from fairbank.core.errors import Malformed
+from fairbank.priority.fairshare.columns import Doubles, Long, Longs, quotient
+from fairbank.priority.fairshare.result import Standings, norm_usage
+from fairbank.priority.fairshare.settings import DAMPENING_MAX
+from fairbank.priority.fairshare.tree import Tree, usage_of
 
 _PULL = Long(5)
 """How much less DEPTH_OBLIVIOUS lets a child make good what its account did wrong."""

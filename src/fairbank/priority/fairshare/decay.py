@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, tzinfo
-from enum import Enum
-
-from fairbank.core.time import (DAY, Instant)
-from fairbank.core.errors import Malformed
 import math
 import sys
+from datetime import datetime, timedelta, tzinfo
+from enum import Enum
 
 import msgspec
 import numpy as np
 
-from fairbank.priority.fairshare.columns import Doubles
-from fairbank.core.time import (DAY, parse_duration)
 from fairbank.core.errors import Malformed
+from fairbank.core.time import DAY, Instant, parse_duration
+from fairbank.priority.fairshare.columns import Doubles
 
 
 class Reset(Enum):
@@ -93,6 +90,7 @@ def _month_begun(at: datetime, months: int) -> Instant:
             ).timestamp()
         )
     )
+
 
 HALF_LIFE = 7 * DAY
 

@@ -13,17 +13,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairbank.priority.fairshare.columns import (Bools, Doubles, Ints, Long, Longs, quotient)
+from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs, quotient
+from fairbank.priority.fairshare.result import NO_LEVEL, FairTreeResult, norm_usage
+from fairbank.priority.fairshare.tree import Tree, usage_of
 from fairbank.priority.fairshare.tree_shape import Shape
-from fairbank.priority.fairshare.result import (NO_LEVEL, Ranking, norm_usage)
-from fairbank.priority.fairshare.tree import (Tree, usage_of)
 
 _INFINITE = np.float64(np.inf).view(
     np.int64
 )  # the bits of doubles of 0 and more are in the order of the doubles
 
 
-def fair_tree(tree: Tree, usage: ArrayLike) -> Ranking:
+def fair_tree(tree: Tree, usage: ArrayLike) -> FairTreeResult:
     """Rank every user of the tree. `usage` is that of each row with all below it (`tree.summed`), in billing-seconds.
 
     Raises Malformed for usage that is none.
@@ -33,7 +33,7 @@ def fair_tree(tree: Tree, usage: ArrayLike) -> Ranking:
     effective = _part_of_account(tree, usage)
     level = _level(tree, shares, effective)
     rank = _ranks(tree, level)
-    return Ranking(
+    return FairTreeResult(
         usage=usage,
         norm_shares=shares,
         norm_usage=norm_usage(tree, usage),

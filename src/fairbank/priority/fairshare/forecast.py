@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.priority.fairshare.decay import Decay
 from fairbank.core.errors import Malformed
+from fairbank.priority.fairshare.decay import Decay
 
 EVEN = 1.0
 """The level of who used its share."""

@@ -10,11 +10,19 @@ from typing import Annotated
 
 import msgspec
 
-from fairbank.priority.fairshare.site_shares import (Communal, Holdings, Node, Pool, core_tres, node_weights, requeue_weights)
-from fairbank.core.hostlist import expand
-from fairbank.core.validation import misfit
-from fairbank.core.tres import Weights
 from fairbank.core.errors import Malformed
+from fairbank.core.hostlist import expand
+from fairbank.core.tres import Weights
+from fairbank.core.validation import describe_invalid_setting
+from fairbank.priority.fairshare.site_shares import (
+    Communal,
+    Holdings,
+    PublicPartition,
+    SharedNode,
+    core_tres,
+    node_weights,
+    requeue_weights,
+)
 
 PAGE = "docs/howto/compose-shares.md"
 
@@ -42,7 +50,7 @@ class PartitionTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     half_of: str | None = None
 
 
-class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HoldingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`chips` has the peak FLOPs of one core of each, in any unit; that of the `reference` is worth 1."""
 
     reference: str
@@ -52,7 +60,7 @@ class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partitions: tuple[PartitionTold, ...] = ()
 
 
-class Centre(msgspec.Struct, frozen=True):
+class NodeHoldings(msgspec.Struct, frozen=True):
     """Who has a part in which nodes, and what a job is charged in each partition. `reference`: the chip whose core is worth 1."""
 
     reference: str
@@ -60,23 +68,23 @@ class Centre(msgspec.Struct, frozen=True):
     charges: dict[str, Weights]
 
 
-def read_holdings(text: str) -> Centre:
+def read_holdings(text: str) -> NodeHoldings:
     """Raises Malformed with the place in the text, for what is no TOML, and what cannot be."""
     try:
-        told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), Told)
+        told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)
     except tomllib.TOMLDecodeError as bad:
         raise Malformed(
             f"this is not TOML: {bad}", field="file", remedy="mend the line named"
         ) from bad
     except msgspec.ValidationError as bad:
-        raise misfit(bad, Told, PAGE) from bad
+        raise describe_invalid_setting(bad, HoldingsFile, PAGE) from bad
     nodes = _nodes(told)
-    return Centre(told.reference, _held(told, nodes), dict(_charges(told, nodes)))
+    return NodeHoldings(told.reference, _held(told, nodes), dict(_charges(told, nodes)))
 
 
-def _nodes(told: Told) -> dict[str, Node]:
+def _nodes(told: HoldingsFile) -> dict[str, SharedNode]:
     """By their names."""
-    found: dict[str, Node] = {}
+    found: dict[str, SharedNode] = {}
     peaks = {chip: _peak(peak, f"chips.{chip}") for chip, peak in told.chips.items()}
     for place, alike in enumerate(told.nodes):
         for chip, field in ((told.reference, "reference"), (alike.chip, f"nodes[{place}].chip")):
@@ -94,12 +102,12 @@ def _nodes(told: Told) -> dict[str, Node]:
                     field=f"nodes[{place}].names",
                     remedy="name each node once",
                 )
-            found[name] = Node(name, alike.cores, core, alike.memory_mib)
+            found[name] = SharedNode(name, alike.cores, core, alike.memory_mib)
     return found
 
 
-def _held(told: Told, nodes: dict[str, Node]) -> Holdings:
-    public: list[Pool] = []
+def _held(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Holdings:
+    public: list[PublicPartition] = []
     labs: dict[str, tuple[str, ...]] = {}
     communal: list[Communal] = []
     for place, each in enumerate(told.partitions):
@@ -123,11 +131,11 @@ def _held(told: Told, nodes: dict[str, Node]) -> Holdings:
             }
             communal.append(Communal(each.name, names, parts))
         else:
-            public.append(Pool(each.name, names, requeues=each.half_of is not None))
+            public.append(PublicPartition(each.name, names, requeues=each.half_of is not None))
     return Holdings(nodes, told.accounts, tuple(public), labs, tuple(communal))
 
 
-def _charges(told: Told, nodes: dict[str, Node]) -> Iterator[tuple[str, Weights]]:
+def _charges(told: HoldingsFile, nodes: dict[str, SharedNode]) -> Iterator[tuple[str, Weights]]:
     """What each partition charges. Slurm has one price a partition, so its nodes must be worth the same."""
     names: set[str] = set()
     for place, each in enumerate(told.partitions):
@@ -145,7 +153,7 @@ def _charges(told: Told, nodes: dict[str, Node]) -> Iterator[tuple[str, Weights]
             yield each.name, _weights(expand(each.nodes), nodes, f"{field}.nodes")
 
 
-def _weights(names: Sequence[str], nodes: dict[str, Node], field: str) -> Weights:
+def _weights(names: Sequence[str], nodes: dict[str, SharedNode], field: str) -> Weights:
     first: tuple[str, Weights] | None = None
     for name in names:
         if name not in nodes:

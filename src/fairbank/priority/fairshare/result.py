@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from fairbank.priority.fairshare.columns import (Doubles, Ints, Long, Longs, quotient)
-from fairbank.priority.fairshare.tree import Tree
 from fairbank.core.slurm_numbers import NO_VAL
+from fairbank.priority.fairshare.columns import Doubles, Ints, Long, Longs, quotient
+from fairbank.priority.fairshare.tree import Tree
 
 NO_LEVEL = Long(NO_VAL)
 """The level of who has none: the root, and accounts on their parent's shares. Slurm prints it blank; it sorts as this number."""
@@ -28,7 +28,7 @@ class Standings(msgspec.Struct, frozen=True, eq=False):
     factor: Doubles
 
 
-class Ranking(Standings, frozen=True, eq=False):
+class FairTreeResult(Standings, frozen=True, eq=False):
     """How they stand under Fair Tree. `level` is Slurm's LevelFS, infinite where nothing was used; `rank` is that of users, N for the
     best of N, and 0 for accounts, as is their `factor`."""
 

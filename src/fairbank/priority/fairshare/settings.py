@@ -6,9 +6,9 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.priority.multifactor.settings import Settings
-from fairbank.priority.fairshare.decay import Reset
 from fairbank.core.time import DAY
+from fairbank.priority.fairshare.decay import Reset
+from fairbank.priority.multifactor.settings import MultifactorSettings
 
 DAMPENING_MAX = 65_535
 
@@ -35,5 +35,5 @@ class PrioritySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything. `by_factors`: whether jobs have factors at all, as under priority/multifactor."""
 
     by_factors: bool = True
-    factors: Settings = Settings()
+    factors: MultifactorSettings = MultifactorSettings()
     fair_share: FairShare = FairShare()

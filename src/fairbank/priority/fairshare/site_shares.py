@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import msgspec
 
+from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import SHARES_MAX
 from fairbank.core.tres import Weights
-from fairbank.core.errors import Malformed
 
 
-class Node(msgspec.Struct, frozen=True):
+class SharedNode(msgspec.Struct, frozen=True):
     """A computer: `core` is the TRES of one of its cores, 1 for the reference chip; `memory` is in MiB."""
 
     name: str
@@ -27,7 +27,7 @@ class Node(msgspec.Struct, frozen=True):
         return self.cores * self.core
 
 
-class Pool(msgspec.Struct, frozen=True):
+class PublicPartition(msgspec.Struct, frozen=True):
     """A public partition. One that requeues has the nodes of others, so it grants nothing."""
 
     name: str
@@ -46,14 +46,14 @@ class Communal(msgspec.Struct, frozen=True):
 class Holdings(msgspec.Struct, frozen=True):
     """Who has a part in which nodes."""
 
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, SharedNode]
     accounts: tuple[str, ...]
-    public: tuple[Pool, ...] = ()
+    public: tuple[PublicPartition, ...] = ()
     labs: Mapping[str, tuple[str, ...]] = {}
     communal: tuple[Communal, ...] = ()
 
 
-class Share(msgspec.Struct, frozen=True):
+class ShareSource(msgspec.Struct, frozen=True):
     """A share by where it comes from, in cores of the reference chip."""
 
     gratis: Fraction = Fraction(0)
@@ -76,7 +76,7 @@ def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
     return peak / reference
 
 
-def node_weights(node: Node) -> Weights:
+def node_weights(node: SharedNode) -> Weights:
     """TRES weights by which all cores of a node cost as much as all its memory: for memory NumCore * CoreTRES / TotalMem.
 
     Raises Malformed for a node with no cores, no memory or a core that costs less than nothing.
@@ -95,7 +95,7 @@ def requeue_weights(weights: Weights, price: Fraction = Fraction(1, 2)) -> Weigh
     return {name: weight * price for name, weight in weights.items()}
 
 
-def shares(held: Holdings) -> dict[str, Share]:
+def shares(held: Holdings) -> dict[str, ShareSource]:
     """Each account's share: an equal part of the public nodes, its own nodes, and its part of those bought in common.
 
     A node in several public partitions counts once. Raises Malformed, naming the node, account or partition that is not known, or the
@@ -118,10 +118,10 @@ def shares(held: Holdings) -> dict[str, Share]:
     for bought in held.communal:
         for account, part in _divided(bought, held).items():
             communal[account] += part
-    return {name: Share(gratis, lab[name], communal[name]) for name in held.accounts}
+    return {name: ShareSource(gratis, lab[name], communal[name]) for name in held.accounts}
 
 
-def raw_shares(parts: Mapping[str, Share]) -> dict[str, int]:
+def raw_shares(parts: Mapping[str, ShareSource]) -> dict[str, int]:
     """Whole shares for Slurm: each to the nearest, halves up, so that equal labs stay equal; their sum is then only about the cores of the
     reference chip that there are. Who has any share gets at least 1, since 0 is no priority at all.
 

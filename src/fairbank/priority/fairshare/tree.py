@@ -9,17 +9,16 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairbank.priority.fairshare.columns import (Bools, Ints, Long, Longs, Parents)
-from fairbank.priority.fairshare.tree_shape import (DEPTH_MAX, distances, in_a_circle)
-from fairbank.priority.fairshare.tree_shape import (Shape, shaped)
-from fairbank.core.slurm_numbers import (ON_PARENT, SHARES_MAX, U32_MAX)
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX, U32_MAX
+from fairbank.priority.fairshare.columns import Bools, Ints, Long, Longs, Parents
+from fairbank.priority.fairshare.tree_shape import DEPTH_MAX, Shape, distances, in_a_circle, shaped
 
 LEVEL_SHARES_MAX = U32_MAX
 """Slurm adds the shares of siblings in 32 bits."""
 
 
-class Association(NamedTuple):
+class ShareAssociation(NamedTuple):
     """A row. An account has a parent and no user; a user's parent is the account. The root is the account without a parent."""
 
     account: str
@@ -40,7 +39,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False):
     `shape` is the tree that shares are divided in.
     """
 
-    rows: tuple[Association, ...]
+    rows: tuple[ShareAssociation, ...]
     parent: Parents
     shares: Ints
     is_user: Bools
@@ -57,7 +56,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False):
         return on_parent
 
 
-def planted(rows: Sequence[Association]) -> Tree:
+def planted(rows: Sequence[ShareAssociation]) -> Tree:
     """The tree of these rows. Raises Malformed, naming the row and the remedy."""
     rows = tuple(rows)
     accounts = _accounts(rows)
@@ -118,11 +117,11 @@ def usage_of(tree: Tree, usage: ArrayLike) -> Longs:
 # --- what may be wrong with rows ---
 
 
-def _malformed(at: int, row: Association, what: str, field: str, remedy: str) -> Malformed:
+def _malformed(at: int, row: ShareAssociation, what: str, field: str, remedy: str) -> Malformed:
     return Malformed(f"row {at + 1} ({row}): {what}", field=field, remedy=remedy)
 
 
-def _accounts(rows: Sequence[Association]) -> dict[str, int]:
+def _accounts(rows: Sequence[ShareAssociation]) -> dict[str, int]:
     """The row of each account."""
     first: dict[tuple[str, str, str], int] = {}
     for at, row in enumerate(rows):
@@ -153,7 +152,7 @@ def _accounts(rows: Sequence[Association]) -> dict[str, int]:
     return {account: at for (account, user, _), at in first.items() if not user}
 
 
-def _root(rows: Sequence[Association]) -> int:
+def _root(rows: Sequence[ShareAssociation]) -> int:
     roots = [at for at, row in enumerate(rows) if not row.user and not row.parent]
     if not roots:
         raise Malformed(
@@ -173,7 +172,7 @@ def _root(rows: Sequence[Association]) -> int:
     return roots[0]
 
 
-def _parent(at: int, row: Association, accounts: dict[str, int], root: int) -> int:
+def _parent(at: int, row: ShareAssociation, accounts: dict[str, int], root: int) -> int:
     if at == root:
         return -1
     if row.user and row.parent not in ("", row.account):
@@ -197,7 +196,7 @@ def _parent(at: int, row: Association, accounts: dict[str, int], root: int) -> i
     return found
 
 
-def _shares(at: int, row: Association) -> int:
+def _shares(at: int, row: ShareAssociation) -> int:
     if not (
         0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)
     ):  # what comes from elsewhere may be a fraction, or NaN
@@ -206,7 +205,7 @@ def _shares(at: int, row: Association) -> int:
     return row.shares
 
 
-def _check_lines(rows: Sequence[Association], parent: Ints) -> None:
+def _check_lines(rows: Sequence[ShareAssociation], parent: Ints) -> None:
     depth = distances(parent)
     lost = np.flatnonzero(depth < 0)
     if len(lost):
@@ -230,7 +229,7 @@ def _check_lines(rows: Sequence[Association], parent: Ints) -> None:
         )
 
 
-def _check_sums(rows: Sequence[Association], shape: Shape) -> None:
+def _check_sums(rows: Sequence[ShareAssociation], shape: Shape) -> None:
     over = np.flatnonzero(shape.shares_below > LEVEL_SHARES_MAX)
     if len(over):
         at = int(over[0])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from fairbank.priority.fairshare.columns import (Bools, Ints)
 import msgspec
 import numpy as np
 
-from fairbank.priority.fairshare.columns import (Bools, Ints)
+from fairbank.priority.fairshare.columns import Bools, Ints
 
 DEPTH_MAX = 1_000
 """Levels below the root. Deeper is no tree of accounts but a mistake, and would cost time for each level."""
@@ -45,6 +42,7 @@ def in_a_circle(start: int, parent: Ints) -> list[int]:
         met[at] = len(met)
         at = int(parent[at])
     return list(met)[met[at] :]
+
 
 class Shape(msgspec.Struct, frozen=True, eq=False):
     """What follows from rows alone, whatever they use.

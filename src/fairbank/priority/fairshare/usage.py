@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.priority.fairshare.billing import Wholes
-from fairbank.priority.fairshare.columns import (Bools, Doubles, Ints, Long, Longs)
-from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
 from fairbank.core.errors import Malformed
+from fairbank.priority.fairshare.billing import Wholes
+from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs
+from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
 
 COUNTED = 2.0**63
 """Run-seconds stay below this; Slurm's own counter wraps round at twice as much."""
 
 
-class Usage(NamedTuple):
+class DecayedUsage(NamedTuple):
     """`raw`: billing-seconds by the billable double, what fair share reads. `tres`: seconds of each TRES, billing by its whole count,
     what GrpTRESMins limits (trap T5). `wall`: seconds that jobs ran. `run_seconds`: what running jobs may still use of each TRES."""
 
@@ -37,44 +37,48 @@ class Costs(NamedTuple):
     tres: Longs
 
 
-def nothing_used(rows: int, tres: int) -> Usage:
+def nothing_used(rows: int, tres: int) -> DecayedUsage:
     """No usage at all, of `rows` associations or QOS and `tres` TRES."""
     wide = np.zeros(rows, Long), np.zeros((rows, tres), Long)
-    return Usage(*wide, np.zeros(rows), np.zeros((rows, tres), np.uint64))
+    return DecayedUsage(*wide, np.zeros(rows), np.zeros((rows, tres), np.uint64))
 
 
-def copied(usage: Usage) -> Usage:
+def copied(usage: DecayedUsage) -> DecayedUsage:
     """The same in arrays of its own."""
-    return Usage(usage.raw.copy(), usage.tres.copy(), usage.wall.copy(), usage.run_seconds.copy())
+    return DecayedUsage(
+        usage.raw.copy(), usage.tres.copy(), usage.wall.copy(), usage.run_seconds.copy()
+    )
 
 
-def decayed(usage: Usage, remaining: float, spared: Bools | None = None) -> Usage:
+def decayed(usage: DecayedUsage, remaining: float, spared: Bools | None = None) -> DecayedUsage:
     """`usage` when only `remaining` of it is left; the rows that are `spared` (QOS with NoDecay) keep theirs."""
     if remaining == 1:
         return copied(usage)
     left = remaining if spared is None else np.where(spared, 1.0, remaining)
     by_row = left if isinstance(left, float) else left[:, None]
-    return Usage(usage.raw * left, usage.tres * by_row, usage.wall * left, usage.run_seconds.copy())
+    return DecayedUsage(
+        usage.raw * left, usage.tres * by_row, usage.wall * left, usage.run_seconds.copy()
+    )
 
 
-def reset(usage: Usage) -> Usage:
+def reset(usage: DecayedUsage) -> DecayedUsage:
     """Nothing used. What running jobs may still use stays, and a QOS with NoDecay is not spared, although the manual says so."""
     none = nothing_used(*usage.tres.shape)
     return none._replace(run_seconds=usage.run_seconds)
 
 
-class Lines(NamedTuple):
+class ChargeRows(NamedTuple):
     """Who is charged for what: job `job[i]` for row `row[i]`; jobs in their order, each up its line to the root."""
 
     job: Ints
     row: Ints
 
-    def only(self, which: Bools) -> Lines:
+    def only(self, which: Bools) -> ChargeRows:
         """Some of them."""
-        return Lines(self.job[which], self.row[which])
+        return ChargeRows(self.job[which], self.row[which])
 
 
-def lines(rows: Ints, parent: Ints | None = None) -> Lines:
+def lines(rows: Ints, parent: Ints | None = None) -> ChargeRows:
     """Each job's own row (-1: none) and, by `parent` (the row of each row's parent, -1 for the root), every row above it.
 
     Raises Malformed, naming the row, for parents that lead to no root.
@@ -93,10 +97,10 @@ def lines(rows: Ints, parent: Ints | None = None) -> Lines:
                 remedy="mend the circle of parents",
             )
     table = np.stack(climbed, axis=1)
-    return Lines(np.nonzero(table >= 0)[0], table[table >= 0])
+    return ChargeRows(np.nonzero(table >= 0)[0], table[table >= 0])
 
 
-def add(usage: Usage, to: Lines, costs: Costs, *, limits: bool) -> None:
+def add(usage: DecayedUsage, to: ChargeRows, costs: Costs, *, limits: bool) -> None:
     """Add the costs of jobs to `usage` itself. The ledger of TRES is kept only where `limits` are enforced (trap T7)."""
     np.add.at(
         usage.raw, to.row, costs.raw[to.job].astype(Long)
@@ -110,7 +114,7 @@ def add(usage: Usage, to: Lines, costs: Costs, *, limits: bool) -> None:
         )
 
 
-def rebuilt(own: Usage, parent: Ints) -> Usage:
+def rebuilt(own: DecayedUsage, parent: Ints) -> DecayedUsage:
     """Every account's sums made anew from what each row itself used (an account: what users deleted from it had), as Slurm does after a
     restart and when an account moves. Raises Malformed."""
     to = lines(np.arange(len(parent), dtype=np.int64), parent)
@@ -124,20 +128,20 @@ def rebuilt(own: Usage, parent: Ints) -> Usage:
     return sums
 
 
-def set_aside(usage: Usage, to: Lines, run_seconds: Wholes) -> None:
+def set_aside(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
     """Add to `usage` itself what starting jobs may use at most. Raises Malformed, naming the row, rather than wrap round as Slurm does."""
     rows, sums = _summed(to, run_seconds)
     check_counted(usage.run_seconds[rows].astype(np.float64) + sums.astype(np.float64), rows)
     usage.run_seconds[rows] += sums
 
 
-def give_back(usage: Usage, to: Lines, run_seconds: Wholes) -> None:
+def give_back(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
     """Take from `usage` itself what jobs have used up or will not use; never below 0."""
     rows, sums = _summed(to, run_seconds)
     usage.run_seconds[rows] -= np.minimum(usage.run_seconds[rows], sums)
 
 
-def _summed(to: Lines, run_seconds: Wholes) -> tuple[Ints, Wholes]:
+def _summed(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
     """Which rows are concerned, and the sum for each. Raises Malformed when that is beyond counting."""
     rows, place = np.unique(to.row, return_inverse=True)
     columns = run_seconds.shape[1]

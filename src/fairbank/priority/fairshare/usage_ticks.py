@@ -9,13 +9,30 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from fairbank.priority.fairshare.charges import (Jobs, costs, faded_costs, gives_back, may_use, seconds_run)
-from fairbank.priority.fairshare.columns import (Bools, Ints)
-from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.decay import last_reset
-from fairbank.priority.fairshare.usage import (Lines, Usage, add, copied, decayed, give_back, lines, nothing_used, reset, set_aside)
-from fairbank.core.time import Instant
 from fairbank.core.errors import Malformed
+from fairbank.core.time import Instant
+from fairbank.priority.fairshare.charges import (
+    ChargedJobs,
+    costs,
+    faded_costs,
+    gives_back,
+    may_use,
+    seconds_run,
+)
+from fairbank.priority.fairshare.columns import Bools, Ints
+from fairbank.priority.fairshare.decay import Decay, last_reset
+from fairbank.priority.fairshare.usage import (
+    ChargeRows,
+    DecayedUsage,
+    add,
+    copied,
+    decayed,
+    give_back,
+    lines,
+    nothing_used,
+    reset,
+    set_aside,
+)
 
 UNKNOWN = 0
 """The last tick when there was none yet: nothing fades, and jobs are charged from their start."""
@@ -28,62 +45,81 @@ class Rules(msgspec.Struct, frozen=True):
     limits: bool = True
 
 
-class Payers(NamedTuple):
+class ChargedRows(NamedTuple):
     """Who is charged: the tree of associations, and which QOS have NoDecay."""
 
     parent: Ints
     spared: Bools
 
 
-class Books(NamedTuple):
+class UsageLedger(NamedTuple):
     """The usage of all associations and of all QOS."""
 
-    associations: Usage
-    qos: Usage
+    associations: DecayedUsage
+    qos: DecayedUsage
 
 
-def unused(payers: Payers, tres: int) -> Books:
+def unused(payers: ChargedRows, tres: int) -> UsageLedger:
     """Nobody used anything."""
-    return Books(nothing_used(len(payers.parent), tres), nothing_used(len(payers.spared), tres))
+    return UsageLedger(
+        nothing_used(len(payers.parent), tres), nothing_used(len(payers.spared), tres)
+    )
 
 
 def ticked(
-    books: Books, running: Jobs, payers: Payers, rules: Rules, *, last: int, now: int
-) -> Books:
+    books: UsageLedger,
+    running: ChargedJobs,
+    payers: ChargedRows,
+    rules: Rules,
+    *,
+    last: int,
+    now: int,
+) -> UsageLedger:
     """The books after a tick at `now`: what was there fades, then what `running` jobs used since `last` is added.
 
     Raises Malformed when the clock went back since `last`.
     """
     remaining = rules.decay.remaining(now - last) if last != UNKNOWN else 1.0
-    books = Books(
+    books = UsageLedger(
         decayed(books.associations, remaining), decayed(books.qos, remaining, payers.spared)
     )
     _charge(books, running, payers, rules, since=last, now=now, over=False)
     return books
 
 
-def ended(books: Books, jobs: Jobs, payers: Payers, rules: Rules, *, last: int, now: int) -> Books:
+def ended(
+    books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules, *, last: int, now: int
+) -> UsageLedger:
     """The books when `jobs` end: where `limits` are enforced, what they used since the tick at `last` is added, and what they did not
     use is given back."""
     if not rules.limits:
         return books
-    books = Books(copied(books.associations), copied(books.qos))
+    books = UsageLedger(copied(books.associations), copied(books.qos))
     _charge(books, jobs, payers, rules, since=last, now=now, over=True)
     return books
 
 
-def started(books: Books, jobs: Jobs, payers: Payers, rules: Rules) -> Books:
+def started(
+    books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
+) -> UsageLedger:
     """The books when `jobs` start: what they may use at most is set aside. Raises Malformed when that is beyond counting."""
     if not rules.limits:
         return books
-    books, most = Books(copied(books.associations), copied(books.qos)), may_use(jobs)
+    books, most = UsageLedger(copied(books.associations), copied(books.qos)), may_use(jobs)
     set_aside(books.associations, lines(jobs.association, payers.parent), most)
     set_aside(books.qos, _qos_of(jobs), most)
     return books
 
 
 def _charge(
-    books: Books, jobs: Jobs, payers: Payers, rules: Rules, *, since: int, now: int, over: bool
+    books: UsageLedger,
+    jobs: ChargedJobs,
+    payers: ChargedRows,
+    rules: Rules,
+    *,
+    since: int,
+    now: int,
+    over: bool,
 ) -> None:
     """Add to `books` what `jobs` used in (`since`, `now`]: to their association and all above it, their QOS, and their partition's where
     that is another, by the job's own factor."""
@@ -102,29 +138,34 @@ def _charge(
         give_back(books.qos, qos, back)
 
 
-def _qos_of(jobs: Jobs) -> Lines:
+def _qos_of(jobs: ChargedJobs) -> ChargeRows:
     other = np.where(jobs.partition_qos != jobs.qos, jobs.partition_qos, -1)
     table = np.stack([jobs.qos, other], axis=1)
-    return Lines(np.nonzero(table >= 0)[0], table[table >= 0])
+    return ChargeRows(np.nonzero(table >= 0)[0], table[table >= 0])
 
 
-def renewed(books: Books) -> Books:
+def renewed(books: UsageLedger) -> UsageLedger:
     """The books after a reset."""
-    return Books(reset(books.associations), reset(books.qos))
+    return UsageLedger(reset(books.associations), reset(books.qos))
 
 
-class Counting(msgspec.Struct, frozen=True):
+class TickPeriod(msgspec.Struct, frozen=True):
     """Where counting begins: the books after the tick at `last`, and when usage was `reset` last; periods are local to `zone`."""
 
-    books: Books
+    books: UsageLedger
     last: int = UNKNOWN
     reset: int = UNKNOWN
     zone: tzinfo = UTC
 
 
 def recounted(
-    records: Jobs, left: Ints, ticks: Iterable[int], payers: Payers, rules: Rules, begin: Counting
-) -> Books:
+    records: ChargedJobs,
+    left: Ints,
+    ticks: Iterable[int],
+    payers: ChargedRows,
+    rules: Rules,
+    begin: TickPeriod,
+) -> UsageLedger:
     """The books after the last of `ticks`, from records of finished and running jobs alone.
 
     `left` is when each job was gone (0: it runs), which is its end but for a job that ended suspended: ticks charged its pause, although
@@ -168,7 +209,7 @@ def recounted(
     return books
 
 
-def _checked(records: Jobs, left: Ints) -> tuple[Jobs, Ints]:
+def _checked(records: ChargedJobs, left: Ints) -> tuple[ChargedJobs, Ints]:
     """The records of jobs that started, each with an end where it is gone, and when that is."""
     backwards = ((records.end > 0) & (records.end < records.start)) | (
         (left > 0) & (left < records.start)

@@ -7,8 +7,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.priority.limits.reasons import ASSOC, QOS, Kind
-from fairbank.priority.limits.usage import (Asking, Counts, Hold, Limits, Qos, Used, in_order)
+from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind
+from fairbank.priority.limits.usage import (
+    AssociationLimits,
+    Counts,
+    LimitedJob,
+    LimitHold,
+    LimitUsage,
+    QosLimits,
+    in_order,
+)
 
 
 class Enforced(msgspec.Struct, frozen=True):
@@ -25,26 +33,26 @@ class Enforced(msgspec.Struct, frozen=True):
         return cls(limits=safe or "limits" in words, safe=safe)
 
 
-class Place(NamedTuple):
+class ChainLink(NamedTuple):
     """Whose limits are looked at. `own`: limits on a job itself hold here, as they do not on the accounts above a user."""
 
     owner: str
     name: str
-    limits: Limits
-    used: Used
+    limits: AssociationLimits
+    used: LimitUsage
     own: bool = True
 
     def hold(
         self,
-        kind: Kind,
+        kind: LimitKind,
         limit: int,
         *,
         asked: int,
         tres: str | None = None,
         used: int = 0,
         running: int = 0,
-    ) -> Hold:
-        return Hold(
+    ) -> LimitHold:
+        return LimitHold(
             owner=self.owner,
             name=self.name,
             kind=kind,
@@ -59,59 +67,63 @@ class Place(NamedTuple):
 class Walk:
     """One job on its way. Where a QOS sets a limit, the same limit is not looked at further on, TRES by TRES."""
 
-    def __init__(self, job: Asking, enforced: Enforced) -> None:
+    def __init__(self, job: LimitedJob, enforced: Enforced) -> None:
         self.job, self.enforced = job, enforced
-        self._taken: set[tuple[Kind, str]] = (
+        self._taken: set[tuple[LimitKind, str]] = (
             set()
         )  # what a QOS has set: the kind, and the TRES if it is one of those
 
-    def qoses(self) -> Iterator[tuple[Place, Qos]]:
+    def qoses(self) -> Iterator[tuple[ChainLink, QosLimits]]:
         for qos in self.job.qoses():
-            yield Place(QOS, qos.name, qos.limits, qos.used), qos
+            yield ChainLink(QOS, qos.name, qos.limits, qos.used), qos
 
-    def associations(self) -> Iterator[Place]:
+    def associations(self) -> Iterator[ChainLink]:
         """A LimitFactor of a QOS multiplies their GrpTRES and MaxTRES."""
         factor = next(
             (qos.limit_factor for qos in self.job.qoses() if qos.limit_factor is not None), 0.0
         )
         for level, found in enumerate(self.job.chain):
-            yield Place(ASSOC, found.name, _times(found.limits, factor), found.used, own=level == 0)
+            yield ChainLink(
+                ASSOC, found.name, _times(found.limits, factor), found.used, own=level == 0
+            )
 
-    def took(self, *kinds: Kind) -> bool:
+    def took(self, *kinds: LimitKind) -> bool:
         """Whether a QOS has set one of these limits."""
         return any((kind, "") in self._taken for kind in kinds)
 
-    def limit(self, place: Place, given: Mapping[Kind, int], kind: Kind) -> int | None:
+    def limit(
+        self, place: ChainLink, given: Mapping[LimitKind, int], kind: LimitKind
+    ) -> int | None:
         """A limit that is on no TRES, if it is to be looked at here."""
         limit = given.get(kind)
         return limit if limit is not None and self._looks(place, kind, "") else None
 
     def limits(
-        self, place: Place, kind: Kind, *, always: bool = False
+        self, place: ChainLink, kind: LimitKind, *, always: bool = False
     ) -> Iterator[tuple[str, int]]:
         """The limits of a kind on TRES that are to be looked at here. `always`: also those that an administrator set aside."""
         for name, limit in in_order(place.limits.tres.get(kind, {})):
             if (always or name not in self.job.overridden) and self._looks(place, kind, name):
                 yield name, limit
 
-    def _looks(self, place: Place, kind: Kind, tres: str) -> bool:
+    def _looks(self, place: ChainLink, kind: LimitKind, tres: str) -> bool:
         if (kind, tres) in self._taken:
             return False
         if place.owner == QOS:
             self._taken.add((kind, tres))
         return True
 
-    def beyond(self, place: Place, kind: Kind, asked: Counts) -> Iterator[Hold]:
+    def beyond(self, place: ChainLink, kind: LimitKind, asked: Counts) -> Iterator[LimitHold]:
         """Holds for each TRES of which the job by itself asks more than a limit."""
         for name, limit in self.limits(place, kind):
             if asked.get(name, 0) > limit:
                 yield place.hold(kind, limit, asked=asked[name], tres=name)
 
-    def short(self, place: Place) -> Iterator[Hold]:
+    def short(self, place: ChainLink) -> Iterator[LimitHold]:
         """Holds for each TRES of which it asks too little."""
-        for name, limit in self.limits(place, Kind.MIN_TRES):
+        for name, limit in self.limits(place, LimitKind.MIN_TRES):
             if (asked := self.job.counts.get(name, 0)) < limit:
-                yield place.hold(Kind.MIN_TRES, limit, asked=asked, tres=name)
+                yield place.hold(LimitKind.MIN_TRES, limit, asked=asked, tres=name)
 
     def for_minutes(self, minutes: int) -> Counts:
         """TRES-minutes that the job would take in a time."""
@@ -122,12 +134,12 @@ class Walk:
         return {name: count // each for name, count in self.job.counts.items()}
 
 
-def _times(limits: Limits, factor: float) -> Limits:
+def _times(limits: AssociationLimits, factor: float) -> AssociationLimits:
     if factor <= 0:
         return limits
     scaled = {
         kind: {name: int(limit * factor) for name, limit in given.items()}
-        if kind in (Kind.GRP_TRES, Kind.MAX_TRES)
+        if kind in (LimitKind.GRP_TRES, LimitKind.MAX_TRES)
         else given
         for kind, given in limits.tres.items()
     }

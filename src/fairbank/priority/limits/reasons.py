@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Kind(Enum):
+class LimitKind(Enum):
     """What a limit counts. The value is the limit's name in sacctmgr."""
 
     GRP_TRES = "GrpTRES"
@@ -34,35 +34,35 @@ class Kind(Enum):
 ASSOC, QOS = "Assoc", "QOS"
 
 _WITHOUT_TRES = {
-    (ASSOC, Kind.GRP_JOBS): "AssocGrpJobsLimit",
-    (ASSOC, Kind.GRP_WALL): "AssocGrpWallLimit",
-    (ASSOC, Kind.MAX_JOBS): "AssocMaxJobsLimit",
-    (ASSOC, Kind.MAX_WALL): "AssocMaxWallDurationPerJobLimit",
-    (ASSOC, Kind.GRP_SUBMIT_JOBS): "AssocGrpSubmitJobsLimit",
-    (ASSOC, Kind.MAX_SUBMIT_JOBS): "AssocMaxSubmitJobLimit",
-    (QOS, Kind.GRP_JOBS): "QOSGrpJobsLimit",
-    (QOS, Kind.GRP_WALL): "QOSGrpWallLimit",
-    (QOS, Kind.MAX_JOBS_PER_USER): "QOSMaxJobsPerUserLimit",
-    (QOS, Kind.MAX_JOBS_PER_ACCOUNT): "MaxJobsPerAccount",
-    (QOS, Kind.MAX_WALL): "QOSMaxWallDurationPerJobLimit",
-    (QOS, Kind.GRP_SUBMIT_JOBS): "QOSGrpSubmitJobsLimit",
-    (QOS, Kind.MAX_SUBMIT_JOBS_PER_USER): "QOSMaxSubmitJobPerUserLimit",
-    (QOS, Kind.MAX_SUBMIT_JOBS_PER_ACCOUNT): "MaxSubmitJobsPerAccount",
+    (ASSOC, LimitKind.GRP_JOBS): "AssocGrpJobsLimit",
+    (ASSOC, LimitKind.GRP_WALL): "AssocGrpWallLimit",
+    (ASSOC, LimitKind.MAX_JOBS): "AssocMaxJobsLimit",
+    (ASSOC, LimitKind.MAX_WALL): "AssocMaxWallDurationPerJobLimit",
+    (ASSOC, LimitKind.GRP_SUBMIT_JOBS): "AssocGrpSubmitJobsLimit",
+    (ASSOC, LimitKind.MAX_SUBMIT_JOBS): "AssocMaxSubmitJobLimit",
+    (QOS, LimitKind.GRP_JOBS): "QOSGrpJobsLimit",
+    (QOS, LimitKind.GRP_WALL): "QOSGrpWallLimit",
+    (QOS, LimitKind.MAX_JOBS_PER_USER): "QOSMaxJobsPerUserLimit",
+    (QOS, LimitKind.MAX_JOBS_PER_ACCOUNT): "MaxJobsPerAccount",
+    (QOS, LimitKind.MAX_WALL): "QOSMaxWallDurationPerJobLimit",
+    (QOS, LimitKind.GRP_SUBMIT_JOBS): "QOSGrpSubmitJobsLimit",
+    (QOS, LimitKind.MAX_SUBMIT_JOBS_PER_USER): "QOSMaxSubmitJobPerUserLimit",
+    (QOS, LimitKind.MAX_SUBMIT_JOBS_PER_ACCOUNT): "MaxSubmitJobsPerAccount",
 }
 
 # {0} is the owner, {1} the TRES.
 _PATTERNS = {
-    Kind.GRP_TRES: "{0}Grp{1}",
-    Kind.GRP_TRES_MINS: "{0}Grp{1}Minutes",
-    Kind.GRP_TRES_RUN_MINS: "{0}Grp{1}RunMinutes",
-    Kind.MAX_TRES: "{0}Max{1}PerJob",
-    Kind.MAX_TRES_PER_NODE: "{0}Max{1}PerNode",
-    Kind.MAX_TRES_MINS: "{0}Max{1}MinutesPerJob",
-    Kind.MIN_TRES: "{0}Min{1}",
-    Kind.MAX_TRES_PER_USER: "{0}Max{1}PerUser",
-    Kind.MAX_TRES_PER_ACCOUNT: "Max{1}PerAccount",
-    Kind.MAX_TRES_RUN_MINS_PER_USER: "Max{1}RunMinsPerUser",
-    Kind.MAX_TRES_RUN_MINS_PER_ACCOUNT: "Max{1}RunMinsPerAccount",
+    LimitKind.GRP_TRES: "{0}Grp{1}",
+    LimitKind.GRP_TRES_MINS: "{0}Grp{1}Minutes",
+    LimitKind.GRP_TRES_RUN_MINS: "{0}Grp{1}RunMinutes",
+    LimitKind.MAX_TRES: "{0}Max{1}PerJob",
+    LimitKind.MAX_TRES_PER_NODE: "{0}Max{1}PerNode",
+    LimitKind.MAX_TRES_MINS: "{0}Max{1}MinutesPerJob",
+    LimitKind.MIN_TRES: "{0}Min{1}",
+    LimitKind.MAX_TRES_PER_USER: "{0}Max{1}PerUser",
+    LimitKind.MAX_TRES_PER_ACCOUNT: "Max{1}PerAccount",
+    LimitKind.MAX_TRES_RUN_MINS_PER_USER: "Max{1}RunMinsPerUser",
+    LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT: "Max{1}RunMinsPerAccount",
 }
 
 # Names that are older than TRES, and one that Slurm prints wrongly to this day.
@@ -88,7 +88,7 @@ _PLAIN = {"cpu": "Cpu", "energy": "Energy", "node": "Node", "billing": "Billing"
 _NAMED = {"gres/": "GRES", "license/": "License", "bb/": "BB"}
 
 
-def reason(owner: str, kind: Kind, tres: str | None = None) -> str:
+def reason(owner: str, kind: LimitKind, tres: str | None = None) -> str:
     """The name that squeue prints. `owner` is ASSOC or QOS; `tres` in lower case, where the limit is on one."""
     if tres is None:
         return _WITHOUT_TRES[owner, kind]

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbank.priority.limits.reasons import ASSOC, QOS, Kind
-from fairbank.priority.limits.usage import (Asking, Hold, Limits, Used, in_order)
 from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind
+from fairbank.priority.limits.usage import (
+    AssociationLimits,
+    LimitedJob,
+    LimitHold,
+    LimitUsage,
+    in_order,
+)
 
 REASON = "TimeLimit"
 """Of every job that is ended so; its state is TIMEOUT."""
 
 
-def ending(job: Asking, run_minutes: int, enforced: Enforced) -> Hold | None:
+def ending(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitHold | None:
     """The limit for which a job that has run `run_minutes` is to end, or None.
 
     A group's minutes or wall time are used up, or the job's own minutes are past what it may take. Root ends nothing, though it holds.
@@ -20,7 +26,7 @@ def ending(job: Asking, run_minutes: int, enforced: Enforced) -> Hold | None:
     return next(_endings(job, run_minutes), None) if enforced.limits and not enforced.safe else None
 
 
-def _endings(job: Asking, run_minutes: int) -> Iterator[Hold]:
+def _endings(job: LimitedJob, run_minutes: int) -> Iterator[LimitHold]:
     places = [(QOS, qos.name, qos.limits, qos.used, True) for qos in job.qoses()]
     below_root = job.chain[:-1] if len(job.chain) > 1 else job.chain
     places += [
@@ -28,12 +34,12 @@ def _endings(job: Asking, run_minutes: int) -> Iterator[Hold]:
         for level, found in enumerate(below_root)
     ]
     own = {name: run_minutes * count + 1 for name, count in job.counts.items() if count}
-    taken: set[tuple[Kind, str]] = set()
+    taken: set[tuple[LimitKind, str]] = set()
     for owner, name, limits, used, whole in places:
         found = list(_used_up(limits, used, own, whole=whole))
         for kind, tres, limit, amount, over in found:
             if over and (kind, tres or "") not in taken:
-                yield Hold(
+                yield LimitHold(
                     owner=owner,
                     name=name,
                     kind=kind,
@@ -47,20 +53,20 @@ def _endings(job: Asking, run_minutes: int) -> Iterator[Hold]:
 
 
 def _used_up(
-    limits: Limits, used: Used, own: dict[str, int], *, whole: bool
-) -> Iterator[tuple[Kind, str | None, int, int, bool]]:
+    limits: AssociationLimits, used: LimitUsage, own: dict[str, int], *, whole: bool
+) -> Iterator[tuple[LimitKind, str | None, int, int, bool]]:
     """Each limit that can end a job: its kind, TRES, amount; what is used; whether that is too much."""
     minutes, wall = used.minutes(), used.wall_minutes()
-    for name, limit in in_order(limits.tres.get(Kind.GRP_TRES_MINS, {})):
+    for name, limit in in_order(limits.tres.get(LimitKind.GRP_TRES_MINS, {})):
         yield (
-            Kind.GRP_TRES_MINS,
+            LimitKind.GRP_TRES_MINS,
             name,
             limit,
             minutes.get(name, 0),
             name in own and minutes.get(name, 0) >= limit,
         )
-    if (limit := limits.wall.get(Kind.GRP_WALL, -1)) >= 0:
-        yield Kind.GRP_WALL, None, limit, wall, wall >= limit
+    if (limit := limits.wall.get(LimitKind.GRP_WALL, -1)) >= 0:
+        yield LimitKind.GRP_WALL, None, limit, wall, wall >= limit
     if whole:
-        for name, limit in in_order(limits.tres.get(Kind.MAX_TRES_MINS, {})):
-            yield Kind.MAX_TRES_MINS, name, limit, own.get(name, 0), own.get(name, 0) > limit
+        for name, limit in in_order(limits.tres.get(LimitKind.MAX_TRES_MINS, {})):
+            yield LimitKind.MAX_TRES_MINS, name, limit, own.get(name, 0), own.get(name, 0) > limit

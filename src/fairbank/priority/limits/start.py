@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.usage import (Asking, Counts, Hold, Qos, Used)
-from fairbank.priority.limits.chain import (Enforced, Place, Walk)
 from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.priority.limits.chain import ChainLink, Enforced, Walk
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import Counts, LimitedJob, LimitHold, LimitUsage, QosLimits
 
 
-def holding(job: Asking, enforced: Enforced) -> Hold | None:
+def holding(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
     """What keeps `job` from starting, or None: first what needs no nodes, then the rest (facts, section 2.5)."""
     return before_nodes(job, enforced) or after_nodes(job, enforced)
 
 
-def before_nodes(job: Asking, enforced: Enforced) -> Hold | None:
+def before_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
     """Limits on how many jobs run and for how long, which are looked at before nodes are."""
     return next(_BeforeNodes(job, enforced).holds(), None) if enforced.limits else None
 
 
-def after_nodes(job: Asking, enforced: Enforced) -> Hold | None:
+def after_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
     """Limits on TRES, which are looked at once it is known what the job would get."""
     return next(_AfterNodes(job, enforced).holds(), None) if enforced.limits else None
 
@@ -33,50 +33,50 @@ class _BeforeNodes(Walk):
     _minutes: int | None = None
     """The job's time limit, since a limit on wall time was met; without one of its own it takes that."""
 
-    def holds(self) -> Iterator[Hold]:
+    def holds(self) -> Iterator[LimitHold]:
         for place, qos in self.qoses():
             self._minutes = None
-            yield from self._jobs(place, Kind.GRP_JOBS, qos.used)
+            yield from self._jobs(place, LimitKind.GRP_JOBS, qos.used)
             yield from self._group_wall(place)
-            yield from self._jobs(place, Kind.MAX_JOBS_PER_ACCOUNT, qos.of_account)
-            yield from self._jobs(place, Kind.MAX_JOBS_PER_USER, qos.of_user)
+            yield from self._jobs(place, LimitKind.MAX_JOBS_PER_ACCOUNT, qos.of_account)
+            yield from self._jobs(place, LimitKind.MAX_JOBS_PER_USER, qos.of_user)
             yield from self._wall(place)
         self._minutes = None
         for place in self.associations():
-            yield from self._jobs(place, Kind.GRP_JOBS, place.used)
+            yield from self._jobs(place, LimitKind.GRP_JOBS, place.used)
             yield from self._group_wall(place)
             if place.own:
-                if not self.took(Kind.MAX_JOBS_PER_ACCOUNT, Kind.MAX_JOBS_PER_USER):
-                    yield from self._jobs(place, Kind.MAX_JOBS, place.used)
+                if not self.took(LimitKind.MAX_JOBS_PER_ACCOUNT, LimitKind.MAX_JOBS_PER_USER):
+                    yield from self._jobs(place, LimitKind.MAX_JOBS, place.used)
                 yield from self._wall(place)
 
-    def _jobs(self, place: Place, kind: Kind, used: Used) -> Iterator[Hold]:
+    def _jobs(self, place: ChainLink, kind: LimitKind, used: LimitUsage) -> Iterator[LimitHold]:
         limit = self.limit(place, place.limits.jobs, kind)
         if limit is not None and used.jobs >= limit:
             yield place.hold(kind, limit, asked=1, running=used.jobs)
 
-    def _group_wall(self, place: Place) -> Iterator[Hold]:
+    def _group_wall(self, place: ChainLink) -> Iterator[LimitHold]:
         if (
             self.job.time_overridden
-            or (limit := self.limit(place, place.limits.wall, Kind.GRP_WALL)) is None
+            or (limit := self.limit(place, place.limits.wall, LimitKind.GRP_WALL)) is None
         ):
             return
         asked, used = (
-            self._time(limit, place.limits.wall.get(Kind.MAX_WALL)),
+            self._time(limit, place.limits.wall.get(LimitKind.MAX_WALL)),
             place.used.wall_minutes(),
         )
         # Slurm adds in 32 bits, so that no time limit at all, which is the highest number, passes once a minute is used.
         if used >= limit or (self.enforced.safe and (used + asked) % (U32_MAX + 1) > limit):
-            yield place.hold(Kind.GRP_WALL, limit, asked=asked, used=used)
+            yield place.hold(LimitKind.GRP_WALL, limit, asked=asked, used=used)
 
-    def _wall(self, place: Place) -> Iterator[Hold]:
+    def _wall(self, place: ChainLink) -> Iterator[LimitHold]:
         if (
             self.job.time_overridden
-            or (limit := self.limit(place, place.limits.wall, Kind.MAX_WALL)) is None
+            or (limit := self.limit(place, place.limits.wall, LimitKind.MAX_WALL)) is None
         ):
             return
         if (asked := self._time(limit)) > limit:
-            yield place.hold(Kind.MAX_WALL, limit, asked=asked)
+            yield place.hold(LimitKind.MAX_WALL, limit, asked=asked)
 
     def _time(self, *limits: int | None) -> int:
         if self._minutes is None:
@@ -85,7 +85,7 @@ class _BeforeNodes(Walk):
 
 
 class _AfterNodes(Walk):
-    def holds(self) -> Iterator[Hold]:
+    def holds(self) -> Iterator[LimitHold]:
         asked = self.for_minutes(
             self.job.charged(self.job.minutes_at_most(self.job.partition_default_minutes))
         )
@@ -99,30 +99,36 @@ class _AfterNodes(Walk):
             if place.own:
                 yield from self._of_the_job(place, asked)
 
-    def _of_the_group(self, place: Place, asked: Counts) -> Iterator[Hold]:
+    def _of_the_group(self, place: ChainLink, asked: Counts) -> Iterator[LimitHold]:
         free = self.job.usage_factor() == 0  # what is not charged finds nothing used
         used, running = ({}, {}) if free else (place.used.minutes(), place.used.run_minutes())
         yield from self._within(
-            place, Kind.GRP_TRES_MINS, asked, running, used, safe=self.enforced.safe
+            place, LimitKind.GRP_TRES_MINS, asked, running, used, safe=self.enforced.safe
         )
-        yield from self._within(place, Kind.GRP_TRES, self._beside(place.used), place.used.counts)
-        yield from self._within(place, Kind.GRP_TRES_RUN_MINS, asked, running, always=True)
+        yield from self._within(
+            place, LimitKind.GRP_TRES, self._beside(place.used), place.used.counts
+        )
+        yield from self._within(place, LimitKind.GRP_TRES_RUN_MINS, asked, running, always=True)
 
-    def _of_the_job(self, place: Place, asked: Counts) -> Iterator[Hold]:
-        yield from self.beyond(place, Kind.MAX_TRES_MINS, asked)
-        yield from self.beyond(place, Kind.MAX_TRES, self.job.counts)
-        yield from self.beyond(place, Kind.MAX_TRES_PER_NODE, self.on_each_node())
+    def _of_the_job(self, place: ChainLink, asked: Counts) -> Iterator[LimitHold]:
+        yield from self.beyond(place, LimitKind.MAX_TRES_MINS, asked)
+        yield from self.beyond(place, LimitKind.MAX_TRES, self.job.counts)
+        yield from self.beyond(place, LimitKind.MAX_TRES_PER_NODE, self.on_each_node())
 
-    def _of_somebody(self, place: Place, qos: Qos, asked: Counts) -> Iterator[Hold]:
+    def _of_somebody(self, place: ChainLink, qos: QosLimits, asked: Counts) -> Iterator[LimitHold]:
         who = (
-            (qos.of_account, Kind.MAX_TRES_PER_ACCOUNT, Kind.MAX_TRES_RUN_MINS_PER_ACCOUNT),
-            (qos.of_user, Kind.MAX_TRES_PER_USER, Kind.MAX_TRES_RUN_MINS_PER_USER),
+            (
+                qos.of_account,
+                LimitKind.MAX_TRES_PER_ACCOUNT,
+                LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT,
+            ),
+            (qos.of_user, LimitKind.MAX_TRES_PER_USER, LimitKind.MAX_TRES_RUN_MINS_PER_USER),
         )
         for used, at_once, to_come in who:
             yield from self._within(place, at_once, self._beside(used), used.counts)
             yield from self._within(place, to_come, asked, used.run_minutes(), always=True)
 
-    def _beside(self, used: Used) -> Counts:
+    def _beside(self, used: LimitUsage) -> Counts:
         """What the job takes more: a node on which they run already counts once."""
         new = self.job.counts.get("node", 0) - len(self.job.nodes & used.nodes)
         return (
@@ -133,15 +139,15 @@ class _AfterNodes(Walk):
 
     def _within(
         self,
-        place: Place,
-        kind: Kind,
+        place: ChainLink,
+        kind: LimitKind,
         asked: Counts,
         running: Counts,
         used: Counts | None = None,
         *,
         safe: bool = True,
         always: bool = False,
-    ) -> Iterator[Hold]:
+    ) -> Iterator[LimitHold]:
         """Holds for each TRES that is used up; and where `safe`, for each that the job asks too much of, beside what is running."""
         for name, limit in self.limits(place, kind, always=always):
             wish, busy, gone = (amounts.get(name, 0) for amounts in (asked, running, used or {}))

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.usage import (Asking, Counts, Hold, Qos, Used)
-from fairbank.priority.limits.chain import (Enforced, Place, Walk)
+from fairbank.priority.limits.chain import ChainLink, Enforced, Walk
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import Counts, LimitedJob, LimitHold, LimitUsage, QosLimits
 
 
-def refusing(job: Asking, enforced: Enforced, tasks: int = 1) -> Hold | None:
+def refusing(job: LimitedJob, enforced: Enforced, tasks: int = 1) -> LimitHold | None:
     """What has `job`, of so many tasks, refused, or None."""
     return next(_Submitting(job, enforced, tasks).holds(), None) if enforced.limits else None
 
 
 class _Submitting(Walk):
-    def __init__(self, job: Asking, enforced: Enforced, tasks: int) -> None:
+    def __init__(self, job: LimitedJob, enforced: Enforced, tasks: int) -> None:
         super().__init__(job, enforced)
         self._tasks = tasks
         qoses = job.qoses()
@@ -29,53 +29,57 @@ class _Submitting(Walk):
         self._asked: Counts = self.for_minutes(job.limit_minutes or 0) if timed else {}
         self._minutes = (job.limit_minutes or 0) if timed else 0
 
-    def holds(self) -> Iterator[Hold]:
+    def holds(self) -> Iterator[LimitHold]:
         for place, qos in self.qoses():
             yield from self._of_qos(place, qos)
         for place in self.associations():
             yield from self._of_association(place)
 
-    def _of_qos(self, place: Place, qos: Qos) -> Iterator[Hold]:
+    def _of_qos(self, place: ChainLink, qos: QosLimits) -> Iterator[LimitHold]:
         if self._strict:
-            yield from self.beyond(place, Kind.MAX_TRES_PER_ACCOUNT, self.job.counts)
-            yield from self.beyond(place, Kind.MAX_TRES_PER_USER, self.job.counts)
-            yield from self.beyond(place, Kind.GRP_TRES, self.job.counts)
-        yield from self._submitted(place, Kind.GRP_SUBMIT_JOBS, qos.used)
-        for kind in (Kind.MAX_TRES_MINS, Kind.GRP_TRES_MINS, Kind.GRP_TRES_RUN_MINS):
+            yield from self.beyond(place, LimitKind.MAX_TRES_PER_ACCOUNT, self.job.counts)
+            yield from self.beyond(place, LimitKind.MAX_TRES_PER_USER, self.job.counts)
+            yield from self.beyond(place, LimitKind.GRP_TRES, self.job.counts)
+        yield from self._submitted(place, LimitKind.GRP_SUBMIT_JOBS, qos.used)
+        for kind in (LimitKind.MAX_TRES_MINS, LimitKind.GRP_TRES_MINS, LimitKind.GRP_TRES_RUN_MINS):
             yield from self.beyond(place, kind, self._asked)
-        yield from self._wall(place, Kind.MAX_WALL)
-        yield from self._wall(place, Kind.GRP_WALL)
+        yield from self._wall(place, LimitKind.MAX_WALL)
+        yield from self._wall(place, LimitKind.GRP_WALL)
         yield from self._of_the_job(place)
-        yield from self._submitted(place, Kind.MAX_SUBMIT_JOBS_PER_ACCOUNT, qos.of_account)
-        yield from self._submitted(place, Kind.MAX_SUBMIT_JOBS_PER_USER, qos.of_user)
+        yield from self._submitted(place, LimitKind.MAX_SUBMIT_JOBS_PER_ACCOUNT, qos.of_account)
+        yield from self._submitted(place, LimitKind.MAX_SUBMIT_JOBS_PER_USER, qos.of_user)
         if self._strict:
             yield from self.short(place)
 
-    def _of_association(self, place: Place) -> Iterator[Hold]:
+    def _of_association(self, place: ChainLink) -> Iterator[LimitHold]:
         if self._strict:
-            yield from self.beyond(place, Kind.GRP_TRES, self.job.counts)
-        yield from self._submitted(place, Kind.GRP_SUBMIT_JOBS, place.used)
-        for kind in (Kind.GRP_TRES_MINS, Kind.GRP_TRES_RUN_MINS):
+            yield from self.beyond(place, LimitKind.GRP_TRES, self.job.counts)
+        yield from self._submitted(place, LimitKind.GRP_SUBMIT_JOBS, place.used)
+        for kind in (LimitKind.GRP_TRES_MINS, LimitKind.GRP_TRES_RUN_MINS):
             yield from self.beyond(place, kind, self._asked)
-        yield from self._wall(place, Kind.GRP_WALL)
+        yield from self._wall(place, LimitKind.GRP_WALL)
         if place.own:
             yield from self._of_the_job(place)
-            if not self.took(Kind.MAX_SUBMIT_JOBS_PER_ACCOUNT, Kind.MAX_SUBMIT_JOBS_PER_USER):
-                yield from self._submitted(place, Kind.MAX_SUBMIT_JOBS, place.used)
-            yield from self.beyond(place, Kind.MAX_TRES_MINS, self._asked)
-            yield from self._wall(place, Kind.MAX_WALL)
+            if not self.took(
+                LimitKind.MAX_SUBMIT_JOBS_PER_ACCOUNT, LimitKind.MAX_SUBMIT_JOBS_PER_USER
+            ):
+                yield from self._submitted(place, LimitKind.MAX_SUBMIT_JOBS, place.used)
+            yield from self.beyond(place, LimitKind.MAX_TRES_MINS, self._asked)
+            yield from self._wall(place, LimitKind.MAX_WALL)
 
-    def _of_the_job(self, place: Place) -> Iterator[Hold]:
+    def _of_the_job(self, place: ChainLink) -> Iterator[LimitHold]:
         if self._strict:
-            yield from self.beyond(place, Kind.MAX_TRES, self.job.counts)
-            yield from self.beyond(place, Kind.MAX_TRES_PER_NODE, self.on_each_node())
+            yield from self.beyond(place, LimitKind.MAX_TRES, self.job.counts)
+            yield from self.beyond(place, LimitKind.MAX_TRES_PER_NODE, self.on_each_node())
 
-    def _submitted(self, place: Place, kind: Kind, used: Used) -> Iterator[Hold]:
+    def _submitted(
+        self, place: ChainLink, kind: LimitKind, used: LimitUsage
+    ) -> Iterator[LimitHold]:
         limit = self.limit(place, place.limits.jobs, kind)
         if limit is not None and used.submitted + self._tasks > limit:
             yield place.hold(kind, limit, asked=self._tasks, running=used.submitted)
 
-    def _wall(self, place: Place, kind: Kind) -> Iterator[Hold]:
+    def _wall(self, place: ChainLink, kind: LimitKind) -> Iterator[LimitHold]:
         limit = self.limit(place, place.limits.wall, kind)
         if limit is not None and self._minutes > limit:
             yield place.hold(kind, limit, asked=self._minutes)

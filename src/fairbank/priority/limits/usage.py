@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairbank.priority.limits.reasons import ASSOC, QOS, Kind, reason
-from fairbank.core.slurm_numbers import (STATIC_TRES, UNLIMITED_MINUTES)
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import STATIC_TRES, UNLIMITED_MINUTES
+from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind, reason
 
 Counts = Mapping[str, int]
 """How much of each TRES, by its lower-case name."""
@@ -34,16 +34,16 @@ def _check(field: str, amounts: Mapping[str, float]) -> None:
             )
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class AssociationLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of an association or a QOS, by the name that sacctmgr gives them; what is absent is not limited. Times in minutes.
     Raises Malformed for a negative one.
 
     `jobs` and `wall` are those on no TRES: GrpJobs, MaxJobs, MaxSubmitJobs and their like; GrpWall, MaxWall.
     """
 
-    tres: Mapping[Kind, Counts] = {}
-    jobs: Mapping[Kind, int] = {}
-    wall: Mapping[Kind, int] = {}
+    tres: Mapping[LimitKind, Counts] = {}
+    jobs: Mapping[LimitKind, int] = {}
+    wall: Mapping[LimitKind, int] = {}
 
     def __post_init__(self) -> None:
         for kind, limits in self.tres.items():
@@ -52,7 +52,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             _check("limit", {kind.value: limit for kind, limit in given.items()})
 
 
-class Used(msgspec.Struct, frozen=True, kw_only=True):
+class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What the jobs of somebody take, and what they have taken so far.
 
     `jobs` run, `submitted` run or wait. `counts`: what running jobs hold. `seconds`: TRES-seconds so far, decayed. `run_seconds`:
@@ -91,11 +91,11 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     """One level of the way from a user's association up to root. A user's own has the limits that were handed down to it."""
 
     name: str
-    limits: Limits = Limits()
-    used: Used = Used()
+    limits: AssociationLimits = AssociationLimits()
+    used: LimitUsage = LimitUsage()
 
 
-class Qos(msgspec.Struct, frozen=True, kw_only=True):
+class QosLimits(msgspec.Struct, frozen=True, kw_only=True):
     """A QOS as one job sees it: `of_user` and `of_account` are what this user and this account use of it.
 
     `usage_factor` -1 is one that was cleared. `over_partition`: it goes before the QOS of the partition (OverPartQOS).
@@ -104,10 +104,10 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    limits: Limits = Limits()
-    used: Used = Used()
-    of_user: Used = Used()
-    of_account: Used = Used()
+    limits: AssociationLimits = AssociationLimits()
+    used: LimitUsage = LimitUsage()
+    of_user: LimitUsage = LimitUsage()
+    of_account: LimitUsage = LimitUsage()
     usage_factor: float = 1.0
     usage_factor_safe: bool = False
     over_partition: bool = False
@@ -115,7 +115,7 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     limit_factor: float | None = None
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
+class LimitedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that would start, with what was selected for it or, before that, what it asks for.
 
     `limit_minutes`: None where it has none, UNLIMITED_MINUTES where it asked for that. `chain`: its associations, the user's own first.
@@ -128,12 +128,12 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     partition_max_minutes: int = UNLIMITED_MINUTES
     partition_default_minutes: int | None = None
     nodes: frozenset[str] = frozenset()
-    qos: Qos | None = None
-    partition_qos: Qos | None = None
+    qos: QosLimits | None = None
+    partition_qos: QosLimits | None = None
     overridden: frozenset[str] = frozenset()
     time_overridden: bool = False
 
-    def qoses(self) -> tuple[Qos, ...]:
+    def qoses(self) -> tuple[QosLimits, ...]:
         """The QOS whose limits hold, in the order in which one goes before the other."""
         job, partition = self.qos, self.partition_qos
         if job is None or partition is None or job.name == partition.name:
@@ -160,7 +160,7 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Hold(msgspec.Struct, frozen=True, kw_only=True):
+class LimitHold(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job does not start or is refused: the limit of `name` (an association or a QOS), and the figures that were compared.
 
     `used` is taken already, `running` is what running jobs take or may still take, `asked` is the job's own.
@@ -168,7 +168,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
 
     owner: str
     name: str
-    kind: Kind
+    kind: LimitKind
     limit: int
     asked: int
     tres: str | None = None
@@ -188,6 +188,6 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
             for amount, word in ((self.used, "used"), (self.running, "running"))
             if amount
         ]
-        least = "at least " if self.kind is Kind.MIN_TRES else ""
+        least = "at least " if self.kind is LimitKind.MIN_TRES else ""
         beside = f", {' and '.join(taken)}" if taken else ""
         return f"{where} {self.name} allows {least}{self.limit}{of} ({self.kind.value}){beside}; this job asks for {self.asked}"

@@ -36,7 +36,7 @@ class AccrualLimits(NamedTuple):
     qos_per_user: Integers
 
 
-class Waiting(NamedTuple):
+class AccrualQueue(NamedTuple):
     """The queue of a pass of the scheduler, in columns and in its order.
 
     `association` is the row of the user's own. `eligible_at`: the begin time, 0 while a job has none. `ready`: neither held nor waiting
@@ -55,7 +55,7 @@ class Waiting(NamedTuple):
     tasks: Integers
 
 
-class Started(NamedTuple):
+class AgedJobs(NamedTuple):
     """What begins to age: since when, NOT_YET where nothing does; and how many tasks. Fewer than a job has go on as jobs of their own."""
 
     at: Integers
@@ -63,14 +63,14 @@ class Started(NamedTuple):
 
 
 def accrue(
-    queue: Waiting,
+    queue: AccrualQueue,
     limits: AccrualLimits,
     *,
     flags: frozenset[Flag],
     limits_enforced: bool,
     now: int,
     first_of_qos: bool = False,
-) -> Started:
+) -> AgedJobs:
     """What begins to age in this pass.
 
     A job that no limit concerns ages since it was eligible, and an array as a whole. Under a limit it ages from now on, if its place
@@ -91,8 +91,8 @@ def accrue(
     return started
 
 
-def _all(which: npt.NDArray[np.bool_], since: Integers, queue: Waiting) -> Started:
-    return Started(np.where(which, since, NOT_YET), np.where(which, queue.tasks, 0))
+def _all(which: npt.NDArray[np.bool_], since: Integers, queue: AccrualQueue) -> AgedJobs:
+    return AgedJobs(np.where(which, since, NOT_YET), np.where(which, queue.tasks, 0))
 
 
 # ---------------------------------------------------------------- whose limit concerns whom
@@ -105,7 +105,7 @@ class _Scope(NamedTuple):
     limit: Integers
 
 
-def _scopes(queue: Waiting, limits: AccrualLimits, first_of_qos: bool) -> Iterator[_Scope]:
+def _scopes(queue: AccrualQueue, limits: AccrualLimits, first_of_qos: bool) -> Iterator[_Scope]:
     """Those of the QOS, all of them; for who has none there, the first on the way from the association to root."""
     free = np.ones(len(queue.qos), dtype=np.bool_)
     numbers = (queue.qos, _pair(queue.qos, queue.account), _pair(queue.qos, queue.user))
@@ -143,7 +143,7 @@ def _on_the_way_up(limits: AccrualLimits) -> tuple[Indexes, Integers]:
 def _in_turn(
     rows: Indexes,
     ageing: npt.NDArray[np.bool_],
-    queue: Waiting,
+    queue: AccrualQueue,
     scopes: list[_Scope],
     parent: Indexes,
 ) -> Iterator[tuple[int, int]]:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.priority.multifactor import factors
-from fairbank.priority.multifactor.pending_jobs import (Floats, Indexes, Pending, Scale)
-from fairbank.priority.multifactor.settings import Flag, Settings
-from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.errors import Malformed
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-
-from fairbank.priority.multifactor.pending_jobs import Indexes
+from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.priority.multifactor import factors
+from fairbank.priority.multifactor.pending_jobs import FactorScale, Floats, Indexes, PendingColumns
+from fairbank.priority.multifactor.settings import Flag, MultifactorSettings
 
 Priorities = npt.NDArray[np.uint32]
 
@@ -32,7 +26,7 @@ _BLOCK = (
 )
 
 
-class Terms(NamedTuple):
+class PriorityTerms(NamedTuple):
     """What each factor adds to the priorities of jobs: the factor times its weight. `site` is added and `nice` taken away."""
 
     age: Floats
@@ -48,10 +42,12 @@ class Terms(NamedTuple):
 
 
 @_past_doubles
-def weighted(jobs: Pending, scale: Scale, settings: Settings, now: int) -> Terms:
+def weighted(
+    jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings, now: int
+) -> PriorityTerms:
     """What each factor adds, as sprio lists it. A factor of no weight adds nothing."""
     weights, nothing = settings.counted, np.zeros_like(jobs.nice)
-    return Terms(
+    return PriorityTerms(
         age=factors.age(jobs.accrued_at, now, settings.max_age_seconds) * weights.age
         if weights.age
         else nothing,
@@ -72,7 +68,9 @@ def weighted(jobs: Pending, scale: Scale, settings: Settings, now: int) -> Terms
     )
 
 
-def _weighted_tres(jobs: Pending, scale: Scale, settings: Settings) -> Iterable[Floats]:
+def _weighted_tres(
+    jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings
+) -> Iterable[Floats]:
     weights = settings.weights.tres
     for row, name in enumerate(scale.tres):
         if weight := weights.get(name, 0.0):
@@ -82,7 +80,9 @@ def _weighted_tres(jobs: Pending, scale: Scale, settings: Settings) -> Iterable[
 
 
 @_past_doubles
-def priorities(jobs: Pending, scale: Scale, settings: Settings, now: int) -> Priorities:
+def priorities(
+    jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings, now: int
+) -> Priorities:
     """The priority of each job, in the one partition and with the one QOS that it has here: never below 1, as 0 means held.
 
     Raises Malformed when a TRES is weighted that the scale does not know.
@@ -97,14 +97,14 @@ def priorities(jobs: Pending, scale: Scale, settings: Settings, now: int) -> Pri
     return found
 
 
-def _added(terms: Terms) -> Floats:
+def _added(terms: PriorityTerms) -> Floats:
     """From left to right: another order would round otherwise."""
     found = _sum(*terms[:6], _of_tres(terms), terms.site)
     found -= terms.nice
     return found
 
 
-def _of_tres(terms: Terms) -> Floats:
+def _of_tres(terms: PriorityTerms) -> Floats:
     return _sum(np.zeros_like(terms.nice), *terms.tres)
 
 
@@ -137,7 +137,7 @@ class Pairs(NamedTuple):
 
 @_past_doubles
 def pair_priorities(
-    jobs: Pending, pairs: Pairs, scale: Scale, settings: Settings, now: int
+    jobs: PendingColumns, pairs: Pairs, scale: FactorScale, settings: MultifactorSettings, now: int
 ) -> Priorities:
     """The priority of each pair: Slurm adds the partition last here. A QOS of priority 0 counts as the job's own."""
     _check(scale, settings)
@@ -163,13 +163,15 @@ def pair_priorities(
 
 
 @_past_doubles
-def shown(terms: Terms) -> Floats:
+def shown(terms: PriorityTerms) -> Floats:
     """The sums that sprio makes of the terms, uncut. It adds TRES after all else, so the last digit may differ from the priority."""
     first = _sum(*terms[:6], terms.site) - terms.nice
     return np.maximum(_sum(first, *terms.tres), float(LOWEST))
 
 
-def normalised(terms: Terms, scale: Scale, settings: Settings) -> Terms:
+def normalised(
+    terms: PriorityTerms, scale: FactorScale, settings: MultifactorSettings
+) -> PriorityTerms:
     """The factors themselves, as sprio makes them from the terms: 0 where the weight is. Site and nice are as they were."""
     weights = settings.counted
     by_weight = (
@@ -187,14 +189,17 @@ def normalised(terms: Terms, scale: Scale, settings: Settings) -> Terms:
         column / (settings.weights.tres.get(name) or 1.0)
         for column, name in zip(terms.tres, scale.tres, strict=True)
     )
-    return Terms._make([*factors_of, of_tres, terms.site, terms.nice])
+    return PriorityTerms._make([*factors_of, of_tres, terms.site, terms.nice])
 
 
 # ---------------------------------------------------------------- from one reckoning to the next
 
 
 def settled(
-    computed: Priorities, before: Priorities, by_hand: npt.NDArray[np.bool_], settings: Settings
+    computed: Priorities,
+    before: Priorities,
+    by_hand: npt.NDArray[np.bool_],
+    settings: MultifactorSettings,
 ) -> Priorities:
     """The priorities that jobs go on with: a held one (0) stays held, and one that an administrator gave stays as it is.
 
@@ -204,7 +209,7 @@ def settled(
     return np.where(by_hand | (before == HELD), before, found)
 
 
-def _check(scale: Scale, settings: Settings) -> None:
+def _check(scale: FactorScale, settings: MultifactorSettings) -> None:
     if strange := [name for name in settings.weights.tres if name not in scale.tres]:
         remedy = "take it out, or put it into AccountingStorageTRES"
         raise Malformed(
@@ -212,6 +217,7 @@ def _check(scale: Scale, settings: Settings) -> None:
             field="PriorityWeightTRES",
             remedy=remedy,
         )
+
 
 Column = npt.NDArray[Any]
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairbank.priority.multifactor.pending_jobs import (Floats, Indexes, Pending, Scale)
-from fairbank.priority.multifactor.settings import Flag, Settings
 from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.priority.multifactor.pending_jobs import FactorScale, Floats, Indexes, PendingColumns
+from fairbank.priority.multifactor.settings import Flag, MultifactorSettings
 
 
 def age(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:
@@ -21,7 +21,7 @@ def age(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:
     return part if accrued_at.all() else np.where(accrued_at != 0, part, 0.0)
 
 
-def association(priorities: Floats, scale: Scale, settings: Settings) -> Floats:
+def association(priorities: Floats, scale: FactorScale, settings: MultifactorSettings) -> Floats:
     """The priority of the job's association, beside the highest of all."""
     if Flag.NO_NORMAL_ASSOC in settings.flags:
         return priorities
@@ -30,7 +30,7 @@ def association(priorities: Floats, scale: Scale, settings: Settings) -> Floats:
     )
 
 
-def job_size(jobs: Pending, scale: Scale, settings: Settings) -> Floats:
+def job_size(jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings) -> Floats:
     """How large a job is beside the cluster, or how small: the mean of its parts of the nodes and of the CPUs.
 
     SMALL_RELATIVE_TO_TIME: its CPUs, counted in whole nodes where that is more, for each minute that it may run.
@@ -51,13 +51,13 @@ def job_size(jobs: Pending, scale: Scale, settings: Settings) -> Floats:
     return found.clip(0.0, 1.0)
 
 
-def partition(scale: Scale, settings: Settings) -> Floats:
+def partition(scale: FactorScale, settings: MultifactorSettings) -> Floats:
     """The factor of each partition: PriorityJobFactor beside the highest."""
     factors = scale.partition_factors
     return factors if Flag.NO_NORMAL_PART in settings.flags else factors / factors.max(initial=1.0)
 
 
-def qos(scale: Scale, settings: Settings) -> Floats:
+def qos(scale: FactorScale, settings: MultifactorSettings) -> Floats:
     """The factor of each QOS: its priority beside the highest; the last one is that of jobs without a QOS."""
     highest = scale.qos_priorities.max()
     return (
@@ -67,7 +67,7 @@ def qos(scale: Scale, settings: Settings) -> Floats:
     )
 
 
-def tres(counts: Floats, totals: Floats, where: Indexes, settings: Settings) -> Floats:
+def tres(counts: Floats, totals: Floats, where: Indexes, settings: MultifactorSettings) -> Floats:
     """How much of one TRES of its partition a job takes. `totals` are the partitions', `where` says which is the job's."""
     if Flag.NO_NORMAL_TRES in settings.flags:
         return counts
@@ -77,17 +77,17 @@ def tres(counts: Floats, totals: Floats, where: Indexes, settings: Settings) -> 
     return np.where(there.take(where), counts / np.where(there, totals, 1.0).take(where), 0.0)
 
 
-def _with_cpus(nodes: Floats, cpus: Floats, jobs: Pending) -> Floats:
+def _with_cpus(nodes: Floats, cpus: Floats, jobs: PendingColumns) -> Floats:
     mean = (nodes + cpus) / 2
     return mean if jobs.cpus.all() else np.where(jobs.cpus != 0, mean, nodes)
 
 
-def _left(cpus: Floats, scale: Scale) -> Floats:
+def _left(cpus: Floats, scale: FactorScale) -> Floats:
     """CPUs that the job leaves. Slurm counts in 32 bits without a sign: who takes more than there are seems to leave billions."""
     left = scale.cpus - cpus
     return np.where(left < 0, left + (U32_MAX + 1), left)
 
 
-def _for_each_minute(jobs: Pending, scale: Scale) -> Floats:
+def _for_each_minute(jobs: PendingColumns, scale: FactorScale) -> Floats:
     in_nodes = jobs.nodes * scale.cpus / scale.nodes
     return np.maximum(in_nodes, jobs.cpus) / jobs.limit_minutes / scale.cpus

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fairbank.core.slurm_numbers import (NICE_MAX, U32_MAX)
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX, U32_MAX
 
 Floats = npt.NDArray[np.float64]
 Indexes = npt.NDArray[np.intp]
@@ -19,7 +19,7 @@ Numbers = npt.ArrayLike
 NO_QOS = -1
 
 
-class Scale(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+class FactorScale(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """What factors are relative to. Make one with `scale`."""
 
     nodes: int
@@ -37,7 +37,7 @@ class Scale(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """How much of each TRES (row) each partition (column) has; of licences and burst buffers the cluster."""
 
 
-class Pending(NamedTuple):
+class PendingColumns(NamedTuple):
     """Columns, one row for each job. Make them with `pending`, which checks them.
 
     `accrued_at`: since when age accrues, 0 where it does not yet. `nodes` are the fewest that the job takes. `cpus`: those it was
@@ -57,9 +57,9 @@ class Pending(NamedTuple):
     qos: Indexes
     tres: Floats
 
-    def rows(self, which: slice | Indexes) -> Pending:
+    def rows(self, which: slice | Indexes) -> PendingColumns:
         """Some of the jobs."""
-        return Pending._make(column[..., which] for column in self)
+        return PendingColumns._make(column[..., which] for column in self)
 
 
 def scale(
@@ -70,7 +70,7 @@ def scale(
     qos_priorities: Sequence[int] = (),
     association_max: int = 0,
     totals: Mapping[str, Numbers] | None = None,
-) -> Scale:
+) -> FactorScale:
     """The scale of a cluster. `totals`: how much of each TRES each partition has, by TRES in Slurm's order. Raises Malformed."""
     totals = totals or {}
     several = len(partition_factors)
@@ -78,7 +78,7 @@ def scale(
         _column(f"totals[{name}]", amounts, several, 0.0, 2.0**64)
         for name, amounts in totals.items()
     ]
-    return Scale(
+    return FactorScale(
         nodes=_whole("nodes", nodes),
         cpus=_whole("cpus", cpus),
         association_max=_whole("association_max", association_max),
@@ -92,7 +92,7 @@ def scale(
 
 
 def pending(
-    to: Scale,
+    to: FactorScale,
     count: int,
     *,
     accrued_at: Numbers = 0,
@@ -106,7 +106,7 @@ def pending(
     partition: Numbers = 0,
     qos: Numbers = NO_QOS,
     tres: Mapping[str, Numbers] | None = None,
-) -> Pending:
+) -> PendingColumns:
     """`count` jobs: each column a value for each, or one for all. Raises Malformed, naming the column and the row, for what Slurm
     could not hold: NaN, infinity, a partition that is not there."""
     tres = tres or {}
@@ -117,7 +117,7 @@ def pending(
             f"one of {', '.join(to.tres) or '(none)'}",
         )
     asked = [_column(f"tres[{name}]", tres.get(name, 0), count, 0, 2.0**64) for name in to.tres]
-    return Pending(
+    return PendingColumns(
         accrued_at=_column("accrued_at", accrued_at, count, 0, 2.0**53),
         association=_column("association", association, count, 0, to.association_max),
         fairshare=_column("fairshare", fairshare, count, 0, 1),

@@ -8,9 +8,9 @@ from enum import Enum
 
 import msgspec
 
+from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import DAY
-from fairbank.core.errors import Malformed
 
 WORDS = {
     "age": "Age",
@@ -42,7 +42,7 @@ RAW = frozenset(
 """What NO_NORMAL_ALL stands for."""
 
 
-class Weights(msgspec.Struct, frozen=True, kw_only=True):
+class PriorityWeights(msgspec.Struct, frozen=True, kw_only=True):
     """What each factor counts: the most it adds to a priority while factors are normalised. Whole numbers, except for TRES.
 
     Raises Malformed for one that Slurm could not hold, NaN and infinity among them.
@@ -72,13 +72,13 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class MultifactorSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How priorities are made. `max_age_seconds`: the wait that counts in full; 0 lets every wait do so.
 
     `accounted`: whether Slurm has its database; without one neither age nor fair share counts.
     """
 
-    weights: Weights = Weights()
+    weights: PriorityWeights = PriorityWeights()
     flags: frozenset[Flag] = frozenset()
     max_age_seconds: int = 7 * DAY
     favour_small: bool = False
@@ -92,7 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     @property
-    def counted(self) -> Weights:
+    def counted(self) -> PriorityWeights:
         """The weights in force."""
         return (
             self.weights

@@ -3,22 +3,30 @@
 Pure formatting: who computed the factors makes no difference. A row is a job in one of its partitions.
 """
 
-from fairbank.report.sprio.fields import (FIELDS, Field, in_order)
-from fairbank.report.sprio.layout import (Cell, Format, csv_lines, lines, lines_of_weights, parse_format, usual_format)
-from fairbank.report.sprio.row import (PriorityRow, Weights, chosen)
+from fairbank.report.sprio.fields import FIELDS, PriorityField, sort_rows
+from fairbank.report.sprio.layout import (
+    Cell,
+    Format,
+    csv_lines,
+    default_format,
+    lines,
+    parse_format,
+    weight_lines,
+)
+from fairbank.report.sprio.row import PriorityRow, WeightRow, select_rows
 
 __all__ = [
     "FIELDS",
     "Cell",
-    "Field",
     "Format",
+    "PriorityField",
     "PriorityRow",
-    "Weights",
-    "chosen",
+    "WeightRow",
     "csv_lines",
-    "in_order",
+    "default_format",
     "lines",
-    "lines_of_weights",
     "parse_format",
-    "usual_format",
+    "select_rows",
+    "sort_rows",
+    "weight_lines",
 ]

@@ -6,40 +6,40 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from fairbank.report.sprio.row import (PriorityRow, Weights)
-from fairbank.core.slurm_numbers import PRIORITY_MAX
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import PRIORITY_MAX
+from fairbank.report.sprio.row import PriorityRow, WeightRow
 
 
-class Field(NamedTuple):
+class PriorityField(NamedTuple):
     """A column: its head, what it shows of a row, what in the line of weights, and by what rows are sorted."""
 
     head: str
-    show: Callable[[PriorityRow, Weights], str]
-    weight: Callable[[Weights], str]
-    key: Callable[[PriorityRow, Weights], str | float]
+    show: Callable[[PriorityRow, WeightRow], str]
+    weight: Callable[[WeightRow], str]
+    key: Callable[[PriorityRow, WeightRow], str | float]
 
 
-def _blank(weights: Weights) -> str:
+def _blank(weights: WeightRow) -> str:
     return ""
 
 
 def _factor(
-    head: str, value: Callable[[PriorityRow], float], weight: Callable[[Weights], int]
-) -> tuple[Field, Field]:
+    head: str, value: Callable[[PriorityRow], float], weight: Callable[[WeightRow], int]
+) -> tuple[PriorityField, PriorityField]:
     """The column with the factor weighted, and that with it normalised."""
 
-    def normal(row: PriorityRow, weights: Weights) -> float:
+    def normal(row: PriorityRow, weights: WeightRow) -> float:
         return value(row) / weight(weights) if weight(weights) else 0.0
 
-    def told(weights: Weights) -> str:
+    def told(weights: WeightRow) -> str:
         return str(weight(weights))
 
     return (
-        Field(
+        PriorityField(
             head, lambda row, weights: f"{value(row):.0f}", told, lambda row, weights: value(row)
         ),
-        Field(head, lambda row, weights: _digits(row, normal(row, weights)), told, normal),
+        PriorityField(head, lambda row, weights: _digits(row, normal(row, weights)), told, normal),
     )
 
 
@@ -47,8 +47,8 @@ def _digits(row: PriorityRow, normal: float) -> str:
     return "0" if row.short_zeros and row.direct is not None else f"{normal:.7f}"
 
 
-def _plain(head: str, value: Callable[[PriorityRow], str | int], weight: str = "") -> Field:
-    return Field(
+def _plain(head: str, value: Callable[[PriorityRow], str | int], weight: str = "") -> PriorityField:
+    return PriorityField(
         head,
         lambda row, weights: str(value(row)),
         lambda weights: weight,
@@ -56,7 +56,7 @@ def _plain(head: str, value: Callable[[PriorityRow], str | int], weight: str = "
     )
 
 
-def _share_of_tres(row: PriorityRow, weights: Weights) -> dict[str, float]:
+def _share_of_tres(row: PriorityRow, weights: WeightRow) -> dict[str, float]:
     return {
         name: value / weights.tres[name] if weights.tres.get(name) else 0.0
         for name, value in row.tres.items()
@@ -80,20 +80,20 @@ _J, _j = _factor("JOBSIZE", lambda row: row.job_size, lambda weights: weights.jo
 _P, _p = _factor("PARTITION", lambda row: row.partition, lambda weights: weights.partition)
 _Q, _q = _factor("QOS", lambda row: row.qos, lambda weights: weights.qos)
 
-FIELDS: Mapping[str, Field] = {
+FIELDS: Mapping[str, PriorityField] = {
     "i": _plain("JOBID", lambda row: row.job, "Weights"),
     "r": _plain("PARTITION", lambda row: row.partition_name),
     "c": _plain("CLUSTER", lambda row: "(null)" if row.cluster is None else row.cluster),
     "u": _plain("USER", lambda row: row.user),
     "o": _plain("ACCOUNT", lambda row: row.account),
     "n": _plain("QOSNAME", lambda row: row.qos_name),
-    "Y": Field(
+    "Y": PriorityField(
         "PRIORITY",
         lambda row, weights: str(int(row.priority)),
         _blank,
         lambda row, weights: row.priority,
     ),
-    "y": Field(
+    "y": PriorityField(
         "PRIORITY",
         lambda row, weights: f"{_normal_priority(row):16.14f}",
         _blank,
@@ -113,13 +113,13 @@ FIELDS: Mapping[str, Field] = {
     "Q": _Q,
     "q": _q,
     "N": _plain("NICE", lambda row: row.nice),
-    "T": Field(
+    "T": PriorityField(
         "TRES",
         lambda row, _: _pairs(row.tres, 0),
         lambda weights: weights.tres_text or "(null)",
         lambda row, _: sum(row.tres.values()),
     ),
-    "t": Field(
+    "t": PriorityField(
         "TRES",
         lambda row, weights: _pairs(_share_of_tres(row, weights), 2),
         _blank,
@@ -129,7 +129,9 @@ FIELDS: Mapping[str, Field] = {
 """By the letters of -o."""
 
 
-def in_order(rows: Sequence[PriorityRow], weights: Weights, keys: str = "i") -> list[PriorityRow]:
+def sort_rows(
+    rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
+) -> list[PriorityRow]:
     """Sorted by letters apart by commas, the first counting most; `-` before one turns it around. Raises Malformed."""
     found = list(rows)
     for key in reversed(keys.split(",")):
@@ -144,6 +146,6 @@ def in_order(rows: Sequence[PriorityRow], weights: Weights, keys: str = "i") -> 
     return found
 
 
-def _place(field: Field, weights: Weights, row: PriorityRow) -> Any:
+def _place(field: PriorityField, weights: WeightRow, row: PriorityRow) -> Any:
     """Among the rows: a text or a number, the same for all of one field."""
     return field.key(row, weights)

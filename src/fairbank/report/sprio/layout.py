@@ -6,16 +6,16 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairbank.report.cells import csv_line
-from fairbank.report.sprio.fields import (FIELDS, Field)
-from fairbank.report.sprio.row import (PriorityRow, Weights)
 from fairbank.core.errors import Malformed
+from fairbank.report.cells import csv_line
+from fairbank.report.sprio.fields import FIELDS, PriorityField
+from fairbank.report.sprio.row import PriorityRow, WeightRow
 
 
 class Cell(NamedTuple):
     """A column in a line, how wide it is (0: as wide as what it holds), and the text behind it."""
 
-    field: Field
+    field: PriorityField
     width: int
     right: bool
     behind: str
@@ -58,8 +58,8 @@ def parse_format(text: str) -> Format:
     return Format(before, tuple(cells))
 
 
-def usual_format(
-    weights: Weights,
+def default_format(
+    weights: WeightRow,
     *,
     long: bool = False,
     norm: bool = False,
@@ -99,7 +99,7 @@ def usual_format(
 
 
 def lines(
-    rows: Sequence[PriorityRow], weights: Weights, format_: Format, *, header: bool = True
+    rows: Sequence[PriorityRow], weights: WeightRow, format_: Format, *, header: bool = True
 ) -> list[str]:
     """The lines, without their ends."""
     made = [
@@ -109,7 +109,7 @@ def lines(
 
 
 def csv_lines(
-    rows: Sequence[PriorityRow], weights: Weights, format_: Format, *, header: bool = True
+    rows: Sequence[PriorityRow], weights: WeightRow, format_: Format, *, header: bool = True
 ) -> list[str]:
     """The same columns for a spreadsheet: cells whole, apart by commas."""
     heads = [[cell.field.head for cell in format_.cells]] if header else []
@@ -117,7 +117,7 @@ def csv_lines(
     return [csv_line(cells) for cells in heads + made]
 
 
-def lines_of_weights(weights: Weights, format_: Format, *, header: bool = True) -> list[str]:
+def weight_lines(weights: WeightRow, format_: Format, *, header: bool = True) -> list[str]:
     """The line that tells the weights, as with -w."""
     made = [_line([cell.field.weight(weights) for cell in format_.cells], format_)]
     return [_heads(format_), *made] if header else made

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 
-class Weights(NamedTuple):
+class WeightRow(NamedTuple):
     """Slurm's PriorityWeight*. `tres_text` is PriorityWeightTRES as the settings have it, `tres` that by name."""
 
     age: int = 0
@@ -72,7 +72,7 @@ class PriorityRow(NamedTuple):
         return max(found, 1.0)
 
 
-def chosen(
+def select_rows(
     rows: Sequence[PriorityRow],
     *,
     jobs: Collection[int] | None = None,

@@ -9,10 +9,10 @@ from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
 
 from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Sight
-from fairbank.rest.asking import Asking
 from fairbank.core import ids
-from fairbank.core.time import (Instant, iso, parse_instant)
 from fairbank.core.errors import Malformed
+from fairbank.core.time import Instant, iso, parse_instant
+from fairbank.rest.asking import Asking
 
 Number = Annotated[int, PathParameter(ge=1, le=ids.ID_MAX)]
 UidNumber = Annotated[int, PathParameter(ge=0, le=ids.UID_MAX)]

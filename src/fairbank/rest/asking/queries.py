@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fairbank.rest.asking import Asking
 from fairbank.core.errors import Malformed
+from fairbank.rest.asking import Asking
 
 Schema = Mapping[str, Any]
 _WHOLE = re.compile(r"-?[0-9]{1,40}")

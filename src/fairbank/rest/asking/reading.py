@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from fairbank.core.errors import Malformed
 from fairbank.rest.asking.misfits import malformed
 from fairbank.rest.asking.no_json import no_json
 from fairbank.rest.bodies.requests import Reports
-from fairbank.core.errors import Malformed
 
 
 def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:

@@ -8,14 +8,14 @@ from typing import Any
 
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import Particulars
-from fairbank.cluster.run_report import (Changed, Ended, Report, Started)
-from fairbank.rest.bodies import requests
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core import ids
-from fairbank.core.final_state import (FINAL_STATES, final_state)
-from fairbank.core.slurm_numbers import (CPUS_MAX, NODES_MAX)
-from fairbank.core.time import Instant
-from fairbank.core.tres import (Counts, parse_counts, parse_held)
 from fairbank.core.errors import Malformed
+from fairbank.core.final_state import FINAL_STATES, final_state
+from fairbank.core.slurm_numbers import CPUS_MAX, NODES_MAX
+from fairbank.core.time import Instant
+from fairbank.core.tres import Counts, parse_counts, parse_job_tres
+from fairbank.rest.bodies import requests
 
 _CLOCK_STEP_SECONDS = 3_600
 """By how much more than its two times say a run may have lasted, and how much before it was submitted it may start: schedulers
@@ -24,17 +24,17 @@ measure how long it lasts, and clocks are set right."""
 _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
 
-def report_of(body: requests.AnyReport) -> Report:
+def report_of(body: requests.AnyReport) -> RunReport:
     """What a cluster tells, with every name checked. Raises Malformed, naming the field."""
     facts = _facts(body)
     _check_times(body)
     match body:
         case requests.HoldReport():
-            return Started(**facts)
+            return RunStarted(**facts)
         case requests.AdjustReport():
-            return Changed(**facts)
+            return LimitChanged(**facts)
         case requests.CompleteReport():
-            return Ended(
+            return RunEnded(
                 **facts,
                 ended=Instant(body.end),
                 outcome=_outcome(body.state),
@@ -97,7 +97,7 @@ def _counts(body: requests.AnyReport, tres: str) -> Counts:
     """What ended is never turned away for what it held. Raises Malformed."""
     if isinstance(body, requests.CompleteReport):
         return parse_counts(tres)
-    return parse_held(tres, prices=body.amount is None and body.billing is None)
+    return parse_job_tres(tres, prices=body.amount is None and body.billing is None)
 
 
 def _particulars(

@@ -10,13 +10,13 @@ from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
+from fairbank.core.errors import Malformed
 from fairbank.rest.asking.reading import read_json
 from fairbank.rest.house import House
 from fairbank.rest.teller import Teller, Waiting
 from fairbank.rest.workers import Workers
 from fairbank.service.identity import Asker
 from fairbank.service.services import Services
-from fairbank.core.errors import Malformed
 
 BODY_MAX = 4 * 1024 * 1024
 _JSON = (

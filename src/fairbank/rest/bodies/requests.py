@@ -12,10 +12,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct
 
 from fairbank.core.final_state import PATTERN
-from fairbank.core.ids import (COMMENT_MAX, ID_MAX, JOB_ID_MAX, JOB_NAME_MAX, UID_MAX)
-from fairbank.core.slurm_numbers import (CPU_SECONDS_MAX, NODES_MAX, TRES_MAX)
-from fairbank.core.slurm_numbers import SHARES_MAX
-from fairbank.core.time import (LAST_INSTANT, LIMIT_MAX_SECONDS)
+from fairbank.core.ids import COMMENT_MAX, ID_MAX, JOB_ID_MAX, JOB_NAME_MAX, UID_MAX
+from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, NODES_MAX, SHARES_MAX, TRES_MAX
+from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS
 from fairbank.core.units import AMOUNT_MAX
 
 REPORTS_MAX = 1_000

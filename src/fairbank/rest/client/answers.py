@@ -6,9 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from fairbank.core.errors import (
+    Conflict,
+    Corrupt,
+    Forbidden,
+    Malformed,
+    Trouble,
+    Unauthenticated,
+    Unknown,
+    Unreachable,
+)
 from fairbank.rest.client.address import Address
 from fairbank.rest.client.response import CHECK
-from fairbank.core.errors import (Conflict, Corrupt, Forbidden, Malformed, Trouble, Unauthenticated, Unknown, Unreachable)
 
 Json = Any
 """What a JSON document is made of."""

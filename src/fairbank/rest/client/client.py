@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from fairbank import __version__
+from fairbank.core.errors import Malformed
 from fairbank.rest.client.address import HTTP, UNIX, Address
 from fairbank.rest.client.answers import Json, read_answer, unreachable
 from fairbank.rest.client.response import read_response
 from fairbank.rest.client.signers import Signer
-from fairbank.core.errors import Malformed
 
 _AGENT = f"fairbank/{__version__}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from stat import S_IMODE, S_ISREG
 
-from fairbank.core.errors import (Forbidden, Malformed, Unknown)
+from fairbank.core.errors import Forbidden, Malformed, Unknown
 
 
 def read_token(path: str) -> str:

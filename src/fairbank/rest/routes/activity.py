@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from fairbank.bank.entry import EFFECTS, OF_CREDIT
 from fairbank.bank.query import DebitPage, DebitQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.run import RunState
+from fairbank.core.errors import Malformed
+from fairbank.core.time import iso
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.lookup import runs_by_id
 from fairbank.rest.asking.params import (
@@ -29,8 +31,6 @@ from fairbank.rest.asking.params import (
 from fairbank.rest.bodies.answers import ActivityRow, CreditRow, DebitRow, Listing, PredebitRow
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import by_id, cut, debit_row, listing, predebit_row
-from fairbank.core.time import iso
-from fairbank.core.errors import Malformed
 
 AfterDebit = Annotated[
     str | None, QueryParameter(max_length=40, description="`next` of the page before")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from fairbank.core.time import iso
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import PAGE, OnePage
 from fairbank.rest.bodies.answers import AuditAnswer, AuditCard, Head
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import cut
 from fairbank.service.rights import Do, demand
-from fairbank.core.time import iso
 
 
 @reads("/audit", dependencies={"page": PAGE})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.final_state import FinalState
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import ClusterRow, Listing, PartitionRow
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import listing
-from fairbank.core.final_state import FinalState
 
 
 @reads("/cluster", sync_to_thread=False)
@@ -37,7 +37,7 @@ def _partition(partition: Partition) -> PartitionRow:
         name=partition.name,
         resource=partition.resource,
         weights=weights,
-        adding=partition.adding.value,
+        adding=partition.billing_rule.value,
     )
 
 

@@ -12,7 +12,11 @@ from msgspec import UNSET, structs
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
-from fairbank.cluster.partition import unbilled
+from fairbank.cluster.partition import unbilled_warnings
+from fairbank.core import ids
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.time import Instant, parse_instant
+from fairbank.core.units import SuMinutes
 from fairbank.rest.answering import answer, done_of, new
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import Key, Number, UidNumber, checked_key
@@ -20,12 +24,8 @@ from fairbank.rest.bodies.answers import ChangedAllocation, Granted, Single
 from fairbank.rest.bodies.requests import Movement, NewAllocation, NewCap, NewTerms, NewTransfer
 from fairbank.rest.routes.alloc import shown
 from fairbank.rest.verbs import AGAIN, again, writes
-from fairbank.service.allocations import Terms
+from fairbank.service.allocations import TermChanges
 from fairbank.service.rights import Do, demand
-from fairbank.core import ids
-from fairbank.core.time import (Instant, parse_instant)
-from fairbank.core.errors import (Malformed, Unknown)
-from fairbank.core.units import SuMinutes
 
 
 @writes(post, "/alloc", responses=again(Single[ChangedAllocation]))
@@ -51,7 +51,7 @@ def open_allocation(
     _check_period(wish.start, wish.end)
     done = done_of(request.services.allocations.open(request.asker, wish))
     return Response(
-        _changed(request, done, unbilled(wish.resource, request.services.clusters)),
+        _changed(request, done, unbilled_warnings(wish.resource, request.services.clusters)),
         status_code=200 if done.again else 201,
     )
 
@@ -104,14 +104,14 @@ def amend_allocation(
     request: Asking, allocation: Number, data: JSONBody[NewTerms], key: Key = None
 ) -> Single[ChangedAllocation]:
     """Change the terms of an allocation, or freeze, thaw, end or reopen it."""
-    terms = Terms(
+    terms = TermChanges(
         start=None if data.start is None else _instant(data.start, "start"),
         end=None if data.end is None else _instant(data.end, "end"),
         shared=data.shared,
         credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
         event=None if data.event is None else AllocationEvent(data.event),
     )
-    if terms == Terms():
+    if terms == TermChanges():
         raise Malformed(
             "nothing is to change", remedy="send start, end, credit_limit, shared or event"
         )

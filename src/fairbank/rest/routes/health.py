@@ -6,12 +6,12 @@ import pwd
 
 from litestar import Response
 
+from fairbank.core.errors import Forbidden
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import Health, Myself, RoleIn, Single
 from fairbank.rest.metrics import CONTENT_TYPE
 from fairbank.rest.verbs import opens, reads
 from fairbank.rest.views import single
-from fairbank.core.errors import Forbidden
 
 
 @opens("/health", sync_to_thread=False)

@@ -16,7 +16,10 @@ from fairbank.bank.query import RunQuery
 from fairbank.bank.refusal import NOTHING_KNOWN, Help, Reason, Refusal
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.wish import Asked
-from fairbank.cluster.run_report import Report
+from fairbank.cluster.run_report import RunReport
+from fairbank.core import ids
+from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.units import SuMinutes
 from fairbank.rest.answering import Reply, new, reply, response
 from fairbank.rest.asking import JUDGED, Asking, Judged
 from fairbank.rest.asking.params import JOBS, JobsAsked, Key, Number, OneName, OnePage, checked_key
@@ -29,9 +32,6 @@ from fairbank.rest.problems import SaidNo, problem_of_refusal
 from fairbank.rest.statuses import status_of
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import by_id, cut, granted, job_row, listing, single
-from fairbank.core import ids
-from fairbank.core.errors import (Malformed, Trouble)
-from fairbank.core.units import SuMinutes
 
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,
@@ -115,7 +115,7 @@ async def _judged(request: Asking, data: AnyReport) -> Outcome:
     return (await request.teller.ask([prepared]))[0]
 
 
-async def _prepared(request: Asking, reports: list[Report]) -> list[Asked | Trouble]:
+async def _prepared(request: Asking, reports: list[RunReport]) -> list[Asked | Trouble]:
     """At once when no look at the books is needed, which is nearly always; else in a worker thread."""
     service = request.services.reports
     if service.knows(reports):
@@ -145,7 +145,7 @@ async def _in_time(look: Callable[[], T], otherwise: T) -> T:
         return otherwise
 
 
-def _read(raw: msgspec.Raw) -> Report | Trouble:
+def _read(raw: msgspec.Raw) -> RunReport | Trouble:
     try:
         return report_of(read_json(raw, AnyReport))
     except Trouble as trouble:

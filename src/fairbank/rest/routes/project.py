@@ -11,6 +11,8 @@ from msgspec import structs
 from fairbank.bank.project import Role
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject
+from fairbank.core import ids
+from fairbank.core.errors import Malformed
 from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import (
@@ -35,8 +37,6 @@ from fairbank.rest.bodies.answers import (
 from fairbank.rest.bodies.requests import NewNames, NewProject, NewRole
 from fairbank.rest.verbs import again, reads, writes
 from fairbank.rest.views import by_id, cut, listing, member_row, project_card, project_row, single
-from fairbank.core import ids
-from fairbank.core.errors import Malformed
 
 Removed = Annotated[
     Literal["no", "yes", "any"],

@@ -6,16 +6,16 @@ from litestar import post
 from litestar.params import JSONBody
 
 from fairbank.cluster.job import JobRequest
+from fairbank.core import ids
+from fairbank.core.errors import Malformed
+from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
+from fairbank.core.tres import parse_job_tres
+from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.asking import Asking
 from fairbank.rest.bodies.answers import QuoteCard, Single
 from fairbank.rest.bodies.requests import DescribedJob
 from fairbank.rest.verbs import writes
 from fairbank.rest.views import quote_card, single
-from fairbank.core import ids
-from fairbank.core.time import (LIMIT_MAX_SECONDS, parse_duration)
-from fairbank.core.tres import parse_held
-from fairbank.core.errors import Malformed
-from fairbank.core.units import AMOUNT_MAX
 
 
 @writes(post, "/quote", status_code=200, opt={"scope": "read"})
@@ -27,7 +27,7 @@ def quote_job(request: Asking, data: JSONBody[DescribedJob]) -> Single[QuoteCard
         if data.cluster is None
         else ids.name(data.cluster, field="cluster"),
         partition=ids.name(data.partition, field="partition"),
-        counts=parse_held(data.tres),
+        counts=parse_job_tres(data.tres),
         limit_seconds=_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
     )

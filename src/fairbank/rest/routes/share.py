@@ -7,7 +7,9 @@ from typing import Annotated
 from litestar import post
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.cluster.share_record import (ShareQuery, key_of)
+from fairbank.cluster.share_record import ShareQuery, share_key
+from fairbank.core.errors import Malformed
+from fairbank.core.time import DAY, LAST_INSTANT, iso
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import PERIOD, Limit, OneName, OnePeriod
 from fairbank.rest.bodies.answers import Listing, ShareDay, SharesKept, Single
@@ -25,8 +27,6 @@ from fairbank.rest.views import (
     single,
 )
 from fairbank.service.rights import demand_cluster
-from fairbank.core.time import (DAY, LAST_INSTANT, iso)
-from fairbank.core.errors import Malformed
 
 AfterPlace = Annotated[
     str | None, QueryParameter(max_length=300, description="`next` of the page before")
@@ -58,7 +58,7 @@ def list_shares(
         limit=limit + 1,
     )
     kept = request.services.shares.kept(request.asker, query)
-    found, following = cut(limit, kept, lambda each: key_text(key_of(each)))
+    found, following = cut(limit, kept, lambda each: key_text(share_key(each)))
     return listing(
         "share-figure", request.services.clock, [share_day(each) for each in found], following
     )

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from fairbank.bank.entry import EFFECTS, OF_TERMS, Kind
 from fairbank.bank.query import EntryQuery
+from fairbank.core.time import LAST_INSTANT, Instant, iso
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.lookup import runs_by_id
 from fairbank.rest.asking.params import (
@@ -34,7 +35,6 @@ from fairbank.rest.bodies.answers import (
 )
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import allocation_row, by_id, changed_terms, cut, entry_row, listing, sums
-from fairbank.core.time import (LAST_INSTANT, Instant, iso)
 
 
 @reads("/alloc/{allocation:int}/statement", dependencies={"page": PAGE, "period": PERIOD})

@@ -5,13 +5,13 @@ from __future__ import annotations
 from litestar import Response, post
 from litestar.params import JSONBody
 
+from fairbank.core import ids
 from fairbank.rest.answering import new
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import Key, Number, checked_key
 from fairbank.rest.bodies.answers import Granted, Single
 from fairbank.rest.bodies.requests import NewUndo
 from fairbank.rest.verbs import AGAIN, writes
-from fairbank.core import ids
 
 
 @writes(post, "/entry/{entry:int}/undo", responses=AGAIN)

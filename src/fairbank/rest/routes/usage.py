@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from litestar.params import FromQuery, QueryParameter
 
 from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
+from fairbank.core.errors import Malformed
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import (
     PERIOD,
@@ -23,7 +24,6 @@ from fairbank.rest.asking.params import (
 from fairbank.rest.bodies.answers import Listing, UsageRow
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import cut, listing, usage_row
-from fairbank.core.errors import Malformed
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
 AfterGroup = Annotated[

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from fairbank.core.errors import Trouble
 from fairbank.rest.answering import ALWAYS, UNLESS_SAID
 from fairbank.rest.asking import JUDGED, SENT, Judged
 from fairbank.rest.bodies.answers import Problem
@@ -18,7 +19,6 @@ from fairbank.rest.server.arriving import Arrival, Message, Receive, announced, 
 from fairbank.rest.server.overdue import Overdue
 from fairbank.rest.server.portions import Portions
 from fairbank.rest.sign_in.peers import peer_of
-from fairbank.core.errors import Trouble
 
 Scope = Message
 Send = Callable[[Message], Awaitable[None]]

@@ -6,8 +6,8 @@ import json
 import logging
 from typing import TextIO
 
-from fairbank.service.settings import Log
 from fairbank.core.time import iso
+from fairbank.service.settings import Log
 
 
 class JsonLines(logging.Formatter):

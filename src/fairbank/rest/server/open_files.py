@@ -7,8 +7,8 @@ import resource
 import socket
 from pathlib import Path
 
-from fairbank.rest.sign_in.peers import peer_at
 from fairbank.core.errors import Conflict
+from fairbank.rest.sign_in.peers import peer_at
 
 CONNECTIONS_MAX = (
     2_048  # over the Unix socket, and as many over TCP; idle ones count too, and cost little

@@ -14,6 +14,7 @@ from typing import Any, cast
 import uvicorn
 import uvloop
 
+from fairbank.core.errors import Conflict, Malformed, Trouble
 from fairbank.rest.app import create_app
 from fairbank.rest.house import House
 from fairbank.rest.server.front import Front
@@ -24,7 +25,6 @@ from fairbank.rest.short_way.express import Express
 from fairbank.rest.teller import Teller
 from fairbank.service.gc_tuning import calm_collector
 from fairbank.service.write_queue.queue import Counter
-from fairbank.core.errors import (Conflict, Malformed, Trouble)
 
 PORT_MAX = 65_535
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISSOCK, S_ISVTX
 
-from fairbank.core.errors import (Conflict, Forbidden, Malformed, Trouble)
+from fairbank.core.errors import Conflict, Forbidden, Malformed, Trouble
 
 
 def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.socket:

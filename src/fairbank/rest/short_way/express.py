@@ -20,6 +20,7 @@ import msgspec
 
 from fairbank.bank.ledger import Done
 from fairbank.bank.wish import Asked
+from fairbank.core.errors import Busy
 from fairbank.rest.answering import ALWAYS, UNLESS_SAID, reply
 from fairbank.rest.asking import JUDGED, Judged, is_json
 from fairbank.rest.asking.reading import read_json
@@ -31,7 +32,6 @@ from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.teller import Teller, Waiting, settle
 from fairbank.service.identity import Asker
 from fairbank.service.write_queue.queue import Came
-from fairbank.core.errors import Busy
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fairbank.rest.sign_in.credentials import MUNGE
-from fairbank.core.ids import BEARER_MARK
 from fairbank.core.errors import Unauthenticated
+from fairbank.core.ids import BEARER_MARK
+from fairbank.rest.sign_in.credentials import MUNGE
 
 BEARER = "Bearer"
 CHALLENGE = f"{MUNGE}, {BEARER}"  # for WWW-Authenticate in every 401

@@ -19,9 +19,9 @@ import os
 import re
 from typing import NamedTuple, Protocol
 
+from fairbank.core.errors import Malformed, Unauthenticated
+from fairbank.core.time import Clock, Instant
 from fairbank.rest.sign_in.munge import SAME_TIME, SIGN_ANEW, Decoded, Munge
-from fairbank.core.time import (Clock, Instant)
-from fairbank.core.errors import (Malformed, Unauthenticated)
 
 MUNGE = "Munge"
 

@@ -16,6 +16,9 @@ from typing import Any, NamedTuple, cast
 from litestar.concurrency import sync_to_thread
 
 from fairbank.bank.wish import Asked, Note
+from fairbank.core import ids
+from fairbank.core.errors import Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.core.time import Instant
 from fairbank.rest.asking import JUDGED, SENT, Asking
 from fairbank.rest.house import House
 from fairbank.rest.sign_in import credentials
@@ -29,11 +32,8 @@ from fairbank.rest.sign_in.authorization import (
 from fairbank.rest.sign_in.munge import Decoded
 from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.workers import Workers
-from fairbank.service.identity import (FULL, Asker, asker_of)
+from fairbank.service.identity import FULL, Asker, asker_of
 from fairbank.service.tokens import AGENT
-from fairbank.core import ids
-from fairbank.core.time import Instant
-from fairbank.core.errors import (Forbidden, Malformed, Unauthenticated, Unknown)
 
 Scope = MutableMapping[str, Any]
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from fairbank.core.os_errors import (is_full, of_system)
-from fairbank.core.errors import (Corrupt, Forbidden, Unknown)
+from fairbank.core.errors import Corrupt, Forbidden, Unknown
+from fairbank.core.os_errors import is_full, translate_os_error
 
 if TYPE_CHECKING:
     from pathlib import Path  # for its name only: commands on the server's host come through here
@@ -32,7 +32,7 @@ def read_secret(path: Path, *, create: bool = False) -> bytes:
         ) from missing
     except OSError as bad:
         if is_full(bad):
-            raise of_system(bad, f"cannot make {path}", field="secret") from bad
+            raise translate_os_error(bad, f"cannot make {path}", field="secret") from bad
         raise Forbidden(
             f"the key in {path} cannot be used: {bad.strerror}",
             field="secret",

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
-from fairbank.core.time import (Instant, iso)
-from fairbank.core.errors import (Malformed, Trouble, Unauthenticated, Unreachable)
+from fairbank.core.errors import Malformed, Trouble, Unauthenticated, Unreachable
+from fairbank.core.time import Instant, iso
 
 LIBRARY = "libmunge.so.2"
 CREDENTIAL_MAX = 16_384  # what we let near the decoder; it travels in a header

@@ -9,8 +9,8 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.project import Project
+from fairbank.core.time import Instant, iso
 from fairbank.rest.bodies import answers
-from fairbank.core.time import (Instant, iso)
 
 
 def allocation_row(allocation: Allocation, project: Project, now: Instant) -> answers.AllocationRow:

@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 from msgspec import UNSET
 
 from fairbank.bank.ledger import Done
+from fairbank.core.time import Clock, iso
 from fairbank.rest.bodies import answers
-from fairbank.core.time import (Clock, iso)
 
 T = TypeVar("T")
 

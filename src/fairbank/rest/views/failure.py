@@ -5,8 +5,8 @@ from __future__ import annotations
 from fairbank.bank.entry import Entry
 from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.cluster.job import Run
-from fairbank.rest.bodies import answers
 from fairbank.core.time import iso
+from fairbank.rest.bodies import answers
 
 
 def failure_row(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fairbank.bank.query import Debit
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.cluster.job_details import (UNTOLD, split_status)
-from fairbank.rest.bodies import answers
+from fairbank.cluster.job_details import NO_DETAILS, split_status
 from fairbank.core.time import iso
+from fairbank.rest.bodies import answers
 
 
 def job_row(record: RunRecord, account: str) -> answers.JobRow:
     """A run, with the account that it ran for."""
-    told = record.particulars or UNTOLD
+    told = record.particulars or NO_DETAILS
     exit_code, exit_signal = split_status(told.exit_status)
     return answers.JobRow(
         id=record.id,

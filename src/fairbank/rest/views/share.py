@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbank.cluster.share_record import (FigureKey, ShareFigure, key_of)
+from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
+from fairbank.core import ids
+from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.core.time import DAY, Instant, iso, parse_instant
 from fairbank.rest.bodies import answers
 from fairbank.rest.bodies.requests import NewShares
-from fairbank.core import ids
-from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.core.time import (DAY, Instant, iso, parse_instant)
-from fairbank.core.errors import Malformed
 
 
-def share_day(figure: ShareFigure) -> answers.ShareDay:
+def share_day(figure: ShareRecord) -> answers.ShareDay:
     return answers.ShareDay(
         cluster=figure.cluster,
         day=iso(figure.day * DAY)[:10],
@@ -30,10 +30,10 @@ def share_day(figure: ShareFigure) -> answers.ShareDay:
     )
 
 
-def figures_told(told: NewShares, at: Instant) -> list[ShareFigure]:
+def figures_told(told: NewShares, at: Instant) -> list[ShareRecord]:
     """Raises Malformed, naming the row, for names that are none and for associations that are there twice."""
     figures = list(_figures(told, at))
-    if len({key_of(each) for each in figures}) < len(figures):
+    if len({share_key(each) for each in figures}) < len(figures):
         raise Malformed(
             "an association is there twice",
             field="rows",
@@ -42,10 +42,10 @@ def figures_told(told: NewShares, at: Instant) -> list[ShareFigure]:
     return figures
 
 
-def _figures(told: NewShares, at: Instant) -> Iterator[ShareFigure]:
+def _figures(told: NewShares, at: Instant) -> Iterator[ShareRecord]:
     cluster = ids.name(told.cluster, field="cluster")
     for number, row in enumerate(told.rows):
-        yield ShareFigure(
+        yield ShareRecord(
             cluster=cluster,
             day=at // DAY,
             account=ids.name(row.account, field=f"rows[{number}].account"),
@@ -72,12 +72,12 @@ def _login(text: str | None, field: str) -> str:
     return text or ""
 
 
-def key_text(key: FigureKey) -> str:
+def key_text(key: ShareKey) -> str:
     """The cursor of the page behind it: names have no slash."""
     return "/".join(map(str, key))
 
 
-def parse_key(text: str) -> FigureKey:
+def parse_key(text: str) -> ShareKey:
     """Raises Malformed."""
     try:
         cluster, day, account, user, partition = text.split("/")

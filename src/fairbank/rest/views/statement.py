@@ -7,9 +7,9 @@ import msgspec
 from fairbank.bank.entry import EFFECTS, Entry, Kind
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.run import RunRecord
+from fairbank.core.time import iso
 from fairbank.rest.bodies import answers
 from fairbank.rest.views.failure import refused_job
-from fairbank.core.time import iso
 
 
 def sums(entry: Entry) -> answers.Sums:

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import UNSET
 
 from fairbank.bank.token import Token
-from fairbank.rest.bodies import answers
 from fairbank.core.time import iso
+from fairbank.rest.bodies import answers
 
 
 def token_row(token: Token) -> answers.TokenRow:

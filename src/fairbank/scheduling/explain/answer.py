@@ -7,7 +7,7 @@ from enum import Enum
 import msgspec
 
 
-class Check(msgspec.Struct, frozen=True):
+class JobCheck(msgspec.Struct, frozen=True):
     """Something that must be so before the job starts. `evidence`: what was found, in words."""
 
     what: str
@@ -15,7 +15,7 @@ class Check(msgspec.Struct, frozen=True):
     evidence: str
 
 
-class Likely(msgspec.Struct, frozen=True):
+class StartRange(msgspec.Struct, frozen=True):
     """When a job is likely to start: in eight of ten rehearsals it did so from `earliest` to `latest`, in one before, in one after.
 
     latest      None where it is not told: in more than one of ten it did not start as far as they went
@@ -29,7 +29,7 @@ class Likely(msgspec.Struct, frozen=True):
     started: int
 
 
-class Untold(Enum):
+class NoStartRange(Enum):
     """Why no range is told."""
 
     NO_TURN = "it has no place among those that wait, and nobody knows when it will"
@@ -37,24 +37,24 @@ class Untold(Enum):
     KEPT = "rehearsals go on until nothing happens any more, and it has not started"
 
 
-class Suggestion(msgspec.Struct, frozen=True):
+class EarlierStart(msgspec.Struct, frozen=True):
     """`option` is what sbatch is told; `at` when the job would start with it, as things stand."""
 
     option: str
     at: int
 
 
-class Advice(msgspec.Struct, frozen=True):
+class EarlierStartAdvice(msgspec.Struct, frozen=True):
     """What came of looking for something that would start a job sooner. `suggestion` None: nothing of what was tried would.
 
     tried    each change, as sbatch is told it or in words
     """
 
-    suggestion: Suggestion | None
+    suggestion: EarlierStart | None
     tried: tuple[str, ...]
 
 
-class Why(msgspec.Struct, frozen=True, kw_only=True):
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job waits.
 
     code        in Slurm's word
@@ -70,11 +70,11 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     code: str
     headline: str
-    checks: tuple[Check, ...]
+    checks: tuple[JobCheck, ...]
     position: int | None
     ahead: tuple[int, ...]
     waiting: int
     expected: int | None
-    likely: Likely | None = None
-    untold: Untold | None = None
-    advice: Advice | None = None
+    likely: StartRange | None = None
+    untold: NoStartRange | None = None
+    advice: EarlierStartAdvice | None = None

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from fairbank.cluster.dependency import Dependencies, Dependency, Met
-from fairbank.scheduling.explain.answer import Check
-from fairbank.core.time import (MINUTE, iso)
+from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
+from fairbank.core.time import MINUTE, iso
+from fairbank.scheduling.explain.answer import JobCheck
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class JobStates(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that somebody waits for, as they are now. Names are squeue's, instants seconds since 1970.
 
     running    which of them run; `began`: when the last of these did, `ends`: by when the last is over, None where it has no limit
@@ -28,36 +28,36 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     ended: tuple[str, ...] = ()
 
 
-class Awaiting(msgspec.Struct, frozen=True):
+class OpenDependencies(msgspec.Struct, frozen=True):
     """What a job depends on, and for each of that in turn whom it is about."""
 
     on: Dependencies
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[JobStates, ...] = ()
 
 
-def depends(awaiting: Awaiting) -> Check:
+def dependency_check(awaiting: OpenDependencies) -> JobCheck:
     """Whether other jobs have come as far as they must."""
     on = awaiting.on
-    if on.text and not on.each:
-        return Check(
+    if on.text and not on.items:
+        return JobCheck(
             "dependencies",
-            on.met,
+            on.is_met,
             f"they cannot be read here, and are told as they stand: {on.text}",
         )
     said = [
-        f"{condition(one)}: {_how_far(one, seen)}"
-        for one, seen in zip(on.each, awaiting.seen, strict=True)
+        f"{describe_condition(one)}: {_how_far(one, seen)}"
+        for one, seen in zip(on.items, awaiting.seen, strict=True)
     ]
     if on.any_of and len(said) > 1:
         said[0] = f"one of these is enough: {said[0]}"
-    if on.never:
+    if on.is_unmeetable:
         said.append(
             "so it will never start as it is: cancel it, or let it depend on something else (scontrol update)"
         )
-    return Check("dependencies", on.met, "; ".join(said) or "none is open")
+    return JobCheck("dependencies", on.is_met, "; ".join(said) or "none is open")
 
 
-def condition(on: Dependency) -> str:
+def describe_condition(on: Dependency) -> str:
     """What must be so, as a sentence without its end."""
     one, whole = _KINDS.get(on.kind, (f"{on.kind} {{}}",) * 2)
     if on.minutes:
@@ -66,18 +66,22 @@ def condition(on: Dependency) -> str:
         )
     return (
         whole.format(f"array {on.job}")
-        if on.whole
+        if on.all_tasks
         else one.format(f"job {on.job}" if on.task is None else f"job {on.job}_{on.task}")
     )
 
 
-def _how_far(on: Dependency, seen: Seen) -> str:
-    return _MET[on.met] if on.met is Met.YES else ", ".join((_MET[on.met], *_now(on, seen)))
+def _how_far(on: Dependency, seen: JobStates) -> str:
+    return (
+        _MET[on.state]
+        if on.state is DependencyState.YES
+        else ", ".join((_MET[on.state], *_now(on, seen)))
+    )
 
 
-def _now(on: Dependency, seen: Seen) -> Iterator[str]:
+def _now(on: Dependency, seen: JobStates) -> Iterator[str]:
     """What those do that it is about."""
-    one = "it" if on.job is not None and not on.whole else None
+    one = "it" if on.job is not None and not on.all_tasks else None
     if on.minutes and seen.began is not None and not seen.waiting:
         yield f"that is at {iso(seen.began + on.minutes * MINUTE)}"
     elif seen.running:
@@ -99,7 +103,11 @@ def _names(jobs: Sequence[str]) -> str:
     return f"job {jobs[0]}" if len(jobs) == 1 else f"job {jobs[0]} and {len(jobs) - 1:,} more"
 
 
-_MET = {Met.YES: "done", Met.NOT_YET: "not yet", Met.NEVER: "can never be any more"}
+_MET = {
+    DependencyState.YES: "done",
+    DependencyState.NOT_YET: "not yet",
+    DependencyState.NEVER: "can never be any more",
+}
 # Of a job or one task, and of an array as a whole.
 _KINDS = {
     "after": ("{} has begun, or was cancelled", "every task of {} has begun, or was cancelled"),

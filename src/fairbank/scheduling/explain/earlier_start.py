@@ -5,45 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from fairbank.scheduling.explain.answer import Advice, Suggestion
-from fairbank.core.time import (MINUTE, show_duration)
+from fairbank.core.time import MINUTE, show_duration
+from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
 
 SHORTER = "any shorter -t"
 """So the search for a limit is told."""
 
 
-class Try(NamedTuple):
+class Candidate(NamedTuple):
     """A change, as sbatch is told it or in words; and what it comes to where the job then starts before an instant (None: never)."""
 
     told: str
-    before: Callable[[int | None], Suggestion | None]
+    before: Callable[[int | None], EarlierStart | None]
 
 
-def sooner(expected: int | None, tries: Iterable[Try]) -> Advice:
+def find_earlier_start(expected: int | None, tries: Iterable[Candidate]) -> EarlierStartAdvice:
     """The change that starts the job soonest, and before `expected` (None: never); of several that start it at the same instant the one
     that is tried first."""
     found, tried = None, list[str]()
     for each in tries:
         tried.append(each.told)
         found = each.before(expected if found is None else found.at) or found
-    return Advice(found, tuple(tried))
+    return EarlierStartAdvice(found, tuple(tried))
 
 
-def change(option: str, start: Callable[[], int | None]) -> Try:
+def request_change(option: str, start: Callable[[], int | None]) -> Candidate:
     """Something else to ask for. `start`: when the job starts with it; None: never."""
 
-    def before(other: int | None) -> Suggestion | None:
+    def before(other: int | None) -> EarlierStart | None:
         at = start()
-        return Suggestion(option, at) if at is not None and (other is None or at < other) else None
+        return (
+            EarlierStart(option, at) if at is not None and (other is None or at < other) else None
+        )
 
-    return Try(option, before)
+    return Candidate(option, before)
 
 
-def shorter(limit: int, start: Callable[[int], int | None]) -> Iterator[Try]:
+def shorter_limit(limit: int, start: Callable[[int], int | None]) -> Iterator[Candidate]:
     """The longest limit in whole minutes, less than `limit`, with which it starts as early as with a single one; there is none below a
     minute. `start`: when the job starts with a limit, in seconds."""
 
-    def before(other: int | None) -> Suggestion | None:
+    def before(other: int | None) -> EarlierStart | None:
         soonest = start(MINUTE)
         if soonest is None or (other is not None and soonest >= other):
             return None
@@ -51,7 +53,7 @@ def shorter(limit: int, start: Callable[[int], int | None]) -> Iterator[Try]:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if start(middle * MINUTE) == soonest else (low, middle)
-        return Suggestion(f"-t {show_duration(low * MINUTE)}", soonest)
+        return EarlierStart(f"-t {show_duration(low * MINUTE)}", soonest)
 
     if limit > MINUTE:
-        yield Try(SHORTER, before)
+        yield Candidate(SHORTER, before)

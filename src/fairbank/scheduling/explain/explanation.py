@@ -4,48 +4,41 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.scheduling.explain.answer import Likely, Untold, Why
-from fairbank.scheduling.explain.dependencies import Awaiting
-from fairbank.scheduling.explain.funds import Funds
-from fairbank.scheduling.explain.run_times import History
-from fairbank.scheduling.explain.start_range import (RUNS, Tick, likely_on_nodes)
-from fairbank.scheduling.explain.suggestions import suggest
+from fairbank.scheduling.explain.answer import Explanation, NoStartRange, StartRange
+from fairbank.scheduling.explain.checks import job_checks
+from fairbank.scheduling.explain.dependencies import OpenDependencies
+from fairbank.scheduling.explain.funds import CreditCheckInput
+from fairbank.scheduling.explain.headline import headline_of
+from fairbank.scheduling.explain.job_view import job_view
+from fairbank.scheduling.explain.run_times import RunTimeHistory
+from fairbank.scheduling.explain.start_range import RUNS, Tick, start_range_on_nodes
+from fairbank.scheduling.explain.suggestions import suggest_earlier_start
 from fairbank.scheduling.machines.node_snapshot import OnNodes
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.pending_job import Pending
+from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.slurm.passes import both
-from fairbank.scheduling.explain.answer import Why
-from fairbank.scheduling.explain.dependencies import Awaiting
-from fairbank.scheduling.explain.checks import evidence
-from fairbank.scheduling.explain.funds import Funds
-from fairbank.scheduling.explain.headline import headline
-from fairbank.scheduling.explain.job_view import view_of
-from fairbank.scheduling.machines.node_snapshot import OnNodes
-from fairbank.scheduling.pending_job import Pending
-from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
 
 TIMED = frozenset({"BeginTime", "Reservation"})
 """Who waits for these has no place in the queue yet, but will have one at an instant that is known."""
 
 
-def whole(
+def explain_on_nodes(
     snapshot: OnNodes,
-    parameters: Parameters,
+    parameters: SchedulerParameters,
     number: int,
     now: int,
     *,
-    history: History[str] | None = None,
-    funds: Funds | None = None,
-    awaiting: Awaiting | None = None,
+    history: RunTimeHistory[str] | None = None,
+    funds: CreditCheckInput | None = None,
+    awaiting: OpenDependencies | None = None,
     advice: bool = True,
-    plan: Plan[Pending, Placement] | None = None,
+    plan: SchedulePlan[PendingJob, Placement] | None = None,
     runs: int = RUNS,
     seed: int = 1,
     tick: Tick | None = None,
-) -> Why:
+) -> Explanation:
     """As Slurm's two passes decide; `plan` is what they decided, where somebody has it already.
 
     Without `history` there is no range, without `advice` nothing is tried; a job that may not start at all has no range either, unless its
@@ -53,46 +46,47 @@ def whole(
 
     Raises Unknown for a job that does not wait there, or that starts now.
     """
-    plan = both(snapshot, parameters, now) if plan is None else plan
-    found = why(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
+    plan = run_passes(snapshot, parameters, now) if plan is None else plan
+    found = explain(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
     if advice:
         found = msgspec.structs.replace(
-            found, advice=suggest(snapshot, parameters, plan, number, now)
+            found, advice=suggest_earlier_start(snapshot, parameters, plan, number, now)
         )
     if history is None:
         return found
     if found.position is None and found.code not in TIMED:
-        return msgspec.structs.replace(found, untold=Untold.NO_TURN)
+        return msgspec.structs.replace(found, untold=NoStartRange.NO_TURN)
     ahead = None if found.position is None else frozenset(found.ahead)
-    came = likely_on_nodes(
+    came = start_range_on_nodes(
         snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick
     )
     return msgspec.structs.replace(
-        found, **({"likely": came} if isinstance(came, Likely) else {"untold": came})
+        found, **({"likely": came} if isinstance(came, StartRange) else {"untold": came})
     )
 
-def why(
+
+def explain(
     snapshot: OnNodes,
-    plan: Plan[Pending, Placement],
+    plan: SchedulePlan[PendingJob, Placement],
     number: int,
     now: int,
     *,
-    funds: Funds | None = None,
-    awaiting: Awaiting | None = None,
-) -> Why:
+    funds: CreditCheckInput | None = None,
+    awaiting: OpenDependencies | None = None,
+) -> Explanation:
     """`plan` is what a pass made of the snapshot. Raises Unknown for a job that does not wait there.
 
     `funds` and `awaiting` are judged where somebody knows them.
     """
-    view = view_of(snapshot, plan, number, now)
-    said = headline(view, awaiting)
+    view = job_view(snapshot, plan, number, now)
+    said = headline_of(view, awaiting)
     if funds is not None and not funds.enough:
         said += f" The bank would not let it start: it needs {funds.said}."
-    return Why(
+    return Explanation(
         number=number,
         code=view.code,
         headline=said,
-        checks=tuple(evidence(view, funds=funds, awaiting=awaiting)),
+        checks=tuple(job_checks(view, funds=funds, awaiting=awaiting)),
         position=view.position,
         ahead=view.ahead,
         waiting=len(view.names),

@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from fairbank.scheduling.machines.machine import (FOR_EVER, J, Machine, P, Running)
-from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.machines.machine import FOR_EVER, J, Machine, P, RunningJob
+from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.snapshot import Snapshot
 
 M = TypeVar("M", bound=Machine[Any, Any])
-Pass = Callable[[Snapshot[J, P, M], int], Plan[J, P]]
+Pass = Callable[[Snapshot[J, P, M], int], SchedulePlan[J, P]]
 
 
-class Scheduler(Protocol[J, P, M]):
+class PassSchedule(Protocol[J, P, M]):
     """Who says which passes are due, as in the simulator."""
 
     def passes(self, now: int, *, event: bool) -> Iterable[Pass[J, P, M]]: ...
 
     def wake(self, now: int) -> int: ...
 
-    def ended(self, running: Running[J, P], now: int) -> None: ...
+    def ended(self, running: RunningJob[J, P], now: int) -> None: ...
 
 
-class AtEachEvent:
+class EventScheduler:
     """One pass whenever somebody comes or ends, and at these instants, which are in order."""
 
     def __init__(self, pass_: Pass[Any, Any, Any], instants: Sequence[int] = ()) -> None:
@@ -39,36 +39,36 @@ class AtEachEvent:
         place = bisect_right(self._instants, now)
         return self._instants[place] if place < len(self._instants) else FOR_EVER
 
-    def ended(self, running: Running[Any, Any], now: int) -> None: ...
+    def ended(self, running: RunningJob[Any, Any], now: int) -> None: ...
 
 
-class Came(NamedTuple):
+class SimulatedStart(NamedTuple):
     """How a rehearsal came out: when the job started (None: not as far as it went), and how many passes it took."""
 
     at: int | None
     passes: int
 
 
-Lasts = Callable[[J, int, int], int]
+RunTimeModel = Callable[[J, int, int], int]
 """How many seconds a job runs in all, given its limit and how much of that is past."""
 
 
-def in_full(job: object, limit: int, elapsed: int) -> int:
+def whole_limit(job: object, limit: int, elapsed: int) -> int:
     """All of its time limit; whoever is past it ends within the next second."""
     return max(limit, elapsed + 1)
 
 
-def rehearse(
+def simulate_forward(
     snapshot: Snapshot[J, P, M],
-    scheduler: Scheduler[J, P, M],
+    scheduler: PassSchedule[J, P, M],
     now: int,
     number: int,
     *,
-    lasts: Lasts[J] = in_full,
+    lasts: RunTimeModel[J] = whole_limit,
     coming: Iterable[tuple[int, J]] = (),
     event: bool = False,
     most: int = FOR_EVER,
-) -> Came:
+) -> SimulatedStart:
     """When the job of this number starts. The snapshot and the scheduler, whose queue it has, are used up.
 
     coming   who comes later, and when, in order
@@ -79,15 +79,15 @@ def rehearse(
     while True:
         for pass_ in scheduler.passes(now, event=event):
             if made == most:
-                return Came(None, made)
+                return SimulatedStart(None, made)
             made += 1
             for job, placement in pass_(snapshot, now).starts:
                 if job.number == number:
-                    return Came(now, made)
+                    return SimulatedStart(now, made)
                 stage.start(job, placement, now)
         now, event = stage.next(now)
         if now == FOR_EVER:
-            return Came(None, made)
+            return SimulatedStart(None, made)
         stage.move(now)
 
 
@@ -97,9 +97,9 @@ class _Stage(Generic[J, P, M]):
     def __init__(
         self,
         snapshot: Snapshot[J, P, M],
-        scheduler: Scheduler[J, P, M],
+        scheduler: PassSchedule[J, P, M],
         now: int,
-        lasts: Lasts[J],
+        lasts: RunTimeModel[J],
         coming: Iterable[tuple[int, J]],
     ) -> None:
         self._snapshot, self._scheduler, self._lasts = snapshot, scheduler, lasts

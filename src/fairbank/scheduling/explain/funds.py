@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.scheduling.explain.answer import Check
-from fairbank.core.units import (show_short, show_su)
+from fairbank.core.units import show_shortfall, show_su
+from fairbank.scheduling.explain.answer import JobCheck
 
 
-class Funds(msgspec.Struct, frozen=True, kw_only=True):
+class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
     """Credit in SU-minutes, as the bank tells it: what is held when the job starts, and what is available.
 
     `observed`: the bank only looks on, and lets jobs start without credit.
@@ -30,10 +30,10 @@ class Funds(msgspec.Struct, frozen=True, kw_only=True):
         figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {left}"
         if self.wanted <= self.available:
             return figures
-        short = f"{figures}: short by {show_short(self.wanted, self.available)}"
+        short = f"{figures}: short by {show_shortfall(self.wanted, self.available)}"
         return f"{short}, and let through" if self.observed else short
 
 
-def credit(funds: Funds) -> Check:
+def credit_check(funds: CreditCheckInput) -> JobCheck:
     """Whether the bank can pay for the job now."""
-    return Check("funds", funds.enough, f"needs {funds.said}")
+    return JobCheck("funds", funds.enough, f"needs {funds.said}")

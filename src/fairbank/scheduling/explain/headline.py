@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from fairbank.cluster.dependency import Dependencies, Met
-from fairbank.scheduling.explain.dependencies import (Awaiting, condition)
-from fairbank.scheduling.explain.checks import needed
-from fairbank.scheduling.explain.job_view import View
-from fairbank.scheduling.plan import PRIORITY, RESOURCES
-from fairbank.scheduling.reason import sentence
+from fairbank.cluster.dependency import Dependencies, DependencyState
 from fairbank.core.time import iso
+from fairbank.scheduling.explain.checks import least_nodes
+from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
+from fairbank.scheduling.explain.job_view import JobView
+from fairbank.scheduling.plan import PRIORITY, RESOURCES
+from fairbank.scheduling.reason import explain_reason
 
 DEPENDENCY, NEVER_MET = "Dependency", "DependencyNeverSatisfied"
 
 
-def headline(view: View, awaiting: Awaiting | None) -> str:
+def headline_of(view: JobView, awaiting: OpenDependencies | None) -> str:
     """With the figures of this job where it is about nodes or about others."""
     expected = f" Room is kept for it at {iso(view.kept.at)}." if view.kept is not None else ""
     return f"Job {view.job.name} {_waits(view, awaiting)} ({view.code}).{expected}"
 
 
-def _waits(view: View, awaiting: Awaiting | None) -> str:
+def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
     if view.code == RESOURCES and view.queued:
         return _for_nodes(view)
     if view.code == PRIORITY and view.ahead:
@@ -31,16 +31,16 @@ def _waits(view: View, awaiting: Awaiting | None) -> str:
         )
     if view.code in (DEPENDENCY, NEVER_MET) and awaiting is not None and awaiting.on.open:
         return _for_others(awaiting.on, never=view.code == NEVER_MET)
-    return f"waits: {sentence(view.code).removesuffix('.')}"
+    return f"waits: {explain_reason(view.code).removesuffix('.')}"
 
 
-def _for_nodes(view: View) -> str:
+def _for_nodes(view: JobView) -> str:
     """In the partition in which it is nearest to its start."""
     entry, found = max(view.sifted, key=lambda each: each[1].fitting.bit_count())
     free, able, least = (
         found.fitting.bit_count(),
         found.able.bit_count(),
-        needed(view.there.machine, entry, found),
+        least_nodes(view.there.machine, entry, found),
     )
     many = "1 node" if least == 1 else f"{least:,} nodes"
     return f"waits for {many}: {free:,} of the {able:,} that would do are free now"
@@ -49,9 +49,9 @@ def _for_nodes(view: View) -> str:
 def _for_others(on: Dependencies, *, never: bool) -> str:
     """By the first that is open, or lost."""
     if never:
-        lost = next((each for each in on.open if each.met is Met.NEVER), on.open[0])
-        return f"waits for what can never be any more, that {condition(lost)}"
-    first = condition(on.open[0])
+        lost = next((each for each in on.open if each.state is DependencyState.NEVER), on.open[0])
+        return f"waits for what can never be any more, that {describe_condition(lost)}"
+    first = describe_condition(on.open[0])
     if len(on.open) == 1:
         return f"waits until {first}"
     return f"waits for {'one of ' if on.any_of else ''}{len(on.open):,} dependencies, first of them that {first}"

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.scheduling.explain.node_filter import (Sifted, sift)
-from fairbank.scheduling.machines.node_snapshot import (OnNodes, carried_out)
-from fairbank.scheduling.slurm.queue_order import (Entry, entries, in_each)
-from fairbank.scheduling.pending_job import Pending
-from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import Plan, Planned
 from fairbank.core.errors import Unknown
+from fairbank.scheduling.explain.node_filter import FilteredNodes, filter_nodes
+from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import Reservation, SchedulePlan
+from fairbank.scheduling.slurm.queue_order import (
+    QueueEntry,
+    entries_in_all_partitions,
+    queue_entries,
+)
 
 
-class View(NamedTuple):
+class JobView(NamedTuple):
     """A job, and what it would have to get past.
 
     code       why it waits, in Slurm's word
@@ -26,15 +30,15 @@ class View(NamedTuple):
     planned    for whom room is kept
     """
 
-    job: Pending
+    job: PendingJob
     now: int
     code: str
     there: OnNodes
     queued: bool
-    sifted: Sequence[tuple[Entry, Sifted]]
+    sifted: Sequence[tuple[QueueEntry, FilteredNodes]]
     ahead: tuple[int, ...]
     names: Mapping[int, str]
-    planned: Mapping[int, Planned[Pending, Placement]]
+    planned: Mapping[int, Reservation[PendingJob, Placement]]
 
     @property
     def position(self) -> int | None:
@@ -42,12 +46,14 @@ class View(NamedTuple):
         return list(self.names).index(self.job.number) + 1 if self.queued else None
 
     @property
-    def kept(self) -> Planned[Pending, Placement] | None:
+    def kept(self) -> Reservation[PendingJob, Placement] | None:
         """The room that is kept for it."""
         return self.planned.get(self.job.number)
 
 
-def view_of(snapshot: OnNodes, plan: Plan[Pending, Placement], number: int, now: int) -> View:
+def job_view(
+    snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], number: int, now: int
+) -> JobView:
     """`plan` is what a pass made of the snapshot. Raises Unknown for a job that does not wait there."""
     starts = {start.job.number for start in plan.starts}
     job = next((each for each in snapshot.queue.jobs() if each.number == number), None)
@@ -57,24 +63,24 @@ def view_of(snapshot: OnNodes, plan: Plan[Pending, Placement], number: int, now:
             field="job",
             remedy="look among the jobs that run or have ended",
         )
-    there = carried_out(snapshot, plan, now)
+    there = apply_plan(snapshot, plan, now)
     order = [
         each
-        for each in entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True)[0]
+        for each in queue_entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True)[0]
         if each.job.number not in starts
     ]
     mine = [each for each in order if each.job.number == number and not each.soft]
     ahead, planned = _ahead(order, mine), {each.job.number: each for each in plan.planned}
     before = [planned[each] for each in ahead if each in planned]
-    return View(
+    return JobView(
         job=job,
         now=now,
         code=plan.why(number),
         there=there,
         queued=bool(mine),
         sifted=[
-            (entry, sift(there.machine, entry, before, now))
-            for entry in mine or in_each(there.machine, job)
+            (entry, filter_nodes(there.machine, entry, before, now))
+            for entry in mine or entries_in_all_partitions(there.machine, job)
         ],
         ahead=ahead,
         names={each.job.number: each.job.name for each in order},
@@ -82,7 +88,7 @@ def view_of(snapshot: OnNodes, plan: Plan[Pending, Placement], number: int, now:
     )
 
 
-def _ahead(order: list[Entry], mine: list[Entry]) -> tuple[int, ...]:
+def _ahead(order: list[QueueEntry], mine: list[QueueEntry]) -> tuple[int, ...]:
     """Whoever stands before its last entry and wants nodes that it could have."""
     if not mine:
         return ()

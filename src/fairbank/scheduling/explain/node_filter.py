@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from fairbank.cluster.node import State
+from fairbank.cluster.node import NodeState
 from fairbank.scheduling.machines.nodes import Nodes
-from fairbank.scheduling.slurm.queue_order import (Entry, requested)
-from fairbank.scheduling.pending_job import Pending
+from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
-from fairbank.scheduling.placement.node_set import NodeSet
-from fairbank.scheduling.placement.search import Request
 from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import Planned
+from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.placement.search import PlacementRequest
+from fairbank.scheduling.plan import Reservation
+from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
 
 
-class Excluded(NamedTuple):
+class ExcludedNodes(NamedTuple):
     """Some nodes, and why the job cannot have them. `lasting`: whoever else is there."""
 
     cause: str
@@ -24,11 +24,11 @@ class Excluded(NamedTuple):
     lasting: bool
 
 
-class Sifted(NamedTuple):
+class FilteredNodes(NamedTuple):
     """The nodes of a partition: those that the job could have now, and the others with the cause."""
 
     fitting: NodeSet
-    excluded: tuple[Excluded, ...]
+    excluded: tuple[ExcludedNodes, ...]
 
     @property
     def able(self) -> NodeSet:
@@ -40,12 +40,12 @@ class Sifted(NamedTuple):
         return found
 
 
-def sift(
-    nodes: Nodes, entry: Entry, ahead: Iterable[Planned[Pending, Placement]], now: int
-) -> Sifted:
+def filter_nodes(
+    nodes: Nodes, entry: QueueEntry, ahead: Iterable[Reservation[PendingJob, Placement]], now: int
+) -> FilteredNodes:
     """`ahead`: what is planned for jobs ahead of it."""
-    left, excluded = entry.nodes, list[Excluded]()
-    request = requested(nodes, entry)
+    left, excluded = entry.nodes, list[ExcludedNodes]()
+    request = placement_request(nodes, entry)
     causes = (
         _unable(nodes, entry, request),
         _unusable(nodes),
@@ -55,26 +55,26 @@ def sift(
     for lasting, found in zip((True, False, False, False), causes, strict=True):
         for cause, some in found:
             if some & left:
-                excluded.append(Excluded(cause, some & left, lasting))
+                excluded.append(ExcludedNodes(cause, some & left, lasting))
                 left = node_set.without(left, some)
     end = now + entry.job.least_seconds(entry.rules)
     for each in ahead:
         if each.at <= end and each.placement.nodes & left:
             excluded.append(
-                Excluded(
+                ExcludedNodes(
                     f"kept for job {each.job.name}, which comes before",
                     each.placement.nodes & left,
                     False,
                 )
             )
             left = node_set.without(left, each.placement.nodes)
-    return Sifted(left, tuple(excluded))
+    return FilteredNodes(left, tuple(excluded))
 
 
 Cause = tuple[str, NodeSet]
 
 
-def _unable(nodes: Nodes, entry: Entry, request: Request) -> Iterator[Cause]:
+def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Iterator[Cause]:
     """By what they are, whoever is there."""
     cluster, what, wanted = nodes.cluster, request.demand, entry.job.wanted
     yield "excluded by name", cluster.named(wanted.excluded, field="excluded")
@@ -108,7 +108,7 @@ def _unable(nodes: Nodes, entry: Entry, request: Request) -> Iterator[Cause]:
 
 def _unusable(nodes: Nodes) -> Iterator[Cause]:
     """By their state."""
-    for state in State:
+    for state in NodeState:
         if not state.usable:
             yield (
                 state.value,
@@ -118,7 +118,7 @@ def _unusable(nodes: Nodes) -> Iterator[Cause]:
             )
 
 
-def _reserved(nodes: Nodes, entry: Entry, now: int) -> Iterator[Cause]:
+def _reserved(nodes: Nodes, entry: QueueEntry, now: int) -> Iterator[Cause]:
     """By reservations that the job would run into, and by its own, whose nodes alone it may have."""
     end = now + entry.job.least_seconds(entry.rules)
     for each, there in nodes.reserved:
@@ -133,7 +133,7 @@ def _reserved(nodes: Nodes, entry: Entry, now: int) -> Iterator[Cause]:
             yield f"{what}: {each.name}", there
 
 
-def _taken(nodes: Nodes, request: Request) -> Iterator[Cause]:
+def _taken(nodes: Nodes, request: PlacementRequest) -> Iterator[Cause]:
     """By those who run."""
     cluster, room, what = nodes.cluster, nodes.room, request.demand
     everybody, busy = cluster.everybody, node_set.without(cluster.everybody, room.idle)

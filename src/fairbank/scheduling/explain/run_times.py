@@ -23,7 +23,7 @@ ENOUGH = 5
 OF_EVERYBODY = 1_000
 
 
-class Ratios:
+class RunTimeRatios:
     """The last so many, in the order in which they came and in that of their size."""
 
     def __init__(self, most: int) -> None:
@@ -40,18 +40,18 @@ class Ratios:
         self._came.append(ratio)
         insort(self.in_order, ratio)
 
-    def copy(self) -> Ratios:
-        other = Ratios(self._most)
+    def copy(self) -> RunTimeRatios:
+        other = RunTimeRatios(self._most)
         other._came, other.in_order = self._came.copy(), self.in_order.copy()
         return other
 
 
-class History(Generic[U]):
+class RunTimeHistory(Generic[U]):
     """The jobs that have ended, told in the order in which they did."""
 
     def __init__(self) -> None:
-        self._by_user: dict[U, Ratios] = {}
-        self._everybody = Ratios(OF_EVERYBODY)
+        self._by_user: dict[U, RunTimeRatios] = {}
+        self._everybody = RunTimeRatios(OF_EVERYBODY)
 
     def ended(self, user: U, run: int, limit: int) -> None:
         """A job with this limit ran for so many seconds. Beyond its limit counts as all of it."""
@@ -59,11 +59,11 @@ class History(Generic[U]):
         self._everybody.add(ratio)
         known = self._by_user.get(user)
         if known is None:
-            known = self._by_user[user] = Ratios(REMEMBERED)
+            known = self._by_user[user] = RunTimeRatios(REMEMBERED)
         known.add(ratio)
 
-    def copy(self) -> History[U]:
-        other: History[U] = History()
+    def copy(self) -> RunTimeHistory[U]:
+        other: RunTimeHistory[U] = RunTimeHistory()
         other._by_user = {user: ratios.copy() for user, ratios in self._by_user.items()}
         other._everybody = self._everybody.copy()
         return other
@@ -75,10 +75,10 @@ class History(Generic[U]):
         return ratios.in_order or [1.0]
 
 
-class Luck(Generic[U]):
+class RunTimeSampler(Generic[U]):
     """One of the futures that the past makes likely."""
 
-    def __init__(self, history: History[U], chance: Random) -> None:
+    def __init__(self, history: RunTimeHistory[U], chance: Random) -> None:
         self._history, self._chance = history, chance
         self._lucks: dict[U, float] = {}
 

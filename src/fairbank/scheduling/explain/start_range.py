@@ -13,17 +13,22 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from random import Random
 
-from fairbank.scheduling.explain.answer import Likely, Untold
-from fairbank.scheduling.explain.run_times import (History, Luck)
-from fairbank.scheduling.explain.forward_simulation import (AtEachEvent, Came, Pass, rehearse)
+from fairbank.scheduling.explain.answer import NoStartRange, StartRange
+from fairbank.scheduling.explain.forward_simulation import (
+    EventScheduler,
+    Pass,
+    SimulatedStart,
+    simulate_forward,
+)
+from fairbank.scheduling.explain.run_times import RunTimeHistory, RunTimeSampler
+from fairbank.scheduling.machines.node_rules import StartLimits
+from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan, copy_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
-from fairbank.scheduling.machines.node_snapshot import (OnNodes, carried_out, copied)
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.pending_job import (Active, Pending)
+from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.machines.node_rules import Limits
-from fairbank.scheduling.slurm.passes import both
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
 
 RUNS, FEWEST = 100, 10
 """How many rehearsals are made; at least so many, however long they take."""
@@ -38,14 +43,14 @@ Tick = Callable[[int, int], None]
 """Told after each rehearsal how many were made, and how many there are at the most."""
 
 
-def likely(
-    rehearsal: Callable[[Random, int], Came],
+def start_range(
+    rehearsal: Callable[[Random, int], SimulatedStart],
     *,
     runs: int = RUNS,
     seed: int = 1,
     passes: int = PASSES,
     tick: Tick | None = None,
-) -> Likely | Untold:
+) -> StartRange | NoStartRange:
     """`rehearsal` is given what it draws from, and how many passes it may make. Untold where the job started in too few of them.
 
     One that had to end without a start counts as a late one.
@@ -65,14 +70,16 @@ def likely(
     starts.sort()
     first, last = max(-(-made // 10), 1) - 1, max(-(-made * 9 // 10), 1) - 1
     if first >= len(starts):
-        return Untold.TOO_FAR if cut else Untold.KEPT
-    return Likely(starts[first], starts[last] if last < len(starts) else None, made, len(starts))
+        return NoStartRange.TOO_FAR if cut else NoStartRange.KEPT
+    return StartRange(
+        starts[first], starts[last] if last < len(starts) else None, made, len(starts)
+    )
 
 
-def likely_on_nodes(
+def start_range_on_nodes(
     snapshot: OnNodes,
-    parameters: Parameters,
-    history: History[str],
+    parameters: SchedulerParameters,
+    history: RunTimeHistory[str],
     number: int,
     now: int,
     *,
@@ -81,7 +88,7 @@ def likely_on_nodes(
     seed: int = 1,
     passes: int | None = None,
     tick: Tick | None = None,
-) -> Likely | Untold:
+) -> StartRange | NoStartRange:
     """The range under Slurm's two passes, which are made whenever somebody ends, a reservation begins or ends, or a job may start at last;
     nobody comes. The snapshot stays as it is.
 
@@ -89,7 +96,7 @@ def likely_on_nodes(
     which are so much shorter, since backfill lets nobody behind delay it. None: everybody is in them; so they are for a job that waits for
     a limit, which whoever is behind may use up. `passes`: None is as many as can be waited for.
     """
-    after = carried_out(snapshot, both(snapshot, parameters, now), now)
+    after = apply_plan(snapshot, run_passes(snapshot, parameters, now), now)
     job = next((each for each in after.queue.jobs() if each.number == number), None)
     limited = job is not None and all(
         after.machine.limits.holds(job, name) for name in job.partitions
@@ -102,30 +109,30 @@ def likely_on_nodes(
         ]:
             after.queue.remove(other)
     if passes is None:
-        passes = affordable(sum(1 for _ in after.queue.jobs()) - 1)
+        passes = affordable_passes(sum(1 for _ in after.queue.jobs()) - 1)
     instants = _instants(after, now)
 
-    def rehearsal(chance: Random, most: int) -> Came:
-        luck = Luck(history, chance)
+    def rehearsal(chance: Random, most: int) -> SimulatedStart:
+        luck = RunTimeSampler(history, chance)
 
-        def lasts(job: Pending, limit: int, elapsed: int) -> int:
+        def lasts(job: PendingJob, limit: int, elapsed: int) -> int:
             return luck.lasts(job.user, limit, elapsed)
 
-        there = copied(after)
+        there = copy_snapshot(after)
         scheduler = _Counting(partial(_pass, parameters), instants, there.machine.limits, now)
-        return rehearse(there, scheduler, now, number, lasts=lasts, most=most)
+        return simulate_forward(there, scheduler, now, number, lasts=lasts, most=most)
 
-    return likely(rehearsal, runs=runs, seed=seed, passes=passes, tick=tick)
+    return start_range(rehearsal, runs=runs, seed=seed, passes=passes, tick=tick)
 
 
-class _Counting(AtEachEvent):
+class _Counting(EventScheduler):
     """Tells limits who ended. `since`: when the rehearsal begins."""
 
     def __init__(
         self,
-        pass_: Pass[Pending, Placement, Nodes],
+        pass_: Pass[PendingJob, Placement, Nodes],
         instants: Sequence[int],
-        limits: Limits,
+        limits: StartLimits,
         since: int,
     ) -> None:
         super().__init__(pass_, instants)
@@ -146,13 +153,15 @@ def _instants(snapshot: OnNodes, now: int) -> list[int]:
     return sorted(at for at in found if at > now)
 
 
-def affordable(ahead: int) -> int:
+def affordable_passes(ahead: int) -> int:
     """How many passes may be made where so many stand ahead: some seconds of them."""
     return max(min(PASSES_ON_NODES, LOOKS_ON_NODES // (LOOKS_OF_A_PASS + max(ahead, 0))), 1)
 
 
-def _pass(parameters: Parameters, snapshot: OnNodes, now: int) -> Plan[Pending, Placement]:
-    plan = both(snapshot, parameters, now)
+def _pass(
+    parameters: SchedulerParameters, snapshot: OnNodes, now: int
+) -> SchedulePlan[PendingJob, Placement]:
+    plan = run_passes(snapshot, parameters, now)
     nodes: Nodes = snapshot.machine
     for job, where in plan.starts:
         nodes.limits.started(job, where)

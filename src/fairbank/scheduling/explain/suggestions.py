@@ -7,19 +7,28 @@ from functools import partial
 
 import msgspec
 
-from fairbank.scheduling.explain.answer import Advice
-from fairbank.scheduling.explain.earlier_start import (Try, change, shorter, sooner)
-from fairbank.scheduling.machines.node_snapshot import (OnNodes, with_job)
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.pending_job import Pending
+from fairbank.scheduling.explain.answer import EarlierStartAdvice
+from fairbank.scheduling.explain.earlier_start import (
+    Candidate,
+    find_earlier_start,
+    request_change,
+    shorter_limit,
+)
+from fairbank.scheduling.machines.node_snapshot import OnNodes, replace_job
+from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.slurm.passes import both
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
 
 
-def suggest(
-    snapshot: OnNodes, parameters: Parameters, plan: Plan[Pending, Placement], number: int, now: int
-) -> Advice:
+def suggest_earlier_start(
+    snapshot: OnNodes,
+    parameters: SchedulerParameters,
+    plan: SchedulePlan[PendingJob, Placement],
+    number: int,
+    now: int,
+) -> EarlierStartAdvice:
     """The one change that starts the job soonest, sooner than `plan` does; of several as soon the smallest sacrifice. Of a job that is held
     back nothing is tried.
 
@@ -30,15 +39,15 @@ def suggest(
         None,
     )
     if job is None:
-        return Advice(None, ())
+        return EarlierStartAdvice(None, ())
 
-    def start(changed: Pending) -> int | None:
-        return _start(both(with_job(snapshot, changed), parameters, now), number, now)
+    def start(changed: PendingJob) -> int | None:
+        return _start(run_passes(replace_job(snapshot, changed), parameters, now), number, now)
 
-    return sooner(_start(plan, number, now), _tries(job, snapshot, start))
+    return find_earlier_start(_start(plan, number, now), _tries(job, snapshot, start))
 
 
-def _start(plan: Plan[Pending, Placement], number: int, now: int) -> int | None:
+def _start(plan: SchedulePlan[PendingJob, Placement], number: int, now: int) -> int | None:
     """When the job starts; None where nobody can say."""
     if any(start.job.number == number for start in plan.starts):
         return now
@@ -46,18 +55,18 @@ def _start(plan: Plan[Pending, Placement], number: int, now: int) -> int | None:
 
 
 def _tries(
-    job: Pending, snapshot: OnNodes, start: Callable[[Pending], int | None]
-) -> Iterator[Try]:
+    job: PendingJob, snapshot: OnNodes, start: Callable[[PendingJob], int | None]
+) -> Iterator[Candidate]:
     """The smallest sacrifice first."""
     for option, changed in _changes(job, snapshot):
-        yield change(option, partial(start, changed))
-    yield from shorter(
+        yield request_change(option, partial(start, changed))
+    yield from shorter_limit(
         _limit(job, snapshot),
         lambda seconds: start(msgspec.structs.replace(job, limit=seconds, time_min=None)),
     )
 
 
-def _changes(job: Pending, snapshot: OnNodes) -> Iterator[tuple[str, Pending]]:
+def _changes(job: PendingJob, snapshot: OnNodes) -> Iterator[tuple[str, PendingJob]]:
     """What may be changed beside its limit."""
     wanted = job.wanted
     for name, rules in snapshot.machine.cluster.rules.items():
@@ -82,11 +91,11 @@ def _changes(job: Pending, snapshot: OnNodes) -> Iterator[tuple[str, Pending]]:
         yield "without --exclusive", _wanting(job, exclusive=False)
 
 
-def _wanting(job: Pending, **other: object) -> Pending:
+def _wanting(job: PendingJob, **other: object) -> PendingJob:
     return msgspec.structs.replace(job, wanted=msgspec.structs.replace(job.wanted, **other))
 
 
-def _limit(job: Pending, snapshot: OnNodes) -> int:
+def _limit(job: PendingJob, snapshot: OnNodes) -> int:
     """For how long it may run now, in seconds."""
     there = [
         snapshot.machine.cluster.rules[name]

@@ -9,7 +9,7 @@ from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
 
 
-class Idling:
+class IdleNodes:
     """Idle nodes from now on, if everybody stays until its end."""
 
     def __init__(self, idle: NodeSet, running: Sequence[tuple[int, NodeSet]]) -> None:

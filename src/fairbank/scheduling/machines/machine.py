@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 
-class Numbered(Protocol):
+class NumberedJob(Protocol):
     """All that every policy asks of a job."""
 
     @property
@@ -18,9 +18,9 @@ class Numbered(Protocol):
         ...
 
 
-J = TypeVar("J", bound=Numbered)
+J = TypeVar("J", bound=NumberedJob)
 P = TypeVar("P")
-J_contra = TypeVar("J_contra", bound=Numbered, contravariant=True)
+J_contra = TypeVar("J_contra", bound=NumberedJob, contravariant=True)
 
 FOR_EVER = 1 << 62
 """Later than any instant."""
@@ -29,7 +29,7 @@ Gap = tuple[int, int]
 """So many processors are free for so many seconds from now on."""
 
 
-class Slot(NamedTuple, Generic[P]):
+class TimeSlot(NamedTuple, Generic[P]):
     """Something is a job's from `begin` until just before `end`."""
 
     begin: int
@@ -37,7 +37,7 @@ class Slot(NamedTuple, Generic[P]):
     placement: P
 
 
-class Running(NamedTuple, Generic[J, P]):
+class RunningJob(NamedTuple, Generic[J, P]):
     """A job that runs, since `started` and until `ends` at the latest. They are kept in the order of these ends."""
 
     ends: int
@@ -74,19 +74,19 @@ class Machine(Protocol[J, P]):
         """The same, to be played with."""
         ...
 
-    def ahead(self, running: Sequence[Running[J, P]], now: int) -> Profile[J, P]:
+    def ahead(self, running: Sequence[RunningJob[J, P]], now: int) -> Profile[J, P]:
         """The machine from now on, if those who run use all their time. `running` comes in the order of their ends."""
         ...
 
 
-class Present(Protocol[J_contra, P]):
+class StartsNow(Protocol[J_contra, P]):
     """Who could start now, beside all for whom room is kept later."""
 
-    def now(self, job: J_contra) -> Slot[P] | None:
+    def now(self, job: J_contra) -> TimeSlot[P] | None:
         """What the job gets if it starts now, and nobody is in its way until it ends; None where somebody is."""
         ...
 
-    def take(self, job: J_contra, slot: Slot[P]) -> None:
+    def take(self, job: J_contra, slot: TimeSlot[P]) -> None:
         """Keep it for the job. It must be free: whoever takes asks for it first."""
         ...
 
@@ -98,19 +98,19 @@ class Present(Protocol[J_contra, P]):
         ...
 
 
-class Profile(Present[J_contra, P], Protocol[J_contra, P]):
+class Profile(StartsNow[J_contra, P], Protocol[J_contra, P]):
     """A machine from now on: who runs ends by and by, and what is kept for somebody is nobody else's.
 
     Whoever should have ended by now is expected to do so within the next second, or when Slurm will have killed it: what it holds is not
     free.
     """
 
-    def earliest(self, job: J_contra) -> Slot[P] | None:
+    def earliest(self, job: J_contra) -> TimeSlot[P] | None:
         """What the job gets at the first instant at which it can be had: now only where `now` has it. None where that never comes."""
         ...
 
 
-class Left(NamedTuple):
+class RemainingHoles(NamedTuple):
     """What a plan left of a machine: the gaps as they were `at` that instant."""
 
     at: int

@@ -11,23 +11,25 @@ from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from fairbank.scheduling.machines.machine import Slot
-from fairbank.scheduling.pending_job import (Active, Pending)
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.free_resources import (Placement, Room)
-from fairbank.scheduling.slurm.reservation_rules import Reserved
+from fairbank.scheduling.machines.machine import TimeSlot
+from fairbank.scheduling.pending_job import Active, PendingJob
+from fairbank.scheduling.placement.free_resources import FreeResources, Placement
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.slurm.reservation_rules import ReservationRules
 
 
-class Giving(Protocol):
+class PlacementRules(Protocol):
     """What says where a job goes (`nodes.Nodes`)."""
 
-    cluster: Cluster
-    room: Room
-    reserved: Reserved
+    cluster: NodeTable
+    room: FreeResources
+    reserved: ReservationRules
 
-    def where(self, job: Pending, partition: str, room: Room, begin: int) -> Placement | None: ...
+    def where(
+        self, job: PendingJob, partition: str, room: FreeResources, begin: int
+    ) -> Placement | None: ...
 
-    def seconds(self, job: Pending, placement: Placement) -> int: ...
+    def seconds(self, job: PendingJob, placement: Placement) -> int: ...
 
 
 class _Kept(NamedTuple):
@@ -36,30 +38,30 @@ class _Kept(NamedTuple):
     begin: int
     turn: int
     end: int
-    job: Pending
+    job: PendingJob
     partition: str
 
 
-_Steps = list[tuple[int, Room]]
+_Steps = list[tuple[int, FreeResources]]
 """What is free from each instant on."""
 
 
-class Rooms:
+class NodeProfile:
     """The rooms of all instants from now on."""
 
-    def __init__(self, nodes: Giving, running: Sequence[Active], now: int) -> None:
+    def __init__(self, nodes: PlacementRules, running: Sequence[Active], now: int) -> None:
         self._nodes, self._now = nodes, now
         self._ends = [(max(each.ends, now + 1), each.placement) for each in running]
         self._ends.sort(key=_instant)
         self._kept: list[_Kept] = []
         self._steps = self._through([]) or []
 
-    def now(self, job: Pending) -> Slot[Placement] | None:
+    def now(self, job: PendingJob) -> TimeSlot[Placement] | None:
         return next(
             filter(None, (self._slot(job, name, self._now) for name in job.partitions)), None
         )
 
-    def earliest(self, job: Pending) -> Slot[Placement] | None:
+    def earliest(self, job: PendingJob) -> TimeSlot[Placement] | None:
         instants = {at for at, _ in self._steps}
         instants.update(
             int(at)
@@ -70,22 +72,22 @@ class Rooms:
         slots = (self._slot(job, name, at) for at in sorted(instants) for name in job.partitions)
         return next(filter(None, slots), None)
 
-    def take(self, job: Pending, slot: Slot[Placement]) -> None:
+    def take(self, job: PendingJob, slot: TimeSlot[Placement]) -> None:
         insort(self._kept, self._keeping(job, slot))
         self._steps = self._through(self._kept) or []
 
     def gaps(self) -> None:
         return None
 
-    def _keeping(self, job: Pending, slot: Slot[Placement]) -> _Kept:
+    def _keeping(self, job: PendingJob, slot: TimeSlot[Placement]) -> _Kept:
         return _Kept(slot.begin, len(self._kept), slot.end, job, slot.placement.partition)
 
-    def _slot(self, job: Pending, partition: str, begin: int) -> Slot[Placement] | None:
+    def _slot(self, job: PendingJob, partition: str, begin: int) -> TimeSlot[Placement] | None:
         _, room = self._steps[bisect_right(self._steps, begin, key=_instant) - 1]
         found = self._nodes.where(job, partition, room, begin)
         if found is None:
             return None
-        slot = Slot(begin, begin + self._nodes.seconds(job, found), found)
+        slot = TimeSlot(begin, begin + self._nodes.seconds(job, found), found)
         kept = self._kept.copy()
         insort(kept, self._keeping(job, slot))
         return None if self._through(kept) is None else slot

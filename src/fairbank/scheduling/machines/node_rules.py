@@ -10,44 +10,44 @@ from typing import Protocol
 import msgspec
 
 from fairbank.cluster.partition_rules import PreemptMode
-from fairbank.scheduling.pending_job import Pending
-from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.core.errors import Malformed
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement.free_resources import Placement
 
 
-class Limits(Protocol):
+class StartLimits(Protocol):
     """What accounting has to say while jobs start one after the other in a pass."""
 
-    def copy(self) -> Limits:
+    def copy(self) -> StartLimits:
         """One for a pass of its own."""
         ...
 
-    def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
+    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
         """Why it may not start beside those that run and have started, in Slurm's word; None where it may. `where`: on these nodes, which
         count as they are; without, by what it asks for."""
         ...
 
-    def started(self, job: Pending, where: Placement) -> None:
+    def started(self, job: PendingJob, where: Placement) -> None:
         """From now on it counts."""
         ...
 
-    def ended(self, job: Pending, where: Placement, seconds: int) -> None:
+    def ended(self, job: PendingJob, where: Placement, seconds: int) -> None:
         """It counts no more. Of what it ran, so many seconds were not told when the snapshot was taken."""
         ...
 
 
-class Unlimited:
+class NoStartLimits:
     """Nobody has a limit."""
 
-    def copy(self) -> Unlimited:
+    def copy(self) -> NoStartLimits:
         return self
 
-    def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
+    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
         return None
 
-    def started(self, job: Pending, where: Placement) -> None: ...
+    def started(self, job: PendingJob, where: Placement) -> None: ...
 
-    def ended(self, job: Pending, where: Placement, seconds: int) -> None: ...
+    def ended(self, job: PendingJob, where: Placement, seconds: int) -> None: ...
 
 
 class PreemptBy(Enum):

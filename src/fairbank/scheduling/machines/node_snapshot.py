@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from fairbank.scheduling.machines.nodes import Nodes
-from fairbank.scheduling.slurm.queue_order import Ranked
-from fairbank.scheduling.pending_job import (Active, Pending, begun)
-from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.snapshot import Snapshot
 from fairbank.core.errors import Malformed
+from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.pending_job import Active, PendingJob, to_running
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.slurm.queue_order import NodeQueue
+from fairbank.scheduling.snapshot import Snapshot
 
-OnNodes = Snapshot[Pending, Placement, Nodes]
+OnNodes = Snapshot[PendingJob, Placement, Nodes]
 
 
-def on_nodes(
-    nodes: Nodes, *, pending: Iterable[Pending] = (), running: Iterable[Active] = ()
+def node_snapshot(
+    nodes: Nodes, *, pending: Iterable[PendingJob] = (), running: Iterable[Active] = ()
 ) -> OnNodes:
     """Those wait and run on these nodes, where nobody was. The nodes are the snapshot's from now on.
 
@@ -33,7 +33,7 @@ def on_nodes(
             field="jobs",
             remedy="give each job and task a number of its own",
         )
-    snapshot: OnNodes = Snapshot(nodes, Ranked(nodes, waiting))
+    snapshot: OnNodes = Snapshot(nodes, NodeQueue(nodes, waiting))
     snapshot.running = there
     for each in there:
         nodes.take(each.placement)
@@ -50,7 +50,7 @@ def on_nodes(
     return snapshot
 
 
-def carried_out(snapshot: OnNodes, plan: Plan[Pending, Placement], now: int) -> OnNodes:
+def apply_plan(snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], now: int) -> OnNodes:
     """What is there when those have started whom the plan starts, one after the other, and those went whose place they took."""
     nodes = snapshot.machine.copy()
     running = {each.number: each for each in snapshot.running}
@@ -59,16 +59,17 @@ def carried_out(snapshot: OnNodes, plan: Plan[Pending, Placement], now: int) -> 
             nodes.give(running.pop(number).placement)
         nodes.take(where)
         nodes.limits.started(job, where)
-        running[job.number] = begun(job, where, now, nodes.seconds(job, where))
+        running[job.number] = to_running(job, where, now, nodes.seconds(job, where))
     begun_now = {start.job.number for start in plan.starts}
     after: OnNodes = Snapshot(
-        nodes, Ranked(nodes, (job for job in snapshot.queue.jobs() if job.number not in begun_now))
+        nodes,
+        NodeQueue(nodes, (job for job in snapshot.queue.jobs() if job.number not in begun_now)),
     )
     after.running = sorted(running.values())
     return after
 
 
-def with_job(snapshot: OnNodes, changed: Pending) -> OnNodes:
+def replace_job(snapshot: OnNodes, changed: PendingJob) -> OnNodes:
     """The same, with this job in the place of the one of its number."""
     return _with(
         snapshot,
@@ -76,13 +77,13 @@ def with_job(snapshot: OnNodes, changed: Pending) -> OnNodes:
     )
 
 
-def copied(snapshot: OnNodes) -> OnNodes:
+def copy_snapshot(snapshot: OnNodes) -> OnNodes:
     """The same, to be played with."""
     return _with(snapshot, snapshot.queue.jobs())
 
 
-def _with(snapshot: OnNodes, jobs: Iterable[Pending]) -> OnNodes:
+def _with(snapshot: OnNodes, jobs: Iterable[PendingJob]) -> OnNodes:
     nodes = snapshot.machine.copy()
-    other: OnNodes = Snapshot(nodes, Ranked(nodes, jobs))
+    other: OnNodes = Snapshot(nodes, NodeQueue(nodes, jobs))
     other.running = list(snapshot.running)
     return other

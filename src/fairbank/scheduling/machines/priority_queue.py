@@ -6,12 +6,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machines.machine import (FOR_EVER, Present)
-from fairbank.scheduling.machines.processors import Waiting
-from fairbank.scheduling.machines.processor_queue import (FEW, fits)
+from fairbank.scheduling.machines.machine import FOR_EVER, StartsNow
+from fairbank.scheduling.machines.processor_queue import FEW, fits
+from fairbank.scheduling.machines.processors import ProcessorJob
 
 
-class Submitted(Waiting, Protocol):
+class SubmittedJob(ProcessorJob, Protocol):
     """A job of which it is known who sent it, of which group, and when."""
 
     @property
@@ -24,12 +24,12 @@ class Submitted(Waiting, Protocol):
     def group(self) -> int: ...
 
 
-S = TypeVar("S", bound=Submitted)
+S = TypeVar("S", bound=SubmittedJob)
 _Key = tuple[bool, int, int, int]
 """Whether it was put last, its priority (the highest is the least), when it was submitted, its number."""
 
 
-class ByPriority(Generic[S]):
+class PriorityQueue(Generic[S]):
     """Whoever waits: by priority as it was when somebody last worked it out, then submit time, then number; behind them who was put last.
 
     The order is kept from pass to pass, and so are the processors that all together want (`wanted`).
@@ -117,12 +117,12 @@ class ByPriority(Generic[S]):
         self._keys, self._order, self._line = {}, [], []
         self._unranked = dict(self._jobs)
 
-    def line(self, now: int) -> Listed[S]:
+    def line(self, now: int) -> JobList[S]:
         """Who has no priority yet comes last. It holds until somebody comes, goes or is ranked."""
         if not self._unranked:
-            return Listed(self._line)
+            return JobList(self._line)
         last = self._last
-        return Listed(
+        return JobList(
             [
                 *self._line,
                 *sorted(
@@ -133,7 +133,7 @@ class ByPriority(Generic[S]):
         )
 
 
-class Listed(Generic[S]):
+class JobList(Generic[S]):
     """Some jobs in their order."""
 
     reasons: Mapping[int, str] = {}
@@ -141,9 +141,9 @@ class Listed(Generic[S]):
     def __init__(self, jobs: Sequence[S]) -> None:
         self._jobs = jobs
 
-    def upto(self, most: int) -> Listed[S]:
+    def upto(self, most: int) -> JobList[S]:
         """The first so many."""
-        return self if len(self._jobs) <= most else Listed(self._jobs[:most])
+        return self if len(self._jobs) <= most else JobList(self._jobs[:most])
 
     def __iter__(self) -> Iterator[tuple[int, S]]:
         return enumerate(self._jobs)
@@ -154,7 +154,7 @@ class Listed(Generic[S]):
             found.setdefault(job.partition, []).append((turn, job))
         return map(iter, found.values())
 
-    def first(self, after: int, ahead: Present[S, Any]) -> tuple[int, S] | None:
+    def first(self, after: int, ahead: StartsNow[S, Any]) -> tuple[int, S] | None:
         gaps = ahead.gaps()
         if gaps is None:
             return next(

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Self
 
-from fairbank.scheduling.machines.machine import (FOR_EVER, Gap, Present)
-from fairbank.scheduling.machines.processors import (W, Waiting)
+from fairbank.scheduling.machines.machine import FOR_EVER, Gap, StartsNow
+from fairbank.scheduling.machines.processors import ProcessorJob, W
 
 FEW = 24
 """So many are looked at one by one sooner than they are lined up."""
@@ -18,7 +18,7 @@ _NOBODY = 2 * FOR_EVER
 """In place of a limit where nobody waits: longer than any gap."""
 
 
-class InOrder(Generic[W]):
+class OrderedQueue(Generic[W]):
     """One line, from whose middle somebody may leave. Everybody in it may start."""
 
     __slots__ = ("_line",)
@@ -58,13 +58,13 @@ class InOrder(Generic[W]):
             found.setdefault(turn[1].partition, []).append(turn)
         return map(iter, found.values())
 
-    def first(self, after: int, ahead: Present[W, Any]) -> tuple[int, W] | None:
+    def first(self, after: int, ahead: StartsNow[W, Any]) -> tuple[int, W] | None:
         return next(
             (turn for turn in self if turn[0] > after and ahead.now(turn[1]) is not None), None
         )
 
 
-class ByPartition(InOrder[W]):
+class PartitionQueue(OrderedQueue[W]):
     """One line, and beside it a line for each partition."""
 
     __slots__ = ("_lines",)
@@ -90,7 +90,7 @@ class ByPartition(InOrder[W]):
         return [iter(line.items()) for line in self._lines.values()]
 
 
-class ByWidth(InOrder[W]):
+class WidthQueue(OrderedQueue[W]):
     """One line, and beside it a line for each number of processors, in which the first job that is short enough is found at once.
 
     Of thousands who wait, a pass that fills gaps so looks at one or two of each width (docs/decisions/0022). Newcomers join these lines
@@ -106,7 +106,7 @@ class ByWidth(InOrder[W]):
         """The last who joined a line: newcomers are behind."""
         self._widths: list[int] = []
         """Those that somebody waits for, in order. The lines of the others stay, empty: their width comes again."""
-        self._lines: dict[int, Alike[W]] = {}
+        self._lines: dict[int, LimitTree[W]] = {}
         self._narrowest = FOR_EVER
         """The fewest processors that anybody wants; 0: not known since the narrowest left."""
 
@@ -133,7 +133,7 @@ class ByWidth(InOrder[W]):
             self._narrowest = min(newest, self._widths[0]) if self._widths else newest
         return self._narrowest
 
-    def first(self, after: int, ahead: Present[W, Any]) -> tuple[int, W] | None:
+    def first(self, after: int, ahead: StartsNow[W, Any]) -> tuple[int, W] | None:
         if (gaps := ahead.gaps()) is None:
             return super().first(after, ahead)
         found = self.fitting(after, gaps) if gaps and self._narrowest <= gaps[-1][0] else None
@@ -175,7 +175,7 @@ class ByWidth(InOrder[W]):
         for job in self._newcomers.values():
             line = self._lines.get(job.processors)
             if line is None:
-                line = self._lines[job.processors] = Alike()
+                line = self._lines[job.processors] = LimitTree()
             if not line.waiting:
                 insort(self._widths, job.processors)
             line.add(job)
@@ -183,7 +183,7 @@ class ByWidth(InOrder[W]):
         self._newcomers.clear()
 
 
-def fits(job: Waiting, gaps: Sequence[Gap]) -> bool:
+def fits(job: ProcessorJob, gaps: Sequence[Gap]) -> bool:
     """Whether it fits one of the gaps, which come in the order of their width: the wider, the shorter."""
     for room, seconds in gaps:
         if job.processors <= room:
@@ -191,7 +191,7 @@ def fits(job: Waiting, gaps: Sequence[Gap]) -> bool:
     return False
 
 
-class Alike(Generic[W]):
+class LimitTree(Generic[W]):
     """Jobs of one width in the order of the queue, under a tree: `least[i]` is the shortest limit in its stretch of the line.
 
     The tree lies in a list as a heap does: 1 is the root, 2i and 2i + 1 are below i, the last `room` entries are the places of the

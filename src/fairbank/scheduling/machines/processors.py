@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Generic, Protocol, TypeVar
 
-from fairbank.scheduling.machines.machine import (FOR_EVER, Gap, Running, Slot)
-from fairbank.core.types import made
+from fairbank.core.types import new_tuple
+from fairbank.scheduling.machines.machine import FOR_EVER, Gap, RunningJob, TimeSlot
 
 
-class Waiting(Protocol):
+class ProcessorJob(Protocol):
     """A job that waits for processors. How long it will really run is for nobody to know."""
 
     @property
@@ -31,7 +31,7 @@ class Waiting(Protocol):
     def partition(self) -> int: ...
 
 
-W = TypeVar("W", bound=Waiting)
+W = TypeVar("W", bound=ProcessorJob)
 
 
 class Processors(Generic[W]):
@@ -62,11 +62,11 @@ class Processors(Generic[W]):
         other.free = self.free
         return other
 
-    def ahead(self, running: Sequence[Running[W, int]], now: int) -> Steps[W]:
-        return Steps(self.size, self.free, running, now)
+    def ahead(self, running: Sequence[RunningJob[W, int]], now: int) -> ProcessorProfile[W]:
+        return ProcessorProfile(self.size, self.free, running, now)
 
 
-class Steps(Generic[W]):
+class ProcessorProfile(Generic[W]):
     """Processors from now on, as steps: `free[i]` of them from `times[i]` until the next step begins; the last one lasts for ever.
 
     Most passes keep something for one job at the most. Until then what is free only grows, and the place of that job is found on the way
@@ -75,23 +75,25 @@ class Steps(Generic[W]):
 
     __slots__ = "_begins _drops _free _kept _known _laid _now _running _size _started _then _told free times".split()
 
-    def __init__(self, size: int, free: int, running: Sequence[Running[W, int]], now: int) -> None:
+    def __init__(
+        self, size: int, free: int, running: Sequence[RunningJob[W, int]], now: int
+    ) -> None:
         self._size, self._free, self._running, self._now = size, free, running, now
-        self._started: list[tuple[W, Slot[int]]] = []
+        self._started: list[tuple[W, TimeSlot[int]]] = []
         """They start now, and `_running` is without them."""
         self._told: list[Gap] | None = None
         """The gaps, until somebody takes."""
         self._laid = False
         self._then = free
         """What is free when the first job that cannot start now could."""
-        self._kept: list[Slot[int]] = []
+        self._kept: list[TimeSlot[int]] = []
         """Of whom the steps say nothing yet."""
         self._begins: list[int] = []
         """When something that is kept for later begins, in order: only then can there be less than before."""
         self._drops: list[tuple[int, int]] | None = []
         """When there will be less than ever before, and how much then; None: not known."""
 
-    def now(self, job: W) -> Slot[int] | None:
+    def now(self, job: W) -> TimeSlot[int] | None:
         wanted, end = job.processors, self._now + job.limit
         if wanted > self._free:
             return None
@@ -100,15 +102,15 @@ class Steps(Generic[W]):
             for at, free in less:
                 if free < wanted and at < clear:
                     return None
-        return made(Slot, (self._now, end, wanted))
+        return new_tuple(TimeSlot, (self._now, end, wanted))
 
-    def earliest(self, job: W) -> Slot[int] | None:
+    def earliest(self, job: W) -> TimeSlot[int] | None:
         wanted, seconds = job.processors, job.limit
         if wanted > self._size:
             return None
         if not self._begins:
             begin, self._then = self._grown_to(wanted)
-            return made(Slot, (begin, begin + seconds, wanted))
+            return new_tuple(TimeSlot, (begin, begin + seconds, wanted))
         self._lay()
         times, free, reach = self.times, self.free, self.reach
         # What is taken is never given back, so for alike jobs the search goes on where it ended.
@@ -124,10 +126,10 @@ class Steps(Generic[W]):
                 ahead += 1
             if ahead == last or times[ahead] >= clear:
                 self._known[wanted, seconds] = begin
-                return Slot(begin, until, wanted)
+                return TimeSlot(begin, until, wanted)
             step = ahead
 
-    def take(self, job: W, slot: Slot[int]) -> None:
+    def take(self, job: W, slot: TimeSlot[int]) -> None:
         begin, end, processors = slot
         self._told = None
         if begin == self._now:
@@ -191,13 +193,13 @@ class Steps(Generic[W]):
         """When somebody is expected to end who should have by now."""
         return self._now + 1
 
-    def _ends(self) -> Sequence[Running[W, int]]:
+    def _ends(self) -> Sequence[RunningJob[W, int]]:
         """Those who run and those who start now, in the order of their ends, of which none is past."""
         if self._started:
             self._running = [*self._running]
             for job, slot in self._started:
                 insort(
-                    self._running, Running(slot.end, job.number, slot.placement, job, slot.begin)
+                    self._running, RunningJob(slot.end, job.number, slot.placement, job, slot.begin)
                 )
             self._started = []
         if self._running and self._running[0].ends <= self._now:

@@ -15,28 +15,28 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.core.errors import Malformed
+from fairbank.scheduling.placement.node_set import NodeSet
 
 
 class Feature(NamedTuple):
     name: str
 
 
-class Both(NamedTuple):
+class AllOf(NamedTuple):
     left: Expression
     right: Expression
 
 
-class Either(NamedTuple):
+class AnyOf(NamedTuple):
     left: Expression
     right: Expression
 
 
-Expression: TypeAlias = Feature | Both | Either
+Expression: TypeAlias = Feature | AllOf | AnyOf
 
 
-class Counted(NamedTuple):
+class FeatureCount(NamedTuple):
     """At least so many nodes are of this kind."""
 
     nodes: Expression
@@ -51,14 +51,14 @@ class Constraint(NamedTuple):
     """
 
     alternatives: tuple[Expression | None, ...] = (None,)
-    groups: tuple[Counted, ...] = ()
+    groups: tuple[FeatureCount, ...] = ()
 
 
 ANY = Constraint()
 """Any nodes will do."""
 
 
-def nodes_of(
+def matching_nodes(
     expression: Expression | None, having: Callable[[str], NodeSet], everybody: NodeSet
 ) -> NodeSet:
     """The nodes of which it is true, where `having` says which have a feature."""
@@ -67,20 +67,24 @@ def nodes_of(
             return everybody
         case Feature(name):
             return having(name)
-        case Both(left, right):
-            return nodes_of(left, having, everybody) & nodes_of(right, having, everybody)
-        case Either(left, right):
-            return nodes_of(left, having, everybody) | nodes_of(right, having, everybody)
+        case AllOf(left, right):
+            return matching_nodes(left, having, everybody) & matching_nodes(
+                right, having, everybody
+            )
+        case AnyOf(left, right):
+            return matching_nodes(left, having, everybody) | matching_nodes(
+                right, having, everybody
+            )
 
 
-def names(constraint: Constraint) -> frozenset[str]:
+def feature_names(constraint: Constraint) -> frozenset[str]:
     """Every feature that it names."""
 
     def within(expression: Expression | None) -> Iterator[str]:
         match expression:
             case Feature(name):
                 yield name
-            case Both(left, right) | Either(left, right):
+            case AllOf(left, right) | AnyOf(left, right):
                 yield from within(left)
                 yield from within(right)
 
@@ -129,7 +133,7 @@ class _Reader:
     def _plain(self) -> Constraint:
         """Without brackets: terms from left to right. Only a single term may be counted."""
         term = self._term(counted=True)
-        if isinstance(term, Counted):
+        if isinstance(term, FeatureCount):
             if self.at < len(self.tokens) and self.tokens[self.at].text in "&|":
                 raise self._wrong(
                     "a count beside others",
@@ -150,7 +154,8 @@ class _Reader:
         inside = self._bracket()
         return Constraint(
             tuple(
-                all_nodes if each is None else Both(all_nodes, each) for each in inside.alternatives
+                all_nodes if each is None else AllOf(all_nodes, each)
+                for each in inside.alternatives
             ),
             inside.groups,
         )
@@ -179,7 +184,7 @@ class _Reader:
             return self._behind(terms, signs)
         return self._together(terms, signs)
 
-    def _behind(self, terms: list[Expression | Counted], signs: set[str]) -> Constraint:
+    def _behind(self, terms: list[Expression | FeatureCount], signs: set[str]) -> Constraint:
         """`[rack1|rack2]&intel`: what stands behind the brackets is true of every node."""
         sign = self._takes("&", "|")
         if sign == "|":
@@ -188,12 +193,12 @@ class _Reader:
         while sign := self._takes("&", "|"):
             every = _joined(every, sign, self._expression())
         return Constraint(
-            tuple(every if each is None else Both(each, every) for each in inside.alternatives),
+            tuple(every if each is None else AllOf(each, every) for each in inside.alternatives),
             inside.groups,
         )
 
-    def _together(self, terms: list[Expression | Counted], signs: set[str]) -> Constraint:
-        counted = [term for term in terms if isinstance(term, Counted)]
+    def _together(self, terms: list[Expression | FeatureCount], signs: set[str]) -> Constraint:
+        counted = [term for term in terms if isinstance(term, FeatureCount)]
         if signs == {"|"} or (not signs and not counted):
             if counted:
                 raise self._wrong(
@@ -201,16 +206,18 @@ class _Reader:
                     1,
                     "count in groups that & joins, such as [a*2&b*4]",
                 )
-            return Constraint(tuple(term for term in terms if not isinstance(term, Counted)))
+            return Constraint(tuple(term for term in terms if not isinstance(term, FeatureCount)))
         return Constraint(
-            groups=tuple(term if isinstance(term, Counted) else Counted(term, 1) for term in terms)
+            groups=tuple(
+                term if isinstance(term, FeatureCount) else FeatureCount(term, 1) for term in terms
+            )
         )
 
-    def _term(self, *, counted: bool) -> Expression | Counted:
+    def _term(self, *, counted: bool) -> Expression | FeatureCount:
         expression = self._expression()
         if not (counted and self._takes("*")):
             return expression
-        return Counted(expression, self._count())
+        return FeatureCount(expression, self._count())
 
     def _count(self) -> int:
         star = self.tokens[self.at - 1]
@@ -282,4 +289,4 @@ class _Reader:
 
 
 def _joined(left: Expression, sign: str, right: Expression) -> Expression:
-    return Both(left, right) if sign == "&" else Either(left, right)
+    return AllOf(left, right) if sign == "&" else AnyOf(left, right)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.scheduling.placement import node_set
-from fairbank.scheduling.placement.node_table import Counts
 from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.placement.node_table import Counts
 
 
-class Asked(NamedTuple):
+class NodeSelection(NamedTuple):
     """How many nodes and tasks, which nodes in any case, and of which kinds how many: no node counts for two kinds."""
 
     least: int
@@ -28,7 +28,7 @@ class Asked(NamedTuple):
     contiguous: bool = False
 
 
-def has_room(among: NodeSet, room: Counts, asked: Asked) -> bool:
+def has_room(among: NodeSet, room: Counts, asked: NodeSelection) -> bool:
     """Whether the largest of them have room for all tasks, as if no node were required and no kind asked for."""
     if min(among.bit_count(), asked.most) >= asked.tasks:
         return True  # each has room for one
@@ -38,7 +38,7 @@ def has_room(among: NodeSet, room: Counts, asked: Asked) -> bool:
     return int(sizes.sum()) >= asked.tasks
 
 
-def by_size(among: NodeSet, room: Counts, asked: Asked) -> list[int] | None:
+def by_size(among: NodeSet, room: Counts, asked: NodeSelection) -> list[int] | None:
     """The nodes with the most room, as few as do.
 
     Sets of nodes that leave a place for each kind are the independent ones of a matroid, so that taking the largest node that may still be
@@ -64,7 +64,7 @@ def by_size(among: NodeSet, room: Counts, asked: Asked) -> list[int] | None:
     )
 
 
-def _missing(chosen: NodeSet, asked: Asked) -> int:
+def _missing(chosen: NodeSet, asked: NodeSelection) -> int:
     """How many nodes these lack at least so that each kind has its own: after Hall, for the kinds that are worst off together."""
     worst = 0
     for size in range(1, len(asked.kinds) + 1):
@@ -76,7 +76,7 @@ def _missing(chosen: NodeSet, asked: Asked) -> int:
     return worst
 
 
-def _leaves_kinds(chosen: NodeSet, among: NodeSet, asked: Asked) -> bool:
+def _leaves_kinds(chosen: NodeSet, among: NodeSet, asked: NodeSelection) -> bool:
     """Whether nodes can be added to these, up to the most that may be, until each kind has its own."""
     if not asked.kinds:
         return chosen.bit_count() <= asked.most
@@ -87,7 +87,7 @@ def _leaves_kinds(chosen: NodeSet, among: NodeSet, asked: Asked) -> bool:
 
 
 def contiguous(
-    among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: Asked
+    among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: NodeSelection
 ) -> list[int] | None:
     """Consecutive nodes: in a run of one weight, the lightest first, and of these the shortest that does; else in any run."""
     if not node_set.has_run(among, asked.least):
@@ -104,7 +104,9 @@ def contiguous(
     return None
 
 
-def _window(begin: int, end: int, room: Counts, asked: Asked) -> tuple[int, int, int] | None:
+def _window(
+    begin: int, end: int, room: Counts, asked: NodeSelection
+) -> tuple[int, int, int] | None:
     """The first stretch of a run that will do, behind the length of the run."""
     sums = [0, *accumulate(room[begin:end].tolist())]
     for first in range(end - begin):
@@ -121,6 +123,6 @@ def _window(begin: int, end: int, room: Counts, asked: Asked) -> tuple[int, int,
     return None
 
 
-def _suits(begin: int, end: int, asked: Asked) -> bool:
+def _suits(begin: int, end: int, asked: NodeSelection) -> bool:
     inside = node_set.between(begin, end)
     return asked.required & inside == asked.required and _missing(inside, asked) == 0

@@ -10,16 +10,16 @@ import numpy.typing as npt
 
 from fairbank.cluster.node import Gpus
 from fairbank.scheduling.placement import node_set
-from fairbank.scheduling.placement.node_table import (Cluster, Counts)
-from fairbank.scheduling.placement.node_demand import Demand
+from fairbank.scheduling.placement.node_demand import NodeDemand
 from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.placement.node_table import Counts, NodeTable
 
 _ALL = slice(None)
 _FEW = 64
 """Up to so many nodes are looked at one by one."""
 
 
-class Share(NamedTuple):
+class NodeShare(NamedTuple):
     """What a job holds of a node."""
 
     place: int
@@ -35,7 +35,7 @@ class Placement(NamedTuple):
     """
 
     nodes: NodeSet
-    shares: tuple[Share, ...]
+    shares: tuple[NodeShare, ...]
     partition: str
     sharing: bool = False
     instead: tuple[int, ...] = ()
@@ -55,10 +55,10 @@ class _Seen:
         self.nodes = node_set.packed(tasks > 0)
 
 
-class Room:
+class FreeResources:
     """What is free. `take` and `give` keep it up to date; a copy may be played with."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: NodeTable) -> None:
         self.cluster = cluster
         self.cpus = cluster.cpus.copy()
         """Not held by a job that shares none."""
@@ -69,12 +69,12 @@ class Room:
         self.jobs = np.zeros_like(self.cpus)
         self.idle = cluster.everybody
         """Where no job is."""
-        self._seen: dict[Demand, _Seen] = {}
+        self._seen: dict[NodeDemand, _Seen] = {}
         self._changes: list[int] = []
 
-    def copy(self) -> Room:
+    def copy(self) -> FreeResources:
         """The same, to be changed without changing this one."""
-        other = object.__new__(Room)
+        other = object.__new__(FreeResources)
         other.cluster = self.cluster
         other.cpus, other.shared, other.memory, other.jobs = (
             self.cpus.copy(),
@@ -121,15 +121,15 @@ class Room:
         left = (self.cpus, self.memory, *self.gpus.values())
         return node_set.packed(np.any([counts < 0 for counts in left], axis=0))
 
-    def tasks(self, demand: Demand) -> Counts:
+    def tasks(self, demand: NodeDemand) -> Counts:
         """How many tasks each node has room for now; 0 where the node would not do. To be read only."""
         return self._looked(demand).tasks
 
-    def nodes(self, demand: Demand) -> NodeSet:
+    def nodes(self, demand: NodeDemand) -> NodeSet:
         """The nodes with room for one task at least."""
         return self._looked(demand).nodes
 
-    def _looked(self, demand: Demand) -> _Seen:
+    def _looked(self, demand: NodeDemand) -> _Seen:
         """What was found before, brought up to date for the nodes that changed since."""
         seen = self._seen.get(demand)
         if seen is None:
@@ -148,7 +148,7 @@ class Room:
             seen.nodes = node_set.without(seen.nodes, node_set.of(changed)) | have
         return seen
 
-    def _count(self, demand: Demand, at: slice | npt.NDArray[np.intp]) -> Counts:
+    def _count(self, demand: NodeDemand, at: slice | npt.NDArray[np.intp]) -> Counts:
         cluster = self.cluster
         cpus = demand.rows * self.cpus[at] - self.shared[at]
         tasks = cpus // demand.cpus

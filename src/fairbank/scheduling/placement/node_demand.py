@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.cluster.resource_request import (ALL_MEMORY, Wanted)
+from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
 
 
-class Demand(NamedTuple):
+class NodeDemand(NamedTuple):
     """The same for many jobs, so that what was found for one serves the others.
 
     cpus             of a task
@@ -32,11 +32,11 @@ class Demand(NamedTuple):
     rows: int = 1
 
 
-def demand(wanted: Wanted, rules: PartitionRules) -> Demand:
+def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
     """What the request means in a partition."""
-    asked = rules.filled(wanted)
+    asked = rules.with_default_memory(wanted)
     memory = 0 if asked.memory_per_cpu else asked.memory_per_node
-    return Demand(
+    return NodeDemand(
         cpus=asked.cpus_per_task,
         least_cpus=max(asked.cpus_per_task, asked.cpus_per_node),
         most_tasks=asked.tasks_per_node,
@@ -44,6 +44,6 @@ def demand(wanted: Wanted, rules: PartitionRules) -> Demand:
         memory_per_cpu=asked.memory_per_cpu or 0,
         gpus=asked.gpus,
         tmp=asked.tmp,
-        alone=rules.alone(asked),
+        alone=rules.is_exclusive(asked),
         rows=rules.rows_for(asked),
     )

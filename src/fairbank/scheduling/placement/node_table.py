@@ -10,16 +10,16 @@ import numpy.typing as npt
 
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.hostlist import compress
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
-from fairbank.core.hostlist import compress
-from fairbank.core.errors import (Malformed, Unknown)
 
 Counts = npt.NDArray[np.int64]
 """A number for each node, in their order."""
 
 
-class Cluster:
+class NodeTable:
     """Nodes, and the partitions that they are in. Neither changes: with a node down it is another cluster.
 
     Raises Malformed for two nodes or partitions of one name, Unknown for a partition's node that is not there.

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from fairbank.cluster.node import Gpus
-from fairbank.cluster.resource_request import Wanted
-from fairbank.scheduling.placement import (constraint, node_set)
-from fairbank.scheduling.placement.selection import choose
-from fairbank.scheduling.placement.node_table import (Cluster, Counts)
-from fairbank.scheduling.placement.node_demand import (Demand, demand)
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.scheduling.placement import constraint, node_set
+from fairbank.scheduling.placement.exhaustive_search import NodeSelection
+from fairbank.scheduling.placement.free_resources import FreeResources, NodeShare, Placement
+from fairbank.scheduling.placement.node_demand import NodeDemand, node_demand
 from fairbank.scheduling.placement.node_set import NodeSet
-from fairbank.scheduling.placement.free_resources import (Placement, Room, Share)
-from fairbank.scheduling.placement.exhaustive_search import Asked
+from fairbank.scheduling.placement.node_table import Counts, NodeTable
+from fairbank.scheduling.placement.selection import select_nodes
 
 
-class Request(NamedTuple):
+class PlacementRequest(NamedTuple):
     """What a job wants in a partition, with the words looked up: sets of nodes for names and features.
 
     upto            it gets so many nodes where they are free: the most of a range that it names
@@ -25,7 +25,7 @@ class Request(NamedTuple):
     """
 
     partition: str
-    demand: Demand
+    demand: NodeDemand
     least: int
     upto: int
     most: int
@@ -44,14 +44,14 @@ class Request(NamedTuple):
         return found & self.able
 
 
-class Free(Protocol):
+class FreeNodes(Protocol):
     """What is free at some instant."""
 
-    def nodes(self, demand: Demand) -> NodeSet:
+    def nodes(self, demand: NodeDemand) -> NodeSet:
         """The nodes with room for one task at least."""
         ...
 
-    def tasks(self, demand: Demand) -> Counts:
+    def tasks(self, demand: NodeDemand) -> Counts:
         """How many tasks each node has room for. To be read only."""
         ...
 
@@ -60,16 +60,16 @@ class Free(Protocol):
         ...
 
 
-class Places:
+class PlacementSearch:
     """A cluster that requests are read for. What is found for a request is kept for the next of its like."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: NodeTable) -> None:
         self.cluster = cluster
-        self.empty = Room(cluster)
-        self._known: dict[tuple[Wanted, str], Request] = {}
-        self._ever: dict[Request, bool] = {}
+        self.empty = FreeResources(cluster)
+        self._known: dict[tuple[ResourceRequest, str], PlacementRequest] = {}
+        self._ever: dict[PlacementRequest, bool] = {}
 
-    def request(self, wanted: Wanted, partition: str) -> Request:
+    def request(self, wanted: ResourceRequest, partition: str) -> PlacementRequest:
         """Raises Unknown for a partition or node that is not there, Malformed for a constraint that cannot be read."""
         key = wanted, partition
         found = self._known.get(key)
@@ -77,19 +77,22 @@ class Places:
             found = self._known[key] = _request(self.cluster, self.empty, wanted, partition)
         return found
 
-    def ever(self, request: Request) -> bool:
+    def ever(self, request: PlacementRequest) -> bool:
         """Whether the job would fit if nobody else were there and all nodes were up."""
         found = self._ever.get(request)
         if found is None:
             found = self._ever[request] = (
-                place(self.cluster, self.empty, request, self.cluster.everybody) is not None
+                find_placement(self.cluster, self.empty, request, self.cluster.everybody)
+                is not None
             )
         return found
 
 
-def _request(cluster: Cluster, empty: Room, wanted: Wanted, partition: str) -> Request:
+def _request(
+    cluster: NodeTable, empty: FreeResources, wanted: ResourceRequest, partition: str
+) -> PlacementRequest:
     rules, among = cluster.partition(partition)
-    what = demand(wanted, rules)
+    what = node_demand(wanted, rules)
     said = constraint.parse(wanted.constraint)
     having, everybody = cluster.having, cluster.everybody
     able = node_set.without(among, cluster.named(wanted.excluded, field="excluded")) & empty.nodes(
@@ -103,7 +106,7 @@ def _request(cluster: Cluster, empty: Room, wanted: Wanted, partition: str) -> R
         sum(group.least for group in said.groups),
     )
     tasks = max(wanted.least_tasks, least)
-    return Request(
+    return PlacementRequest(
         partition=partition,
         demand=what,
         least=least,
@@ -112,18 +115,20 @@ def _request(cluster: Cluster, empty: Room, wanted: Wanted, partition: str) -> R
         tasks=tasks,
         able=able,
         alternatives=tuple(
-            able & constraint.nodes_of(each, having, everybody) for each in said.alternatives
+            able & constraint.matching_nodes(each, having, everybody) for each in said.alternatives
         ),
         required=required,
         kinds=tuple(
-            (constraint.nodes_of(group.nodes, having, everybody), group.least)
+            (constraint.matching_nodes(group.nodes, having, everybody), group.least)
             for group in said.groups
         ),
         contiguous=wanted.contiguous,
     )
 
 
-def place(cluster: Cluster, room: Free, request: Request, within: NodeSet) -> Placement | None:
+def find_placement(
+    cluster: NodeTable, room: FreeNodes, request: PlacementRequest, within: NodeSet
+) -> Placement | None:
     """Where the job goes if it takes nodes of `within` only; None where it does not fit there now.
 
     It gets as many nodes of a range as are free. Nodes are the lightest that do; of a constraint in brackets the first alternative that
@@ -139,21 +144,25 @@ def place(cluster: Cluster, room: Free, request: Request, within: NodeSet) -> Pl
             among = free & alternative
             for asked in _asked(request, among.bit_count()):
                 if (
-                    places := choose(among, cluster.by_weight, room.tasks(plain), asked)
+                    places := select_nodes(among, cluster.by_weight, room.tasks(plain), asked)
                 ) is not None:
                     return _dealt(cluster, room, request, plain, places)
     return None
 
 
-def _asked(request: Request, there: int) -> Iterator[Asked]:
+def _asked(request: PlacementRequest, there: int) -> Iterator[NodeSelection]:
     """As many nodes of its range as there are, then fewer. Each has a task at least."""
     for nodes in range(min(request.upto, there), request.least - 1, -1):
         most, tasks = max(request.most, nodes), max(request.tasks, nodes)
-        yield Asked(nodes, most, tasks, request.required, request.kinds, request.contiguous)
+        yield NodeSelection(nodes, most, tasks, request.required, request.kinds, request.contiguous)
 
 
 def _dealt(
-    cluster: Cluster, room: Free, request: Request, plain: Demand, places: list[int]
+    cluster: NodeTable,
+    room: FreeNodes,
+    request: PlacementRequest,
+    plain: NodeDemand,
+    places: list[int],
 ) -> Placement:
     """Each node gets as many tasks as it has room for, but for one that is left for each node behind it."""
     tasks, behind, shares = request.tasks, len(places), []
@@ -176,7 +185,7 @@ def _dealt(
             if cluster.gpus and (plain.gpus or plain.alone)
             else ()
         )
-        shares.append(Share(at, got, memory, gpus))
+        shares.append(NodeShare(at, got, memory, gpus))
     return Placement(
         node_set.of(places), tuple(shares), request.partition, sharing=request.demand.rows > 1
     )

@@ -10,14 +10,14 @@ from itertools import chain
 
 import numpy as np
 
-from fairbank.scheduling.placement import (node_set, exhaustive_search)
-from fairbank.scheduling.placement.node_table import Counts
+from fairbank.scheduling.placement import exhaustive_search, node_set
+from fairbank.scheduling.placement.exhaustive_search import NodeSelection
 from fairbank.scheduling.placement.node_set import NodeSet
-from fairbank.scheduling.placement.exhaustive_search import Asked
+from fairbank.scheduling.placement.node_table import Counts
 
 
-def choose(
-    among: NodeSet, by_weight: Sequence[NodeSet], room: Counts, asked: Asked
+def select_nodes(
+    among: NodeSet, by_weight: Sequence[NodeSet], room: Counts, asked: NodeSelection
 ) -> list[int] | None:
     """The places of the nodes, in the order in which tasks are dealt to them; None where there is no way at all.
 
@@ -38,7 +38,9 @@ def choose(
     return None
 
 
-def _of(among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: Asked) -> list[int] | None:
+def _of(
+    among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: NodeSelection
+) -> list[int] | None:
     if asked.contiguous:
         return exhaustive_search.contiguous(among, weights, room, asked)
     if not exhaustive_search.has_room(among, room, asked):
@@ -60,7 +62,7 @@ def _of(among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: Asked) 
 class _Hand:
     """The nodes taken so far, and what is still needed beside them."""
 
-    def __init__(self, room: Counts, asked: Asked) -> None:
+    def __init__(self, room: Counts, asked: NodeSelection) -> None:
         self.room = room
         self.taken: list[int] = node_set.places(asked.required).tolist()
         self.nodes = asked.least - len(self.taken)
@@ -95,7 +97,7 @@ class _Hand:
 
 
 def _by_runs(
-    among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: Asked
+    among: NodeSet, weights: Sequence[NodeSet], room: Counts, asked: NodeSelection
 ) -> list[int] | None:
     """Run after run, those of required nodes and then the lightest first, until there are enough nodes with room for all tasks."""
     hand = _Hand(room, asked)

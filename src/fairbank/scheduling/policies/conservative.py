@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.scheduling.policies.reserving import keep_room
-from fairbank.scheduling.machines.machine import (J, P)
-from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.machines.machine import J, P
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.policies.reserving import plan_with_reservations
 from fairbank.scheduling.snapshot import Snapshot
 
 
-def conservative(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Plan[J, P]:
+def conservative(
+    snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False
+) -> SchedulePlan[J, P]:
     """Plan in the order of the queue, and start whoever has a place now.
 
     It ends where nobody behind can start now, whatever becomes of the others; with `fully` it plans them all.
     """
     line, machine = snapshot.queue.line(now), snapshot.machine
-    return keep_room(
+    return plan_with_reservations(
         line,
         machine,
         machine.ahead(snapshot.running, now),

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbank.scheduling.machines.holes import Gaps
-from fairbank.scheduling.policies.reserving import (fill, keep_room)
-from fairbank.scheduling.machines.machine import (J, P)
-from fairbank.scheduling.plan import Plan, Start, decided
+from fairbank.scheduling.machines.holes import Holes
+from fairbank.scheduling.machines.machine import J, P
+from fairbank.scheduling.plan import PlannedStart, SchedulePlan, make_plan
+from fairbank.scheduling.policies.reserving import plan_with_reservations, start_in_holes
 from fairbank.scheduling.snapshot import Snapshot
 
 
-def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Plan[J, P]:
+def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> SchedulePlan[J, P]:
     """Start from the head on; keep room for the first who does not fit; fill the gap before it in the order of the queue.
 
     Where nobody could fill the gap, the place of the head is told only if the plan is to be told `fully`; and where nobody ended since room
@@ -24,10 +24,12 @@ def easy(snapshot: Snapshot[J, P, Any], now: int, *, fully: bool = False) -> Pla
     """
     line, machine = snapshot.queue.line(now), snapshot.machine
     if snapshot.left is not None and not fully:
-        gaps: Gaps[Any] = Gaps(snapshot.left, now)
-        starts: list[Start[Any, Any]] = fill(line, gaps, line.first(snapshot.settled, gaps))
-        return decided(starts, (), {}, gaps.left())
-    return keep_room(
+        gaps: Holes[Any] = Holes(snapshot.left, now)
+        starts: list[PlannedStart[Any, Any]] = start_in_holes(
+            line, gaps, line.first(snapshot.settled, gaps)
+        )
+        return make_plan(starts, (), {}, gaps.left())
+    return plan_with_reservations(
         line,
         machine,
         machine.ahead(snapshot.running, now),

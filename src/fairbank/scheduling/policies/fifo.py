@@ -7,15 +7,15 @@ from __future__ import annotations
 from heapq import heapify, heappop, heapreplace
 from typing import Any
 
-from fairbank.scheduling.machines.machine import (J, P)
-from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, Plan, Start
+from fairbank.scheduling.machines.machine import J, P
+from fairbank.scheduling.plan import BAD_CONSTRAINTS, RESOURCES, PlannedStart, SchedulePlan
 from fairbank.scheduling.snapshot import Snapshot
 
 
-def fifo(snapshot: Snapshot[J, P, Any], now: int) -> Plan[J, P]:
+def fifo(snapshot: Snapshot[J, P, Any], now: int) -> SchedulePlan[J, P]:
     """Start the first of all partitions' heads, then the next, until every partition is blocked. Whoever could never fit blocks none."""
     machine, line = snapshot.machine.copy(), snapshot.queue.line(now)
-    starts: list[Start[J, P]] = []
+    starts: list[PlannedStart[J, P]] = []
     begun: set[int] = set()
     reasons = dict(line.reasons)
     lines = list(line.lines())
@@ -27,7 +27,7 @@ def fifo(snapshot: Snapshot[J, P, Any], now: int) -> Plan[J, P]:
             placement = machine.place(job, now)
             if placement is not None:
                 machine.take(placement)
-                starts.append(Start(job, placement))
+                starts.append(PlannedStart(job, placement))
                 begun.add(job.number)
                 reasons.pop(job.number, None)
             elif machine.ever(job):
@@ -41,4 +41,4 @@ def fifo(snapshot: Snapshot[J, P, Any], now: int) -> Plan[J, P]:
             heappop(heads)
         else:
             heapreplace(heads, (behind[0], which, behind[1]))
-    return Plan(starts, (), reasons)
+    return SchedulePlan(starts, (), reasons)

@@ -16,36 +16,41 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.scheduling.slurm.end_times import Ahead
-from fairbank.scheduling.machines.node_snapshot import OnNodes
-from fairbank.scheduling.slurm.queue_order import (Entries, Entry, entries, requested)
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.pending_job import (Pending, begun)
-from fairbank.scheduling.placement.node_set import NodeSet
-from fairbank.scheduling.placement.search import Request
-from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import LICENCES, NEVER_TESTED, Plan, Planned, Start
-from fairbank.scheduling.slurm.preemption import (place_instead, victims)
 from fairbank.scheduling.machines.node_rules import PreemptBy
-from fairbank.scheduling.slurm.pass_rules import (backfill_caps, holds_up, kinds)
-from fairbank.scheduling.slurm.planned_nodes import Space
+from fairbank.scheduling.machines.node_snapshot import OnNodes
+from fairbank.scheduling.pending_job import PendingJob, to_running
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.placement.search import PlacementRequest
+from fairbank.scheduling.plan import LICENCES, NEVER_TESTED, PlannedStart, Reservation, SchedulePlan
+from fairbank.scheduling.slurm.end_times import EndTimes
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.pass_rules import backfill_caps, holds_up, kinds
+from fairbank.scheduling.slurm.planned_nodes import PlannedNodes
+from fairbank.scheduling.slurm.preemption import place_by_preemption, select_preempted
+from fairbank.scheduling.slurm.queue_order import (
+    Entries,
+    QueueEntry,
+    placement_request,
+    queue_entries,
+)
 
 
 def backfill(
     snapshot: OnNodes,
-    parameters: Parameters,
+    parameters: SchedulerParameters,
     now: int,
     *,
     queued: Entries | None = None,
     begun_now: Iterable[int] = (),
-) -> Plan[Pending, Placement]:
+) -> SchedulePlan[PendingJob, Placement]:
     """One cycle. A start whose limit was cut down towards its least time has the new limit in its job. `queued`: the queue, where it is
     known already. `begun_now`: whom the main pass before it has started, whose places nobody takes."""
     found = _Cycle(
         snapshot,
         parameters,
         now,
-        queued or entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True),
+        queued or queue_entries(snapshot.machine, snapshot.queue.jobs(), now, shortest=True),
         begun_now,
     )
     for entry in found.entries:
@@ -53,10 +58,10 @@ def backfill(
             break
         if found.considers(entry):
             found.tests(entry)
-    return Plan(found.starts, found.planned(), found.reasons, NEVER_TESTED)
+    return SchedulePlan(found.starts, found.planned(), found.reasons, NEVER_TESTED)
 
 
-class _Found(NamedTuple):
+class _FoundStart(NamedTuple):
     """When a job could start, where, and what was left to it in that time."""
 
     at: int
@@ -69,7 +74,7 @@ class _Cycle:
     def __init__(
         self,
         snapshot: OnNodes,
-        parameters: Parameters,
+        parameters: SchedulerParameters,
         now: int,
         queued: Entries,
         begun_now: Iterable[int],
@@ -77,15 +82,15 @@ class _Cycle:
         self.nodes, self.parameters, self.now = snapshot.machine, parameters, now
         self.limits = snapshot.machine.limits.copy()
         self.room = snapshot.machine.room.copy()
-        self.ahead = Ahead(
+        self.ahead = EndTimes(
             self.nodes.places, self.room, snapshot.running, now, linear=parameters.bf_window_linear
         )
-        self.space = Space(
+        self.space = PlannedNodes(
             self.nodes.cluster.usable, now, parameters.window_seconds, parameters.bf_resolution
         )
         self.entries, self.reasons = queued[0], dict(queued[1])
-        self.starts: list[Start[Pending, Placement]] = []
-        self.expected: dict[int, Planned[Pending, Placement]] = {}
+        self.starts: list[PlannedStart[PendingJob, Placement]] = []
+        self.expected: dict[int, Reservation[PendingJob, Placement]] = {}
         self.done = set(begun_now)
         self.caps = backfill_caps(parameters)
         self.plans = Counter[str | int]()
@@ -98,18 +103,18 @@ class _Cycle:
             self.starts
         )
 
-    def planned(self) -> list[Planned[Pending, Placement]]:
+    def planned(self) -> list[Reservation[PendingJob, Placement]]:
         """Of a job with plans in several partitions the earliest."""
         return [each for number, each in self.expected.items() if number not in self.done]
 
-    def considers(self, entry: Entry) -> bool:
+    def considers(self, entry: QueueEntry) -> bool:
         """Whether the entry is tested at all: not one of a user, partition or association that had as many as may be."""
         job = entry.job
         return job.number not in self.done and self.caps.takes(
             *kinds(self.parameters, job.user, job.account, entry.rules.name)
         )
 
-    def tests(self, entry: Entry) -> None:
+    def tests(self, entry: QueueEntry) -> None:
         """Start it, plan it, or leave it. A limit is one of a job in a partition: in another it may start."""
         job = entry.job
         if (held := self.limits.holds(job, entry.rules.name)) is not None:
@@ -118,7 +123,7 @@ class _Cycle:
             if not self.parameters.assoc_limit_stop:
                 return
         self.tested += 1
-        request, keeps = requested(self.nodes, entry), self._keeps_room(entry)
+        request, keeps = placement_request(self.nodes, entry), self._keeps_room(entry)
         found = self._earliest(entry, request, later=keeps)
         if found is None:
             return
@@ -133,7 +138,7 @@ class _Cycle:
         elif keeps:
             self._plans(entry, found)
 
-    def _keeps_room(self, entry: Entry) -> bool:
+    def _keeps_room(self, entry: QueueEntry) -> bool:
         """Whether room is kept for the job if it cannot start now: not for the young, the low and the soft, nor for more than is to be."""
         asked, job = self.parameters, entry.job
         return holds_up(asked, self.now - job.eligible, entry.priority) and not (
@@ -146,7 +151,9 @@ class _Cycle:
             or 0 < asked.bf_job_part_count_reserve <= self.plans[f"partition {entry.rules.name}"]
         )
 
-    def _earliest(self, entry: Entry, request: Request, *, later: bool) -> _Found | None:
+    def _earliest(
+        self, entry: QueueEntry, request: PlacementRequest, *, later: bool
+    ) -> _FoundStart | None:
         """The first start on nodes that neither plans nor reservations need until its end. `later`: also after now."""
         possible = entry.nodes & self.nodes.cluster.usable & request.possible()
         if possible.bit_count() < request.least or request.required & possible != request.required:
@@ -157,12 +164,17 @@ class _Cycle:
         if found is None and self.nodes.preemption.by is not PreemptBy.NONE:
             found = self._instead(entry, request, possible, self.now + seconds)
         if found is not None:
-            return _Found(self.now, found)
+            return _FoundStart(self.now, found)
         return self._later(entry.job, request, possible, seconds, hopeless) if later else None
 
     def _later(
-        self, job: Pending, request: Request, possible: NodeSet, seconds: int, hopeless: int
-    ) -> _Found | None:
+        self,
+        job: PendingJob,
+        request: PlacementRequest,
+        possible: NodeSet,
+        seconds: int,
+        hopeless: int,
+    ) -> _FoundStart | None:
         """The same after now: at the end of a stretch of those who run, or when plans or reservations give nodes back."""
         enough = self.ahead.enough_from(request, possible)
         if enough is None:
@@ -187,7 +199,7 @@ class _Cycle:
                 begin = since if since >= enough else self._last_given(possible, since, at)
             usable, hopeless = self._usable(job, request, possible, begin, at, seconds)
             if hopeless <= begin and (found := self.ahead.place(request, usable, at)) is not None:
-                return _Found(self.ahead.needed(found, begin, at), found)
+                return _FoundStart(self.ahead.needed(found, begin, at), found)
             since = at
         return None
 
@@ -205,7 +217,13 @@ class _Cycle:
         return given if change is None else change if given is None else min(given, change)
 
     def _usable(
-        self, job: Pending, request: Request, possible: NodeSet, begin: int, at: int, seconds: int
+        self,
+        job: PendingJob,
+        request: PlacementRequest,
+        possible: NodeSet,
+        begin: int,
+        at: int,
+        seconds: int,
     ) -> tuple[NodeSet, int]:
         """The nodes that are left to it from `begin` until it ends that starts at `at`, and before when there are too few whatever else
         happens. A plan that is due at the same end as this one begins earlier, with its step: it has room by then all the same."""
@@ -219,7 +237,7 @@ class _Cycle:
         return usable, hopeless
 
     def _instead(
-        self, entry: Entry, request: Request, possible: NodeSet, end: int
+        self, entry: QueueEntry, request: PlacementRequest, possible: NodeSet, end: int
     ) -> Placement | None:
         """Where it goes now if some go first: whoever is there, but not where a plan is."""
         usable, _ = self.space.window(possible, self.now, end, request.least, lambda at: possible)
@@ -227,26 +245,26 @@ class _Cycle:
             entry.job, self.now, end, resolution=self.parameters.bf_resolution
         )
         kind, running = (entry.rules.name, entry.job.qos), [job for _, _, job in self.ahead.running]
-        those = victims(self.nodes, running, kind, usable, self.now, spared=self.done)
-        return place_instead(self.nodes, self.room, request, usable, those)
+        those = select_preempted(self.nodes, running, kind, usable, self.now, spared=self.done)
+        return place_by_preemption(self.nodes, self.room, request, usable, those)
 
-    def _starts(self, entry: Entry, where: Placement) -> None:
+    def _starts(self, entry: QueueEntry, where: Placement) -> None:
         job = entry.job
         seconds = self._limit(entry, where.nodes)
         for each in [each for _, _, each in self.ahead.running if each.number in where.instead]:
             self.ahead.end(each)
-        self.ahead.begin(begun(job, where, self.now, seconds))
+        self.ahead.begin(to_running(job, where, self.now, seconds))
         self.limits.started(job, where)
         shorter = (
             job
             if seconds == job.seconds(entry.rules)
             else msgspec.structs.replace(job, limit=seconds)
         )
-        self.starts.append(Start(shorter, where))
+        self.starts.append(PlannedStart(shorter, where))
         self.done.add(job.number)
         self.reasons.pop(job.number, None)
 
-    def _limit(self, entry: Entry, nodes: NodeSet) -> int:
+    def _limit(self, entry: QueueEntry, nodes: NodeSet) -> int:
         """As long as it wants, unless it said that less will do: then until its nodes are planned for or reserved by others, in minutes."""
         longest, least = entry.job.seconds(entry.rules), entry.job.least_seconds(entry.rules)
         if least == longest:
@@ -258,12 +276,12 @@ class _Cycle:
         until = min((at for at in claims if at is not None), default=self.now + longest)
         return longest if until >= self.now + longest else max((until - self.now) // 60 * 60, least)
 
-    def _plans(self, entry: Entry, found: _Found) -> None:
+    def _plans(self, entry: QueueEntry, found: _FoundStart) -> None:
         """Its nodes are kept whole. What begins beyond the window is told and not kept."""
         job = entry.job
-        told = self.expected.setdefault(job.number, Planned(job, found.at, found.placement))
+        told = self.expected.setdefault(job.number, Reservation(job, found.at, found.placement))
         if found.at < told.at:
-            self.expected[job.number] = Planned(job, found.at, found.placement)
+            self.expected[job.number] = Reservation(job, found.at, found.placement)
         if found.at >= self.space.end:
             return
         self.plans[job.number] += 1

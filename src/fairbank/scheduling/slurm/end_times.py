@@ -10,13 +10,18 @@ from bisect import bisect_right, insort
 from collections.abc import Callable
 
 from fairbank.cluster.node import Gpus
-from fairbank.scheduling.machines.idle_nodes import Idling
+from fairbank.scheduling.machines.idle_nodes import IdleNodes
 from fairbank.scheduling.pending_job import Active
-from fairbank.scheduling.placement.node_table import Counts
-from fairbank.scheduling.placement.node_demand import Demand
+from fairbank.scheduling.placement.free_resources import FreeResources, Placement
+from fairbank.scheduling.placement.node_demand import NodeDemand
 from fairbank.scheduling.placement.node_set import NodeSet
-from fairbank.scheduling.placement.search import (Free, Places, Request, place)
-from fairbank.scheduling.placement.free_resources import (Placement, Room)
+from fairbank.scheduling.placement.node_table import Counts
+from fairbank.scheduling.placement.search import (
+    FreeNodes,
+    PlacementRequest,
+    PlacementSearch,
+    find_placement,
+)
 from fairbank.scheduling.slurm.pass_rules import expected_end
 
 STRETCH = 30
@@ -26,42 +31,48 @@ STRETCH = 30
 class _WholeNodes:
     """What is free to a job that has its nodes for itself: the idle ones, with all that they have."""
 
-    def __init__(self, empty: Room, idle: NodeSet) -> None:
+    def __init__(self, empty: FreeResources, idle: NodeSet) -> None:
         self.empty, self.idle = empty, idle
 
-    def nodes(self, demand: Demand) -> NodeSet:
+    def nodes(self, demand: NodeDemand) -> NodeSet:
         return self.empty.nodes(demand) & self.idle
 
-    def tasks(self, demand: Demand) -> Counts:
+    def tasks(self, demand: NodeDemand) -> Counts:
         return self.empty.tasks(demand)
 
     def gpus_at(self, place: int, wanted: tuple[Gpus, ...], *, alone: bool) -> tuple[Gpus, ...]:
         return self.empty.gpus_at(place, wanted, alone=alone)
 
 
-class Ahead:
+class EndTimes:
     """The machine from now on, if everybody who runs uses the whole time limit. What was found for one job serves the next."""
 
     def __init__(
-        self, places: Places, room: Room, running: list[Active], now: int, *, linear: int = 0
+        self,
+        places: PlacementSearch,
+        room: FreeResources,
+        running: list[Active],
+        now: int,
+        *,
+        linear: int = 0,
     ) -> None:
         """`linear`: how much a stretch grows; 0: it doubles."""
         self.places, self.now, self.room, self.linear = places, now, room, linear
         self.running = sorted((expected_end(job.ends, now), job.number, job) for job in running)
-        self._fits: dict[tuple[Request, NodeSet], bool] = {}
+        self._fits: dict[tuple[PlacementRequest, NodeSet], bool] = {}
         self._forget()
 
     def _forget(self) -> None:
-        self._idling = Idling(
+        self._idling = IdleNodes(
             self.room.idle, [(end, job.placement.nodes) for end, _, job in self.running]
         )
-        self._rooms: dict[int, Room] = {}
+        self._rooms: dict[int, FreeResources] = {}
         """At the ends of stretches."""
         self._bases = self._lumped()
         self.stretches = list(self._bases)
         """When it is worth while to look: the last end of each stretch, and the ends of those who started since."""
 
-    def free_at(self, at: int, demand: Demand) -> Free:
+    def free_at(self, at: int, demand: NodeDemand) -> FreeNodes:
         """What is free when those have ended who are to end by then; for jobs that share nodes, by the end of the last stretch before.
 
         To be read only.
@@ -71,7 +82,7 @@ class Ahead:
         before = bisect_right(self._bases, at)
         return self._room(self._bases[before - 1]) if before else self.room
 
-    def _room(self, at: int) -> Room:
+    def _room(self, at: int) -> FreeResources:
         found = self._rooms.get(at)
         if found is None:
             since = max((known for known in self._rooms if known < at), default=self.now)
@@ -80,7 +91,7 @@ class Ahead:
             found.give_all(job.placement for _, _, job in self.running[begin:end])
         return found
 
-    def room_for(self, demand: Demand) -> Callable[[int], NodeSet]:
+    def room_for(self, demand: NodeDemand) -> Callable[[int], NodeSet]:
         """The nodes with room for a task at an instant; to whoever wants nodes for itself all that are idle."""
         return (
             self._idling.at if demand.alone else lambda at: self.free_at(at, demand).nodes(demand)
@@ -114,16 +125,18 @@ class Ahead:
         self.room.give(job.placement)
         self._forget()
 
-    def place(self, request: Request, within: NodeSet, at: int) -> Placement | None:
+    def place(self, request: PlacementRequest, within: NodeSet, at: int) -> Placement | None:
         """Where the job would go at that time."""
-        return place(self.places.cluster, self.free_at(at, request.demand), request, within)
+        return find_placement(
+            self.places.cluster, self.free_at(at, request.demand), request, within
+        )
 
-    def enough_from(self, request: Request, within: NodeSet) -> int | None:
+    def enough_from(self, request: PlacementRequest, within: NodeSet) -> int | None:
         """Before then too few of the nodes are free whatever is planned; None: for ever."""
         key = request, within
         if key not in self._fits:
             self._fits[key] = (
-                place(self.places.cluster, self.places.empty, request, within) is not None
+                find_placement(self.places.cluster, self.places.empty, request, within) is not None
             )
         if not self._fits[key]:
             return None

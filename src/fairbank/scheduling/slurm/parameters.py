@@ -42,7 +42,7 @@ _RANGES = {
 }
 
 
-class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
     """Names, units and defaults are Slurm's. A pure pass is never interrupted, so that `bf_continue` says nothing to it: it is for a shell
     that lets go of its locks in the middle, whose cycle then ends with the next change of a job or a node where this is off.
 
@@ -106,7 +106,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
 
 _FLAGS = frozenset(
     name
-    for name, default in msgspec.structs.asdict(Parameters()).items()
+    for name, default in msgspec.structs.asdict(SchedulerParameters()).items()
     if isinstance(default, bool)
 )
 NO_MATTER = frozenset(
@@ -128,7 +128,7 @@ NOT_MODELLED = frozenset(
 """What changes who starts there, where or when, and is not in these passes. Whoever reads them for somebody is to say so."""
 
 
-def read(text: str, *, field: str = "SchedulerParameters") -> Parameters:
+def parse_parameters(text: str, *, field: str = "SchedulerParameters") -> SchedulerParameters:
     """The parameters in `text`, such as `bf_window=2880,bf_continue`, in small or capital letters, as slurmctld reads them. Those of Slurm
     that say nothing to a pass are passed over, and so are those that are NOT_MODELLED.
 
@@ -164,7 +164,7 @@ def read(text: str, *, field: str = "SchedulerParameters") -> Parameters:
                 field=field,
                 remedy=f"there are: {known}",
             )
-    return msgspec.convert(said, Parameters)
+    return msgspec.convert(said, SchedulerParameters)
 
 
 def _out_of_range(name: str, value: str) -> Malformed:

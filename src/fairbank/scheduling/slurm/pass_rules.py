@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from fairbank.scheduling.slurm.parameters import Parameters
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
 
 KILL_WAIT = 30
 """Seconds: what slurmctld leaves a job whose time is over between SIGTERM and SIGKILL (KillWait, as it is where nobody sets it)."""
 
 
-class Caps:
+class JobCaps:
     """Of each kind the first so many, one cap for each way to divide jobs into kinds; 0: all."""
 
     __slots__ = ("_most", "_seen")
@@ -33,14 +33,14 @@ class Caps:
         return True
 
 
-def main_caps(asked: Parameters) -> Caps:
+def main_caps(asked: SchedulerParameters) -> JobCaps:
     """Of whom the main pass looks at no more, by partition: in a full pass too."""
-    return Caps(asked.partition_job_depth)
+    return JobCaps(asked.partition_job_depth)
 
 
-def backfill_caps(asked: Parameters) -> Caps:
+def backfill_caps(asked: SchedulerParameters) -> JobCaps:
     """Of whom backfill looks at no more: by whose they are, by partition, and by the user in the partition."""
-    return Caps(
+    return JobCaps(
         asked.bf_max_job_assoc or asked.bf_max_job_user,
         asked.bf_max_job_part,
         asked.bf_max_job_user_part,
@@ -48,13 +48,13 @@ def backfill_caps(asked: Parameters) -> Caps:
 
 
 def kinds(
-    asked: Parameters, user: Hashable, account: Hashable, partition: Hashable
+    asked: SchedulerParameters, user: Hashable, account: Hashable, partition: Hashable
 ) -> tuple[Hashable, Hashable, Hashable]:
     """What backfill's caps count a job as. An association is a user in an account."""
     return (user, account) if asked.bf_max_job_assoc else user, partition, (user, partition)
 
 
-def holds_up(asked: Parameters, waited: int, priority: int | None = None) -> bool:
+def holds_up(asked: SchedulerParameters, waited: int, priority: int | None = None) -> bool:
     """Whether others keep off the place of a job that does not fit: not for the young and the low. None: nobody is too low."""
     return waited >= asked.bf_min_age_reserve and (
         priority is None or priority >= asked.bf_min_prio_reserve

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.backfill import backfill
 from fairbank.scheduling.slurm.main_pass import main
-from fairbank.scheduling.machines.node_snapshot import (OnNodes, carried_out)
-from fairbank.scheduling.slurm.queue_order import entries
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.pending_job import Pending
-from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.queue_order import queue_entries
 
 
-def both(
-    snapshot: OnNodes, parameters: Parameters, now: int, *, full: bool = True
-) -> Plan[Pending, Placement]:
+def run_passes(
+    snapshot: OnNodes, parameters: SchedulerParameters, now: int, *, full: bool = True
+) -> SchedulePlan[PendingJob, Placement]:
     """What the main pass starts, then what backfill starts and plans. Reasons are those of the main pass, unless backfill knows better."""
-    inside, reasons = queued = entries(snapshot.machine, snapshot.queue.jobs(), now)
+    inside, reasons = queued = queue_entries(snapshot.machine, snapshot.queue.jobs(), now)
     first = main(snapshot, parameters, now, full=full, queued=queued)
     begun_now = {start.job.number for start in first.starts}
     left = (
@@ -25,12 +25,12 @@ def both(
         else ([entry for entry in inside if entry.job.number not in begun_now], reasons)
     )
     then = backfill(
-        carried_out(snapshot, first, now), parameters, now, queued=left, begun_now=begun_now
+        apply_plan(snapshot, first, now), parameters, now, queued=left, begun_now=begun_now
     )
     said = {**first.reasons, **then.reasons}
     for start in then.starts:
         said.pop(start.job.number, None)
-    return Plan([*first.starts, *then.starts], then.planned, said, first.otherwise)
+    return SchedulePlan([*first.starts, *then.starts], then.planned, said, first.otherwise)
 
 
 def _some_shrink(snapshot: OnNodes) -> bool:

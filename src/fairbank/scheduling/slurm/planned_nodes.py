@@ -16,7 +16,7 @@ _STRIDE = 8
 """So many steps are taken together before it is counted what they leave."""
 
 
-class Space:
+class PlannedNodes:
     """Steps in order: `free[i]` from `begins[i]` until the next one begins; the last one for ever, but nothing is kept behind `end`."""
 
     def __init__(self, nodes: NodeSet, now: int, window: int, resolution: int) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Container
 
 from fairbank.cluster.partition_rules import PreemptMode
+from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import Active
+from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_set import NodeSet
-from fairbank.scheduling.placement.search import (Request, place)
-from fairbank.scheduling.placement.free_resources import (Placement, Room)
-from fairbank.scheduling.machines.node_rules import PreemptBy
+from fairbank.scheduling.placement.search import PlacementRequest, find_placement
 
 MOST = 0xFFFF
 """As far as slurmctld counts ranks and nodes when it weighs those whose place may be taken: it has 16 bits for each."""
@@ -22,7 +22,7 @@ Kind = tuple[str, str]
 def may_preempt(nodes: Nodes, one: Kind, other: Kind) -> bool:
     """Whether jobs of one kind may take the place of those of the other."""
     rules, cluster = nodes.preemption, nodes.cluster
-    if rules.by is PreemptBy.NONE or mode(nodes, other) is PreemptMode.OFF:
+    if rules.by is PreemptBy.NONE or preempt_mode(nodes, other) is PreemptMode.OFF:
         return False
     if rules.by is PreemptBy.QOS:
         return one[1] in rules.qos and other[1] in rules.qos[one[1]].preempts
@@ -32,7 +32,7 @@ def may_preempt(nodes: Nodes, one: Kind, other: Kind) -> bool:
     return high.tier > low.tier and bool(theirs & others)
 
 
-def mode(nodes: Nodes, kind: Kind) -> PreemptMode:
+def preempt_mode(nodes: Nodes, kind: Kind) -> PreemptMode:
     """What becomes of a job of this kind when its place is taken."""
     rules, (partition, qos) = nodes.preemption, kind
     if rules.by is PreemptBy.QOS:
@@ -44,7 +44,7 @@ def mode(nodes: Nodes, kind: Kind) -> PreemptMode:
     return rules.mode if said is None else said
 
 
-def victims(
+def select_preempted(
     nodes: Nodes,
     running: list[Active],
     kind: Kind,
@@ -99,21 +99,25 @@ def _exempt_seconds(nodes: Nodes, qos: str) -> int:
     return rules.qos[qos].exempt_seconds if rules.by is PreemptBy.QOS and qos in rules.qos else 0
 
 
-def place_instead(
-    nodes: Nodes, room: Room, request: Request, within: NodeSet, those: list[Active]
+def place_by_preemption(
+    nodes: Nodes,
+    room: FreeResources,
+    request: PlacementRequest,
+    within: NodeSet,
+    those: list[Active],
 ) -> Placement | None:
     """Where the job goes if some of those go first: one after the other until there is room, and then only those who were in the way."""
     if not those:
         return None
     freed = room.copy()
     freed.give_all(job.placement for job in those)
-    if place(nodes.cluster, freed, request, within) is None:
+    if find_placement(nodes.cluster, freed, request, within) is None:
         return None
     freed, gone = room.copy(), list[Active]()
     for job in those:
         freed.give(job.placement)
         gone.append(job)
-        if (found := place(nodes.cluster, freed, request, within)) is not None:
+        if (found := find_placement(nodes.cluster, freed, request, within)) is not None:
             return found._replace(
                 instead=tuple(
                     sorted(job.number for job in gone if job.placement.nodes & found.nodes)

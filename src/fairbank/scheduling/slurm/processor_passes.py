@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.scheduling.machines.priority_queue import S
-from fairbank.scheduling.machines.machine import (Running, Slot)
-from fairbank.scheduling.machines.processors import (Processors, Steps)
-from fairbank.scheduling.slurm.pass_rules import expected_end
-from fairbank.scheduling.machines.priority_queue import (Listed, S)
-from fairbank.scheduling.policies.fcfs import from_the_head
-from fairbank.scheduling.policies.reserving import keep_room
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.machines.processors import Processors
-from fairbank.scheduling.slurm.pass_rules import (backfill_caps, holds_up, kinds, main_caps)
+from fairbank.scheduling.machines.machine import RunningJob, TimeSlot
+from fairbank.scheduling.machines.priority_queue import JobList, S
+from fairbank.scheduling.machines.processors import ProcessorProfile, Processors
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.policies.fcfs import start_in_order
+from fairbank.scheduling.policies.reserving import plan_with_reservations
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.pass_rules import (
+    backfill_caps,
+    expected_end,
+    holds_up,
+    kinds,
+    main_caps,
+)
 from fairbank.scheduling.snapshot import Snapshot
 
 
-class Slots(Steps[S]):
+class BackfillSteps(ProcessorProfile[S]):
     """Everybody must be gone before the step in which a plan begins, not just by then; a plan lasts to the end of a step.
 
     For what would begin behind the window no room is kept, nor for whoever has waited less than `least_age` seconds.
@@ -29,7 +32,7 @@ class Slots(Steps[S]):
     def __init__(
         self,
         machine: Processors[S],
-        running: Sequence[Running[S, int]],
+        running: Sequence[RunningJob[S, int]],
         now: int,
         *,
         window: int,
@@ -52,26 +55,27 @@ class Slots(Steps[S]):
     def overdue(self, ends: int) -> int:
         return expected_end(ends, self._now)
 
-    def take(self, job: S, slot: Slot[int]) -> None:
+    def take(self, job: S, slot: TimeSlot[int]) -> None:
         if slot.begin > self._now:
             if slot.begin >= self._window or job.submitted > self._came_by:
                 return
             slot = slot._replace(end=-(-slot.end // self._resolution) * self._resolution)
         super().take(job, slot)
 
+
 def main(
     snapshot: Snapshot[S, int, Processors[S]],
-    line: Listed[S],
-    parameters: Parameters,
+    line: JobList[S],
+    parameters: SchedulerParameters,
     now: int,
     *,
     full: bool,
-) -> Plan[S, int]:
+) -> SchedulePlan[S, int]:
     """Who starts from the head of the line. `full`: that of every sched_interval; others stop where default_queue_depth says."""
     tested = _within(line, parameters)
     if not full:
         tested = tested.upto(parameters.default_queue_depth + 1)
-    plan = from_the_head(
+    plan = start_in_order(
         tested, snapshot.machine.copy(), now, lambda job: holds_up(parameters, now - job.submitted)
     )
     most = parameters.sched_max_job_start
@@ -80,17 +84,17 @@ def main(
 
 def backfill(
     snapshot: Snapshot[S, int, Processors[S]],
-    line: Listed[S],
-    parameters: Parameters,
+    line: JobList[S],
+    parameters: SchedulerParameters,
     now: int,
     *,
     fully: bool = False,
-) -> Plan[S, int]:
+) -> SchedulePlan[S, int]:
     """Who starts in the gaps before those for whom room is kept. It ends where nobody behind can start now; with `fully` all are told when
     they are expected to start who are tested, also those for whom no room is kept: the young, and those behind the window."""
     machine = snapshot.machine
     tested = _considered(line, parameters).upto(parameters.bf_max_job_test)
-    ahead: Slots[S] = Slots(
+    ahead: BackfillSteps[S] = BackfillSteps(
         machine,
         snapshot.running,
         now,
@@ -99,21 +103,21 @@ def backfill(
         least_age=parameters.bf_min_age_reserve,
     )
     return _until(
-        keep_room(tested, machine, ahead, now, most=None, fully=fully),
+        plan_with_reservations(tested, machine, ahead, now, most=None, fully=fully),
         tested,
         parameters.bf_max_job_start,
     )
 
 
-def _within(line: Listed[S], parameters: Parameters) -> Listed[S]:
+def _within(line: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
     caps = main_caps(parameters)
-    return Listed([job for _, job in line if caps.takes(job.partition)]) if caps else line
+    return JobList([job for _, job in line if caps.takes(job.partition)]) if caps else line
 
 
-def _considered(line: Listed[S], parameters: Parameters) -> Listed[S]:
+def _considered(line: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
     caps = backfill_caps(parameters)
     return (
-        Listed(
+        JobList(
             [
                 job
                 for _, job in line
@@ -125,7 +129,7 @@ def _considered(line: Listed[S], parameters: Parameters) -> Listed[S]:
     )
 
 
-def _until(plan: Plan[S, int], tested: Listed[S], starts: int) -> Plan[S, int]:
+def _until(plan: SchedulePlan[S, int], tested: JobList[S], starts: int) -> SchedulePlan[S, int]:
     """A cycle ends with so many starts, and plans for nobody behind the last of them; 0: however many there are."""
     if not 0 < starts <= len(plan.starts):
         return plan

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fairbank.cluster.reservation import Reservation
-from fairbank.scheduling.pending_job import Pending
-from fairbank.scheduling.placement import node_set
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.core.errors import Malformed
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement import node_set
+from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.placement.node_table import NodeTable
 
 
-class Reserved:
+class ReservationRules:
     """The reservations of a cluster by their names, each with those of its nodes that are there: one may have gone since.
 
     Raises Malformed for two of one name.
     """
 
-    def __init__(self, cluster: Cluster, reservations: Iterable[Reservation] = ()) -> None:
+    def __init__(self, cluster: NodeTable, reservations: Iterable[Reservation] = ()) -> None:
         self.everybody = cluster.everybody
         self.named: dict[str, tuple[Reservation, NodeSet]] = {}
         for each in reservations:
@@ -39,7 +39,13 @@ class Reserved:
         return len(self.named)
 
     def left(
-        self, job: Pending, begin: int, end: int, *, resolution: int = 1, maintenance: bool = True
+        self,
+        job: PendingJob,
+        begin: int,
+        end: int,
+        *,
+        resolution: int = 1,
+        maintenance: bool = True,
     ) -> NodeSet:
         """The nodes that the job may have from `begin` until `end`, both included: one that would end at the second at which a
         reservation of others begins does not fit. That beginning is floored to `resolution`.
@@ -68,7 +74,7 @@ class Reserved:
         """When reservations next let nodes go; None where none does."""
         return min((each.end for each, _ in self if each.end > after), default=None)
 
-    def next_claim(self, job: Pending, nodes: NodeSet, after: int) -> int | None:
+    def next_claim(self, job: PendingJob, nodes: NodeSet, after: int) -> int | None:
         """When the job must be off these nodes: others have reserved one of them, or its own reservation ends; None where never."""
         claims = [
             each.end if each.name == job.reservation else each.begin

@@ -16,9 +16,9 @@ from fairbank.bank.audit import Finding, Fold, Head, cut_off
 from fairbank.bank.entry import OFFICE, Entry
 from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page, RunQuery
 from fairbank.bank.run import RunRecord
-from fairbank.store.contract import Reader, Store
-from fairbank.core.ids import ID_MAX
 from fairbank.core.errors import Corrupt
+from fairbank.core.ids import ID_MAX
+from fairbank.store.contract import Reader, Store
 
 Progress = Callable[[int, int], None]
 """Called with how many entries are read, and of how many."""
@@ -27,7 +27,7 @@ _STEP = 10_000
 _REPEATED_MAX = 1_000
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class AuditResult(msgspec.Struct, frozen=True):
     """What the audit read, and what it found."""
 
     entries: int
@@ -66,7 +66,7 @@ class Audit:
         heads: Mapping[int, Head] = MappingProxyType({}),
         progress: Progress | None = None,
         books: Books = EVERY_BOOK,
-    ) -> Verdict:
+    ) -> AuditResult:
         """Read every entry of `books` and compare every row. `heads` are those written down earlier, by book."""
         whole = self.whole() if books == EVERY_BOOK else ()
         with self._store.reading() as reader:
@@ -83,7 +83,7 @@ class Audit:
 
 def _of_the_whole(store: Store) -> Iterator[Finding]:
     try:
-        yield from (Finding(None, each) for each in store.damage(thoroughly=False))
+        yield from (Finding(None, each) for each in store.integrity_errors(thoroughly=False))
         with store.reading() as reader:
             repeated = reader.repeated_keys(_REPEATED_MAX)
     except Corrupt as corrupt:
@@ -107,7 +107,7 @@ class _Walk:
         self._entries = self._books = self._run_count = 0
         self._of = reader.count_entries() if progress else 0
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AuditResult:
         try:
             self._read()
         except Corrupt as corrupt:
@@ -116,7 +116,7 @@ class _Walk:
             )
         if self._progress:
             self._progress(self._entries, self._of)
-        return Verdict(self._entries, self._books, self._run_count, tuple(self._findings))
+        return AuditResult(self._entries, self._books, self._run_count, tuple(self._findings))
 
     def _read(self) -> None:
         self._allocations = _Rows(self._reader.scan_allocations(self._stretch), attrgetter("id"))

@@ -20,9 +20,9 @@ import msgspec
 
 from fairbank.bank.audit import Finding, Head
 from fairbank.bank.query import EVERY_BOOK, Books
-from fairbank.service.ops.audit import (Audit, Progress, Verdict)
+from fairbank.core.errors import Corrupt, Unreachable
+from fairbank.service.ops.audit import Audit, AuditResult, Progress
 from fairbank.store.contract import Store
-from fairbank.core.errors import (Corrupt, Unreachable)
 
 ENTRIES_MIN = 100_000
 """In a stretch: fewer are read before another process has begun."""
@@ -38,7 +38,7 @@ def verify(
     *,
     jobs: int | None = None,
     entries_min: int = ENTRIES_MIN,
-) -> Verdict:
+) -> AuditResult:
     """`Audit.verify` by `jobs` processes (None: as many as there are processors); a short journal is read here and now.
 
     `open_again` opens the store in another process, so it must be something that can be sent there. Raises Unreachable.
@@ -73,7 +73,7 @@ def stretches_of(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterat
 
 def _side_by_side(
     open_again: Callable[[], Store], heads: Mapping[int, Head], stretches: list[Books], jobs: int
-) -> Iterator[Verdict]:
+) -> Iterator[AuditResult]:
     """The store as a whole is one piece, and the longest: begun first, and waited for last."""
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
     try:
@@ -88,7 +88,7 @@ def _side_by_side(
             for each in stretches
         ]
         yield from (each.result() for each in waiting)
-        yield Verdict(0, 0, 0, whole.result())
+        yield AuditResult(0, 0, 0, whole.result())
     except BrokenProcessPool as ended:
         raise Unreachable(
             "a process of the audit was ended from outside",
@@ -112,7 +112,7 @@ def _end_with_the_caller() -> None:
         os._exit(1)
 
 
-def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books) -> Verdict:
+def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books) -> AuditResult:
     store = open_again()
     try:
         return Audit(store).verify(heads, books=books)
@@ -128,11 +128,11 @@ def _look_at_the_whole(open_again: Callable[[], Store]) -> tuple[Finding, ...]:
         store.close()
 
 
-def _together(parts: Iterable[Verdict], progress: Progress | None, of: int) -> Verdict:
+def _together(parts: Iterable[AuditResult], progress: Progress | None, of: int) -> AuditResult:
     """All in one; what is wrong with the store as a whole stands first, for it may explain the rest."""
-    whole = Verdict(0, 0, 0, ())
+    whole = AuditResult(0, 0, 0, ())
     for part in parts:
-        whole = Verdict(
+        whole = AuditResult(
             whole.entries + part.entries,
             whole.books + part.books,
             whole.runs + part.runs,

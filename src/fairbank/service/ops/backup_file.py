@@ -25,11 +25,11 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
-from fairbank.cluster.share_record import ShareFigure
+from fairbank.cluster.share_record import ShareRecord
+from fairbank.core.errors import Corrupt, Malformed, Unknown
+from fairbank.core.time import Instant, iso
 from fairbank.service.ops.restored_tokens import RestoredTokens
-from fairbank.store.contract import Filling, Reader
-from fairbank.core.time import (Instant, iso)
-from fairbank.core.errors import (Corrupt, Malformed, Unknown)
+from fairbank.store.contract import Reader, RestoreTarget
 
 FORMAT = "fairbank.backup/1"
 _ROWS_AT_ONCE = 5_000
@@ -43,45 +43,53 @@ while it is restored. The last telling is of all.
 Fill = Callable[[list[Any]], None]
 
 
-class Table(NamedTuple):
+class BackupTable(NamedTuple):
     """A table of the file: its rows' type, how to read them, and what takes them in a restore."""
 
     name: str
     kind: Any
     scan: Callable[[Reader], Iterable[Any]]
-    filled_by: Callable[[Filling, RestoredTokens], Fill]
+    filled_by: Callable[[RestoreTarget, RestoredTokens], Fill]
 
 
 # In the order in which they can be filled. What tells of tokens goes by way of RestoredTokens.
 _TABLES = (
-    Table(
+    BackupTable(
         "project",
         Project,
         lambda reader: reader.scan_projects(),
         lambda filling, _: filling.projects,
     ),
-    Table(
+    BackupTable(
         "member", Member, lambda reader: reader.scan_members(), lambda filling, _: filling.members
     ),
-    Table(
+    BackupTable(
         "allocation",
         Allocation,
         lambda reader: reader.scan_allocations(),
         lambda filling, _: filling.allocations,
     ),
-    Table("user", UserRow, lambda reader: reader.scan_users(), lambda filling, _: filling.users),
-    Table("run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, _: filling.runs),
-    Table("entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries),
-    Table(
+    BackupTable(
+        "user", UserRow, lambda reader: reader.scan_users(), lambda filling, _: filling.users
+    ),
+    BackupTable(
+        "run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, _: filling.runs
+    ),
+    BackupTable(
+        "entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries
+    ),
+    BackupTable(
         "office",
         Office,
         lambda reader: [reader.office()],
         lambda _, tokens: lambda rows: tokens.office(rows[0]),
     ),
-    Table("token", Token, lambda reader: reader.tokens(None), lambda _, tokens: tokens.tokens),
-    Table(
+    BackupTable(
+        "token", Token, lambda reader: reader.tokens(None), lambda _, tokens: tokens.tokens
+    ),
+    BackupTable(
         "share",
-        ShareFigure,
+        ShareRecord,
         lambda reader: reader.scan_share_figures(),
         lambda filling, _: filling.share_figures,
     ),
@@ -115,7 +123,7 @@ def check(path: Path, progress: Progress | None = None) -> int:
     return sum(1 for _ in _lines(path, progress))
 
 
-def chunks(path: Path) -> Iterator[tuple[Table, list[Any]]]:
+def chunks(path: Path) -> Iterator[tuple[BackupTable, list[Any]]]:
     """The rows of a backup, some thousands of one table at once. Raises as `check` does."""
     for name, group in groupby(_lines(path), key=itemgetter(0)):
         table = _TABLE[name]

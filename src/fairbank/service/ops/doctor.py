@@ -9,31 +9,33 @@ from pathlib import Path
 
 from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.query import AllocationQuery, Page
-from fairbank.service.settings import Settings
+from fairbank.core.check import HealthCheck
+from fairbank.core.errors import Corrupt, Trouble
+from fairbank.core.time import Clock, Instant
+from fairbank.service.settings import BankSettings
 from fairbank.service.tokens import AGENT
-from fairbank.store.contract import AtWork, Reader, Store
+from fairbank.store.contract import ProgressCallback, Reader, Store
 from fairbank.store.factory import open_store
-from fairbank.store.sql.schema_check import (Fault, differences)
-from fairbank.store.urls import SQLITE, path_of, read_url
-from fairbank.core.check import Check
-from fairbank.core.time import (Clock, Instant)
-from fairbank.core.errors import (Corrupt, Trouble)
+from fairbank.store.sql.schema_check import SchemaFault, schema_differences
+from fairbank.store.urls import SQLITE, parse_url, path_of
 
 _DISK_FREE_PERCENT = 10
 _LATE_SECONDS = 600
 _DAMAGE_TOLD = 20
 
 
-def examine(settings: Settings, clock: Clock, at_work: AtWork | None = None) -> Iterator[Check]:
+def examine(
+    settings: BankSettings, clock: Clock, at_work: ProgressCallback | None = None
+) -> Iterator[HealthCheck]:
     """Look at the store and at what the settings promise. `at_work` is called as long as the file with the books is checked."""
     yield from _settings(settings)
     try:
         store = open_store(settings.store.url, journal=settings.store.journal)
     except Trouble as trouble:
-        yield Check(f"the store cannot be opened: {trouble.message}", False, trouble.remedy)
+        yield HealthCheck(f"the store cannot be opened: {trouble.message}", False, trouble.remedy)
         return
     try:
-        yield Check(f"the store opens and its schema is current ({_kind(settings)})", True)
+        yield HealthCheck(f"the store opens and its schema is current ({_kind(settings)})", True)
         yield from guards(settings.store.url)
         yield from _file(store, settings, at_work)
         yield from _disk(settings)
@@ -44,94 +46,103 @@ def examine(settings: Settings, clock: Clock, at_work: AtWork | None = None) -> 
         store.close()
 
 
-def _settings(settings: Settings) -> Iterator[Check]:
+def _settings(settings: BankSettings) -> Iterator[HealthCheck]:
     partitions = sum(len(each.partitions) for each in settings.clusters.values())
     names = ", ".join(sorted(settings.clusters)) or "none"
-    yield Check(
+    yield HealthCheck(
         f"clusters in the settings: {names}; partitions: {partitions}",
         partitions > 0,
         "name your partitions under [clusters.NAME.partitions]",
     )
     for name, cluster in sorted(settings.clusters.items()):
-        yield Check(
+        yield HealthCheck(
             f"cluster {name} has an agent that may report its runs",
             bool(cluster.agents),
             f"agents = [UID] under [clusters.{name}]",
         )
     if not settings.policy.enforce:
-        yield Check("the bank only observes, as the settings want it: policy.enforce = false", True)
+        yield HealthCheck(
+            "the bank only observes, as the settings want it: policy.enforce = false", True
+        )
 
 
 _MEND = "fairbank audit verify; then make a new bank with fairbank init, and move the books there: fairbank backup, fairbank restore"
 
 
-def guards(url: str) -> Iterator[Check]:
+def guards(url: str) -> Iterator[HealthCheck]:
     """Whether the triggers, views, indexes and constraints are those that Fairbank made, each that is not."""
     try:
-        found = differences(url)
+        found = schema_differences(url)
     except Trouble as trouble:
-        yield Check(f"the guards could not be compared: {trouble.message}", False, trouble.remedy)
+        yield HealthCheck(
+            f"the guards could not be compared: {trouble.message}", False, trouble.remedy
+        )
         return
     if not found:
-        yield Check("the guards and views are as Fairbank made them", True)
+        yield HealthCheck("the guards and views are as Fairbank made them", True)
     for each in found:
         remedy = (
             f"DROP TRIGGER {each.name}, unless you know it; then: fairbank audit verify"
-            if each.fault is Fault.FOREIGN
+            if each.fault is SchemaFault.FOREIGN
             else _MEND
         )
-        yield Check(f"{each.kind} {each.name} is {each.fault.value}", False, remedy)
+        yield HealthCheck(f"{each.kind} {each.name} is {each.fault.value}", False, remedy)
 
 
 _DAMAGED = "fairbank audit verify tells more; then move the file away, and restore a backup of before: fairbank init, fairbank restore FILE"
 _INDEXES = "sqlite3 FILE REINDEX makes the indexes again, with the server stopped; then: fairbank audit verify"
 
 
-def _file(store: Store, settings: Settings, at_work: AtWork | None) -> Iterator[Check]:
+def _file(
+    store: Store, settings: BankSettings, at_work: ProgressCallback | None
+) -> Iterator[HealthCheck]:
     """What SQLite itself says of its file. A full check, as long as it takes: the quick one does not compare indexes with their tables."""
-    if read_url(settings.store.url).drivername != SQLITE:
+    if parse_url(settings.store.url).drivername != SQLITE:
         return
     try:
-        found = store.damage(at_work=at_work)
+        found = store.integrity_errors(at_work=at_work)
     except Trouble as trouble:
-        yield Check(f"the file cannot be checked: {trouble.message}", False, trouble.remedy)
+        yield HealthCheck(f"the file cannot be checked: {trouble.message}", False, trouble.remedy)
         return
     if not found:
-        yield Check("the file with the books is sound, and its indexes have every row", True)
+        yield HealthCheck("the file with the books is sound, and its indexes have every row", True)
     for each in found[:_DAMAGE_TOLD]:
-        yield Check(each, False, _INDEXES if each.startswith("the index ") else _DAMAGED)
+        yield HealthCheck(each, False, _INDEXES if each.startswith("the index ") else _DAMAGED)
 
 
-def _kind(settings: Settings) -> str:
-    return read_url(settings.store.url).drivername.partition("+")[0]
+def _kind(settings: BankSettings) -> str:
+    return parse_url(settings.store.url).drivername.partition("+")[0]
 
 
-def _disk(settings: Settings) -> Iterator[Check]:
-    where = read_url(settings.store.url)
+def _disk(settings: BankSettings) -> Iterator[HealthCheck]:
+    where = parse_url(settings.store.url)
     if where.drivername != SQLITE:
         return
     usage = shutil.disk_usage(Path(path_of(where)).parent)
     free = 100 * usage.free // usage.total
-    yield Check(
+    yield HealthCheck(
         f"{free}% of the store's disk is free",
         free >= _DISK_FREE_PERCENT,
         "make room, or move the store",
     )
 
 
-def _books(store: Store, clock: Clock) -> Iterator[Check]:
+def _books(store: Store, clock: Clock) -> Iterator[HealthCheck]:
     since = Instant(clock.now() - _LATE_SECONDS)
     try:
         with store.reading() as reader:
-            overdue, expired = len(reader.overdue(since, 1_000)), len(reader.expired(since, 1_000))
+            overdue, expired = (
+                len(reader.overdue_runs(since, 1_000)),
+                len(reader.expired_allocations(since, 1_000)),
+            )
     except Corrupt as corrupt:
-        yield Check(f"the books cannot be read: {corrupt.message}", False, corrupt.remedy)
+        yield HealthCheck(f"the books cannot be read: {corrupt.message}", False, corrupt.remedy)
         return
     what = f"long past their time: {overdue} of the holds, {expired} of the allocations"
-    yield Check(what, not overdue and not expired, "run the server: it sweeps every minute")
+    yield HealthCheck(what, not overdue and not expired, "run the server: it sweeps every minute")
 
 
-def _unbilled(settings: Settings, store: Store, clock: Clock) -> Iterator[Check]:
+def _unbilled(settings: BankSettings, store: Store, clock: Clock) -> Iterator[HealthCheck]:
     """Names what no cluster of the settings draws on or signs in by: it may be yet to come, so nothing is wrong with it."""
     billed = {
         each.resource
@@ -142,7 +153,7 @@ def _unbilled(settings: Settings, store: Store, clock: Clock) -> Iterator[Check]
     with store.reading() as reader:
         for each in _allocations(reader):
             if each.resource not in billed and each.standing(now) is not Standing.ENDED:
-                yield Check(
+                yield HealthCheck(
                     f"allocation {each.id} is of {each.resource}, which no partition bills: so far no job can draw on it",
                     True,
                 )
@@ -154,7 +165,7 @@ def _unbilled(settings: Settings, store: Store, clock: Clock) -> Iterator[Check]
                 if good and scope.startswith(AGENT)
             ):
                 if name not in settings.clusters:
-                    yield Check(
+                    yield HealthCheck(
                         f"token {token.id} is for the agent of {name}, which is no cluster of the settings",
                         True,
                     )

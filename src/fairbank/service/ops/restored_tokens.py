@@ -14,16 +14,16 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.ledger.tokens import stay_revoked
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
-from fairbank.store.contract import Filling
 from fairbank.core.time import Instant
+from fairbank.store.contract import RestoreTarget
 
 
 class RestoredTokens:
     """Sees the entries and the office's head of a backup pass by, then fills in the tokens."""
 
-    def __init__(self, filling: Filling, at: Instant) -> None:
+    def __init__(self, filling: RestoreTarget, at: Instant) -> None:
         self._filling, self._at = filling, at
-        self._revoked = filling.revoked()
+        self._revoked = filling.revoked_tokens()
         self._office = Office()
         self._last_entry = 0
 

@@ -4,8 +4,8 @@
 `result` reads the balances and checks that the books add up.
 """
 
-from fairbank.service.replay.plan import Plan, Progress
+from fairbank.service.replay.plan import Progress, ReplayPlan
+from fairbank.service.replay.result import ReplayBalance, ReplayInvariant, ReplayResult
 from fairbank.service.replay.run import replay
-from fairbank.service.replay.result import Balance, Invariant, Replayed
 
-__all__ = ["Balance", "Invariant", "Plan", "Progress", "Replayed", "replay"]
+__all__ = ["Progress", "ReplayBalance", "ReplayInvariant", "ReplayPlan", "ReplayResult", "replay"]

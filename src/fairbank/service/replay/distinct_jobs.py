@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbank.simulator.traces.job_line import SwfJob
-from fairbank.simulator.engine.bank_replay import billable_until
-from fairbank.simulator.traces.swf import Jobs
 from fairbank.core.errors import Malformed
+from fairbank.simulator.engine.bank_replay import billable_until
+from fairbank.simulator.traces.job_line import SwfJob
+from fairbank.simulator.traces.swf import JobStream
 
 SECOND_MAX = 1_000_000
 """Runs submitted in one second: all of them wait or run at that moment, and who waits or runs is kept in memory."""
@@ -25,7 +25,7 @@ def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]
         if job.submit_time != second:
             second = job.submit_time
             known.clear()
-        line = jobs.line if isinstance(jobs, Jobs) else 0
+        line = jobs.line if isinstance(jobs, JobStream) else 0
         if billable_until(job) is not None:
             if job.number in known:
                 what = f"line {line}: job {job.number} stands in line {known[job.number]} already"

@@ -10,24 +10,24 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.project import Role
 from fairbank.bank.refusal import remedies, sentence
 from fairbank.bank.wish import Asked, CreateProject, Open, Request, SetMember
-from fairbank.service.ledger import Bank
-from fairbank.service.replay.plan import Plan
-from fairbank.simulator.engine.bank_replay import (Demand, Fund)
-from fairbank.core.time import (DAY, LAST_INSTANT, Instant)
-from fairbank.core.errors import (Conflict, Trouble)
-from fairbank.core.units import (AMOUNT_MAX, SuMinutes)
+from fairbank.core.errors import Conflict, Trouble
+from fairbank.core.time import DAY, LAST_INSTANT, Instant
+from fairbank.core.units import AMOUNT_MAX, SuMinutes
+from fairbank.service.ledger import Ledger
+from fairbank.service.replay.plan import ReplayPlan
+from fairbank.simulator.engine.bank_replay import CreditDemand, Fund
 
 _FIRST_GID, _FIRST_UID = 20_000, 100_000
 
 
-class Payers(msgspec.Struct, frozen=True):
+class ReplayPayers(msgspec.Struct, frozen=True):
     """The project of each payer, and the account of each project."""
 
     projects: dict[int, int]
     accounts: dict[int, str]
 
 
-def grant(bank: Bank, demand: Demand, plan: Plan) -> Payers:
+def grant(bank: Ledger, demand: CreditDemand, plan: ReplayPlan) -> ReplayPayers:
     """Enter everybody and open the allocations. Raises Conflict for a store that is not empty."""
     with bank.store.reading() as reader:
         if reader.office().seq:
@@ -55,7 +55,7 @@ def grant(bank: Bank, demand: Demand, plan: Plan) -> Payers:
         for wish in _openings(projects[fund.payer], fund, demand, plan)
     ]
     _ask(bank, demand, plan, [*members, *openings])
-    return Payers(projects, {projects[each]: name for each, name in names.items()})
+    return ReplayPayers(projects, {projects[each]: name for each, name in names.items()})
 
 
 def uid_of(user: int) -> int:
@@ -63,7 +63,7 @@ def uid_of(user: int) -> int:
     return _FIRST_UID + max(user, 0)
 
 
-def _openings(project: int, fund: Fund, demand: Demand, plan: Plan) -> Iterator[Open]:
+def _openings(project: int, fund: Fund, demand: CreditDemand, plan: ReplayPlan) -> Iterator[Open]:
     """The fund's allocations: the granted credit in equal parts over equal periods."""
     begin = demand.begin
     end = min(demand.end + 1 if plan.days is None else begin + plan.days * DAY, LAST_INSTANT)
@@ -82,7 +82,7 @@ def _openings(project: int, fund: Fund, demand: Demand, plan: Plan) -> Iterator[
             )
 
 
-def _ask(bank: Bank, demand: Demand, plan: Plan, wishes: list[Request]) -> list[Done]:
+def _ask(bank: Ledger, demand: CreditDemand, plan: ReplayPlan, wishes: list[Request]) -> list[Done]:
     """Raises Trouble when any is refused."""
     return [
         _granted(outcome)

@@ -15,7 +15,7 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and of how much."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ReplayPlan(msgspec.Struct, frozen=True):
     """How the trace meets the bank. `percent` of what each fund really used is granted, in `periods` allocations one
     after the other; `payer` names the column that pays (None: groups where there are any, else users).
     `days`: how long the periods are together (None: as long as the trace)."""

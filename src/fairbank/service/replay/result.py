@@ -10,14 +10,14 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
+from fairbank.core.time import Instant
 from fairbank.service.ops.audit import Audit
 from fairbank.service.replay.plan import Progress
-from fairbank.simulator.engine.bank_replay import Demand
+from fairbank.simulator.engine.bank_replay import CreditDemand
 from fairbank.store.contract import Store
-from fairbank.core.time import Instant
 
 
-class Balance(msgspec.Struct, frozen=True):
+class ReplayBalance(msgspec.Struct, frozen=True):
     """The end of one allocation, in SU-minutes."""
 
     account: str
@@ -30,7 +30,7 @@ class Balance(msgspec.Struct, frozen=True):
     available: int
 
 
-class Invariant(msgspec.Struct, frozen=True):
+class ReplayInvariant(msgspec.Struct, frozen=True):
     """What must be true of the books after a replay, whether it is, and the figures."""
 
     what: str
@@ -55,10 +55,10 @@ class Played(msgspec.Struct):
         return self.holds + self.charges + self.releases + sum(self.refusals.values())
 
 
-class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it. Amounts in SU-minutes; `operations` are holds, charges, releases and refusals together."""
 
-    demand: Demand
+    demand: CreditDemand
     holds: int
     charges: int
     releases: int
@@ -67,8 +67,8 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     held_peak: int
     operations: int
     seconds: float
-    balances: list[Balance]
-    checks: list[Invariant]
+    balances: list[ReplayBalance]
+    checks: list[ReplayInvariant]
 
     @property
     def fingerprint(self) -> str:
@@ -79,15 +79,15 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 def result(
     store: Store,
     policy: Policy,
-    demand: Demand,
+    demand: CreditDemand,
     accounts: Mapping[int, str],
     played: Played,
     seconds: float,
     progress: Progress | None,
-) -> Replayed:
+) -> ReplayResult:
     """The balances, and the invariants of `policy` checked against the store and an audit of it. `accounts` are those of the projects."""
     allocations = _allocations(store)
-    return Replayed(
+    return ReplayResult(
         demand=demand,
         holds=played.holds,
         charges=played.charges,
@@ -112,8 +112,8 @@ def _allocations(store: Store) -> list[Allocation]:
     return found
 
 
-def _balance(each: Allocation, account: str) -> Balance:
-    return Balance(
+def _balance(each: Allocation, account: str) -> ReplayBalance:
+    return ReplayBalance(
         account,
         each.resource,
         each.start,
@@ -125,7 +125,7 @@ def _balance(each: Allocation, account: str) -> Balance:
     )
 
 
-def _checks(allocations: list[Allocation], played: Played, policy: Policy) -> list[Invariant]:
+def _checks(allocations: list[Allocation], played: Played, policy: Policy) -> list[ReplayInvariant]:
     charged, held = (
         sum(each.charged for each in allocations),
         sum(each.held for each in allocations),
@@ -134,12 +134,12 @@ def _checks(allocations: list[Allocation], played: Played, policy: Policy) -> li
     open_runs = played.holds - played.charges - played.releases
     return [
         _overdrawn(allocations, policy),
-        Invariant(
+        ReplayInvariant(
             "every run is resolved once, nothing stays held",
             held == 0 and open_runs == 0,
             f"{open_runs} runs open, {held} SU-minutes held",
         ),
-        Invariant(
+        ReplayInvariant(
             "charges equal the trace's own sum",
             charged == due,
             f"{charged} charged, {due} due, {played.written_off} written off",
@@ -147,18 +147,20 @@ def _checks(allocations: list[Allocation], played: Played, policy: Policy) -> li
     ]
 
 
-def _overdrawn(allocations: list[Allocation], policy: Policy) -> Invariant:
+def _overdrawn(allocations: list[Allocation], policy: Policy) -> ReplayInvariant:
     lowest = min((each.available for each in allocations), default=0)
     figures = f"the least available is {lowest} SU-minutes"
     if policy.overrun is Overrun.WRITE_OFF:
-        return Invariant("no allocation is overdrawn", lowest >= 0, figures)
+        return ReplayInvariant("no allocation is overdrawn", lowest >= 0, figures)
     held = all(each.available + each.overrun >= 0 for each in allocations)
-    return Invariant("no allocation is overdrawn by more than its recorded overruns", held, figures)
+    return ReplayInvariant(
+        "no allocation is overdrawn by more than its recorded overruns", held, figures
+    )
 
 
-def _audited(store: Store, progress: Progress | None) -> Invariant:
+def _audited(store: Store, progress: Progress | None) -> ReplayInvariant:
     verdict = Audit(store).verify(
         progress=(lambda done, of: progress("auditing", done, of)) if progress else None
     )
     figures = f"{verdict.entries:,} entries read, {len(verdict.findings):,} findings"
-    return Invariant("the journal says the same as every row", not verdict.findings, figures)
+    return ReplayInvariant("the journal says the same as every row", not verdict.findings, figures)

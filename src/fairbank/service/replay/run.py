@@ -11,25 +11,35 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.refusal import remedies, sentence
 from fairbank.bank.wish import Asked, Charge, EndFacts, Hold, Release
 from fairbank.cluster.job import Run
-from fairbank.service.ledger import Bank
+from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.units import SuMinutes
+from fairbank.service.ledger import Ledger
 from fairbank.service.replay.distinct_jobs import distinct
-from fairbank.service.replay.grants import (grant, uid_of)
-from fairbank.service.replay.plan import OpenTrace, Plan, Progress
-from fairbank.service.replay.result import Played, Replayed, result
+from fairbank.service.replay.grants import grant, uid_of
+from fairbank.service.replay.plan import OpenTrace, Progress, ReplayPlan
+from fairbank.service.replay.result import Played, ReplayResult, result
+from fairbank.simulator.engine.bank_replay import (
+    CreditDemand,
+    Moment,
+    demand_of,
+    moments,
+    outcome_of,
+    particulars_of,
+    payer_of,
+    resource_of,
+    time_used_by,
+)
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import SwfJob
-from fairbank.simulator.engine.bank_replay import (Demand, Moment, demand_of, moments, outcome_of, particulars_of, payer_of, resource_of, time_used_by)
 from fairbank.simulator.traces.swf import Trace
-from fairbank.core.time import (LAST_INSTANT, Instant)
-from fairbank.core.errors import (Malformed, Trouble)
-from fairbank.core.units import SuMinutes
 
 _BATCH = 500
 
 
 def replay(
-    bank: Bank, open_trace: OpenTrace, plan: Plan, progress: Progress | None = None
-) -> Replayed:
+    bank: Ledger, open_trace: OpenTrace, plan: ReplayPlan, progress: Progress | None = None
+) -> ReplayResult:
     """Run a whole trace through `bank`, whose store must be empty. Reads the trace twice: to size the allocations, then to play it.
 
     Raises Malformed for a trace that cannot be read, Conflict for a store that is not empty.
@@ -61,9 +71,9 @@ def replay(
 class _Player:
     def __init__(
         self,
-        bank: Bank,
-        demand: Demand,
-        plan: Plan,
+        bank: Ledger,
+        demand: CreditDemand,
+        plan: ReplayPlan,
         projects: Mapping[int, int],
         progress: Progress | None,
     ) -> None:

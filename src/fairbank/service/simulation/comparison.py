@@ -7,20 +7,27 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.service.simulation.trace_files import (Reader, open_skimmed)
-from fairbank.service.ops.atomic_file import (check_place, whole_file)
-from fairbank.simulator.traces.workload import (Job, Workload, size_of)
-from fairbank.simulator.traces.user_numbers import Names
-from fairbank.simulator.engine.policies import (Policy, policy_named)
-from fairbank.simulator.results.delivered_shares import (Sought, numbered, read_holdings)
-from fairbank.simulator.engine.simulation import (TICK, Outcome, Plan, Tick, check_bank, simulate)
-from fairbank.simulator.traces.fast_reader import (Skim, skim)
-from fairbank.core.os_errors import of_system
-from fairbank.core.errors import (Malformed, Unknown)
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.os_errors import translate_os_error
+from fairbank.service.ops.atomic_file import check_place, whole_file
+from fairbank.service.simulation.trace_files import Reader, open_skimmed
+from fairbank.simulator.engine.policies import SimulationPolicy, policy_named
+from fairbank.simulator.engine.simulation import (
+    TICK,
+    SimulationPlan,
+    SimulationResult,
+    Tick,
+    check_bank,
+    simulate,
+)
+from fairbank.simulator.results.delivered_shares import Sought, numbered, read_holdings
+from fairbank.simulator.traces.fast_reader import FastTrace, read_fast
+from fairbank.simulator.traces.user_numbers import UserNumbers
+from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
 
 if TYPE_CHECKING:
-    from fairbank.simulator.engine.share_accounts import Entitled
     from fairbank.simulator.engine.grants import Budget
+    from fairbank.simulator.engine.share_accounts import ShareAccounts
 
 Progress = Callable[[str, int, int], None]
 """Called with the policy, how many jobs are read, and of how many: as many as there are if the rest of the file is like the first part."""
@@ -36,12 +43,12 @@ class Extent(NamedTuple):
 LISTED = 5
 """So many accounts that a trace does not have are named."""
 
-Source = Callable[[], AbstractContextManager[tuple[Skim, Extent]]]
+Source = Callable[[], AbstractContextManager[tuple[FastTrace, Extent]]]
 """Opens a workload, from its beginning each time."""
 
 
 @contextmanager
-def in_file(path: Path, reader: Reader = skim) -> Iterator[tuple[Skim, Extent]]:
+def in_file(path: Path, reader: Reader = read_fast) -> Iterator[tuple[FastTrace, Extent]]:
     """A workload in a file. Raises Unknown when it cannot be opened."""
     with open_skimmed(path, reader) as (trace, file):
         yield trace, Extent(lambda jobs: jobs * file.size // max(file.position(), 1), file.once)
@@ -50,12 +57,12 @@ def in_file(path: Path, reader: Reader = skim) -> Iterator[tuple[Skim, Extent]]:
 def simulate_each(
     source: Source,
     names: Sequence[str],
-    plan: Plan,
+    plan: SimulationPlan,
     *,
     holdings: Mapping[str, int] | None = None,
     budget: Budget | None = None,
     progress: Progress | None = None,
-) -> list[Outcome]:
+) -> list[SimulationResult]:
     """What comes of each policy; `holdings` are the shares of the plan, by names or numbers. With a `budget` the bank grants it beforehand,
     and its payers have shares as they have credit, where nobody says other ones. Raises Unknown for a file or a policy that is not there,
     and Malformed as `simulate` does."""
@@ -80,8 +87,12 @@ def simulate_each(
 
 
 def simulated(
-    trace: Skim, policy: Policy, plan: Plan, holdings: Mapping[str, int] | None, tick: Tick | None
-) -> Outcome:
+    trace: FastTrace,
+    policy: SimulationPolicy,
+    plan: SimulationPlan,
+    holdings: Mapping[str, int] | None,
+    tick: Tick | None,
+) -> SimulationResult:
     """What comes of one policy, accounts by their names. Where it has fair share the shares count in it. Raises as `simulate` does."""
     if not holdings:
         return _called(simulate(trace, policy, plan, tick), trace, plan)
@@ -98,16 +109,16 @@ def simulated(
     )
 
 
-def _entitled(shares: Mapping[int, int], plan: Plan) -> Entitled:
+def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
     """Raises Malformed for shares that Slurm would not take."""
-    from fairbank.simulator.engine.share_accounts import Entitled  # noqa: PLC0415  only a policy with fair share pays for NumPy
+    from fairbank.simulator.engine.share_accounts import ShareAccounts  # noqa: PLC0415  only a policy with fair share pays for NumPy
 
-    entitled = Entitled(shares, plan.by_group)
+    entitled = ShareAccounts(shares, plan.by_group)
     entitled.check()
     return entitled
 
 
-def check_shares(outcome: Outcome, holdings: Mapping[str, int] | None) -> None:
+def check_shares(outcome: SimulationResult, holdings: Mapping[str, int] | None) -> None:
     """Raises Malformed for shares of accounts of which the trace has none."""
     if holdings and outcome.lines and len(outcome.strangers) == len(holdings):
         several = ", ".join(outcome.strangers[:LISTED]) + (
@@ -119,7 +130,7 @@ def check_shares(outcome: Outcome, holdings: Mapping[str, int] | None) -> None:
         )
 
 
-def _shares(trace: Skim, plan: Plan, holdings: Mapping[str, int]) -> dict[int, int]:
+def _shares(trace: FastTrace, plan: SimulationPlan, holdings: Mapping[str, int]) -> dict[int, int]:
     """By the numbers of the trace. Whoever they belong to, users and groups both get to know the names: so numbers are the same however
     often a trace is read, and whosever the shares are then."""
     people = trace.people
@@ -130,14 +141,14 @@ def _shares(trace: Skim, plan: Plan, holdings: Mapping[str, int]) -> dict[int, i
 
 def granted(
     source: Source,
-    plan: Plan,
+    plan: SimulationPlan,
     budget: Budget,
     holdings: Mapping[str, int] | None = None,
     progress: Progress | None = None,
-) -> Plan:
+) -> SimulationPlan:
     """The plan with what is granted: the trace is read for it once more."""
-    from fairbank.simulator.engine.grants import (grants_of, holdings_of)  # noqa: PLC0415  only who grants credit pays for the bank
     from fairbank.simulator.engine.bank_replay import Payer  # noqa: PLC0415
+    from fairbank.simulator.engine.grants import grants_of, holdings_of  # noqa: PLC0415  only who grants credit pays for the bank
 
     with source() as (trace, extent):
         if extent.once:
@@ -157,14 +168,14 @@ def granted(
     )
 
 
-def _told(jobs: Workload, tick: Tick | None) -> Iterator[Job]:
+def _told(jobs: Workload, tick: Tick | None) -> Iterator[TraceJob]:
     for job in jobs:
         if tick is not None and job.number % TICK == 0:
             tick(jobs.lines)
         yield job
 
 
-def policies_of(names: Sequence[str]) -> list[Policy]:
+def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
     """Each by its name, or as a file describes it. Raises Unknown for one that is not there, Malformed for a file that cannot be, and for
     two policies of one name."""
     policies = [_policy_of(name) for name in names]
@@ -175,7 +186,7 @@ def policies_of(names: Sequence[str]) -> list[Policy]:
     return policies
 
 
-def _policy_of(name: str) -> Policy:
+def _policy_of(name: str) -> SimulationPolicy:
     if not name.endswith(".toml"):
         return policy_named(name)
     from fairbank.service.simulation.policy_files import read_policy  # noqa: PLC0415  only who names a file pays for TOML and NumPy
@@ -183,14 +194,14 @@ def _policy_of(name: str) -> Policy:
     return read_policy(Path(name))
 
 
-def _accounts(trace: Skim, plan: Plan) -> Names | None:
+def _accounts(trace: FastTrace, plan: SimulationPlan) -> UserNumbers | None:
     """The names of those who have shares."""
     if trace.people is None:
         return None
     return trace.people.groups if plan.by_group else trace.people.users
 
 
-def _called(outcome: Outcome, trace: Skim, plan: Plan) -> Outcome:
+def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -> SimulationResult:
     """With accounts by their names."""
     if (accounts := _accounts(trace, plan)) is None:
         return outcome
@@ -224,7 +235,7 @@ def check_starts(path: Path, trace: Path | None) -> None:
     try:
         check_place(path)
     except OSError as error:
-        raise of_system(error, f"cannot write {path}", field="starts") from error
+        raise translate_os_error(error, f"cannot write {path}", field="starts") from error
 
 
 def write_starts(lines: Iterable[str], path: Path) -> None:
@@ -235,7 +246,7 @@ def write_starts(lines: Iterable[str], path: Path) -> None:
     except BrokenPipeError:
         pass  # whoever reads them has seen enough
     except OSError as error:
-        raise of_system(error, f"cannot write {path}", field="starts") from error
+        raise translate_os_error(error, f"cannot write {path}", field="starts") from error
 
 
 def read_shares(path: Path) -> Mapping[str, int]:

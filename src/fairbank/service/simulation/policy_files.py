@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.simulator.engine.policies import Policy
-from fairbank.simulator.engine.policy_settings import (PAGE, policy_of)
-from fairbank.core.errors import (Malformed, Trouble, Unknown)
+from fairbank.core.errors import Malformed, Trouble, Unknown
+from fairbank.simulator.engine.policies import SimulationPolicy
+from fairbank.simulator.engine.policy_settings import PAGE, policy_of
 
 NAME_MAX = 24
 """Characters: a column is no wider."""
 
 
-def read_policy(path: Path) -> Policy:
+def read_policy(path: Path) -> SimulationPolicy:
     """The policy in a file, called by the file's stem. Raises Unknown for one that cannot be read, Malformed naming the key."""
     if not path.stem.isprintable() or len(path.stem) > NAME_MAX:
         remedy = f"a policy is called as its file is: at most {NAME_MAX} printable characters before .toml"

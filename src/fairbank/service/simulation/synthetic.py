@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.service.simulation.comparison import Extent
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.os_errors import translate_os_error
+from fairbank.core.time import parse_instant
+from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.service.ops.atomic_file import whole_file
-from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
-from fairbank.simulator.traces.fast_reader import (Notes, Skim, needed)
+from fairbank.service.simulation.comparison import Extent
+from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, needed
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
-from fairbank.core.os_errors import of_system
-from fairbank.core.time import parse_instant
-from fairbank.core.validation import (fitting, table_in)
-from fairbank.core.errors import (Malformed, Unknown)
+from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
 
-USUAL = Centre()
+USUAL = SyntheticSite()
 DAYS_MAX = 3_660
 
 
@@ -49,15 +49,15 @@ class CentreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Modelled(NamedTuple):
     """The workload of a centre, with a seed."""
 
-    centre: Centre
+    centre: SyntheticSite
     seed: int
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[Skim, Extent]]:
+    def opened(self) -> Iterator[tuple[FastTrace, Extent]]:
         """The jobs as a simulation reads them."""
         trace = month(self.centre, self.seed)
         yield (
-            Skim(trace.header, map(needed, trace.jobs), Notes()),
+            FastTrace(trace.header, map(needed, trace.jobs), ReaderNotes()),
             Extent(lambda _: self.centre.jobs),
         )
 
@@ -67,10 +67,10 @@ class Modelled(NamedTuple):
             with whole_file(path) as file:
                 file.writelines(map(str.encode, write(*month(self.centre, self.seed))))
         except OSError as error:
-            raise of_system(error, f"cannot write {path}", field="save") from error
+            raise translate_os_error(error, f"cannot write {path}", field="save") from error
 
 
-def centre_of(settings: CentreSettings) -> Centre:
+def centre_of(settings: CentreSettings) -> SyntheticSite:
     """Raises Malformed, naming the field, for a centre that cannot be."""
     days = settings.days
     if days is None:
@@ -82,7 +82,7 @@ def centre_of(settings: CentreSettings) -> Centre:
                 field="jobs",
                 remedy="describe a larger centre, and how many days it works: --model FILE",
             )
-    return Centre(
+    return SyntheticSite(
         pools=USUAL.pools if settings.pools is None else tuple(map(_pool_of, settings.pools)),
         projects=settings.projects,
         users=settings.users,
@@ -93,8 +93,10 @@ def centre_of(settings: CentreSettings) -> Centre:
     )
 
 
-def _pool_of(settings: PoolSettings) -> Pool:
-    return Pool(settings.name, settings.processors, settings.unit, settings.memory_mib << 10)
+def _pool_of(settings: PoolSettings) -> SitePartition:
+    return SitePartition(
+        settings.name, settings.processors, settings.unit, settings.memory_mib << 10
+    )
 
 
 def read_centre(path: Path) -> CentreSettings:
@@ -107,6 +109,6 @@ def read_centre(path: Path) -> CentreSettings:
             field="model",
             remedy="name a file that describes a centre",
         ) from error
-    said = table_in(text, str(path), field="model")
-    with fitting(str(path), CentreSettings, "docs/howto/simulate.md"):
+    said = parse_toml(text, str(path), field="model")
+    with validated_settings(str(path), CentreSettings, "docs/howto/simulate.md"):
         return msgspec.convert(said, CentreSettings)

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from fairbank.simulator.traces.fast_reader import (Skim, skim)
-from fairbank.simulator.traces.swf import (ByteStream, Trace, read)
-from fairbank.core.errors import (Malformed, Unknown)
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.simulator.traces.fast_reader import FastTrace, read_fast
+from fairbank.simulator.traces.swf import ByteStream, Trace, read
 
 
-class Opened(NamedTuple):
+class OpenTraceFile(NamedTuple):
     """A file that is being read: what is in it, how many bytes the file has, and how many of those were read so far.
 
     Of a pipe nobody knows either, both are 0, and it is read only once.
@@ -26,7 +26,7 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(path: Path, *, again: bool = False) -> Iterator[Opened]:
+def opened(path: Path, *, again: bool = False) -> Iterator[OpenTraceFile]:
     """A file, compressed or not. Raises Unknown when it cannot be opened, Malformed for a pipe that is to be opened `again` later."""
     try:
         file = path.open("rb")
@@ -45,9 +45,9 @@ def opened(path: Path, *, again: bool = False) -> Iterator[Opened]:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         with gzip.open(file) if packed else file as stream:
             if file.seekable():
-                yield Opened(stream, path.stat().st_size, file.tell, once=False)
+                yield OpenTraceFile(stream, path.stat().st_size, file.tell, once=False)
             else:
-                yield Opened(stream, 0, lambda: 0, once=True)
+                yield OpenTraceFile(stream, 0, lambda: 0, once=True)
 
 
 @contextmanager
@@ -57,11 +57,13 @@ def open_trace(path: Path) -> Iterator[Trace]:
         yield read(file.stream)
 
 
-Reader = Callable[[ByteStream], Skim]
+Reader = Callable[[ByteStream], FastTrace]
 
 
 @contextmanager
-def open_skimmed(path: Path, reader: Reader = skim) -> Iterator[tuple[Skim, Opened]]:
+def open_skimmed(
+    path: Path, reader: Reader = read_fast
+) -> Iterator[tuple[FastTrace, OpenTraceFile]]:
     """A trace as a simulation reads it, in the reader's format. Raises Unknown when it cannot be opened."""
     with opened(path) as file:
         yield reader(file.stream), file

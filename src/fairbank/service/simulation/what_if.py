@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.service.simulation.comparison import (Progress, Source, check_shares, granted, policies_of, simulated, ticking)
-from fairbank.simulator.traces.workload_edits import (Called, Changes, Met, changed, shaken)
-from fairbank.simulator.traces.workload import (Left, size_of)
-from fairbank.simulator.engine.policies import Policy
-from fairbank.simulator.engine.simulation import (Outcome, Plan, check_bank)
-from fairbank.simulator.traces.fast_reader import Skim
-from fairbank.simulator.results.starts import Starts
-from fairbank.core.errors import (Malformed, Unknown)
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.service.simulation.comparison import (
+    Progress,
+    Source,
+    check_shares,
+    granted,
+    policies_of,
+    simulated,
+    ticking,
+)
+from fairbank.simulator.engine.policies import SimulationPolicy
+from fairbank.simulator.engine.simulation import SimulationPlan, SimulationResult, check_bank
+from fairbank.simulator.results.starts import ScheduleStarts
+from fairbank.simulator.traces.fast_reader import FastTrace
+from fairbank.simulator.traces.workload import OmittedJob, size_of
+from fairbank.simulator.traces.workload_edits import (
+    Called,
+    EditCounts,
+    WorkloadEdits,
+    edit_workload,
+    perturb_workload,
+)
 
 if TYPE_CHECKING:
     from fairbank.simulator.engine.grants import Budget
@@ -20,7 +34,7 @@ if TYPE_CHECKING:
 COPIES_MAX = 1_000
 
 
-class Machine(NamedTuple):
+class MachineChange(NamedTuple):
     """By how much a machine is larger, or smaller: whole nodes, and processors."""
 
     nodes: int = 0
@@ -32,36 +46,36 @@ class Question(NamedTuple):
 
     policy: str
     other: str
-    changes: Changes
-    machine: Machine
+    changes: WorkloadEdits
+    machine: MachineChange
     copies: int = 0
     seed: int = 1
 
 
-class Pair(NamedTuple):
+class ResultPair(NamedTuple):
     """What came of a workload, and of the changed one."""
 
-    recorded: Outcome
-    changed: Outcome
+    recorded: SimulationResult
+    changed: SimulationResult
 
 
-class Answer(NamedTuple):
+class WhatIfResult(NamedTuple):
     """Of the workload itself, and of each shaken copy; and how many jobs each change was about."""
 
-    plain: Pair
-    copies: list[Pair]
-    met: Met
+    plain: ResultPair
+    copies: list[ResultPair]
+    met: EditCounts
 
 
 def what_if(
     source: Source,
     question: Question,
-    plan: Plan,
+    plan: SimulationPlan,
     *,
     holdings: Mapping[str, int] | None = None,
     budget: Budget | None = None,
     progress: Progress | None = None,
-) -> Answer:
+) -> WhatIfResult:
     """Simulate both, and both of each copy: the same copy, shaken before it is changed. What is granted is a part of what is recorded.
 
     Raises as `simulate_each` does, Unknown for a change that is about no job, or about one that is left out, and Malformed for a machine
@@ -87,12 +101,12 @@ def what_if(
     for copy in range(1, question.copies + 1):
         stage, seed = f"shaken {copy} of {question.copies}", f"{question.seed}/{copy}"
         copies.append(
-            Pair(
+            ResultPair(
                 asker.run(before, stage, change=False, seed=seed),
                 asker.run(after, f"{stage}, changed", change=True, seed=seed),
             )
         )
-    return Answer(Pair(recorded, other), copies, met)
+    return WhatIfResult(ResultPair(recorded, other), copies, met)
 
 
 class _Asker:
@@ -100,7 +114,7 @@ class _Asker:
         self,
         source: Source,
         question: Question,
-        plan: Plan,
+        plan: SimulationPlan,
         holdings: Mapping[str, int] | None,
         progress: Progress | None,
     ) -> None:
@@ -111,11 +125,13 @@ class _Asker:
             holdings,
             progress,
         )
-        self.met = Met()
+        self.met = EditCounts()
         self.distinct = True
         """Whether a number of a job is meant to stand for one only: not in accounting, where the tasks of an array have one together."""
 
-    def run(self, policy: Policy, stage: str, *, change: bool, seed: str | None = None) -> Outcome:
+    def run(
+        self, policy: SimulationPolicy, stage: str, *, change: bool, seed: str | None = None
+    ) -> SimulationResult:
         """Without the starts of the jobs, which nobody asks for: hundreds of copies would keep them all."""
         with self._source() as (trace, extent):
             if extent.once:
@@ -127,27 +143,31 @@ class _Asker:
             tick = self._progress and ticking(stage, extent, self._progress)
             plan, jobs = self._plan, trace.jobs
             if seed is not None:
-                jobs = shaken(jobs, seed)
+                jobs = perturb_workload(jobs, seed)
             self.distinct = trace.people is None
             if change:
                 users, groups = _called(trace)
-                jobs = changed(
-                    jobs, self._question.changes, users, groups, self.met if seed is None else Met()
+                jobs = edit_workload(
+                    jobs,
+                    self._question.changes,
+                    users,
+                    groups,
+                    self.met if seed is None else EditCounts(),
                 )
                 plan = plan._replace(
                     processors=size_with(self._question.machine, trace, plan.processors)
                 )
             outcome = simulated(trace._replace(jobs=jobs), policy, plan, self._holdings, tick)
-        return outcome._replace(starts=Starts())
+        return outcome._replace(starts=ScheduleStarts())
 
 
-def _called(trace: Skim) -> tuple[Called, Called]:
+def _called(trace: FastTrace) -> tuple[Called, Called]:
     if trace.people is None:
         return str, str
     return trace.people.users.name, trace.people.groups.name
 
 
-def size_with(machine: Machine, trace: Skim, processors: int | None) -> int:
+def size_with(machine: MachineChange, trace: FastTrace, processors: int | None) -> int:
     """How many processors the changed machine has. Raises Malformed where a node is of no known size, or none would be left."""
     size = size_of(trace, processors) + machine.processors
     if machine.nodes:
@@ -165,7 +185,7 @@ def size_with(machine: Machine, trace: Skim, processors: int | None) -> int:
     return size
 
 
-def _check(changes: Changes, met: Met, *, distinct: bool) -> None:
+def _check(changes: WorkloadEdits, met: EditCounts, *, distinct: bool) -> None:
     """Every change was about some job: else the question was another one than was meant."""
     missing = [
         *(("drop-user", f"user {name}") for name in sorted(changes.users - set(met.users))),
@@ -191,7 +211,7 @@ def _check(changes: Changes, met: Met, *, distinct: bool) -> None:
         )
 
 
-def _check_runs(met: Met, recorded: Outcome, other: Outcome) -> None:
+def _check_runs(met: EditCounts, recorded: SimulationResult, other: SimulationResult) -> None:
     """Of every job that is changed some run is simulated, now or before: else nothing could differ."""
     for job, many in met.jobs.items():
         before, after = (_left(job, each) for each in (recorded, other))
@@ -203,12 +223,12 @@ def _check_runs(met: Met, recorded: Outcome, other: Outcome) -> None:
             )
 
 
-def _left(job: int, outcome: Outcome) -> list[Left]:
+def _left(job: int, outcome: SimulationResult) -> list[OmittedJob]:
     """Why it was left out, as often as it was. A part of a run has the number of the whole."""
     return [
         reason
         for reason, numbers in outcome.left.items()
-        if reason is not Left.PART
+        if reason is not OmittedJob.PART
         for number in numbers
         if number == job
     ]

@@ -12,14 +12,25 @@ from contextlib import suppress
 from functools import partial
 
 from fairbank.bank.ledger import Outcome
-from fairbank.service.ledger import Bank
-from fairbank.service.gc_tuning import calm_collector
-from fairbank.service.write_queue.queue import Came
-from fairbank.service.write_queue.writers import (Submission, Windows)
-from fairbank.service.write_queue.protocol import (READ_MAX, Answer, Frames, Opening, Wishes, answer_of, failure_of, framed, opening_in, wishes_in)
-from fairbank.service.retry import (Deadline, Patience)
-from fairbank.store.factory import open_store
 from fairbank.core.errors import Trouble
+from fairbank.service.gc_tuning import calm_collector
+from fairbank.service.ledger import Ledger
+from fairbank.service.retry import Deadline, Patience
+from fairbank.service.write_queue.protocol import (
+    READ_MAX,
+    BatchAnswer,
+    Frames,
+    Wishes,
+    WorkerSettings,
+    answer_of,
+    failure_of,
+    framed,
+    opening_in,
+    wishes_in,
+)
+from fairbank.service.write_queue.queue import Came
+from fairbank.service.write_queue.writers import Submission, Windows
+from fairbank.store.factory import open_store
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +40,7 @@ class ServerGone(Exception):
 
 
 def serve(
-    line: socket.socket, prepare: Callable[[Opening], None], gone: Callable[[], None]
+    line: socket.socket, prepare: Callable[[WorkerSettings], None], gone: Callable[[], None]
 ) -> None:
     """Judge what the server hands in, until it says that this was all. `prepare` is called before the store is opened.
 
@@ -47,7 +58,7 @@ def serve(
     calm_collector()
     line.sendall(framed(None))
     Judging(
-        line, Bank(store, opening.policy, Patience(opening.patience_seconds)), said, gone
+        line, Ledger(store, opening.policy, Patience(opening.patience_seconds)), said, gone
     ).until_told()
     store.close()
 
@@ -75,7 +86,7 @@ class Judging(Windows):
     """
 
     def __init__(
-        self, line: socket.socket, bank: Bank, said: Iterator[bytes], gone: Callable[[], None]
+        self, line: socket.socket, bank: Ledger, said: Iterator[bytes], gone: Callable[[], None]
     ) -> None:
         self._said, self._gone, self._hearing = said, gone, False
         self._told: Future[None] = Future()
@@ -120,7 +131,7 @@ class _Outbox:
 
     def __init__(self, line: socket.socket, patience: Patience) -> None:
         self._line, self._patience = line, patience
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[BatchAnswer] = deque()
         self._sending = threading.Lock()
 
     def submission(self, wishes: Wishes) -> Submission:

@@ -15,27 +15,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import subprocess
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 
 import msgspec
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.ledger import Bank
-from fairbank.service.write_queue.queue import (Counter, Notify, demand_one_transaction, say)
-from fairbank.service.write_queue.protocol import (READ_MAX, Answer, Frames, Wishes, answers_in, came_of, encode, framed)
 from fairbank.core.errors import Unreachable
-import socket
-import subprocess
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-
-from fairbank.service.write_queue.protocol import (READ_MAX, Frames, Opening, error_of, failure_in, framed)
-from fairbank.core.errors import Unreachable
+from fairbank.service.ledger import Ledger
+from fairbank.service.write_queue.protocol import (
+    READ_MAX,
+    BatchAnswer,
+    Frames,
+    Wishes,
+    WorkerSettings,
+    answers_in,
+    came_of,
+    encode,
+    error_of,
+    failure_in,
+    framed,
+)
+from fairbank.service.write_queue.queue import Counter, Notify, demand_one_transaction, say
 
 _END: list[Wishes] = []
 
@@ -47,7 +53,7 @@ class Apart(Counter):
     for the end of that process and tells its status."""
 
     def __init__(
-        self, bank: Bank, line: socket.socket, ended: Callable[[], int], *, room: int = 10_000
+        self, bank: Ledger, line: socket.socket, ended: Callable[[], int], *, room: int = 10_000
     ) -> None:
         super().__init__(bank, room)
         self._line, self._process_ended = line, ended
@@ -192,7 +198,7 @@ class Apart(Counter):
         for body in self._frames.arrived(data):
             self._hand_out(answers_in(body))
 
-    def _hand_out(self, answers: list[Answer]) -> None:
+    def _hand_out(self, answers: list[BatchAnswer]) -> None:
         with self._lock:
             told = [self._askers.pop(each.number) for each in answers]
             self._count -= sum(size for size, _ in told)
@@ -230,10 +236,13 @@ def _unknown() -> Unreachable:
         remedy="ask again with the same key: it counts once; without a key look into the statement first",
     )
 
+
 START_SECONDS = 60.0  # it imports, and opens the store, which waits for the database
 
 
-def started(command: Sequence[str], opening: Opening) -> tuple[socket.socket, Callable[[], int]]:
+def started(
+    command: Sequence[str], opening: WorkerSettings
+) -> tuple[socket.socket, Callable[[], int]]:
     """Run `command`, with the line as its standard input, and wait until it has opened the bank. Returns the line, and what
     waits for the end of the process and tells its status.
 
@@ -256,7 +265,7 @@ def started(command: Sequence[str], opening: Opening) -> tuple[socket.socket, Ca
     return line, popen.wait
 
 
-def _greet(line: socket.socket, opening: Opening) -> None:
+def _greet(line: socket.socket, opening: WorkerSettings) -> None:
     line.settimeout(START_SECONDS)
     frames = Frames()
     with suppress(OSError):

@@ -15,14 +15,14 @@ from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked
-from fairbank.service.write_queue.queue import Came
 from fairbank.core import errors
+from fairbank.service.write_queue.queue import Came
 
 _LENGTH = struct.Struct("!I")
 READ_MAX = 1 << 18
 
 
-class Opening(msgspec.Struct, frozen=True, array_like=True):
+class WorkerSettings(msgspec.Struct, frozen=True, array_like=True):
     """How the other process opens the bank, and logs. The URL may hold a password, so it travels here and in no argument."""
 
     url: str
@@ -50,7 +50,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True, gc=False):
     retry_after_seconds: int = 1
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class BatchAnswer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What came of a submission: what was granted and what was refused, each in order; `places` are those of the refused."""
 
     number: int
@@ -60,18 +60,18 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     failure: Failure | None = None
 
 
-def answer_of(number: int, came: Came) -> Answer:
+def answer_of(number: int, came: Came) -> BatchAnswer:
     """What came of a submission, to be sent."""
     if isinstance(came, Exception):
-        return Answer(number, failure=failure_of(came))
+        return BatchAnswer(number, failure=failure_of(came))
     granted = [each for each in came if isinstance(each, Done)]
     if len(granted) == len(came):
-        return Answer(number, granted)
+        return BatchAnswer(number, granted)
     no = {place: each for place, each in enumerate(came) if isinstance(each, Refusal)}
-    return Answer(number, granted, list(no.values()), list(no))
+    return BatchAnswer(number, granted, list(no.values()), list(no))
 
 
-def came_of(answer: Answer) -> Came:
+def came_of(answer: BatchAnswer) -> Came:
     """What was sent as `answer`."""
     if answer.failure is not None:
         return error_of(answer.failure)
@@ -106,10 +106,10 @@ def error_of(failure: Failure) -> Exception:
 
 
 encode = msgspec.msgpack.Encoder().encode
-opening_in = msgspec.msgpack.Decoder(Opening).decode
+opening_in = msgspec.msgpack.Decoder(WorkerSettings).decode
 wishes_in = msgspec.msgpack.Decoder(list[Wishes]).decode
 failure_in = msgspec.msgpack.Decoder(Failure | None).decode
-answers_in = msgspec.msgpack.Decoder(list[Answer]).decode
+answers_in = msgspec.msgpack.Decoder(list[BatchAnswer]).decode
 
 
 def framed(said: object) -> bytes:

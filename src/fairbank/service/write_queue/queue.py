@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.ledger import (BATCH_MAX, Bank)
-from fairbank.core.errors import (Busy, Unreachable)
+from fairbank.core.errors import Busy, Unreachable
+from fairbank.service.ledger import BATCH_MAX, Ledger
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Counter(ABC):
     """A bounded queue before a bank. `room` is how many wishes may wait; whoever sets `watch` is told what came of each batch, perhaps in
     several threads at once. `failure` is why nothing is judged here any more, where that is so: the server has to end then."""
 
-    def __init__(self, bank: Bank, room: int) -> None:
+    def __init__(self, bank: Ledger, room: int) -> None:
         self.bank = bank
         self.room = room
         self.watch: Callable[[Sequence[Outcome]], None] = _nobody

@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.ledger import (BATCH_MAX, Bank)
-from fairbank.service.write_queue.queue import (Came, Counter, Notify, demand_one_transaction, say)
+from fairbank.core.errors import Busy, Unreachable
+from fairbank.service.ledger import BATCH_MAX, Ledger
 from fairbank.service.retry import Deadline
-from fairbank.core.errors import (Busy, Unreachable)
+from fairbank.service.write_queue.queue import Came, Counter, Notify, demand_one_transaction, say
 
 ENOUGH = 100
 
@@ -47,7 +47,7 @@ class Windows(Counter):
 
     def __init__(
         self,
-        bank: Bank,
+        bank: Ledger,
         *,
         room: int = 10_000,
         after: Callable[[], None] = _nothing,

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from fairbank.scheduling.machines.priority_queue import (ByPriority, Listed)
-from fairbank.scheduling.machines.machine import (Present, Running)
-from fairbank.scheduling.plan import Plan
-from fairbank.scheduling.snapshot import Line
+from fairbank.scheduling.machines.machine import RunningJob, StartsNow
+from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.snapshot import QueueOrder
 from fairbank.simulator.engine.grants import Unpaid
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.scheduler import (JobQueue, OnProcessors, Pass, Scheduler)
-from fairbank.simulator.engine.slurm import Slurm
-from fairbank.simulator.engine.simulated_bank import Till
+from fairbank.simulator.engine.scheduler import JobQueue, OnProcessors, Pass, SimulationScheduler
+from fairbank.simulator.engine.simulated_bank import SimulatedBank
+from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.traces.workload import TraceJob
 
 
 class PayersFirst:
@@ -24,16 +24,16 @@ class PayersFirst:
 
     def __init__(self, payers: JobQueue) -> None:
         self._payers = payers
-        self._last: dict[int, Job] = {}
+        self._last: dict[int, TraceJob] = {}
 
-    def add(self, job: Job) -> None:
+    def add(self, job: TraceJob) -> None:
         self._payers.add(job)
 
-    def remove(self, job: Job) -> None:
+    def remove(self, job: TraceJob) -> None:
         if self._last.pop(job.number, None) is None:
             self._payers.remove(job)
 
-    def put_last(self, job: Job) -> None:
+    def put_last(self, job: TraceJob) -> None:
         """Nobody pays for it: from now on it waits behind all others."""
         self._payers.remove(job)
         self._last = dict(sorted({**self._last, job.number: job}.items()))
@@ -45,7 +45,7 @@ class PayersFirst:
     def __len__(self) -> int:
         return len(self._payers) + len(self._last)
 
-    def jobs(self) -> Iterator[Job]:
+    def jobs(self) -> Iterator[TraceJob]:
         yield from self._payers.jobs()
         yield from self._last.values()
 
@@ -62,21 +62,21 @@ class _InTwo:
 
     reasons: Mapping[int, str] = {}
 
-    def __init__(self, payers: JobQueue, last: list[Job], now: int) -> None:
-        self._payers, self._last, self._jobs = payers.line(now), Listed(last), last
+    def __init__(self, payers: JobQueue, last: list[TraceJob], now: int) -> None:
+        self._payers, self._last, self._jobs = payers.line(now), JobList(last), last
 
-    def __iter__(self) -> Iterator[tuple[int, Job]]:
+    def __iter__(self) -> Iterator[tuple[int, TraceJob]]:
         yield from self._payers
         for turn, job in self._last:
             yield turn + _BEHIND, job
 
-    def lines(self) -> Iterable[Iterator[tuple[int, Job]]]:
-        found: dict[int, list[tuple[int, Job]]] = {}
+    def lines(self) -> Iterable[Iterator[tuple[int, TraceJob]]]:
+        found: dict[int, list[tuple[int, TraceJob]]] = {}
         for turn, job in self:
             found.setdefault(job.partition, []).append((turn, job))
         return map(iter, found.values())
 
-    def first(self, after: int, ahead: Present[Job, Any]) -> tuple[int, Job] | None:
+    def first(self, after: int, ahead: StartsNow[TraceJob, Any]) -> tuple[int, TraceJob] | None:
         found = self._payers.first(after, ahead) if after < _BEHIND else None
         if found is None and self._jobs:
             behind = self._last.first(max(after - _BEHIND, -1), ahead)
@@ -84,7 +84,7 @@ class _InTwo:
         return found
 
 
-class Paying:
+class BankGate:
     """Asks the bank for a hold before each start, and charges at each end.
 
     A job that cannot be paid when its turn has come is refused, and never runs; or with Unpaid.LAST it waits on behind all who pay, and
@@ -93,21 +93,21 @@ class Paying:
 
     attends = True
 
-    def __init__(self, inner: Scheduler, till: Till, unpaid: Unpaid) -> None:
+    def __init__(self, inner: SimulationScheduler, till: SimulatedBank, unpaid: Unpaid) -> None:
         self._inner, self._till, self._unpaid = inner, till, unpaid
         inside = inner.queue
         self.queue: JobQueue = (
             inside
-            if unpaid is Unpaid.REFUSE or isinstance(inside, ByPriority)
+            if unpaid is Unpaid.REFUSE or isinstance(inside, PriorityQueue)
             else PayersFirst(inside)
         )
-        if isinstance(inner, Slurm):
+        if isinstance(inner, SlurmScheduler):
             inner.standing.credit = till.left
         self._for_nothing: set[int] = set()
         self._turned_away = 0
         self._again = False
 
-    def line(self, snapshot: OnProcessors, now: int) -> Line[Job]:
+    def line(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
         """As the policy has it, and behind it those who run for nothing."""
         return (
             self.queue.line(now)
@@ -122,7 +122,7 @@ class Paying:
                 yield self._agreed(each)
 
     def _agreed(self, pass_: Pass) -> Pass:
-        def judged(snapshot: OnProcessors, now: int) -> Plan[Job, int]:
+        def judged(snapshot: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
             plan = pass_(snapshot, now)
             starts = [start for start in plan.starts if self.admits(start.job, now, waits=True)]
             self._again = len(starts) < len(plan.starts)
@@ -130,7 +130,7 @@ class Paying:
 
         return judged
 
-    def admits(self, job: Job, now: int, *, waits: bool = False) -> bool:
+    def admits(self, job: TraceJob, now: int, *, waits: bool = False) -> bool:
         """Whether a job may start now. One that `waits` and may not leaves the queue, or goes to its end."""
         if job.number in self._for_nothing:
             self._till.unpaid(job)
@@ -150,9 +150,9 @@ class Paying:
         self._till.unpaid(job)
         return True
 
-    def _put_last(self, job: Job) -> None:
+    def _put_last(self, job: TraceJob) -> None:
         queue = self.queue
-        if isinstance(queue, ByPriority | PayersFirst):
+        if isinstance(queue, PriorityQueue | PayersFirst):
             queue.put_last(job)
 
     def turned_away(self) -> int:
@@ -163,7 +163,7 @@ class Paying:
     def wake(self, now: int) -> int:
         return self._inner.wake(now)
 
-    def ended(self, running: Running[Job, int], now: int) -> None:
+    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None:
         number = running.job.number
         if number in self._for_nothing:
             self._for_nothing.remove(number)
@@ -172,8 +172,8 @@ class Paying:
         if self._inner.attends:
             self._inner.ended(running, now)
 
-    def copy(self) -> Paying:
+    def copy(self) -> BankGate:
         """The same with nobody in the queue, and books of its own."""
-        other = Paying(self._inner.copy(), deepcopy(self._till), self._unpaid)
+        other = BankGate(self._inner.copy(), deepcopy(self._till), self._unpaid)
         other._for_nothing = set(self._for_nothing)
         return other

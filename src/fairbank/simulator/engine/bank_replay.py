@@ -11,12 +11,12 @@ import msgspec
 
 from fairbank.cluster.job import COMPLETED
 from fairbank.cluster.job_details import Particulars
-from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.job_line import (Status, SwfJob)
-from fairbank.core.ids import is_name
-from fairbank.core.slurm_numbers import (CPU_SECONDS_MAX, CPUS_MAX)
-from fairbank.core.time import (LAST_INSTANT, Instant)
 from fairbank.core.errors import Malformed
+from fairbank.core.ids import is_name
+from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX
+from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.job_line import Status, SwfJob
 
 OPEN_MAX = 1_000_000
 """Jobs that wait or run at one time: they are what is kept in memory of a trace, a KiB each."""
@@ -38,7 +38,7 @@ class Fund(NamedTuple):
     resource: str
 
 
-class Demand(msgspec.Struct):
+class CreditDemand(msgspec.Struct):
     """What a trace asks of a bank: processor-seconds used by each fund, the members of each payer, and the time it spans.
 
     `jobs` is how many lines there are; `never_ran` and `without_size` of them have nothing to bill.
@@ -94,9 +94,9 @@ def billable_until(job: SwfJob) -> int | None:
     return None if job.processors is None or job.is_part else job.end_time
 
 
-def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None) -> Demand:
+def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None) -> CreditDemand:
     """Add up what the jobs need. Without `payer`, groups pay where the trace names any, else users."""
-    by_group, by_user = Demand(Payer.GROUP), Demand(Payer.USER)
+    by_group, by_user = CreditDemand(Payer.GROUP), CreditDemand(Payer.USER)
     groups = False
     for job in jobs:
         groups = groups or job.group > 0
@@ -105,7 +105,7 @@ def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None
     return by_group if (payer is Payer.GROUP or (payer is None and groups)) else by_user
 
 
-def _count(demand: Demand, job: SwfJob, header: Header) -> None:
+def _count(demand: CreditDemand, job: SwfJob, header: Header) -> None:
     demand.jobs += 1
     end = billable_until(job)
     if end is None:

@@ -8,30 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 
-from fairbank.scheduling.machines.machine import (FOR_EVER, Running)
+from fairbank.scheduling.machines.machine import FOR_EVER, RunningJob
 from fairbank.scheduling.machines.processors import Processors
 from fairbank.scheduling.snapshot import Snapshot
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.scheduler import (OnProcessors, Scheduler)
+from fairbank.simulator.engine.scheduler import OnProcessors, SimulationScheduler
+from fairbank.simulator.traces.workload import TraceJob
 
-Moment = tuple[int, list[Job]]
+Moment = tuple[int, list[TraceJob]]
 """An instant, and who starts then: at least one."""
 
 
-class Clock:
+class SimulationClock:
     """A machine of `size` identical processors under a scheduler, from its first job on.
 
     `lost` are the processor-seconds so far in which a processor was idle although somebody waited who wanted as many.
     """
 
-    def __init__(self, size: int, scheduler: Scheduler) -> None:
+    def __init__(self, size: int, scheduler: SimulationScheduler) -> None:
         self._scheduler = scheduler
         self._snapshot: OnProcessors = Snapshot(Processors(size), scheduler.queue)
-        self._ends: list[tuple[int, Running[Job, int]]] = []
+        self._ends: list[tuple[int, RunningJob[TraceJob, int]]] = []
         self.lost = 0
 
     def run(
-        self, jobs: Iterable[Job], arrived: Callable[[Job], None] | None = None
+        self, jobs: Iterable[TraceJob], arrived: Callable[[TraceJob], None] | None = None
     ) -> Iterator[Moment]:
         """Every instant at which somebody starts, in order. The jobs come in the order of the queue, and are taken as they come: no more
         of them are held than wait or run at one time.
@@ -88,7 +88,7 @@ class Clock:
                 attends
                 or ((queue.narrowest if snapshot.settled < 0 else narrowest) <= machine.free)
             ):
-                begun: list[Job] = []
+                begun: list[TraceJob] = []
                 for pass_ in passes(now, event=event):
                     plan = pass_(snapshot, now)
                     if not attends:
@@ -106,10 +106,10 @@ class Clock:
                 snapshot.settled = last  # nobody can start until somebody ends
             idle = min(machine.free, wanted)
 
-    def start_without_later(self, job: Job) -> int:
+    def start_without_later(self, job: TraceJob) -> int:
         """When a job that arrives now would start if nobody came after it. Nothing changes here."""
         here = self._snapshot
-        other = Clock(here.machine.size, self._scheduler.copy())
+        other = SimulationClock(here.machine.size, self._scheduler.copy())
         other._ends = self._ends.copy()
         other._snapshot.running = here.running.copy()
         other._snapshot.machine.free = here.machine.free

@@ -7,11 +7,11 @@ from enum import Enum
 from typing import NamedTuple
 
 from fairbank.bank.wish import Open
+from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.units import AMOUNT_MAX, SuMinutes
+from fairbank.simulator.engine.bank_replay import Fund, Payer, billed_in
 from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.bank_replay import (Fund, Payer, billed_in)
-from fairbank.core.time import (LAST_INSTANT, Instant)
-from fairbank.core.units import (AMOUNT_MAX, SuMinutes)
+from fairbank.simulator.traces.workload import TraceJob
 
 
 class Unpaid(Enum):
@@ -43,24 +43,24 @@ class Grants(NamedTuple):
     end: int
 
 
-class Terms(NamedTuple):
+class GrantTerms(NamedTuple):
     """An allocation to be opened, and when it is due to end: one that is the last of its fund stays open until all jobs have run."""
 
     wish: Open
     due: int
 
 
-def payer_of(job: Job, payer: Payer) -> int:
+def payer_of(job: TraceJob, payer: Payer) -> int:
     """The number of the group or user that pays; 0 stands for whoever is unknown."""
     return max(job.group if payer is Payer.GROUP else job.user, 0)
 
 
-def fund_of(job: Job, payer: Payer, header: Header) -> Fund:
+def fund_of(job: TraceJob, payer: Payer, header: Header) -> Fund:
     """Whose credit on which resource a job takes."""
     return Fund(payer_of(job, payer), billed_in(job.partition, header))
 
 
-def grants_of(budget: Budget, jobs: Iterable[Job], header: Header) -> Grants:
+def grants_of(budget: Budget, jobs: Iterable[TraceJob], header: Header) -> Grants:
     """Add up what the jobs use."""
     by: dict[Payer, dict[Fund, int]] = {
         payer: {} for payer in Payer if budget.payer in (payer, None)
@@ -85,7 +85,7 @@ def holdings_of(grants: Grants) -> dict[int, int]:
     return found
 
 
-def terms_of(grants: Grants, projects: Mapping[int, int], zero: int) -> Iterator[Terms]:
+def terms_of(grants: Grants, projects: Mapping[int, int], zero: int) -> Iterator[GrantTerms]:
     """The allocations of all funds. `projects` are those of the payers, `zero` the second of 1970 in which the trace begins."""
     turns = {payer: turn for turn, payer in enumerate(sorted(projects))}
     for fund in sorted(grants.seconds):
@@ -97,7 +97,7 @@ def terms_of(grants: Grants, projects: Mapping[int, int], zero: int) -> Iterator
 
 def _one_after_the_other(
     grants: Grants, fund: Fund, project: int, late: tuple[int, int], zero: int
-) -> Iterator[Terms]:
+) -> Iterator[GrantTerms]:
     """Credit follows time, so that each part of a period is worth the same. `late`: by which part of a period its first one is short."""
     begin, lasts, periods = grants.begin, grants.end - grants.begin, grants.budget.periods
     minutes = min(grants.seconds[fund] * grants.budget.percent // 6_000, AMOUNT_MAX)
@@ -119,5 +119,5 @@ def _one_after_the_other(
                 end=LAST_INSTANT if last else Instant(zero + due),
                 deposit=SuMinutes(until - granted),
             )
-            yield Terms(wish, zero + due)
+            yield GrantTerms(wish, zero + due)
             start, granted = due, until

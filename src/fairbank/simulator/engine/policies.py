@@ -5,38 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairbank.core.errors import Unknown
+from fairbank.scheduling.machines.processor_queue import OrderedQueue, PartitionQueue, WidthQueue
 from fairbank.scheduling.policies.conservative import conservative
 from fairbank.scheduling.policies.easy import easy
 from fairbank.scheduling.policies.fcfs import fcfs
 from fairbank.scheduling.policies.fifo import fifo
-from fairbank.scheduling.machines.processor_queue import (ByPartition, ByWidth, InOrder)
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.scheduler import (AtEvents, JobQueue, Pass, Scheduler)
-from fairbank.core.errors import Unknown
+from fairbank.simulator.engine.scheduler import JobQueue, Pass, PassAtEvents, SimulationScheduler
+from fairbank.simulator.traces.workload import TraceJob
 
 if TYPE_CHECKING:
-    from fairbank.scheduling.slurm.parameters import Parameters
-    from fairbank.simulator.engine.share_accounts import Entitled
-    from fairbank.simulator.engine.usage_state import Ranking
+    from fairbank.scheduling.slurm.parameters import SchedulerParameters
+    from fairbank.simulator.engine.share_accounts import ShareAccounts
+    from fairbank.simulator.engine.usage_state import PriorityRules
 
 
-class Policy(NamedTuple):
+class SimulationPolicy(NamedTuple):
     """How the next ones are chosen. `scheduler` makes who decides on a machine of so many processors."""
 
     name: str
     about: str
-    scheduler: Callable[[int], Scheduler]
+    scheduler: Callable[[int], SimulationScheduler]
     asks_bank: bool = False
     """Whether it goes by the credit that is left."""
-    entitling: Callable[[Entitled], Policy] | None = None
+    entitling: Callable[[ShareAccounts], SimulationPolicy] | None = None
     """The same where these shares count. None: it knows nothing of shares."""
     remarks: Sequence[str] = ()
     """What its file says in vain, in words."""
 
 
-def at_events(queue: Callable[[], JobQueue], pass_: Pass) -> Callable[[int], Scheduler]:
+def at_events(queue: Callable[[], JobQueue], pass_: Pass) -> Callable[[int], SimulationScheduler]:
     """One pass at each event, over a queue of this kind."""
-    return lambda processors: AtEvents(queue, pass_)
+    return lambda processors: PassAtEvents(queue, pass_)
 
 
 _SLURM = "Slurm's main pass and backfill, by priorities: fair share, age and size"
@@ -44,54 +44,56 @@ _SLURM = "Slurm's main pass and backfill, by priorities: fair share, age and siz
 
 def slurm(
     name: str,
-    parameters: Parameters | None = None,
-    ranking: Ranking | None = None,
-    entitled: Entitled | None = None,
-) -> Policy:
+    parameters: SchedulerParameters | None = None,
+    ranking: PriorityRules | None = None,
+    entitled: ShareAccounts | None = None,
+) -> SimulationPolicy:
     """Slurm's passes and priorities; the usual ones, and a share for every user, where none are told."""
 
-    def scheduler(processors: int) -> Scheduler:
-        from fairbank.scheduling.slurm.parameters import Parameters  # noqa: PLC0415  only who asks for priorities pays for NumPy and all that
-        from fairbank.simulator.engine.slurm import Slurm  # noqa: PLC0415
-        from fairbank.simulator.engine.usage_state import Ranking  # noqa: PLC0415
+    def scheduler(processors: int) -> SimulationScheduler:
+        from fairbank.scheduling.slurm.parameters import SchedulerParameters  # noqa: PLC0415  only who asks for priorities pays for NumPy and all that
+        from fairbank.simulator.engine.slurm import SlurmScheduler  # noqa: PLC0415
+        from fairbank.simulator.engine.usage_state import PriorityRules  # noqa: PLC0415
 
-        return Slurm(parameters or Parameters(), ranking or Ranking(), processors, entitled)
+        return SlurmScheduler(
+            parameters or SchedulerParameters(), ranking or PriorityRules(), processors, entitled
+        )
 
     asks_bank = ranking is not None and ranking.site_weight > 0
-    return Policy(
+    return SimulationPolicy(
         name, _SLURM, scheduler, asks_bank, lambda other: slurm(name, parameters, ranking, other)
     )
 
 
-POLICIES: Mapping[str, Policy] = {
+POLICIES: Mapping[str, SimulationPolicy] = {
     policy.name: policy
     for policy in (
-        Policy(
+        SimulationPolicy(
             "fifo",
             "first in, first out in each partition: whoever does not fit blocks its own",
-            at_events(ByPartition[Job], fifo),
+            at_events(PartitionQueue[TraceJob], fifo),
         ),
-        Policy(
+        SimulationPolicy(
             "fcfs",
             "first come, first served: whoever does not fit blocks everybody",
-            at_events(InOrder[Job], fcfs),
+            at_events(OrderedQueue[TraceJob], fcfs),
         ),
-        Policy(
+        SimulationPolicy(
             "easy",
             "EASY backfill: room is kept for the first, others fill the gap before it",
-            at_events(ByWidth[Job], easy),
+            at_events(WidthQueue[TraceJob], easy),
         ),
-        Policy(
+        SimulationPolicy(
             "conservative",
             "conservative backfill: room is kept for everybody",
-            at_events(ByWidth[Job], conservative),
+            at_events(WidthQueue[TraceJob], conservative),
         ),
         slurm("slurm"),
     )
 }
 
 
-def policy_named(name: str) -> Policy:
+def policy_named(name: str) -> SimulationPolicy:
     """One of those there are. Raises Unknown, listing them."""
     found = POLICIES.get(name)
     if found is None:

@@ -8,22 +8,26 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from fairbank.priority.site_factor import (Bend, RuleName, idle_keys)
-from fairbank.priority.fairshare.decay import (Decay, parse_half_life)
-from fairbank.priority.multifactor.settings import Settings, Weights
-from fairbank.priority.fairshare.settings import (DAMPENING_MAX, Algorithm)
-from fairbank.priority.site_factor import rule_of
-from fairbank.scheduling.slurm.parameters import (NO_MATTER, NOT_MODELLED, SECOND, Parameters)
-from fairbank.simulator.engine.policies import (Policy, policy_named, slurm)
-from fairbank.simulator.engine.usage_state import Ranking
-from fairbank.core.validation import misfit
+from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import parse_duration
-from fairbank.core.errors import Malformed
+from fairbank.core.validation import describe_invalid_setting
+from fairbank.priority.fairshare.decay import Decay, parse_half_life
+from fairbank.priority.fairshare.settings import DAMPENING_MAX, Algorithm
+from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.site_factor import Bend, RuleName, idle_keys, rule_of
+from fairbank.scheduling.slurm.parameters import (
+    NO_MATTER,
+    NOT_MODELLED,
+    SECOND,
+    SchedulerParameters,
+)
+from fairbank.simulator.engine.policies import SimulationPolicy, policy_named, slurm
+from fairbank.simulator.engine.usage_state import PriorityRules
 
 PAGE = "docs/howto/simulate.md"
 Weight = Annotated[int, msgspec.Meta(ge=0, le=U32_MAX)]
-_USUAL = Ranking()
+_USUAL = PriorityRules()
 _NOT_SIMULATED = {
     "bf_min_prio_reserve": "room is kept for all who are tested, whatever their priority",
     "bf_job_part_count_reserve": "room is kept for all who are tested, however many are of their partition",
@@ -34,7 +38,7 @@ _IN_VAIN = ("assoc_limit_stop", "bf_continue", "bf_max_job_array_resv", "bf_one_
 """What there is nothing for: limits of accounting, whatever interrupts a cycle, arrays, jobs of several partitions."""
 
 
-class SchedulerSettings(Parameters, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SchedulerSettings(SchedulerParameters, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """SchedulerParameters of slurm.conf, by the same names, units and defaults."""
 
 
@@ -46,7 +50,7 @@ class WeightSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     job_size: Weight = _USUAL.settings.weights.job_size
 
 
-class PrioritySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PolicyPrioritySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Times are written as in slurm.conf: PriorityMaxAge, PriorityDecayHalfLife ("0": usage never fades), PriorityCalcPeriod.
 
     `dampening` is FairShareDampeningFactor, of which only the classic rules know.
@@ -61,7 +65,7 @@ class PrioritySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calc_period: str = "5"
 
 
-class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PolicySiteFactor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The site factor, by the names that the agent's settings have for it. It counts where the simulation has a bank."""
 
     weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 1_000
@@ -75,11 +79,11 @@ class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     base: Literal["fifo", "fcfs", "easy", "conservative", "slurm"]
     scheduler: SchedulerSettings | None = None
-    priority: PrioritySettings | None = None
-    site_factor: SiteFactorSettings | None = None
+    priority: PolicyPrioritySettings | None = None
+    site_factor: PolicySiteFactor | None = None
 
 
-def policy_of(name: str, text: bytes) -> Policy:
+def policy_of(name: str, text: bytes) -> SimulationPolicy:
     """The policy that a TOML text describes. Raises Malformed, naming the key."""
     try:
         said = tomllib.loads(text.decode())
@@ -90,7 +94,7 @@ def policy_of(name: str, text: bytes) -> Policy:
             f"this is not TOML: {bad}", field="policy", remedy="mend the line named"
         ) from bad
     except msgspec.ValidationError as bad:
-        raise misfit(bad, PolicySettings, PAGE) from bad
+        raise describe_invalid_setting(bad, PolicySettings, PAGE) from bad
     base = policy_named(settings.base)
     if settings.base != "slurm":
         for table in ("scheduler", "priority", "site_factor"):
@@ -102,7 +106,7 @@ def policy_of(name: str, text: bytes) -> Policy:
                     remedy=remedy,
                 )
         return base._replace(name=name)
-    parameters = settings.scheduler or Parameters()
+    parameters = settings.scheduler or SchedulerParameters()
     for each, instead in _NOT_SIMULATED.items():
         if getattr(parameters, each):
             raise Malformed(
@@ -110,7 +114,7 @@ def policy_of(name: str, text: bytes) -> Policy:
                 field=f"scheduler.{each}",
                 remedy=f"leave it out: {instead}",
             )
-    ranking = ranking_of(settings.priority or PrioritySettings())
+    ranking = ranking_of(settings.priority or PolicyPrioritySettings())
     if settings.site_factor is not None:
         ranking = with_site_factor(ranking, settings.site_factor)
     return slurm(name, parameters, ranking)._replace(remarks=_remarks(parameters, unknown))
@@ -129,9 +133,9 @@ def _taken_out(said: dict[str, Any]) -> list[str]:
     ]
 
 
-def _remarks(parameters: Parameters, unknown: Sequence[str]) -> list[str]:
+def _remarks(parameters: SchedulerParameters, unknown: Sequence[str]) -> list[str]:
     """What changes nothing here, and what would and is not simulated: each told once, by their names."""
-    usual = Parameters()
+    usual = SchedulerParameters()
     vain = [name for name in _IN_VAIN if getattr(parameters, name) != getattr(usual, name)]
     vain += [name for name in unknown if name in NO_MATTER]
     if usual.sched_min_interval != parameters.sched_min_interval < SECOND:
@@ -141,7 +145,7 @@ def _remarks(parameters: Parameters, unknown: Sequence[str]) -> list[str]:
     return [f"{how}: {', '.join(names)}" for how, names in found.items() if names]
 
 
-def ranking_of(said: PrioritySettings) -> Ranking:
+def ranking_of(said: PolicyPrioritySettings) -> PriorityRules:
     """Raises Malformed, naming the key, for a time that is none."""
     if said.dampening != 1 and said.fair_share is Algorithm.FAIR_TREE:
         remedy = f'write fair_share = "{Algorithm.CLASSIC.value}" or "{Algorithm.DEPTH_OBLIVIOUS.value}", or leave dampening out'
@@ -154,9 +158,9 @@ def ranking_of(said: PrioritySettings) -> Ranking:
             field="priority.half_life",
             remedy='as in slurm.conf: "14-0" for two weeks, "0" for no decay',
         ) from bad
-    return Ranking(
-        settings=Settings(
-            weights=Weights(**msgspec.structs.asdict(said.weights)),
+    return PriorityRules(
+        settings=MultifactorSettings(
+            weights=PriorityWeights(**msgspec.structs.asdict(said.weights)),
             max_age_seconds=parse_duration(said.max_age, field="priority.max_age"),
             favour_small=said.favour_small,
         ),
@@ -167,7 +171,7 @@ def ranking_of(said: PrioritySettings) -> Ranking:
     )
 
 
-def with_site_factor(ranking: Ranking, said: SiteFactorSettings) -> Ranking:
+def with_site_factor(ranking: PriorityRules, said: PolicySiteFactor) -> PriorityRules:
     """Raises Malformed for a key that would change nothing."""
     for fraction, bend in (("credit", said.credit), ("expiry", said.expiry)):
         for name, rule in idle_keys(said.rule, bend):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from fairbank.scheduling.machines.machine import (FOR_EVER, Running)
-from fairbank.scheduling.plan import Plan
+from fairbank.scheduling.machines.machine import FOR_EVER, RunningJob
 from fairbank.scheduling.machines.processors import Processors
-from fairbank.scheduling.snapshot import Line, Queue, Snapshot
-from fairbank.simulator.traces.workload import Job
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.snapshot import PendingQueue, QueueOrder, Snapshot
+from fairbank.simulator.traces.workload import TraceJob
 
-OnProcessors = Snapshot[Job, int, Processors[Job]]
-Pass = Callable[[OnProcessors, int], Plan[Job, int]]
+OnProcessors = Snapshot[TraceJob, int, Processors[TraceJob]]
+Pass = Callable[[OnProcessors, int], SchedulePlan[TraceJob, int]]
 
 
-class JobQueue(Queue[Job], Protocol):
+class JobQueue(PendingQueue[TraceJob], Protocol):
     """A queue that knows when a pass would be in vain."""
 
     @property
@@ -24,7 +24,7 @@ class JobQueue(Queue[Job], Protocol):
         ...
 
 
-class Scheduler(Protocol):
+class SimulationScheduler(Protocol):
     """One of these is made for each simulation, and may remember."""
 
     @property
@@ -36,7 +36,7 @@ class Scheduler(Protocol):
         somebody ends."""
         ...
 
-    def line(self, snapshot: OnProcessors, now: int) -> Line[Job]:
+    def line(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
         """Who waits, in the order in which a pass would come to them."""
         ...
 
@@ -48,9 +48,9 @@ class Scheduler(Protocol):
         """When a pass is next due if nothing happens, while somebody waits: after now."""
         ...
 
-    def ended(self, running: Running[Job, int], now: int) -> None: ...
+    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None: ...
 
-    def admits(self, job: Job, now: int) -> bool:
+    def admits(self, job: TraceJob, now: int) -> bool:
         """Whether a job that nobody is ahead of may start as it comes; else it is gone. Asked of those that attend."""
         ...
 
@@ -58,12 +58,12 @@ class Scheduler(Protocol):
         """How many processors those wanted who left the queue in the passes just now, without a start. Asked of those that attend."""
         ...
 
-    def copy(self) -> Scheduler:
+    def copy(self) -> SimulationScheduler:
         """The same with nobody in its queue."""
         ...
 
 
-class AtEvents:
+class PassAtEvents:
     """One pass at each event."""
 
     attends = False
@@ -72,7 +72,7 @@ class AtEvents:
         self.queue = queue()
         self._queue, self._passes = queue, (pass_,)
 
-    def line(self, snapshot: OnProcessors, now: int) -> Line[Job]:
+    def line(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
         return snapshot.queue.line(now)
 
     def passes(self, now: int, *, event: bool) -> Iterable[Pass]:
@@ -81,13 +81,13 @@ class AtEvents:
     def wake(self, now: int) -> int:
         return FOR_EVER
 
-    def ended(self, running: Running[Job, int], now: int) -> None: ...
+    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None: ...
 
-    def admits(self, job: Job, now: int) -> bool:
+    def admits(self, job: TraceJob, now: int) -> bool:
         return True
 
     def turned_away(self) -> int:
         return 0
 
-    def copy(self) -> AtEvents:
-        return AtEvents(self._queue, self._passes[0])
+    def copy(self) -> PassAtEvents:
+        return PassAtEvents(self._queue, self._passes[0])

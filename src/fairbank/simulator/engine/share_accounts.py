@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.priority.fairshare.tree import (Association, Tree, planted)
-from fairbank.simulator.traces.workload import Job
 from fairbank.core.errors import Malformed
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
+from fairbank.simulator.traces.workload import TraceJob
 
 Who = tuple[int, int]
 """A group and a user of it; the group is -1 where groups do not count."""
@@ -15,14 +15,14 @@ Who = tuple[int, int]
 ROOT = "root"
 
 
-class Entitled(NamedTuple):
+class ShareAccounts(NamedTuple):
     """The shares of users, or with `by_group` of groups, whose users have one share each of what is the group's. Whoever is not named has
     none."""
 
     shares: Mapping[int, int]
     by_group: bool = False
 
-    def who(self, job: Job) -> Who:
+    def who(self, job: TraceJob) -> Who:
         return (job.group, job.user) if self.by_group else (-1, job.user)
 
     def check(self) -> None:
@@ -41,22 +41,22 @@ class Entitled(NamedTuple):
         if not self.by_group:
             return planted(
                 [
-                    Association(ROOT),
+                    ShareAssociation(ROOT),
                     *(
-                        Association(ROOT, user=str(user), shares=self.shares.get(user, 0))
+                        ShareAssociation(ROOT, user=str(user), shares=self.shares.get(user, 0))
                         for _, user in people
                     ),
                 ]
             )
         groups = [
-            Association(str(each), parent=ROOT, shares=self.shares.get(each, 0))
+            ShareAssociation(str(each), parent=ROOT, shares=self.shares.get(each, 0))
             for each in groups_of(people)
         ]
         return planted(
             [
-                Association(ROOT),
+                ShareAssociation(ROOT),
                 *groups,
-                *(Association(str(group), user=str(user)) for group, user in people),
+                *(ShareAssociation(str(group), user=str(user)) for group, user in people),
             ]
         )
 

@@ -20,19 +20,19 @@ from fairbank.bank.refusal import sentence
 from fairbank.bank.wish import Asked, Charge, CreateProject, Hold, Request
 from fairbank.bank.working_set import Changes, Office, WorkingSet
 from fairbank.cluster.job import COMPLETED, Run
-from fairbank.simulator.engine.grants import (Grants, fund_of, terms_of)
-from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.bank_replay import Fund
-from fairbank.core.time import (LAST_INSTANT, Instant)
-from fairbank.core.errors import (Corrupt, Trouble)
+from fairbank.core.errors import Corrupt, Trouble
+from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SuMinutes
+from fairbank.simulator.engine.bank_replay import Fund
+from fairbank.simulator.engine.grants import Grants, fund_of, terms_of
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.workload import TraceJob
 
 _FIRST_GID, _FIRST_UID = 20_000, 100_000
 _ACTOR = 0
 
 
-class Account(NamedTuple):
+class PayerCredit(NamedTuple):
     """What became of a payer's credit, in SU-minutes. `expired`: what was left of allocations that are over, or of the last one at the end.
     `refused` jobs never ran, `unpaid` ones ran for nothing, and `unpaid_minutes` is what they would have cost."""
 
@@ -45,14 +45,14 @@ class Account(NamedTuple):
     unpaid_minutes: int
 
 
-class Credit(NamedTuple):
+class CreditResult(NamedTuple):
     """What became of all credit, and how many entries the journal has. The books were audited."""
 
-    accounts: list[Account]
+    accounts: list[PayerCredit]
     entries: int
 
 
-class Left(NamedTuple):
+class RemainingCredit(NamedTuple):
     """An allocation at an instant: SU-minutes that it was given and that are used or held, and the seconds until it is due to end. None is
     due to end later than in `longest`."""
 
@@ -62,7 +62,7 @@ class Left(NamedTuple):
     longest: int
 
 
-class Till:
+class SimulatedBank:
     """All allocations of a simulation. Seconds are those of the trace."""
 
     def __init__(self, grants: Grants, header: Header) -> None:
@@ -94,7 +94,7 @@ class Till:
             opened = self._granted(terms.wish, at)
             self._due[opened.allocation or 0] = terms.due
 
-    def hold(self, job: Job, now: int) -> bool:
+    def hold(self, job: TraceJob, now: int) -> bool:
         """Whether the highest cost of a job that would start now could be set aside; then it is."""
         start = self._zero + now
         payer, resource = self._fund(job)
@@ -111,7 +111,7 @@ class Till:
         )
         return isinstance(self._ask(wish, Instant(start)), Done)
 
-    def charge(self, job: Job, now: int) -> None:
+    def charge(self, job: TraceJob, now: int) -> None:
         """A job that was paid for ends: what it really used is charged."""
         run, amount, at = self._run(job), _cost(job, job.run), Instant(self._zero + now)
         self._granted(
@@ -121,17 +121,17 @@ class Till:
         record = self._work.runs.pop(run)
         self._folds[record.allocation].check_run(record)
 
-    def refused(self, job: Job) -> None:
+    def refused(self, job: TraceJob) -> None:
         """A job will never run."""
         self._counts[self._fund(job).payer][0] += 1
 
-    def unpaid(self, job: Job) -> None:
+    def unpaid(self, job: TraceJob) -> None:
         """A job runs for nothing."""
         counts = self._counts[self._fund(job).payer]
         counts[1] += 1
         counts[2] += _cost(job, job.run)
 
-    def left(self, job: Job, now: int) -> Left:
+    def left(self, job: TraceJob, now: int) -> RemainingCredit:
         """The allocation from which a job would be paid now; nothing where it has none."""
         at = self._zero + now
         payer, resource = self._fund(job)
@@ -140,7 +140,7 @@ class Till:
             None,
         )
         if own is None:
-            return Left(0, 0, 0, 0)
+            return RemainingCredit(0, 0, 0, 0)
         if self._furthest[0] != at:
             self._furthest = (
                 at,
@@ -150,14 +150,14 @@ class Till:
                     if each.covers(at)
                 ),
             )
-        return Left(
+        return RemainingCredit(
             own.deposited,
             own.charged + own.held,
             max(0, self._due[own.id] - at),
             max(0, self._furthest[1] - at),
         )
 
-    def close(self) -> Credit:
+    def close(self) -> CreditResult:
         """The end: all jobs that held credit have ended. Raises Corrupt where the books do not add up."""
         allocations = list(self._work.allocations.values())
         if wrong := list(self._wrong(allocations)):
@@ -165,7 +165,7 @@ class Till:
                 f"the books of the simulation do not add up: {wrong[0]}",
                 remedy="this is a fault of Fairbank: please report it",
             )
-        return Credit(
+        return CreditResult(
             [self._account(payer, allocations) for payer in sorted(self._projects)], self._entries
         )
 
@@ -188,19 +188,19 @@ class Till:
             fold.check_left_over()
             yield from (f"book {finding.book}: {finding.what}" for finding in fold.findings)
 
-    def _account(self, payer: int, allocations: list[Allocation]) -> Account:
+    def _account(self, payer: int, allocations: list[Allocation]) -> PayerCredit:
         own = [each for each in allocations if each.project == self._projects[payer]]
         sums = (
             sum(each.deposited for each in own),
             sum(each.charged for each in own),
             sum(each.available for each in own),
         )
-        return Account(payer, *sums, *self._counts[payer])
+        return PayerCredit(payer, *sums, *self._counts[payer])
 
-    def _fund(self, job: Job) -> Fund:
+    def _fund(self, job: TraceJob) -> Fund:
         return fund_of(job, self._grants.payer, self._header)
 
-    def _run(self, job: Job) -> Run:
+    def _run(self, job: TraceJob) -> Run:
         return Run("trace", job.number + 1, self._zero + job.submitted)
 
     def _granted(self, wish: Request, at: Instant) -> Done:
@@ -225,5 +225,5 @@ class Till:
         return outcome
 
 
-def _cost(job: Job, seconds: int) -> SuMinutes:
+def _cost(job: TraceJob, seconds: int) -> SuMinutes:
     return cost(Fraction(job.processors), Fraction(1), seconds)

@@ -6,28 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.simulator.engine.clock import (Clock, Moment)
-from fairbank.simulator.results.starts import in_columns
-from fairbank.simulator.results.time_series import Course
-from fairbank.simulator.results.fairness import (FairStarts, Misses)
-from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.workload import (Job, Left, Read, Workload, size_of)
-from fairbank.simulator.results.measures import (Figures, Measures)
-from fairbank.simulator.engine.policies import Policy
-from fairbank.simulator.results.job_runs import Runs
-from fairbank.simulator.engine.scheduler import Scheduler
-from fairbank.simulator.results.delivered_shares import (Delivered, Sharing, Week)
-from fairbank.simulator.traces.fast_reader import (Notes, People, Skim)
-from fairbank.simulator.results.starts import Starts
 from fairbank.core.errors import Malformed
+from fairbank.simulator.engine.clock import Moment, SimulationClock
+from fairbank.simulator.engine.policies import SimulationPolicy
+from fairbank.simulator.engine.scheduler import SimulationScheduler
+from fairbank.simulator.results.delivered_shares import DeliveredShare, DeliveryMeter, Week
+from fairbank.simulator.results.fairness import FairStarts, LateStarts
+from fairbank.simulator.results.job_runs import JobRuns
+from fairbank.simulator.results.measures import MeasureAccumulator, ScheduleMeasures
+from fairbank.simulator.results.starts import ScheduleStarts, in_columns
+from fairbank.simulator.results.time_series import TimeSeries
+from fairbank.simulator.traces.fast_reader import FastTrace, People, ReaderNotes
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.workload import OmittedJob, Read, TraceJob, Workload, size_of
 
 if TYPE_CHECKING:
+    from fairbank.simulator.engine.bank_gate import BankGate
     from fairbank.simulator.engine.grants import Grants
-    from fairbank.simulator.engine.bank_gate import Paying
-    from fairbank.simulator.engine.simulated_bank import (Credit, Till)
+    from fairbank.simulator.engine.simulated_bank import CreditResult, SimulatedBank
 
 
-class Plan(NamedTuple):
+class SimulationPlan(NamedTuple):
     """What is simulated, and what is measured beside the usual figures.
 
     `processors`: of the machine, None as the trace says. `fair_starts`: look at the fair start of every so-many-th job, 0 of none.
@@ -45,7 +44,7 @@ class Plan(NamedTuple):
     grants: Grants | None = None
 
 
-class Outcome(NamedTuple):
+class SimulationResult(NamedTuple):
     """What came of a policy. `lines` is how many jobs the trace has; `left` are the numbers of those that were not simulated, by the
     reason; `read` counts those of which something was read otherwise than it stands there; `notes` are the reader's. `credit` is what
     became of what the bank had granted.
@@ -56,20 +55,20 @@ class Outcome(NamedTuple):
     policy: str
     processors: int
     lines: int
-    left: Mapping[Left, list[int]]
+    left: Mapping[OmittedJob, list[int]]
     read: Mapping[Read, int]
-    figures: Figures | None
-    misses: Misses | None
+    figures: ScheduleMeasures | None
+    misses: LateStarts | None
     astray: float | None
     jain_of_shares: float | None
-    delivered: list[Delivered]
-    starts: Starts
-    notes: Notes
+    delivered: list[DeliveredShare]
+    starts: ScheduleStarts
+    notes: ReaderNotes
     weeks: list[Week]
-    course: Course | None
-    credit: Credit | None
+    course: TimeSeries | None
+    credit: CreditResult | None
     announced: int | None
-    runs: Runs | None
+    runs: JobRuns | None
     remarks: Sequence[str] = ()
     strangers: Sequence[str] = ()
     people: People | None = None
@@ -82,7 +81,9 @@ MOMENTS = 256
 """So many are put into columns together: enough to be fast, and few enough to be no weight in memory."""
 
 
-def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) -> Outcome:
+def simulate(
+    trace: FastTrace, policy: SimulationPolicy, plan: SimulationPlan, tick: Tick | None = None
+) -> SimulationResult:
     """Run a trace under a policy. Raises Malformed for a trace that cannot be read, a machine whose size nobody says, or a policy that goes
     by credit where there is none."""
     check_bank(policy, there=plan.grants is not None)
@@ -94,12 +95,12 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
     scheduler, till = policy.scheduler(size), None
     if plan.grants is not None:
         scheduler, till = _paying(scheduler, plan.grants, trace.header)
-    clock = Clock(size, scheduler)
-    measures, starts = Measures(), Starts()
+    clock = SimulationClock(size, scheduler)
+    measures, starts = MeasureAccumulator(), ScheduleStarts()
     fairness = FairStarts(clock, plan.fair_starts) if plan.fair_starts else None
-    sharing = Sharing(plan.shares, _account_of(plan)) if plan.shares else None
-    course = Course(size) if plan.course else None
-    runs = Runs() if plan.every else None
+    sharing = DeliveryMeter(plan.shares, _account_of(plan)) if plan.shares else None
+    course = TimeSeries(size) if plan.course else None
+    runs = JobRuns() if plan.every else None
     watching: list[Callable[[Moment], None]] = [
         each.take for each in (fairness, sharing, course) if each is not None
     ]
@@ -116,7 +117,7 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
         if tick is not None and workload.lines - told >= TICK:
             told = workload.lines
             tick(told)
-    return Outcome(
+    return SimulationResult(
         policy=policy.name,
         processors=size,
         lines=workload.lines,
@@ -139,16 +140,18 @@ def simulate(trace: Skim, policy: Policy, plan: Plan, tick: Tick | None = None) 
     )
 
 
-def _paying(scheduler: Scheduler, grants: Grants, header: Header) -> tuple[Paying, Till]:
+def _paying(
+    scheduler: SimulationScheduler, grants: Grants, header: Header
+) -> tuple[BankGate, SimulatedBank]:
     """The same scheduler with a bank to ask."""
-    from fairbank.simulator.engine.bank_gate import Paying  # noqa: PLC0415  only who grants credit pays for the bank
-    from fairbank.simulator.engine.simulated_bank import Till  # noqa: PLC0415
+    from fairbank.simulator.engine.bank_gate import BankGate  # noqa: PLC0415  only who grants credit pays for the bank
+    from fairbank.simulator.engine.simulated_bank import SimulatedBank  # noqa: PLC0415
 
-    till = Till(grants, header)
-    return Paying(scheduler, till, grants.budget.unpaid), till
+    till = SimulatedBank(grants, header)
+    return BankGate(scheduler, till, grants.budget.unpaid), till
 
 
-def check_bank(policy: Policy, *, there: bool) -> None:
+def check_bank(policy: SimulationPolicy, *, there: bool) -> None:
     """Raises Malformed for a policy that goes by credit where there is no bank."""
     if policy.asks_bank and not there:
         remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"
@@ -159,15 +162,15 @@ def check_bank(policy: Policy, *, there: bool) -> None:
         )
 
 
-def _account_of(plan: Plan) -> Callable[[Job], int]:
+def _account_of(plan: SimulationPlan) -> Callable[[TraceJob], int]:
     """Whose share a job takes: a bank knows whoever is unknown as 0."""
     account = _group if plan.by_group else _user
     return account if plan.grants is None else lambda job: max(account(job), 0)
 
 
-def _user(job: Job) -> int:
+def _user(job: TraceJob) -> int:
     return job.user
 
 
-def _group(job: Job) -> int:
+def _group(job: TraceJob) -> int:
     return job.group

@@ -6,42 +6,42 @@ from collections.abc import Iterator
 from copy import deepcopy
 from functools import partial
 
+from fairbank.scheduling.machines.machine import FOR_EVER, RunningJob
+from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
+from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import processor_passes as slurm
-from fairbank.scheduling.machines.priority_queue import (ByPriority, Listed)
-from fairbank.scheduling.machines.machine import (FOR_EVER, Running)
-from fairbank.scheduling.slurm.parameters import (SECOND, Parameters)
-from fairbank.scheduling.plan import Plan
-from fairbank.simulator.engine.share_accounts import Entitled
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.scheduler import (OnProcessors, Pass)
-from fairbank.simulator.engine.usage_state import (Ranking, Standing)
+from fairbank.scheduling.slurm.parameters import SECOND, SchedulerParameters
+from fairbank.simulator.engine.scheduler import OnProcessors, Pass
+from fairbank.simulator.engine.share_accounts import ShareAccounts
+from fairbank.simulator.engine.usage_state import PriorityRules, UsageState
+from fairbank.simulator.traces.workload import TraceJob
 
 
-class Slurm:
+class SlurmScheduler:
     """A cluster's scheduler: asked at every event, and woken when a pass is due although nothing happens."""
 
     attends = True
 
     def __init__(
         self,
-        parameters: Parameters,
-        ranking: Ranking,
+        parameters: SchedulerParameters,
+        ranking: PriorityRules,
         processors: int,
-        entitled: Entitled | None = None,
+        entitled: ShareAccounts | None = None,
     ) -> None:
         self.parameters, self.ranking, self.standing = (
             parameters,
             ranking,
-            Standing(ranking, processors, entitled),
+            UsageState(ranking, processors, entitled),
         )
-        self.queue: ByPriority[Job] = ByPriority()
+        self.queue: PriorityQueue[TraceJob] = PriorityQueue()
         self._full = self._filled = 0
         """When the main pass last went through the whole queue, and when backfill last ran."""
         self._ended = -FOR_EVER
         """When the main pass last ran, in full or not; and whether somebody asked for one since."""
         self._asked = self._changed = False
 
-    def line(self, snapshot: OnProcessors, now: int) -> Listed[Job]:
+    def line(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob]:
         """By priorities, which are worked out for it."""
         self.standing.bring_up_to_date(self.queue, snapshot.running, now)
         return self.queue.line(now)
@@ -83,44 +83,44 @@ class Slurm:
             else FOR_EVER
         )
 
-    def ended(self, running: Running[Job, int], now: int) -> None:
+    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None:
         self.standing.ended(running, now)
 
-    def admits(self, job: Job, now: int) -> bool:
+    def admits(self, job: TraceJob, now: int) -> bool:
         return True
 
     def turned_away(self) -> int:
         return 0
 
-    def copy(self) -> Slurm:
+    def copy(self) -> SlurmScheduler:
         """The same with nobody in the queue."""
-        other = Slurm(self.parameters, self.ranking, 1)
+        other = SlurmScheduler(self.parameters, self.ranking, 1)
         other.standing = deepcopy(self.standing)
         other._full, other._filled, other._ended = self._full, self._filled, self._ended
         other._asked, other._changed = self._asked, self._changed
         return other
 
-    def _main(self, snapshot: OnProcessors, now: int, *, full: bool) -> Plan[Job, int]:
+    def _main(self, snapshot: OnProcessors, now: int, *, full: bool) -> SchedulePlan[TraceJob, int]:
         line = self._line(snapshot, now)
         plan = (
-            Plan[Job, int]()
+            SchedulePlan[TraceJob, int]()
             if line is None
             else slurm.main(snapshot, line, self.parameters, now, full=full)
         )
         self._changed |= bool(plan.starts)
         return plan
 
-    def _backfill(self, snapshot: OnProcessors, now: int) -> Plan[Job, int]:
+    def _backfill(self, snapshot: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
         line = self._line(snapshot, now)
         plan = (
-            Plan[Job, int]()
+            SchedulePlan[TraceJob, int]()
             if line is None
             else slurm.backfill(snapshot, line, self.parameters, now)
         )
         self._changed = bool(plan.starts)
         return plan
 
-    def _line(self, snapshot: OnProcessors, now: int) -> Listed[Job] | None:
+    def _line(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob] | None:
         """Who waits, by priority; None where nobody fits. Where order makes no difference, priorities are not worked out."""
         queue, free = self.queue, snapshot.machine.free
         if queue.narrowest > free:

@@ -10,15 +10,20 @@ from itertools import count
 from random import Random
 from typing import NamedTuple
 
-from fairbank.scheduling.explain.run_times import (History, Luck)
-from fairbank.scheduling.explain.forward_simulation import (Came, Lasts, in_full, rehearse)
-from fairbank.scheduling.machines.machine import (FOR_EVER, Running)
-from fairbank.scheduling.machines.processors import Processors
-from fairbank.scheduling.snapshot import Line, Snapshot
-from fairbank.simulator.engine.clock import Moment
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.engine.scheduler import (JobQueue, OnProcessors, Pass, Scheduler)
 from fairbank.core.time import DAY
+from fairbank.scheduling.explain.forward_simulation import (
+    RunTimeModel,
+    SimulatedStart,
+    simulate_forward,
+    whole_limit,
+)
+from fairbank.scheduling.explain.run_times import RunTimeHistory, RunTimeSampler
+from fairbank.scheduling.machines.machine import FOR_EVER, RunningJob
+from fairbank.scheduling.machines.processors import Processors
+from fairbank.scheduling.snapshot import QueueOrder, Snapshot
+from fairbank.simulator.engine.clock import Moment
+from fairbank.simulator.engine.scheduler import JobQueue, OnProcessors, Pass, SimulationScheduler
+from fairbank.simulator.traces.workload import TraceJob
 
 HOUR, WEEK = 3_600, 7 * DAY
 WEEKS = 8
@@ -27,18 +32,18 @@ _NEWCOMERS = 1 << 40
 """Numbers that no job of a trace has."""
 
 
-class Standstill(NamedTuple):
+class SimulationState(NamedTuple):
     """Just after the pass at `at`. `running` and `waiting` come in the order of ends and of the queue; `came` are all who came of late."""
 
     at: int
     size: int
-    running: list[Running[Job, int]]
-    waiting: list[Job]
-    came: list[Job]
-    history: History[int]
-    scheduler: Scheduler
+    running: list[RunningJob[TraceJob, int]]
+    waiting: list[TraceJob]
+    came: list[TraceJob]
+    history: RunTimeHistory[int]
+    scheduler: SimulationScheduler
 
-    def begin(self, changed: Job | None = None) -> tuple[OnProcessors, Scheduler]:
+    def begin(self, changed: TraceJob | None = None) -> tuple[OnProcessors, SimulationScheduler]:
         """The snapshot, to be used up, and who decides; with `changed` in the place of the job of its number."""
         scheduler = self.scheduler.copy()
         snapshot: OnProcessors = Snapshot(Processors(self.size), scheduler.queue)
@@ -51,26 +56,30 @@ class Standstill(NamedTuple):
             )
         return snapshot, scheduler
 
-    def in_full(self, job: Job, most: int = FOR_EVER) -> int | None:
+    def in_full(self, job: TraceJob, most: int = FOR_EVER) -> int | None:
         """When this job, which may be changed, starts if everybody uses the whole time limit and nobody comes."""
-        return self._rehearse(job, in_full, (), most).at
+        return self._rehearse(job, whole_limit, (), most).at
 
-    def drawn(self, job: Job, chance: Random, most: int = FOR_EVER) -> Came:
+    def drawn(self, job: TraceJob, chance: Random, most: int = FOR_EVER) -> SimulatedStart:
         """The same with run times drawn from users' history, and with the arrivals of one of the last weeks."""
-        luck = Luck(self.history, chance)
+        luck = RunTimeSampler(self.history, chance)
         arrivals = self.arrivals(chance)
 
-        def lasts(job: Job, limit: int, elapsed: int) -> int:
+        def lasts(job: TraceJob, limit: int, elapsed: int) -> int:
             return luck.lasts(job.user, limit, elapsed)
 
         return self._rehearse(job, lasts, arrivals, most)
 
     def _rehearse(
-        self, job: Job, lasts: Lasts[Job], coming: Iterable[tuple[int, Job]], most: int
-    ) -> Came:
+        self,
+        job: TraceJob,
+        lasts: RunTimeModel[TraceJob],
+        coming: Iterable[tuple[int, TraceJob]],
+        most: int,
+    ) -> SimulatedStart:
         snapshot, scheduler = self.begin(job)
         changed = job not in self.waiting
-        return rehearse(
+        return simulate_forward(
             snapshot,
             scheduler,
             self.at,
@@ -81,7 +90,7 @@ class Standstill(NamedTuple):
             most=most,
         )
 
-    def arrivals(self, chance: Random) -> Iterator[tuple[int, Job]]:
+    def arrivals(self, chance: Random) -> Iterator[tuple[int, TraceJob]]:
         """Whoever came since this hour of this weekday in one of the last weeks comes again, and again. Where no whole week was seen, it is
         days; where no day was, hours."""
         spans = self._spans()
@@ -105,20 +114,20 @@ class Standstill(NamedTuple):
         return ()
 
 
-def _submitted(job: Job) -> int:
+def _submitted(job: TraceJob) -> int:
     return job.submitted
 
 
-class Follower:
+class StateTracker:
     """Follows a simulation from moment to moment. It holds no more jobs than wait, run, or came within eight weeks."""
 
     def __init__(self) -> None:
-        self._ends: list[tuple[int, int, Running[Job, int]]] = []
-        self._waiting: dict[int, Job] = {}
-        self._came: deque[Job] = deque()
-        self._history: History[int] = History()
+        self._ends: list[tuple[int, int, RunningJob[TraceJob, int]]] = []
+        self._waiting: dict[int, TraceJob] = {}
+        self._came: deque[TraceJob] = deque()
+        self._history: RunTimeHistory[int] = RunTimeHistory()
 
-    def coming(self, jobs: Iterable[Job]) -> Iterator[Job]:
+    def coming(self, jobs: Iterable[TraceJob]) -> Iterator[TraceJob]:
         """The same jobs, each remembered as it is asked for."""
         for job in jobs:
             self._waiting[job.number] = job
@@ -133,16 +142,18 @@ class Follower:
         self._end(now)
         for job in starts:
             del self._waiting[job.number]
-            running = Running(now + job.limit, job.number, job.processors, job, now)
+            running = RunningJob(now + job.limit, job.number, job.processors, job, now)
             heappush(self._ends, (now + job.run, job.number, running))
 
-    def at(self, instant: int, size: int, scheduler: Scheduler) -> Standstill:
+    def at(self, instant: int, size: int, scheduler: SimulationScheduler) -> SimulationState:
         """How it stands at an instant that is not before the last moment, and before the next one."""
         self._end(instant)
         waiting = [job for job in self._waiting.values() if job.submitted <= instant]
         came = [job for job in self._came if job.submitted <= instant]
         running = sorted(running for _, _, running in self._ends)
-        return Standstill(instant, size, running, waiting, came, self._history.copy(), scheduler)
+        return SimulationState(
+            instant, size, running, waiting, came, self._history.copy(), scheduler
+        )
 
     def _end(self, now: int) -> None:
         while self._ends and self._ends[0][0] <= now:
@@ -150,25 +161,25 @@ class Follower:
             self._history.ended(job.user, job.run, job.limit)
 
 
-class Remembered:
+class RecordedScheduler:
     """A scheduler of which is known how it was when an instant had passed."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: SimulationScheduler) -> None:
         self._scheduler = scheduler
-        self._then: Scheduler | None = None
+        self._then: SimulationScheduler | None = None
         self.until = FOR_EVER
         """That instant."""
         self.attends = scheduler.attends
 
     @property
-    def then(self) -> Scheduler:
+    def then(self) -> SimulationScheduler:
         return self._then or self._scheduler.copy()
 
     @property
     def queue(self) -> JobQueue:
         return self._scheduler.queue
 
-    def line(self, snapshot: OnProcessors, now: int) -> Line[Job]:
+    def line(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
         return self._scheduler.line(snapshot, now)
 
     def passes(self, now: int, *, event: bool) -> Iterable[Pass]:
@@ -178,17 +189,17 @@ class Remembered:
     def wake(self, now: int) -> int:
         return self._scheduler.wake(now)
 
-    def ended(self, running: Running[Job, int], now: int) -> None:
+    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None:
         self._look(now)
         self._scheduler.ended(running, now)
 
-    def admits(self, job: Job, now: int) -> bool:
+    def admits(self, job: TraceJob, now: int) -> bool:
         return self._scheduler.admits(job, now)
 
     def turned_away(self) -> int:
         return self._scheduler.turned_away()
 
-    def copy(self) -> Scheduler:
+    def copy(self) -> SimulationScheduler:
         return self._scheduler.copy()
 
     def _look(self, now: int) -> None:

@@ -13,69 +13,80 @@ from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.equal_shares import Even
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.multifactor.combination import priorities
-from fairbank.priority.multifactor.pending_jobs import (NO_QOS, Pending, scale)
-from fairbank.priority.multifactor.settings import Settings, Weights
 from fairbank.priority.fairshare.settings import Algorithm
-from fairbank.priority.site_factor import (LINEAR, Floats, Rule, credit_factor, expiry_factor, scaled)
-from fairbank.priority.fairshare.tree import (Association, Tree, planted)
-from fairbank.scheduling.machines.priority_queue import ByPriority
-from fairbank.scheduling.machines.machine import Running
-from fairbank.simulator.engine.share_accounts import (ROOT, Entitled, Who)
-from fairbank.simulator.traces.workload import Job
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
+from fairbank.priority.multifactor.combination import priorities
+from fairbank.priority.multifactor.pending_jobs import NO_QOS, PendingColumns, scale
+from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.site_factor import (
+    LINEAR,
+    CurveRule,
+    Floats,
+    credit_factor,
+    expiry_factor,
+    scaled,
+)
+from fairbank.scheduling.machines.machine import RunningJob
+from fairbank.scheduling.machines.priority_queue import PriorityQueue
+from fairbank.simulator.engine.share_accounts import ROOT, ShareAccounts, Who
+from fairbank.simulator.traces.workload import TraceJob
 
 if TYPE_CHECKING:  # who simulates no bank does not wait for it
-    from fairbank.simulator.engine.simulated_bank import Left
+    from fairbank.simulator.engine.simulated_bank import RemainingCredit
 
 _REBASE = 500.0
 """So many times the logarithm of a double may grow before usage is counted anew."""
 
 
-class Ranking(msgspec.Struct, frozen=True, kw_only=True):
+class PriorityRules(msgspec.Struct, frozen=True, kw_only=True):
     """How priorities are made: the weights of the factors, by which rule users are ranked, how usage fades, and every how many seconds all
     are worked out anew.
 
     Weights of zero, as Slurm has them where nobody says anything, would leave the queue as it is. Here fair share counts most.
     """
 
-    settings: Settings = Settings(weights=Weights(age=1_000, fairshare=10_000, job_size=1_000))
+    settings: MultifactorSettings = MultifactorSettings(
+        weights=PriorityWeights(age=1_000, fairshare=10_000, job_size=1_000)
+    )
     decay: Decay = Decay()
     calc_period: int = 300
     algorithm: Algorithm = Algorithm.FAIR_TREE
     dampening: int = 1
-    site_rule: Rule = LINEAR
+    site_rule: CurveRule = LINEAR
     site_weight: int = 0
     """What full credit that ends this instant adds to a priority. Any weight needs a bank that tells what is left."""
 
 
-class Standing:
+class UsageState:
     """Usage of everybody: it grows while jobs run, and fades all the time. Each user has one share of the machine, where nobody says other
     shares.
 
     As it was when a period began, so it counts until the next one. Who asks for priorities in between, or not at all, changes nothing.
     """
 
-    def __init__(self, ranking: Ranking, processors: int, entitled: Entitled | None = None) -> None:
+    def __init__(
+        self, ranking: PriorityRules, processors: int, entitled: ShareAccounts | None = None
+    ) -> None:
         self._ranking = ranking
         self._entitled = entitled
         self._scale = scale(nodes=processors, cpus=processors)
         self._fading = -log(ranking.decay.a_second) if ranking.decay.half_life else 0.0
         self._used: dict[Who, float] = {}
         """As much as would be left of it at `_zero`, of everybody who was seen."""
-        self._gone: list[tuple[Running[Job, int], int]] = []
+        self._gone: list[tuple[RunningJob[TraceJob, int], int]] = []
         """Who ended, and when, since usage was last looked at."""
         self._zero = self._worked_out = 0
         self._factor: Callable[[Who], float] | None = None
         self._people = 0
-        self.credit: Callable[[Job, int], Left] | None = None
+        self.credit: Callable[[TraceJob, int], RemainingCredit] | None = None
         """Where there is a bank: the allocation that would pay for a job at a second."""
 
-    def ended(self, running: Running[Job, int], now: int) -> None:
+    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None:
         """A job has run until now: what it was not yet charged for counts from the next period on."""
         self._gone.append((running, now))
 
     def bring_up_to_date(
-        self, queue: ByPriority[Job], running: Iterable[Running[Job, int]], now: int
+        self, queue: PriorityQueue[TraceJob], running: Iterable[RunningJob[TraceJob, int]], now: int
     ) -> None:
         """Work out priorities: all of them where a period has begun since that was last done, else those of who came since."""
         period = self._ranking.calc_period
@@ -88,7 +99,7 @@ class Standing:
         if todo := queue.unranked():
             queue.rank(todo, self._priorities(todo))
 
-    def _priorities(self, jobs: Sequence[Job]) -> list[int]:
+    def _priorities(self, jobs: Sequence[TraceJob]) -> list[int]:
         people = [self._who(job) for job in jobs]
         for each in people:
             self._used.setdefault(each, 0.0)
@@ -96,7 +107,7 @@ class Standing:
             self._factor, self._people = self._by_usage(), len(self._used)
         wide = np.array([job.processors for job in jobs], np.float64)
         nothing, first = np.zeros(len(jobs)), np.zeros(len(jobs), np.intp)
-        columns = Pending(
+        columns = PendingColumns(
             accrued_at=np.array([job.submitted + 1 for job in jobs], np.float64),
             association=nothing,
             fairshare=np.array([self._factor(each) for each in people]),
@@ -116,7 +127,9 @@ class Standing:
         ).tolist()
         return found
 
-    def _site(self, jobs: Sequence[Job], credit_of: Callable[[Job, int], Left]) -> Floats:
+    def _site(
+        self, jobs: Sequence[TraceJob], credit_of: Callable[[TraceJob, int], RemainingCredit]
+    ) -> Floats:
         """What the credit left, and the closeness of its end, add."""
         left = [credit_of(job, self._worked_out) for job in jobs]
         credit = credit_factor([each.deposited for each in left], [each.used for each in left])
@@ -125,7 +138,7 @@ class Standing:
             np.float64
         )
 
-    def _who(self, job: Job) -> Who:
+    def _who(self, job: TraceJob) -> Who:
         return (-1, job.user) if self._entitled is None else self._entitled.who(job)
 
     def _by_usage(self) -> Callable[[Who], float]:
@@ -151,7 +164,7 @@ class Standing:
         )
         return found.__getitem__
 
-    def _charge(self, running: Iterable[Running[Job, int]], begun: int) -> None:
+    def _charge(self, running: Iterable[RunningJob[TraceJob, int]], begun: int) -> None:
         """Add what was used since the last time until a period begins."""
         self._rebase(begun)
         since, until = self._grown(self._worked_out), self._grown(begun)
@@ -163,7 +176,7 @@ class Standing:
             if end > begun:
                 self._gone.append((each, end))
 
-    def _add(self, running: Running[Job, int], since: float, until: float) -> None:
+    def _add(self, running: RunningJob[TraceJob, int], since: float, until: float) -> None:
         who, processors = self._who(running.job), running.placement
         begin = self._grown(running.started) if running.started > self._worked_out else since
         if begin < until:
@@ -183,4 +196,6 @@ class Standing:
 
 
 def _with_a_share_each(people: Sequence[Who]) -> Tree:
-    return planted([Association(ROOT), *(Association(ROOT, user=str(user)) for _, user in people)])
+    return planted(
+        [ShareAssociation(ROOT), *(ShareAssociation(ROOT, user=str(user)) for _, user in people)]
+    )

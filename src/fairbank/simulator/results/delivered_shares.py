@@ -12,26 +12,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.simulator.engine.clock import Moment
-from fairbank.simulator.traces.workload import Job
-from fairbank.simulator.results.measures import jain
-from fairbank.simulator.traces.user_numbers import Names
-from fairbank.simulator.traces.fast_reader import Skimmed
-from fairbank.core.time import DAY
 from fairbank.core.errors import Malformed
+from fairbank.core.time import DAY
+from fairbank.simulator.engine.clock import Moment
+from fairbank.simulator.results.measures import jain
+from fairbank.simulator.traces.fast_reader import Skimmed
+from fairbank.simulator.traces.user_numbers import UserNumbers
+from fairbank.simulator.traces.workload import TraceJob
 
 WINDOW = 7 * DAY
 """Seconds. In the long run every job of a trace is run, so that only what is delivered in good time can differ."""
 
 
-class Holding(NamedTuple):
+class AccountShares(NamedTuple):
     """An account's shares of the machine; it is a user or a group of the trace."""
 
     account: int
     shares: int
 
 
-class Delivered(NamedTuple):
+class DeliveredShare(NamedTuple):
     """Of what was delivered in the whole simulation, an account's part; and the part that its shares entitle it to. The account is called
     by its name where the trace has names."""
 
@@ -50,10 +50,10 @@ class Week(NamedTuple):
     jain: float | None
 
 
-class Sharing:
+class DeliveryMeter:
     """Adds up, while the clock goes, what each account gets in each window. Whoever has no shares is entitled to nothing."""
 
-    def __init__(self, holdings: Mapping[int, int], account: Callable[[Job], int]) -> None:
+    def __init__(self, holdings: Mapping[int, int], account: Callable[[TraceJob], int]) -> None:
         self._entitled = {
             each: shares / sum(holdings.values()) for each, shares in holdings.items()
         }
@@ -96,7 +96,7 @@ class Sharing:
         )
         return Week(window * WINDOW, whole, beyond / whole, even)
 
-    def delivered(self) -> list[Delivered]:
+    def delivered(self) -> list[DeliveredShare]:
         """Every account's part, in the order of the accounts."""
         total = sum(sum(got.values()) for got in self._windows.values())
         parts: dict[int, int] = dict.fromkeys(self._entitled, 0)
@@ -104,7 +104,9 @@ class Sharing:
             for account, used in got.items():
                 parts[account] = parts.get(account, 0) + used
         return [
-            Delivered(each, parts[each] / total if total else 0.0, self._entitled.get(each, 0.0))
+            DeliveredShare(
+                each, parts[each] / total if total else 0.0, self._entitled.get(each, 0.0)
+            )
             for each in sorted(parts)
         ]
 
@@ -162,7 +164,7 @@ def _is_account(word: str) -> bool:
     return _is_whole(word) or (word.isprintable() and word[:1].isalpha() and len(word) <= 64)
 
 
-def numbered(holdings: Mapping[str, int], names: Names | None) -> dict[int, int]:
+def numbered(holdings: Mapping[str, int], names: UserNumbers | None) -> dict[int, int]:
     """The same by the numbers of a trace; `names` are those that it has. Raises Malformed for a name where it has none."""
     named = next((each for each in holdings if not each.isdecimal()), None)
     if names is None and named is not None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairbank.simulator.engine.clock import (Clock, Moment)
-from fairbank.simulator.traces.workload import Job
+from fairbank.simulator.engine.clock import Moment, SimulationClock
+from fairbank.simulator.traces.workload import TraceJob
 
 
-class Misses(NamedTuple):
+class LateStarts(NamedTuple):
     """Of the jobs that were looked at: the part that started later than fair, and by how many seconds those did, on average."""
 
     jobs: int
@@ -22,12 +22,12 @@ class Misses(NamedTuple):
 class FairStarts:
     """Looks at every n-th job: each takes a simulation of its own, of all that wait and run when it comes."""
 
-    def __init__(self, clock: Clock, every: int) -> None:
+    def __init__(self, clock: SimulationClock, every: int) -> None:
         self._clock, self._every = clock, every
         self._fair: dict[int, int] = {}
         self._jobs = self._late = self._miss = 0
 
-    def arrived(self, job: Job) -> None:
+    def arrived(self, job: TraceJob) -> None:
         if job.number % self._every == 0:
             self._fair[job.number] = self._clock.start_without_later(job)
 
@@ -40,10 +40,10 @@ class FairStarts:
                 self._late += late > 0
                 self._miss += late
 
-    def misses(self) -> Misses | None:
+    def misses(self) -> LateStarts | None:
         """None where nobody was looked at."""
         if not self._jobs:
             return None
-        return Misses(
+        return LateStarts(
             self._jobs, self._late / self._jobs, self._miss / self._late if self._late else 0.0
         )

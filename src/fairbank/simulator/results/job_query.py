@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from fairbank.scheduling.explain.answer import Why
-from fairbank.simulator.engine.clock import Clock
-from fairbank.simulator.results.explanation import (Drawing, why)
-from fairbank.simulator.traces.workload import (Job, Workload, size_of)
-from fairbank.simulator.engine.policies import Policy
-from fairbank.simulator.engine.simulation import (TICK, Tick)
-from fairbank.simulator.traces.fast_reader import Skim
-from fairbank.simulator.engine.state import (Follower, Remembered, Standstill)
+from fairbank.core.errors import Malformed, Unknown
 from fairbank.core.time import iso
-from fairbank.core.errors import (Malformed, Unknown)
+from fairbank.scheduling.explain.answer import Explanation
+from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.policies import SimulationPolicy
+from fairbank.simulator.engine.simulation import TICK, Tick
+from fairbank.simulator.engine.state import RecordedScheduler, SimulationState, StateTracker
+from fairbank.simulator.results.explanation import Drawing, why
+from fairbank.simulator.traces.fast_reader import FastTrace
+from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
 
 
-class Asked(NamedTuple):
+class JobQuery(NamedTuple):
     """Which job, by its number in the trace; when, in seconds since 1970 (`absolute`) or of the trace; None: when it came."""
 
     job: int
@@ -29,10 +29,10 @@ class Asked(NamedTuple):
     drawing: Drawing = Drawing()
 
 
-class Told(NamedTuple):
+class JobQueryResult(NamedTuple):
     """The answer, and of the job what the trace and the simulation know. Instants are seconds since 1970."""
 
-    why: Why
+    why: Explanation
     policy: str
     user: str
     processors: int
@@ -42,7 +42,9 @@ class Told(NamedTuple):
     started: int
 
 
-def ask(trace: Skim, policy: Policy, asked: Asked, tick: Tick | None = None) -> Told:
+def ask(
+    trace: FastTrace, policy: SimulationPolicy, asked: JobQuery, tick: Tick | None = None
+) -> JobQueryResult:
     """Simulate until the job starts, and explain why it waited. Raises Unknown for a job that is not there, is not simulated or never
     waits, Malformed for a time at which it does not wait and for a number that two jobs of a trace have, a policy
     that goes by credit, and as `simulate` does."""
@@ -52,10 +54,10 @@ def ask(trace: Skim, policy: Policy, asked: Asked, tick: Tick | None = None) -> 
     zero = trace.header.unix_start_time or 0
     workload = Workload(trace.jobs, size := size_of(trace, asked.processors))
     search = _Search(workload, asked, zero, tick, distinct=trace.people is None)
-    scheduler = Remembered(policy.scheduler(size))
-    follower, there = Follower(), None
+    scheduler = RecordedScheduler(policy.scheduler(size))
+    follower, there = StateTracker(), None
     jobs = search.jobs(scheduler)
-    for moment in Clock(size, scheduler).run(follower.coming(jobs)):
+    for moment in SimulationClock(size, scheduler).run(follower.coming(jobs)):
         now, starts = moment
         if there is None and search.job is not None and now > search.at:
             there = follower.at(search.at, size, scheduler.then)
@@ -71,14 +73,14 @@ class _Search:
     """Looks for a job among all that are simulated."""
 
     def __init__(
-        self, workload: Workload, asked: Asked, zero: int, tick: Tick | None, *, distinct: bool
+        self, workload: Workload, asked: JobQuery, zero: int, tick: Tick | None, *, distinct: bool
     ) -> None:
         self._workload, self._asked, self._zero, self._tick = workload, asked, zero, tick
         self.distinct = distinct
-        self.job: Job | None = None
+        self.job: TraceJob | None = None
         self.at = -1
 
-    def jobs(self, scheduler: Remembered) -> Iterator[Job]:
+    def jobs(self, scheduler: RecordedScheduler) -> Iterator[TraceJob]:
         """All jobs; when the one is found, the scheduler knows when it is asked about."""
         asked, zero = self._asked, self._zero
         if asked.at is not None:
@@ -118,7 +120,7 @@ class _Search:
         )
 
 
-def _partition(trace: Skim, number: int) -> str:
+def _partition(trace: FastTrace, number: int) -> str:
     """How a partition is called; empty for none."""
     if trace.people is not None:
         return trace.people.partitions.name(number)
@@ -126,14 +128,14 @@ def _partition(trace: Skim, number: int) -> str:
 
 
 def _told(
-    trace: Skim,
-    policy: Policy,
-    job: Job,
-    there: Standstill | None,
+    trace: FastTrace,
+    policy: SimulationPolicy,
+    job: TraceJob,
+    there: SimulationState | None,
     started: int,
     zero: int,
-    asked: Asked,
-) -> Told:
+    asked: JobQuery,
+) -> JobQueryResult:
     when = f"{iso(zero + started)}, second {started} of the trace"
     if started == job.submitted:
         raise Unknown(
@@ -147,7 +149,7 @@ def _told(
             field="at",
             remedy=f"name a time from {iso(zero + job.submitted)} on and before that",
         )
-    return Told(
+    return JobQueryResult(
         why(there, job.number, zero, asked.drawing, partial(_partition, trace)),
         policy.name,
         trace.people.users.name(job.user)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fairbank.simulator.results.starts import Columns
 
 
-class Run(NamedTuple):
+class JobRun(NamedTuple):
     """A job that ran, by its number in the trace, in seconds of the trace. A user or group that is unknown is -1."""
 
     job: int
@@ -21,12 +21,12 @@ class Run(NamedTuple):
     processors: int
 
 
-class Runs:
+class JobRuns:
     """Whoever started; 64 bytes a job."""
 
     def __init__(self) -> None:
         self._numbers = array("q")
-        self._columns = tuple(array("q") for _ in Run._fields)
+        self._columns = tuple(array("q") for _ in JobRun._fields)
 
     def take(self, started: Columns) -> None:
         ended = [at + run for at, run in zip(started.at, started.runs, strict=True)]
@@ -43,8 +43,8 @@ class Runs:
         for column, values in zip(self._columns, told, strict=True):
             column.extend(values)
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[JobRun]:
         """By submit time, then by line of the trace."""
         columns = self._columns
         for place in sorted(range(len(self._numbers)), key=self._numbers.__getitem__):
-            yield Run(*[column[place] for column in columns])
+            yield JobRun(*[column[place] for column in columns])

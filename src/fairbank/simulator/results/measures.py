@@ -23,7 +23,7 @@ SHORT_RUN = 10
 """Seconds. A shorter run counts as one of this length: the field's habit."""
 
 
-class Figures(NamedTuple):
+class ScheduleMeasures(NamedTuple):
     """The measures of one schedule. Times are seconds; shares of the machine are from 0 to 1. None: there was nothing to measure."""
 
     jobs: int
@@ -40,7 +40,7 @@ class Figures(NamedTuple):
     jain: float | None
 
 
-class Measures:
+class MeasureAccumulator:
     """Adds up while the clock goes; 8 bytes a job."""
 
     def __init__(self) -> None:
@@ -72,14 +72,14 @@ class Measures:
                 sums[1] += slowdown
         self._slowdowns = total
 
-    def figures(self, size: int, lost: int) -> Figures | None:
+    def figures(self, size: int, lost: int) -> ScheduleMeasures | None:
         """What came of it on so many processors; None where no job ran. `lost` is the clock's."""
         jobs = len(self._waits)
         if not jobs:
             return None
         waits = sorted(self._waits)
         makespan = self._end - self._first
-        return Figures(
+        return ScheduleMeasures(
             jobs=jobs,
             users=len(self._users),
             mean_wait=sum(waits) / jobs,

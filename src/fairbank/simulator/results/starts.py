@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fairbank.simulator.engine.clock import Moment
-from fairbank.simulator.traces.workload import Job
-from array import array
-from collections.abc import Iterator
-
+from fairbank.simulator.traces.workload import TraceJob
 
 
 class Columns(NamedTuple):
@@ -29,7 +27,7 @@ def in_columns(moments: Sequence[Moment]) -> Columns:
     """The columns of some moments: at least one, and at each somebody starts."""
     of = dict(
         zip(
-            Job._fields,
+            TraceJob._fields,
             zip(*[job for _, starts in moments for job in starts], strict=True),
             strict=True,
         )
@@ -45,10 +43,11 @@ def in_columns(moments: Sequence[Moment]) -> Columns:
         groups=of["group"],
     )
 
+
 LINES = 4_096
 
 
-class Starts:
+class ScheduleStarts:
     """Whoever started; 24 bytes a job."""
 
     def __init__(self) -> None:

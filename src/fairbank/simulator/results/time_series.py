@@ -14,7 +14,7 @@ EXACT_BITS = 6
 """Waits are counted by so many leading binary digits: to one in 32."""
 
 
-class Sums:
+class BinnedSum:
     """Of what holds for some time, the sum over each of some equally long stretches of time, from `begin` on. Where STRETCHES of them
     are too short, they become twice as long. Exact, whatever the order in which it is told."""
 
@@ -101,19 +101,19 @@ class _Waits:
         return 0
 
 
-class Course:
+class TimeSeries:
     """Takes what the clock tells. `used` sums processors at work, `waiting` jobs that wait, `wanted` the processors that these ask for."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.used, self.waiting, self.wanted = Sums(0), Sums(0), Sums(0)
+        self.used, self.waiting, self.wanted = BinnedSum(0), BinnedSum(0), BinnedSum(0)
         self.end = 0
         self._waits: dict[int, _Waits] = {}
 
     def take(self, moment: Moment) -> None:
         now, starts = moment
         if not self.end:  # the machine is empty: whoever comes first starts at once
-            self.used, self.waiting, self.wanted = Sums(now), Sums(now), Sums(now)
+            self.used, self.waiting, self.wanted = BinnedSum(now), BinnedSum(now), BinnedSum(now)
         for job in starts:
             self.end = max(self.end, now + job.run)
             self.used.add(now, now + job.run, job.processors)
@@ -123,7 +123,7 @@ class Course:
                 now - job.submitted
             )
 
-    def over_time(self, what: Sums) -> Iterator[Stretch]:
+    def over_time(self, what: BinnedSum) -> Iterator[Stretch]:
         """Each stretch of time until the end, and the mean in it."""
         lasts, sums = self.end - what.begin, what.sums()
         for number, since in enumerate(range(0, lasts, what.width)):

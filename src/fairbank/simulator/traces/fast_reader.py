@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.job_line import (COLUMNS, SwfJob, judge, parse_job)
-from fairbank.simulator.traces.user_numbers import Names
-from fairbank.simulator.traces.swf import (ByteStream, Lines, Remarks, head_of, is_remark)
 from fairbank.core.time import LAST_INSTANT
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.job_line import COLUMNS, SwfJob, judge, parse_job
+from fairbank.simulator.traces.swf import ByteStream, NumberedLines, Remarks, head_of, is_remark
+from fairbank.simulator.traces.user_numbers import UserNumbers
 
 BLOCK = 1 << 14
 """So many bytes are looked at together: some 200 lines."""
@@ -29,7 +29,7 @@ ROUNDED = "submit time, run time or requested time with decimals: rounded to who
 _TIMES = ("submit time", "run time", "requested time")
 
 
-class Notes:
+class ReaderNotes:
     """What the reader of another format made of it, told while the jobs are read: of lines that are no jobs their numbers, by the reason;
     of jobs that are read otherwise than they stand there how many, by how they are."""
 
@@ -47,33 +47,33 @@ class Notes:
 class People(NamedTuple):
     """Who and what is meant by the numbers of users, groups and partitions, where a log has names: each is known once it was seen."""
 
-    users: Names
-    groups: Names
-    partitions: Names
+    users: UserNumbers
+    groups: UserNumbers
+    partitions: UserNumbers
 
 
-class Skim(NamedTuple):
+class FastTrace(NamedTuple):
     """The header, already read, and the lines, skimmed as they are asked for, once. `people`: None where numbers are all there is."""
 
     header: Header
     jobs: Iterator[Skimmed]
-    notes: Notes
+    notes: ReaderNotes
     people: People | None = None
 
 
-def skim(stream: ByteStream) -> Skim:
+def read_fast(stream: ByteStream) -> FastTrace:
     """Skim a trace: gives what `swf.read` gives, and raises Malformed, with the line, for all that it refuses."""
-    return skim_lines(Lines(stream))
+    return skim_lines(NumberedLines(stream))
 
 
-def skim_lines(lines: Lines) -> Skim:
+def skim_lines(lines: NumberedLines) -> FastTrace:
     """The same from lines with their numbers."""
     remarks = Remarks()
     header, first = head_of(remarks.bounded(lines))
     for _, line in first:
         lines.put_back(line)
-    notes = Notes()
-    return Skim(header, _skimmed(lines, remarks, header.unix_start_time or 0, notes), notes)
+    notes = ReaderNotes()
+    return FastTrace(header, _skimmed(lines, remarks, header.unix_start_time or 0, notes), notes)
 
 
 def needed(job: SwfJob) -> Skimmed:
@@ -128,7 +128,7 @@ _LATE = LAST_INSTANT - 2 * 10**10
 
 
 def _skimmed(
-    lines: Lines, remarks: Remarks, unix_start_time: int, notes: Notes
+    lines: NumberedLines, remarks: Remarks, unix_start_time: int, notes: ReaderNotes
 ) -> Iterator[Skimmed]:
     before, line_before = 0, b""
     for first, block in lines.blocks(BLOCK):

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from fairbank.core.time import LAST_INSTANT
 from fairbank.core.errors import Malformed
+from fairbank.core.time import LAST_INSTANT
 
 LABEL_LIMIT = 1_000
 """The longest text, in characters, that is written after a label."""

@@ -6,8 +6,8 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from fairbank.core.time import LAST_INSTANT
 from fairbank.core.errors import Malformed
+from fairbank.core.time import LAST_INSTANT
 from fairbank.core.units import AMOUNT_MAX
 
 LARGEST = 2**53 - 1

@@ -14,9 +14,9 @@ from io import BytesIO
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from fairbank.simulator.traces.header import (Header, header_lines, parse_header)
-from fairbank.simulator.traces.job_line import (SwfJob, judge, parse_job)
 from fairbank.core.errors import Malformed
+from fairbank.simulator.traces.header import Header, header_lines, parse_header
+from fairbank.simulator.traces.job_line import SwfJob, judge, parse_job
 
 LINE_LIMIT = 16_384
 """The longest line, in bytes. 18 numbers need some 200, a wordy comment 1,000."""
@@ -32,7 +32,7 @@ class Trace(NamedTuple):
     jobs: Iterator[SwfJob]
 
 
-class Jobs(Iterator[SwfJob]):
+class JobStream(Iterator[SwfJob]):
     """The jobs of a stream; `line` is the number of the line of the last one that was asked for."""
 
     def __init__(self, numbered: Iterator[tuple[int, SwfJob]]) -> None:
@@ -62,9 +62,9 @@ def read(stream: ByteStream) -> Trace:
     Raises Malformed with the line, what was expected and the remedy, here or while the jobs are read. Of the stream's own
     errors, damaged compression is Malformed too; a disk that fails is not, and passes.
     """
-    numbered = Remarks().bounded(Lines(stream))
+    numbered = Remarks().bounded(NumberedLines(stream))
     header, first = head_of(numbered)
-    return Trace(header, Jobs(_jobs(chain(first, numbered), header.unix_start_time or 0)))
+    return Trace(header, JobStream(_jobs(chain(first, numbered), header.unix_start_time or 0)))
 
 
 def head_of(numbered: Iterator[tuple[int, bytes]]) -> tuple[Header, list[tuple[int, bytes]]]:
@@ -81,7 +81,7 @@ def head_of(numbered: Iterator[tuple[int, bytes]]) -> tuple[Header, list[tuple[i
     return parse_header(comments()), first
 
 
-class Lines(Iterator[tuple[int, bytes]]):
+class NumberedLines(Iterator[tuple[int, bytes]]):
     """Numbered lines of at most `limit` bytes, without the mark that some editors begin a file with; one by one, or many in a block.
 
     Raises Malformed for a longer one, and where compressed data end early or are damaged.

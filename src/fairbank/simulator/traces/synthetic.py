@@ -29,11 +29,11 @@ from math import exp, log, log2
 from random import Random
 from typing import NamedTuple
 
-from fairbank.simulator.traces.synthetic_site import (Centre, Pool)
-from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.job_line import (Status, SwfJob)
-from fairbank.simulator.traces.swf import Trace
 from fairbank.core.time import DAY
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.job_line import Status, SwfJob
+from fairbank.simulator.traces.swf import Trace
+from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
 
 MINUTE, HOUR = 60, 3600
 LIMITS = (10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, DAY, 2 * DAY)
@@ -42,7 +42,7 @@ QUEUES = {1: "short", 2: "long"}
 """Short: an hour at most."""
 
 
-def month(centre: Centre, seed: int) -> Trace:
+def month(centre: SyntheticSite, seed: int) -> Trace:
     """The trace of a synthetic month: jobs in submit order, numbered from 1, that `centre` could have run as they stand."""
     rng = Random(seed)  # noqa: S311 - a workload, not a secret
     failures = frozenset(
@@ -71,7 +71,7 @@ class _Campaign(NamedTuple):
     executable: int
 
 
-def _people(rng: Random, centre: Centre) -> list[_Person]:
+def _people(rng: Random, centre: SyntheticSite) -> list[_Person]:
     projects = range(1, centre.projects + 1)
     worth = [1 / k for k in projects]
     members = dict.fromkeys(projects, 0)
@@ -93,7 +93,7 @@ def _home(project: int, pools: int) -> int:
     return 1 + (project // 3 - 1) % (pools - 1) if project % 3 == 0 and pools > 1 else 0
 
 
-def _plan(rng: Random, centre: Centre) -> list[tuple[int, _Campaign]]:
+def _plan(rng: Random, centre: SyntheticSite) -> list[tuple[int, _Campaign]]:
     """Every job's submit time and campaign, in submit order."""
     people = _people(rng, centre)
     activity = list(accumulate(person.weight for person in people))
@@ -120,7 +120,9 @@ def _draw(rng: Random, cumulative: Sequence[float]) -> int:
     return bisect_left(cumulative, rng.random() * cumulative[-1])
 
 
-def _campaign(rng: Random, pools: tuple[Pool, ...], person: _Person, executable: int) -> _Campaign:
+def _campaign(
+    rng: Random, pools: tuple[SitePartition, ...], person: _Person, executable: int
+) -> _Campaign:
     index = person.home if rng.random() < 0.9 else rng.randrange(len(pools))
     pool = pools[index]
     processors = _units(rng, pool.widest) * pool.unit
@@ -152,7 +154,7 @@ def _units(rng: Random, widest: int) -> int:
 
 
 def _run(
-    rng: Random, centre: Centre, plan: list[tuple[int, _Campaign]], failures: frozenset[int]
+    rng: Random, centre: SyntheticSite, plan: list[tuple[int, _Campaign]], failures: frozenset[int]
 ) -> Iterator[SwfJob]:
     queues = [_Queue(pool.processors) for pool in centre.pools]
     for number, (submitted, campaign) in enumerate(plan, start=1):
@@ -230,7 +232,7 @@ def _job(
     )
 
 
-def _header(centre: Centre, seed: int, failures: frozenset[int]) -> Header:
+def _header(centre: SyntheticSite, seed: int, failures: frozenset[int]) -> Header:
     return Header(
         version="2.2",
         computer="synthetic",

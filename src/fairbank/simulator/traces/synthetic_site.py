@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbank.core.time import Instant
 from fairbank.core.errors import Malformed
+from fairbank.core.time import Instant
 
 A_MONDAY = Instant(1_756_684_800)  # 2025-09-01
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class SitePartition:
     """A partition. Its processors come `unit` at a time (the cores that belong to one GPU), each with `memory` KiB."""
 
     name: str
@@ -26,10 +26,13 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Centre:
+class SyntheticSite:
     """The machine, the people and the month. Raises Malformed, naming the field, for a centre that cannot be."""
 
-    pools: tuple[Pool, ...] = (Pool("cpu", 768), Pool("gpu", 192, unit=8, memory=16 << 20))
+    pools: tuple[SitePartition, ...] = (
+        SitePartition("cpu", 768),
+        SitePartition("gpu", 192, unit=8, memory=16 << 20),
+    )
     projects: int = 8
     users: int = 40
     jobs: int = 4_000

@@ -11,7 +11,7 @@ NAMES_MAX = 1_000_000
 """More users or accounts has no centre. A file of nothing else would fill the memory."""
 
 
-class Names:
+class UserNumbers:
     """Names in the order in which they were seen, numbered from 1."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Names:
         return self._names[number - 1] if number > 0 else ""
 
 
-class Seen:
+class SeenNumbers:
     """Numbers that came, mostly one after the other: it holds no more than the gaps between them, and who came late into one."""
 
     def __init__(self) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from fairbank.simulator.traces.user_numbers import Seen
-from fairbank.simulator.traces.fast_reader import (Skim, Skimmed)
 from fairbank.core.errors import Malformed
-from fairbank.core.types import made
+from fairbank.core.types import new_tuple
+from fairbank.simulator.traces.fast_reader import FastTrace, Skimmed
+from fairbank.simulator.traces.user_numbers import SeenNumbers
 
 PROCESSORS_MAX = 1 << 31
 
 
-class Job(NamedTuple):
+class TraceJob(NamedTuple):
     """A job of the simulation. Only the clock knows `run`: a policy goes by `limit`, which is never less, since nobody is killed.
 
     Seconds count from the start of the trace. `number` is its place in the queue, by submit time, then by line; `name` is its number
@@ -32,7 +32,7 @@ class Job(NamedTuple):
     group: int
 
 
-class Left(Enum):
+class OmittedJob(Enum):
     """Why a line of the trace is no job of the simulation."""
 
     PART = "part of a run that has a line of its own"
@@ -57,16 +57,16 @@ class Workload:
     def __init__(
         self, skimmed: Iterator[Skimmed], processors: int, *, distinct: bool = True
     ) -> None:
-        self.left: dict[Left, list[int]] = {}
+        self.left: dict[OmittedJob, list[int]] = {}
         self.read: dict[Read, int] = dict.fromkeys(Read, 0)
         self.lines = 0
         self._skimmed, self._size, self._distinct = skimmed, processors, distinct
 
-    def __iter__(self) -> Iterator[Job]:
+    def __iter__(self) -> Iterator[TraceJob]:
         """The jobs in the order of the queue. Raises Malformed, with the line, for a trace that cannot be read."""
         number, size = 0, self._size
         read, distinct = self.read, self._distinct
-        seen, due = Seen(), 0
+        seen, due = SeenNumbers(), 0
         for line in self._skimmed:
             self.lines += 1
             name, submitted, run, allocated, requested, limit, status, user, group, partition = line
@@ -88,21 +88,21 @@ class Workload:
             elif run > limit:
                 limit = run
                 read[Read.OVER_LIMIT] += 1
-            yield made(
-                Job, (number, submitted, processors, limit, run, partition, name, user, group)
+            yield new_tuple(
+                TraceJob, (number, submitted, processors, limit, run, partition, name, user, group)
             )
             number += 1
 
 
-def _why(run: int, processors: int, status: int) -> Left:
+def _why(run: int, processors: int, status: int) -> OmittedJob:
     if 2 <= status <= 4:
-        return Left.PART
+        return OmittedJob.PART
     if run < 0:
-        return Left.NEVER_RAN
-    return Left.NO_SIZE if processors <= 0 else Left.TOO_WIDE
+        return OmittedJob.NEVER_RAN
+    return OmittedJob.NO_SIZE if processors <= 0 else OmittedJob.TOO_WIDE
 
 
-def size_of(trace: Skim, processors: int | None) -> int:
+def size_of(trace: FastTrace, processors: int | None) -> int:
     """How many processors the machine has: as many as asked for, else as the header says; where it tells nodes only, one in each.
 
     Raises Malformed where nobody says.

@@ -25,7 +25,7 @@ class Resized(NamedTuple):
     limit: int | None = None
 
 
-class Changes(NamedTuple):
+class WorkloadEdits(NamedTuple):
     """What is other than was recorded: whose jobs never come, by names or numbers as the trace has them, which jobs are of another size or
     limit, by their numbers, and to how many per cent all limits are set."""
 
@@ -35,7 +35,7 @@ class Changes(NamedTuple):
     limits_percent: int = 100
 
 
-class Met:
+class EditCounts:
     """How many jobs each change was about, by the user, group or number it was said of."""
 
     def __init__(self) -> None:
@@ -44,8 +44,8 @@ class Met:
         self.jobs: dict[int, int] = {}
 
 
-def changed(
-    jobs: Iterable[Skimmed], changes: Changes, users: Called, groups: Called, met: Met
+def edit_workload(
+    jobs: Iterable[Skimmed], changes: WorkloadEdits, users: Called, groups: Called, met: EditCounts
 ) -> Iterator[Skimmed]:
     """The jobs with all changes; what they were about is counted in `met`."""
     found = iter(jobs)
@@ -101,7 +101,7 @@ def resized(
         yield _job(number, submitted, run, given, asked, limit, *rest)
 
 
-def shaken(jobs: Iterable[Skimmed], seed: str) -> Iterator[Skimmed]:
+def perturb_workload(jobs: Iterable[Skimmed], seed: str) -> Iterator[Skimmed]:
     """The same workload a little otherwise: each job comes up to ARRIVALS seconds earlier or later, and runs up to a part of RUNS shorter
     or longer, all alike likely, but not beyond a limit that it kept (after D. Tsafrir, K. Ouaknine and D. G. Feitelson, "Reducing
     performance evaluation sensitivity and variability by input shaking", MASCOTS 2007). The same seed gives the same jobs.

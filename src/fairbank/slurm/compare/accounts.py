@@ -7,20 +7,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairbank.slurm.parsers.values import Association
-from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedProject, Funds)
+from fairbank.slurm.compare.bank_records import BankFunds, BookedAllocation, BookedProject
+from fairbank.slurm.parsers.values import SlurmAssociation
 
 BILLING = "billing"
 
 
-class Change(msgspec.Struct, frozen=True):
+class SacctmgrChange(msgspec.Struct, frozen=True):
     """One call of sacctmgr, and what it is for."""
 
     words: tuple[str, ...]
     why: str
 
 
-class Usage(msgspec.Struct, frozen=True):
+class AccountUsage(msgspec.Struct, frozen=True):
     """What an account and those below it have used, in billing seconds, and what their running jobs may still use, in billing minutes."""
 
     seconds: int = 0
@@ -31,23 +31,25 @@ class Usage(msgspec.Struct, frozen=True):
         return -(-self.seconds // 60) + room if room else self.seconds // 60
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class TargetAccounts(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be brought into line. `gone` are the accounts of projects that were removed, `usage` is by account, of all that Slurm
     tells of. `fence`: GrpTRESMins follows the balance, as a second fence should the agent be away; in `gone` it is 0, or what runs there
     all the same. `remove`: associations without a membership go, and all in `gone`."""
 
     cluster: str
     projects: Sequence[BookedProject]
-    associations: Sequence[Association]
+    associations: Sequence[SlurmAssociation]
     allocations: Sequence[BookedAllocation] = ()
     gone: Sequence[str] = ()
-    usage: Mapping[str, Usage] = {}
+    usage: Mapping[str, AccountUsage] = {}
     now: int = 0
     fence: bool = False
     remove: bool = False
 
 
-def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[Change], list[str]]:
+def changes(
+    wanted: TargetAccounts, user_of: Callable[[int], str | None]
+) -> tuple[list[SacctmgrChange], list[str]]:
     """Accounts with their parents first, then people, then limits; and what cannot be done, in words."""
     accounts = {each.account: each for each in wanted.associations if not each.user}
     people = {
@@ -55,7 +57,7 @@ def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[
         for each in wanted.associations
         if each.user and not each.partition
     }
-    funds = Funds(wanted.projects, wanted.allocations)
+    funds = BankFunds(wanted.projects, wanted.allocations)
     found = list(_accounts(wanted, accounts, funds))
     notes: list[str] = []
     belong: set[tuple[str, str]] = set()
@@ -87,8 +89,8 @@ def changes(wanted: Wanted, user_of: Callable[[int], str | None]) -> tuple[list[
 
 
 def _accounts(
-    wanted: Wanted, accounts: Mapping[str, Association], funds: Funds
-) -> Iterator[Change]:
+    wanted: TargetAccounts, accounts: Mapping[str, SlurmAssociation], funds: BankFunds
+) -> Iterator[SacctmgrChange]:
     by_id = {each.id: each for each in wanted.projects}
     where = f"cluster={wanted.cluster}"
     for project in sorted(
@@ -105,7 +107,7 @@ def _accounts(
                 f"description={project.group}",
                 f"organization={project.group}",
             )
-            yield Change(
+            yield SacctmgrChange(
                 (*words, *([f"parent={parent}"] if parent else [])),
                 f"project {project.account} has no account",
             )
@@ -119,25 +121,25 @@ def _accounts(
                 "set",
                 f"parent={parent}",
             )
-            yield Change(
+            yield SacctmgrChange(
                 moved,
                 f"the parent of {project.account} is {parent}, in Slurm {known.parent or 'root'}",
             )
 
 
-def _added(cluster: str, account: str, user: str) -> Change:
-    return Change(
+def _added(cluster: str, account: str, user: str) -> SacctmgrChange:
+    return SacctmgrChange(
         ("add", "user", user, f"account={account}", f"cluster={cluster}"),
         f"{user} is a member of {account}",
     )
 
 
-def _removed(cluster: str, account: str, user: str) -> Change:
+def _removed(cluster: str, account: str, user: str) -> SacctmgrChange:
     words = ("delete", "user", "where", f"name={user}", f"account={account}", f"cluster={cluster}")
-    return Change(words, f"{user} is no member of {account}")
+    return SacctmgrChange(words, f"{user} is no member of {account}")
 
 
-def _dark(wanted: Wanted, accounts: Mapping[str, Association]) -> list[str]:
+def _dark(wanted: TargetAccounts, accounts: Mapping[str, SlurmAssociation]) -> list[str]:
     """Accounts that Slurm has, and of whose usage nothing is known: PrivateData hides that of others. Taken for none, the fence would end
     what runs there."""
     ours = {each.account for each in wanted.projects}.union(wanted.gone)
@@ -145,8 +147,11 @@ def _dark(wanted: Wanted, accounts: Mapping[str, Association]) -> list[str]:
 
 
 def _fences(
-    wanted: Wanted, accounts: Mapping[str, Association], funds: Funds, dark: Collection[str]
-) -> Iterator[Change]:
+    wanted: TargetAccounts,
+    accounts: Mapping[str, SlurmAssociation],
+    funds: BankFunds,
+    dark: Collection[str],
+) -> Iterator[SacctmgrChange]:
     """Slurm compares an account's limit with all that it and those below it ever used, and ends running jobs at it. So the limit is what is
     used, what the running jobs may still use, and what may be drawn by all of them."""
     below: dict[int, list[int]] = defaultdict(list)
@@ -160,7 +165,7 @@ def _fences(
             for each in _drawn(child, funds, wanted.now)
         }.values()
         left, held = sum(max(0, each.available) for each in drawn), sum(each.held for each in drawn)
-        usage = wanted.usage.get(project.account, Usage())
+        usage = wanted.usage.get(project.account, AccountUsage())
         limit = usage.fence(max(held, usage.running) + left)
         known = accounts.get(project.account)
         if known is None or fence_of(known) != limit:
@@ -171,13 +176,13 @@ def _fences(
                 f"{left} billing minutes may still be drawn by {project.account}",
             )
     for account in sorted(each for each in wanted.gone if each in accounts and each not in dark):
-        usage = wanted.usage.get(account, Usage())
+        usage = wanted.usage.get(account, AccountUsage())
         limit = usage.fence(usage.running) if usage.running else 0
         if fence_of(accounts[account]) != limit:
             yield _fenced(wanted.cluster, account, limit, f"the project of {account} was removed")
 
 
-def _fenced(cluster: str, account: str, limit: int, why: str) -> Change:
+def _fenced(cluster: str, account: str, limit: int, why: str) -> SacctmgrChange:
     words = (
         "modify",
         "account",
@@ -187,10 +192,10 @@ def _fenced(cluster: str, account: str, limit: int, why: str) -> Change:
         "set",
         f"GrpTRESMins={BILLING}={limit}",
     )
-    return Change(words, why)
+    return SacctmgrChange(words, why)
 
 
-def _drawn(project: int, funds: Funds, now: int) -> list[BookedAllocation]:
+def _drawn(project: int, funds: BankFunds, now: int) -> list[BookedAllocation]:
     return [
         each
         for resource in funds.resources
@@ -199,7 +204,7 @@ def _drawn(project: int, funds: Funds, now: int) -> list[BookedAllocation]:
     ]
 
 
-def fence_of(association: Association) -> int | None:
+def fence_of(association: SlurmAssociation) -> int | None:
     """The billing minutes of its GrpTRESMins."""
     for part in association.fence.split(","):
         name, _, value = part.partition("=")

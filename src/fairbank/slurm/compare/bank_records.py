@@ -13,9 +13,9 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.project import line_of
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.time import parse_instant
-from fairbank.core.tres import Adding
 from fairbank.core.errors import Malformed
+from fairbank.core.time import parse_instant
+from fairbank.core.tres import BillingRule
 
 Row = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ USUALLY_FREE: frozenset[str] = Policy().free_states
 """What costs nothing at a bank that does not say so, being older than this command."""
 
 
-class BookedRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class BankRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A run in the books, in SU-minutes. `charged` and `written_off` together are what it cost. `qos`, `tres` and `limit_seconds` are None
     where nobody told."""
 
@@ -85,12 +85,12 @@ class BookedAllocation(msgspec.Struct, frozen=True, kw_only=True):
     available: int
 
 
-Booked = TypeVar("Booked", BookedRun, BookedProject, BookedAllocation)
+Booked = TypeVar("Booked", BankRun, BookedProject, BookedAllocation)
 
 
-def booked_run(row: Row) -> BookedRun:
+def booked_run(row: Row) -> BankRun:
     """A row of the bank's list of jobs. This and its like raise Malformed, naming the field, for what is no such row."""
-    return _booked(row, BookedRun, "submitted", "start", "ended")
+    return _booked(row, BankRun, "submitted", "start", "ended")
 
 
 def booked_project(row: Row, members: Sequence[Row]) -> BookedProject:
@@ -137,7 +137,7 @@ def booked_cluster(row: Row) -> BookedCluster:
             None
             if each["weights"] is None
             else {name: Fraction(weight) for name, weight in each["weights"].items()},
-            Adding(each["adding"]),
+            BillingRule(each["adding"]),
         )
         for each in row["partitions"]
     }
@@ -147,7 +147,7 @@ def booked_cluster(row: Row) -> BookedCluster:
     )
 
 
-class Funds:
+class BankFunds:
     """Who may draw on what: projects with the line of their parents, and the allocations of each by resource."""
 
     def __init__(

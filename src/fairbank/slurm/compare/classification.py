@@ -12,10 +12,10 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.slurm.parsers.values import (UNDER_WAY, Job, Queued)
-from fairbank.slurm.compare.bank_records import (BookedCluster, BookedRun)
-from fairbank.slurm.compare.price import Prices
 from fairbank.core.final_state import REQUEUED
+from fairbank.slurm.compare.bank_records import BankRun, BookedCluster
+from fairbank.slurm.compare.price import ClusterPrices
+from fairbank.slurm.parsers.values import UNDER_WAY, AccountingJob, Queued
 
 SAME_START_SECONDS = 2
 EPILOGS_SECONDS, UNDER_WAY_SECONDS = 3_600, 60
@@ -26,7 +26,7 @@ DONE = frozenset({"COMPLETED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "DEADLIN
 """After these nothing is restarted (but by hand, which nobody does)."""
 
 
-class Kind(Enum):
+class FindingCategory(Enum):
     """What can be found of a run, and what is done about it."""
 
     MISSING = "ended in Slurm, unknown to the bank"
@@ -40,17 +40,20 @@ class Kind(Enum):
     UNHEARD = "charged in the bank, unknown to accounting"
 
 
-CHARGED, RELEASED = frozenset({Kind.MISSING, Kind.OPEN}), frozenset({Kind.ORPHAN, Kind.RUNAWAY})
+CHARGED, RELEASED = (
+    frozenset({FindingCategory.MISSING, FindingCategory.OPEN}),
+    frozenset({FindingCategory.ORPHAN, FindingCategory.RUNAWAY}),
+)
 """What is mended by a charge, and what by giving the hold back. The rest is for people to judge."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class ReconcileFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A run that differs. `amount` is what would be charged or given back, or by how much the bank, less refunds, is above accounting
     (SU-minutes; None where nobody can say)."""
 
-    kind: Kind
-    job: Job | None = None
-    run: BookedRun | None = None
+    kind: FindingCategory
+    job: AccountingJob | None = None
+    run: BankRun | None = None
     amount: int | None = None
 
 
@@ -63,28 +66,28 @@ class Sides(msgspec.Struct, frozen=True, kw_only=True):
     until: int
     now: int
     grace_seconds: int
-    jobs: Sequence[Job]
-    runs: Sequence[BookedRun]
+    jobs: Sequence[AccountingJob]
+    runs: Sequence[BankRun]
     queue: Sequence[Queued]
     refused: Mapping[tuple[int, int], int] = {}
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class ReconcileComparison(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it. `matched` agree to the minute; `free` ran for no time, or were refused when they were to start, and are not in the
     books; `late` are not whole in accounting, or too young; `half` never became whole there, but the bank has heard the end itself."""
 
     matched: int
     free: int
     late: int
-    findings: tuple[Finding, ...]
+    findings: tuple[ReconcileFinding, ...]
     half: int = 0
 
 
-def compare(sides: Sides) -> Comparison:
+def compare(sides: Sides) -> ReconcileComparison:
     """Each job with its run in the books, once; then what is left over in the books."""
-    books, prices = _Books(sides.runs), Prices(sides.cluster)
+    books, prices = _Books(sides.runs), ClusterPrices(sides.cluster)
     matched = free = late = half = 0
-    findings: list[Finding] = []
+    findings: list[ReconcileFinding] = []
     for job in sorted(
         _once(sides.jobs), key=lambda each: (each.job_id, each.submitted, each.start or 0)
     ):
@@ -99,7 +102,9 @@ def compare(sides: Sides) -> Comparison:
             half += 1
         elif not filled.whole or (not job.whole and _may_become_whole(job, sides)):
             lost = bool(job.elapsed) and not _may_become_whole(job, sides)
-            findings += [Finding(kind=Kind.PARTIAL, job=job, run=run)] if lost else []
+            findings += (
+                [ReconcileFinding(kind=FindingCategory.PARTIAL, job=job, run=run)] if lost else []
+            )
             late += not lost
         elif _is_under_way(job, run, sides):
             late += 1
@@ -114,16 +119,18 @@ def compare(sides: Sides) -> Comparison:
         kind = _leftover(run, books, sides, alive)
         if kind is not None:
             findings.append(
-                Finding(
+                ReconcileFinding(
                     kind=kind, run=run, amount=run.held if run.open else run.charged - run.refunded
                 )
             )
         elif run.state == "held":
             late += (run.job_id, run.submitted) not in alive
-    return Comparison(matched=matched, free=free, late=late, findings=tuple(findings), half=half)
+    return ReconcileComparison(
+        matched=matched, free=free, late=late, findings=tuple(findings), half=half
+    )
 
 
-def _once(jobs: Sequence[Job]) -> Collection[Job]:
+def _once(jobs: Sequence[AccountingJob]) -> Collection[AccountingJob]:
     """Windows overlap, so that a job may have been read twice; what was read last is the newest."""
     return {(job.job_id, job.submitted, job.start): job for job in jobs}.values()
 
@@ -131,14 +138,14 @@ def _once(jobs: Sequence[Job]) -> Collection[Job]:
 class _Books:
     """The runs by job id, each taken by one job at most."""
 
-    def __init__(self, runs: Sequence[BookedRun]) -> None:
-        self._free: dict[int, list[BookedRun]] = defaultdict(list)
+    def __init__(self, runs: Sequence[BankRun]) -> None:
+        self._free: dict[int, list[BankRun]] = defaultdict(list)
         for run in runs:
             self._free[run.job_id].append(run)
         self.taken: set[tuple[int, int]] = set()
         self.running: set[tuple[int, int]] = set()
 
-    def take(self, job: Job) -> BookedRun | None:
+    def take(self, job: AccountingJob) -> BankRun | None:
         """The run of this job: of the same submission, and where a restart was quicker than a second, the one nearest in start. Else
         one that started at the same time: after a crash slurmctld may tell another submission than before it."""
         of_id = self._free.get(job.job_id, [])
@@ -155,27 +162,27 @@ class _Books:
         self.taken.add((found.job_id, found.submitted))
         return found
 
-    def note_running(self, job: Job) -> None:
+    def note_running(self, job: AccountingJob) -> None:
         self.running.add((job.job_id, job.submitted))
 
-    def left(self) -> Iterator[BookedRun]:
+    def left(self) -> Iterator[BankRun]:
         for runs in self._free.values():
             yield from runs
 
 
-def _is_under_way(job: Job, run: BookedRun | None, sides: Sides) -> bool:
+def _is_under_way(job: AccountingJob, run: BankRun | None, sides: Sides) -> bool:
     """Whether the agent's own word of the end may still be coming."""
     return (run is None or run.open) and (job.end or 0) > sides.now - min(
         UNDER_WAY_SECONDS, sides.grace_seconds
     )
 
 
-def _may_become_whole(job: Job, sides: Sides) -> bool:
+def _may_become_whole(job: AccountingJob, sides: Sides) -> bool:
     """Whether the other half of a record may still come."""
     return (job.end or 0) >= sides.now - sides.grace_seconds
 
 
-def _filled(job: Job, run: BookedRun | None) -> Job:
+def _filled(job: AccountingJob, run: BankRun | None) -> AccountingJob:
     """Half a record with what the bank was told when the run started. A slurmctld may die before accounting has heard of a start, or we of
     an end."""
     if job.whole or run is None or not run.tres:
@@ -189,7 +196,7 @@ def _filled(job: Job, run: BookedRun | None) -> Job:
     )
 
 
-def _never_began(job: Job, sides: Sides) -> bool:
+def _never_began(job: AccountingJob, sides: Sides) -> bool:
     """Whether the bank refused it when it was to start, and it was put back into the queue or ended: for those seconds nobody pays. Had it
     begun all the same, its end would have been told."""
     refused = sides.refused.get((job.job_id, job.submitted))
@@ -200,16 +207,22 @@ def _never_began(job: Job, sides: Sides) -> bool:
     )
 
 
-def _missing(job: Job, sides: Sides, prices: Prices) -> Finding:
+def _missing(job: AccountingJob, sides: Sides, prices: ClusterPrices) -> ReconcileFinding:
     """A charge that was refused already would be refused again; a hold that was refused before says nothing of the charge."""
     refused = sides.refused.get((job.job_id, job.submitted))
-    kind = Kind.REFUSED if refused is not None and refused >= (job.end or 0) else Kind.MISSING
-    return Finding(kind=kind, job=job, amount=prices.of_end(job))
+    kind = (
+        FindingCategory.REFUSED
+        if refused is not None and refused >= (job.end or 0)
+        else FindingCategory.MISSING
+    )
+    return ReconcileFinding(kind=kind, job=job, amount=prices.of_end(job))
 
 
-def _differs(job: Job, run: BookedRun, prices: Prices) -> Finding | None:
+def _differs(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> ReconcileFinding | None:
     if run.open:
-        return Finding(kind=Kind.OPEN, job=job, run=run, amount=prices.of_end(job))
+        return ReconcileFinding(
+            kind=FindingCategory.OPEN, job=job, run=run, amount=prices.of_end(job)
+        )
     cost = prices.of_end(job) or 0
     booked = run.charged + run.written_off
     paid = (
@@ -220,33 +233,33 @@ def _differs(job: Job, run: BookedRun, prices: Prices) -> Finding | None:
     )  # as policy was, or is
     if let_off or paid == cost or prices.agrees(booked, job) or prices.agrees(paid, job):
         return None
-    return Finding(kind=Kind.AMOUNT, job=job, run=run, amount=paid - cost)
+    return ReconcileFinding(kind=FindingCategory.AMOUNT, job=job, run=run, amount=paid - cost)
 
 
 def _leftover(
-    run: BookedRun, books: _Books, sides: Sides, alive: Collection[tuple[int, int]]
-) -> Kind | None:
+    run: BankRun, books: _Books, sides: Sides, alive: Collection[tuple[int, int]]
+) -> FindingCategory | None:
     here = (run.job_id, run.submitted)
     old = sides.now - sides.grace_seconds
     if run.state == "held":
         if here in alive or run.start > old:
             return None
-        return Kind.RUNAWAY if here in books.running else Kind.ORPHAN
+        return FindingCategory.RUNAWAY if here in books.running else FindingCategory.ORPHAN
     if run.state != "charged" or run.charged <= run.refunded:
         return None
     if here in books.taken:
-        return Kind.TWICE
+        return FindingCategory.TWICE
     ended = run.ended or run.start
     looked_for = sides.since <= run.start and ended < min(sides.until, old)
-    return Kind.UNHEARD if looked_for and here not in books.running else None
+    return FindingCategory.UNHEARD if looked_for and here not in books.running else None
 
 
-def restart_of(job: Job, history: Sequence[Job]) -> int:
+def restart_of(job: AccountingJob, history: Sequence[AccountingJob]) -> int:
     """How often the job was restarted before this execution, by all that accounting has under its number."""
     if job.restart is not None:
         return job.restart
     count = 0
-    before: Job | None = None
+    before: AccountingJob | None = None
     for each in sorted(history, key=lambda one: (one.submitted, one.start or 0)):
         this = count + 1 if before is not None and _continues(before, each) else 0
         if (each.submitted, each.start) == (job.submitted, job.start):
@@ -258,7 +271,7 @@ def restart_of(job: Job, history: Sequence[Job]) -> int:
     return 0
 
 
-def _continues(before: Job, job: Job) -> bool:
+def _continues(before: AccountingJob, job: AccountingJob) -> bool:
     """A requeued job is submitted again once its epilogs are done. The same number of somebody else, later, or after a job that was done,
     is another job: slurmctld has begun to count anew."""
     if before.end is None or before.owner != job.owner or before.state in DONE:

@@ -28,7 +28,7 @@ class Offer(msgspec.Struct, frozen=True):
     fits: bool
 
 
-class Seen(msgspec.Struct):
+class HeldJobRecord(msgspec.Struct):
     """When a job was held last, when it was looked at last (None: not yet), and how often it was released."""
 
     held: float
@@ -41,13 +41,13 @@ class Turns:
 
     def __init__(self, again: float) -> None:
         self._again = again
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, HeldJobRecord] = {}
 
     def due(self, held: Iterable[Held], now: float) -> list[Held]:
         """The next to be looked at, those first that have waited longest for it; they count as looked at."""
         waiting: list[tuple[float, Held]] = []
         for each in held:
-            seen = self._seen.setdefault(each.name, Seen(now))
+            seen = self._seen.setdefault(each.name, HeldJobRecord(now))
             seen.held = now
             if self._may(seen, now):
                 waiting.append((0.0 if seen.at is None else seen.at, each))
@@ -59,7 +59,7 @@ class Turns:
             self._seen[each.name].at = now
         return found
 
-    def _may(self, seen: Seen, now: float) -> bool:
+    def _may(self, seen: HeldJobRecord, now: float) -> bool:
         return (seen.at is None or now - seen.at >= self._again) and seen.releases < RELEASES_MAX
 
     def give_back(self, each: Held) -> None:

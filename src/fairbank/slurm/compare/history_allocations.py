@@ -8,12 +8,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.slurm.parsers.values import Job
-from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedCluster, BookedProject, Funds)
-from fairbank.slurm.compare.price import Prices
+from fairbank.slurm.compare.bank_records import (
+    BankFunds,
+    BookedAllocation,
+    BookedCluster,
+    BookedProject,
+)
+from fairbank.slurm.compare.price import ClusterPrices
+from fairbank.slurm.parsers.values import AccountingJob
 
 
-class Cover(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryAllocation(msgspec.Struct, frozen=True, kw_only=True):
     """An allocation to be opened, with exactly what its jobs cost. Valid at t when start <= t < end."""
 
     project: int
@@ -25,7 +30,7 @@ class Cover(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
 
 
-def booked(cover: Cover) -> BookedAllocation:
+def booked(cover: HistoryAllocation) -> BookedAllocation:
     """As it stands once it is open; its number is not known yet."""
     return BookedAllocation(
         id=0,
@@ -42,14 +47,14 @@ def booked(cover: Cover) -> BookedAllocation:
 
 
 def covers(
-    jobs: Sequence[Job],
+    jobs: Sequence[AccountingJob],
     projects: Sequence[BookedProject],
     allocations: Sequence[BookedAllocation],
     cluster: BookedCluster,
-) -> list[Cover]:
+) -> list[HistoryAllocation]:
     """One for each gap between a project's allocations of a resource into which jobs fall that nobody would pay for. Runs that cost
     nothing count too: the bank takes no end without an allocation, not even one of a node failure."""
-    funds, prices = Funds(projects, allocations), Prices(cluster)
+    funds, prices = BankFunds(projects, allocations), ClusterPrices(cluster)
     gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
     for job in {
         (each.job_id, each.submitted, each.start): each for each in jobs if each.ended
@@ -75,7 +80,7 @@ def covers(
         )
     accounts = {each.id: each.account for each in projects}
     return [
-        Cover(
+        HistoryAllocation(
             project=project,
             account=accounts[project],
             resource=resource,

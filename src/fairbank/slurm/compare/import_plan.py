@@ -9,17 +9,23 @@ from itertools import count
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.slurm.parsers.priority import read_adding
-from fairbank.slurm.parsers.values import (Association, Job, Node, Place, Qos)
-from fairbank.slurm.compare.bank_records import BookedProject
 from fairbank.core.ids import UID_MAX
-from fairbank.core.tres import (Adding, parse_weights)
+from fairbank.core.tres import BillingRule, parse_weights
+from fairbank.slurm.compare.bank_records import BookedProject
+from fairbank.slurm.parsers.priority import read_adding
+from fairbank.slurm.parsers.values import (
+    AccountingJob,
+    SlurmAssociation,
+    SlurmNode,
+    SlurmPartition,
+    SlurmQos,
+)
 
 ROOT = "root"
 """Slurm's own account, above all others; no project."""
 
 
-class NewProject(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedProject(msgspec.Struct, frozen=True, kw_only=True):
     """A project to be entered; `parent` is an account."""
 
     account: str
@@ -37,30 +43,30 @@ class NewMember(msgspec.Struct, frozen=True, kw_only=True):
     role: str
 
 
-Step = NewProject | NewMember
+Step = PlannedProject | NewMember
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be entered, in this order; and what cannot be, in words."""
 
     steps: tuple[Step, ...]
     notes: tuple[str, ...]
 
 
-class Centre(msgspec.Struct, frozen=True, kw_only=True):
+class SlurmPeople(msgspec.Struct, frozen=True, kw_only=True):
     """What Slurm has of people: its associations, and who coordinates which account."""
 
-    associations: Sequence[Association]
-    coordinators: Sequence[Association] = ()
+    associations: Sequence[SlurmAssociation]
+    coordinators: Sequence[SlurmAssociation] = ()
 
 
 def plan(
-    centre: Centre,
+    centre: SlurmPeople,
     known: Sequence[BookedProject],
     gid_of: Callable[[str], int | None],
     uid_of: Callable[[str], int | None],
     passed_over: Collection[str] = (),
-) -> Plan:
+) -> ImportPlan:
     """Parents before children. What the bank has already stays as it is; what was removed there is brought back by people alone. Accounts
     and users that are `passed_over` (`is_passed_over`) are neither entered nor noted."""
     booked = {each.account: each for each in known}
@@ -87,7 +93,9 @@ def plan(
             notes.append(f"account {each.account}: {taken}")
             continue
         parent = each.parent if each.parent in entered else None
-        steps.append(NewProject(account=each.account, group=each.account, gid=gid, parent=parent))
+        steps.append(
+            PlannedProject(account=each.account, group=each.account, gid=gid, parent=parent)
+        )
         names.by_gid[gid] = f"account {each.account}"
         entered.add(each.account)
     people = [
@@ -96,10 +104,10 @@ def plan(
         if each.user and each.account in entered and not is_passed_over(each, passed_over)
     ]
     members, strangers = _members(people, centre.coordinators, booked, uid_of)
-    return Plan(steps=(*steps, *members), notes=(*notes, *strangers))
+    return ImportPlan(steps=(*steps, *members), notes=(*notes, *strangers))
 
 
-def is_passed_over(whose: Association | Job, names: Collection[str]) -> bool:
+def is_passed_over(whose: SlurmAssociation | AccountingJob, names: Collection[str]) -> bool:
     """Whether an association or a job is of an account, or of a user, that was named as not to be entered.
 
     >>> is_passed_over(Association("chem", "alice"), {"alice"}), is_passed_over(Association("chem"), {"alice"})
@@ -108,14 +116,14 @@ def is_passed_over(whose: Association | Job, names: Collection[str]) -> bool:
     return whose.account in names or bool(whose.user and whose.user in names)
 
 
-def entered(known: Sequence[BookedProject], plan: Plan) -> list[BookedProject]:
+def entered(known: Sequence[BookedProject], plan: ImportPlan) -> list[BookedProject]:
     """The projects once the plan is carried out, without new members. Those to come are numbered in their order, if not by the numbers
     that they will get."""
     projects = list(known)
     numbers = {each.account: each.id for each in known}
     fresh = count(max(numbers.values(), default=0) + 1)
     for number, each in zip(
-        fresh, (step for step in plan.steps if isinstance(step, NewProject)), strict=False
+        fresh, (step for step in plan.steps if isinstance(step, PlannedProject)), strict=False
     ):
         numbers[each.account] = number
         parent = numbers.get(each.parent) if each.parent else None
@@ -149,7 +157,7 @@ def _whose(project: BookedProject) -> str:
     return f"project {project.id} ({project.account}{', removed' if project.removed else ''})"
 
 
-def _top_down(associations: Sequence[Association]) -> Iterator[Association]:
+def _top_down(associations: Sequence[SlurmAssociation]) -> Iterator[SlurmAssociation]:
     """The accounts without root, each after its parent."""
     waiting = {
         each.account: each for each in associations if not each.user and each.account != ROOT
@@ -164,8 +172,8 @@ def _top_down(associations: Sequence[Association]) -> Iterator[Association]:
 
 
 def _members(
-    people: Sequence[Association],
-    coordinators: Sequence[Association],
+    people: Sequence[SlurmAssociation],
+    coordinators: Sequence[SlurmAssociation],
     booked: Mapping[str, BookedProject],
     uid_of: Callable[[str], int | None],
 ) -> tuple[list[NewMember], list[str]]:
@@ -186,23 +194,23 @@ def _members(
     return list(found.values()), list(strangers.values())
 
 
-class Machine(msgspec.Struct, frozen=True, kw_only=True):
+class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
     """What slurmctld has of the machine."""
 
     cluster: str
-    places: Sequence[Place]
-    nodes: Sequence[Node] = ()
-    qualities: Sequence[Qos] = ()
+    places: Sequence[SlurmPartition]
+    nodes: Sequence[SlurmNode] = ()
+    qualities: Sequence[SlurmQos] = ()
     flags: str = ""
     slurm_uid: int | None = None
     """Who reports its runs: the agent runs as SlurmUser. None where Slurm does not tell."""
 
     @property
-    def adding(self) -> Adding:
+    def adding(self) -> BillingRule:
         """How PriorityFlags has weighted TRES add up."""
         return read_adding(self.flags)
 
-    def resource_of(self, place: Place) -> str:
+    def resource_of(self, place: SlurmPartition) -> str:
         """`gpu` where its nodes have any or its weights price them, else `cpu`."""
         priced = (
             any(name.startswith("gres/gpu") for name in parse_weights(place.weights))
@@ -221,7 +229,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         return {each.name: each.factor for each in self.qualities if Fraction(each.factor) != 1}
 
 
-def settings(machine: Machine, shares: Sequence[Association]) -> str:
+def settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
     """The lines for the bank's settings that price this cluster as Slurm bills it; shares as remarks."""
     here = f"clusters.{machine.cluster}"
     agents = "" if machine.slurm_uid is None else str(machine.slurm_uid)
@@ -257,7 +265,7 @@ def settings(machine: Machine, shares: Sequence[Association]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def price_differences(machine: Machine, known: Cluster) -> list[str]:
+def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
     """Where the bank would price a job other than Slurm bills it, in words."""
     said = []
     for place in machine.places:
@@ -270,9 +278,9 @@ def price_differences(machine: Machine, known: Cluster) -> list[str]:
             said.append(
                 f"partition {place.name}: Slurm's weights are {place.weights or 'not set'}; the bank's settings have others"
             )
-        if partition.adding is not machine.adding:
+        if partition.billing_rule is not machine.adding:
             said.append(
-                f"partition {place.name}: Slurm adds TRES by {machine.adding.value}, the bank by {partition.adding.value}"
+                f"partition {place.name}: Slurm adds TRES by {machine.adding.value}, the bank by {partition.billing_rule.value}"
             )
     dearer = [
         each for each in machine.qualities if known.qos_factor(each.name) != Fraction(each.factor)

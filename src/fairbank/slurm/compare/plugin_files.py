@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from fairbank.slurm.parsers.scontrol import parameters
-from fairbank.slurm.compare.health import (Config, loads_lua)
-from fairbank.core.check import Check
+from fairbank.core.check import HealthCheck
 from fairbank.core.time import iso
+from fairbank.slurm.compare.health import Config, loads_lua
+from fairbank.slurm.parsers.scontrol import parameters
 
 SCRIPTS: Mapping[str, tuple[str, str]] = {
     "job_submit.lua": ("JobSubmitPlugins", "slurmctld"),
@@ -70,7 +70,7 @@ def is_loaded(config: Config, name: str) -> bool:
     return loads_lua(config, SCRIPTS[name][0])
 
 
-def scripts(found: Mapping[str, Script]) -> Iterator[Check]:
+def scripts(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
     """The Lua files that Slurm was told to load, by their names."""
     for name, script in found.items():
         who = SCRIPTS[name][1]
@@ -78,16 +78,20 @@ def scripts(found: Mapping[str, Script]) -> Iterator[Check]:
         copy = f"cp /opt/fairbank/share/fairbank/plugins/{name} {where}/"
         rules = f"cp /opt/fairbank/share/fairbank/plugins/fairbank/*.lua {where}/fairbank/; touch {script.path}"
         if not script.there:
-            yield Check(f"{who}: there is no {script.path}, or it cannot be read", False, copy)
+            yield HealthCheck(
+                f"{who}: there is no {script.path}, or it cannot be read", False, copy
+            )
         elif not script.ours:
             remedy = f"{copy}; or let yours call ours (docs/howto/submission-policy.md, Beside a script of your own)"
-            yield Check(f"{who}: {script.path} is not ours, and calls none of ours", False, remedy)
+            yield HealthCheck(
+                f"{who}: {script.path} is not ours, and calls none of ours", False, remedy
+            )
         elif script.missing:
-            yield Check(
+            yield HealthCheck(
                 f"{who}: {script.path} lacks its rules: {', '.join(script.missing)}", False, rules
             )
         else:
-            yield Check(f"{who}: {script.path} is ours", True)
+            yield HealthCheck(f"{who}: {script.path} is ours", True)
 
 
 def parameter(settings: Mapping[str, str]) -> str:
@@ -103,13 +107,13 @@ def site_factor(
     status: Mapping[str, Any] | None,
     table: TableFile,
     now: int,
-) -> Iterator[Check]:
+) -> Iterator[HealthCheck]:
     """Slurm 22.05 does not tell its site factor plug-in, so slurm.conf is asked (`settings`); `status` is the agent's of its table."""
     loads = settings.get("prioritysitefactorplugin", "") == SITE_FACTOR
     if not loads:
         what = f"slurm.conf: PrioritySiteFactorPlugin={settings.get('prioritysitefactorplugin') or '(none)'}"
         remedy = f"PrioritySiteFactorPlugin={SITE_FACTOR} in slurm.conf and restart slurmctld; or take [site_factor] out of the agent's settings"
-        yield Check(
+        yield HealthCheck(
             f"{what}, but the agent writes a table"
             if status
             else f"{what}, and no table is written for it",
@@ -118,13 +122,13 @@ def site_factor(
         )
         return
     kind = config.get("PriorityType", "")
-    yield Check(
+    yield HealthCheck(
         f"{SITE_FACTOR} is asked by {kind or 'nobody'}",
         kind == "priority/multifactor",
         "PriorityType=priority/multifactor",
     )
     if status is None:
-        yield Check(
+        yield HealthCheck(
             f"slurm.conf names {SITE_FACTOR}, but the agent writes no table",
             False,
             _write(table.path),
@@ -132,7 +136,7 @@ def site_factor(
         return
     same = status["path"] == table.path
     remedy = f"PrioritySiteFactorParameters=fairbank_table={status['path']} in slurm.conf, or site_factor.path in the agent's settings"
-    yield Check(
+    yield HealthCheck(
         f"the agent writes site factors to {status['path']}, the plug-in reads {table.path}",
         same,
         remedy,
@@ -141,16 +145,16 @@ def site_factor(
         yield _fresh(table, status, now)
 
 
-def _fresh(table: TableFile, status: Mapping[str, Any], now: int) -> Check:
+def _fresh(table: TableFile, status: Mapping[str, Any], now: int) -> HealthCheck:
     remedy = (
         status["remedy"]
         or "fairbank agent status tells why it is not written again; see that the agent runs"
     )
     if table.wrong is not None:
-        return Check(f"{table.path}: {table.wrong}; site factors are 0", False, remedy)
+        return HealthCheck(f"{table.path}: {table.wrong}; site factors are 0", False, remedy)
     good = abs(now - table.written) <= table.stale_seconds
     old = "" if good else f", more than {table.stale_seconds} s from now: site factors are 0"
-    return Check(f"{table.path} is of {iso(table.written)}{old}", good, remedy)
+    return HealthCheck(f"{table.path} is of {iso(table.written)}{old}", good, remedy)
 
 
 def _write(path: str) -> str:

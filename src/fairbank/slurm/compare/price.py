@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 from fairbank.bank.charge import cost
-from fairbank.slurm.parsers.values import Job
-from fairbank.slurm.compare.bank_records import BookedCluster
-from fairbank.core.tres import (billing, parse_counts)
 from fairbank.core.errors import Unknown
+from fairbank.core.tres import billing, parse_counts
+from fairbank.slurm.compare.bank_records import BookedCluster
+from fairbank.slurm.parsers.values import AccountingJob
 
 SLACK_SECONDS, SLACK_MINUTES = 1, 1
 """By how much a charge may lie beside accounting's figures: slurmctld and slurmdbd each cut their times to seconds, and slurmctld's
@@ -17,14 +17,14 @@ billing is a double, where this is exact."""
 _ONE = Fraction(1)
 
 
-class Prices:
+class ClusterPrices:
     """The prices of one cluster. Jobs alike in partition, TRES and QOS, as most are, are weighed once."""
 
     def __init__(self, cluster: BookedCluster) -> None:
         self._cluster = cluster
         self._rates: dict[tuple[str, str, str | None], Fraction | None] = {}
 
-    def of(self, job: Job, seconds: int) -> int | None:
+    def of(self, job: AccountingJob, seconds: int) -> int | None:
         """SU-minutes of so many seconds of the job; None when the bank does not price its partition."""
         kind = (job.partition, job.tres, job.qos)
         if kind not in self._rates:
@@ -32,12 +32,12 @@ class Prices:
         rate = self._rates[kind]
         return None if rate is None else cost(rate, _ONE, seconds)
 
-    def of_end(self, job: Job) -> int | None:
+    def of_end(self, job: AccountingJob) -> int | None:
         """SU-minutes that its end costs: nothing in a state that is free at this bank; None when the bank does not price its partition."""
         cost = self.of(job, job.elapsed)
         return 0 if cost is not None and job.state in self._cluster.free_states else cost
 
-    def agrees(self, charged: int, job: Job) -> bool:
+    def agrees(self, charged: int, job: AccountingJob) -> bool:
         """Whether a charge is what the job cost, to the minute; also where nobody can say."""
         exact = self.of(job, job.elapsed)
         if exact is None or exact == charged:
@@ -48,12 +48,12 @@ class Prices:
         )
         return least - SLACK_MINUTES <= charged <= most + SLACK_MINUTES
 
-    def _rate(self, job: Job) -> Fraction | None:
+    def _rate(self, job: AccountingJob) -> Fraction | None:
         try:
             partition = self._cluster.partition(job.partition)
         except Unknown:
             return None
         counts = parse_counts(job.tres) if job.tres else {}
-        return billing(counts, partition.weights, partition.adding) * self._cluster.qos_factor(
-            job.qos
-        )
+        return billing(
+            counts, partition.weights, partition.billing_rule
+        ) * self._cluster.qos_factor(job.qos)

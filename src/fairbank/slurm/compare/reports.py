@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from fairbank.cluster.partition import Cluster
-from fairbank.slurm.parsers.values import (Job, Spent)
-from fairbank.slurm.compare.bank_records import BookedRun
-from fairbank.core.final_state import LOST
 from fairbank.core.errors import Malformed
+from fairbank.core.final_state import LOST
+from fairbank.slurm.compare.bank_records import BankRun
+from fairbank.slurm.parsers.values import AccountingJob, Spent
 
 FROM_ACCOUNTING = "reconciled with accounting"
 
 
-def charge(job: Job, run: BookedRun | None, restart: int, cluster: Cluster) -> dict[str, Any]:
+def charge(
+    job: AccountingJob, run: BankRun | None, restart: int, cluster: Cluster
+) -> dict[str, Any]:
     """The end of a run as accounting has it; under the name that the bank knows it by, where it does. Raises Malformed when it lacks what
     a report needs."""
     owner = run.owner if job.owner is None and run is not None else job.owner
@@ -55,7 +57,7 @@ def spent(known: Spent | None) -> dict[str, Any]:
     return said
 
 
-def give_back(run: BookedRun, cluster: str, now: int) -> dict[str, Any]:
+def give_back(run: BankRun, cluster: str, now: int) -> dict[str, Any]:
     """The end of a run that Slurm does not know: it took no time that anybody could tell."""
     return {
         "do": "complete",

@@ -11,12 +11,17 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.slurm.parsers.values import Job
-from fairbank.slurm.compare.bank_records import (BookedAllocation, BookedCluster, BookedProject, Funds)
-from fairbank.slurm.compare.price import Prices
+from fairbank.slurm.compare.bank_records import (
+    BankFunds,
+    BookedAllocation,
+    BookedCluster,
+    BookedProject,
+)
+from fairbank.slurm.compare.price import ClusterPrices
+from fairbank.slurm.parsers.values import AccountingJob
 
 
-class Why(Enum):
+class ShadowReason(Enum):
     """Why a job would have been refused."""
 
     NO_PROJECT = "no project has this account"
@@ -26,16 +31,16 @@ class Why(Enum):
     TOO_LITTLE = "there is too little left"
 
 
-class Refused(msgspec.Struct, frozen=True, kw_only=True):
+class ShadowRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """A job that would have been refused, with what it asked for and what was left at that time."""
 
-    job: Job
-    why: Why
+    job: AccountingJob
+    why: ShadowReason
     asked: int = 0
     available: int = 0
 
 
-class Watched(msgspec.Struct, frozen=True, kw_only=True):
+class ShadowAccount(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one account's jobs on one resource, in SU-minutes. `held` is what its running jobs would hold; `left` what nobody
     would have drawn yet."""
 
@@ -49,11 +54,11 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     left: int = 0
 
 
-class Shadow(msgspec.Struct, frozen=True, kw_only=True):
+class ShadowResult(msgspec.Struct, frozen=True, kw_only=True):
     """All of it."""
 
-    rows: tuple[Watched, ...]
-    refused: tuple[Refused, ...]
+    rows: tuple[ShadowAccount, ...]
+    refused: tuple[ShadowRefusal, ...]
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +70,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     now: int
 
 
-def watch(jobs: Sequence[Job], world: World) -> Shadow:
+def watch(jobs: Sequence[AccountingJob], world: World) -> ShadowResult:
     """Play the jobs in the order in which they started and ended; those that wait come last, as if they started now."""
     play = _Play(world)
     for job, ends in _events(jobs, world.now):
@@ -73,12 +78,12 @@ def watch(jobs: Sequence[Job], world: World) -> Shadow:
             play.end(job)
         else:
             play.start(job)
-    return Shadow(rows=tuple(play.rows()), refused=tuple(play.refused))
+    return ShadowResult(rows=tuple(play.rows()), refused=tuple(play.refused))
 
 
-def _events(jobs: Sequence[Job], now: int) -> Iterator[tuple[Job, bool]]:
+def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[AccountingJob, bool]]:
     """Starts and ends by time; of those in the same second ends come first."""
-    events: list[tuple[int, int, int, Job]] = []
+    events: list[tuple[int, int, int, AccountingJob]] = []
     for job in {(each.job_id, each.submitted, each.start): each for each in jobs}.values():
         if not job.whole or (job.start is None and job.state != "PENDING"):
             continue
@@ -94,18 +99,18 @@ class _Play:
     """What is left where, while the jobs go by."""
 
     def __init__(self, world: World) -> None:
-        self._world, self._prices = world, Prices(world.cluster)
-        self._funds = Funds(world.projects, world.allocations)
+        self._world, self._prices = world, ClusterPrices(world.cluster)
+        self._funds = BankFunds(world.projects, world.allocations)
         self._left = {each.id: each.available for each in world.allocations}
-        self._holds: dict[Job, tuple[int, int]] = {}
-        self._rows: dict[tuple[str, str], Watched] = {}
-        self.refused: list[Refused] = []
+        self._holds: dict[AccountingJob, tuple[int, int]] = {}
+        self._rows: dict[tuple[str, str], ShadowAccount] = {}
+        self.refused: list[ShadowRefusal] = []
 
-    def start(self, job: Job) -> None:
+    def start(self, job: AccountingJob) -> None:
         no, allocation, asked, available = self._judge(job)
         row = self._row(job)
         if no is not None:
-            self.refused.append(Refused(job=job, why=no, asked=asked, available=available))
+            self.refused.append(ShadowRefusal(job=job, why=no, asked=asked, available=available))
             self._put(
                 row,
                 jobs=row.jobs + 1,
@@ -117,7 +122,7 @@ class _Play:
         self._left[allocation] -= asked
         self._put(row, jobs=row.jobs + 1, held=row.held + asked)
 
-    def end(self, job: Job) -> None:
+    def end(self, job: AccountingJob) -> None:
         if job not in self._holds:
             return
         allocation, asked = self._holds.pop(job)
@@ -126,36 +131,36 @@ class _Play:
         row = self._row(job)
         self._put(row, held=row.held - asked, charged=row.charged + cost)
 
-    def _judge(self, job: Job) -> tuple[Why | None, int, int, int]:
+    def _judge(self, job: AccountingJob) -> tuple[ShadowReason | None, int, int, int]:
         """Why not, or where from; what it asks for, and the most that was left in one place."""
         asked = None if job.limit_seconds is None else self._prices.of(job, job.limit_seconds)
         project = self._funds.by_account.get(job.account)
         resource = self._resource(job)
         if project is None:
-            return Why.NO_PROJECT, 0, asked or 0, 0
+            return ShadowReason.NO_PROJECT, 0, asked or 0, 0
         if resource is None:
-            return Why.NO_PRICE, 0, 0, 0
+            return ShadowReason.NO_PRICE, 0, 0, 0
         if asked is None:
-            return Why.NO_LIMIT, 0, 0, 0
+            return ShadowReason.NO_LIMIT, 0, 0, 0
         found = self._funds.payers(project.id, resource, self._world.now)
         for each in found:
             if each.state == "active" and asked <= self._left[each.id]:
                 return None, each.id, asked, self._left[each.id]
         most = max((self._left[each.id] for each in found), default=0)
-        return Why.TOO_LITTLE if found else Why.NO_ALLOCATION, 0, asked, most
+        return ShadowReason.TOO_LITTLE if found else ShadowReason.NO_ALLOCATION, 0, asked, most
 
-    def _resource(self, job: Job) -> str | None:
+    def _resource(self, job: AccountingJob) -> str | None:
         partition = self._world.cluster.partitions.get(job.partition)
         return partition.resource if partition else None
 
-    def _row(self, job: Job) -> Watched:
+    def _row(self, job: AccountingJob) -> ShadowAccount:
         key = (job.account, self._resource(job) or "-")
-        return self._rows.setdefault(key, Watched(account=key[0], resource=key[1]))
+        return self._rows.setdefault(key, ShadowAccount(account=key[0], resource=key[1]))
 
-    def _put(self, row: Watched, **changes: int) -> None:
+    def _put(self, row: ShadowAccount, **changes: int) -> None:
         self._rows[row.account, row.resource] = msgspec.structs.replace(row, **changes)
 
-    def rows(self) -> Iterator[Watched]:
+    def rows(self) -> Iterator[ShadowAccount]:
         """By account and resource, each with what is left for one more job."""
         for (account, resource), row in sorted(self._rows.items()):
             project = self._funds.by_account.get(account)
@@ -167,6 +172,10 @@ class _Play:
             )
 
 
-def by_reason(refused: Sequence[Refused]) -> Mapping[Why, int]:
+def by_reason(refused: Sequence[ShadowRefusal]) -> Mapping[ShadowReason, int]:
     """How many for each reason, in the order of the reasons."""
-    return {why: count for why in Why if (count := sum(1 for each in refused if each.why is why))}
+    return {
+        why: count
+        for why in ShadowReason
+        if (count := sum(1 for each in refused if each.why is why))
+    }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbank.priority.multifactor.settings import WORDS, Flag, Settings
-from fairbank.slurm.parsers.sprio import (COMMAND, FACTOR_DIGITS, TRES_DIGITS, Factors)
-from fairbank.slurm.parsers.values import (Answer, Unreadable)
+from fairbank.priority.multifactor.settings import WORDS, Flag, MultifactorSettings
+from fairbank.slurm.parsers.sprio import COMMAND, FACTOR_DIGITS, TRES_DIGITS, Factors
+from fairbank.slurm.parsers.values import ParsedRows, Unreadable
 
 _NAMES = {
     "a": "age",
@@ -23,14 +23,14 @@ _DOUBLES = 1 + 1e-6
 """What doubles lose is far less than what printing did."""
 
 
-def agreeing(answer: Answer[Factors], settings: Settings) -> Answer[Factors]:
+def agreeing(answer: ParsedRows[Factors], settings: MultifactorSettings) -> ParsedRows[Factors]:
     """The rows that can be right. Each other one is told, with the line and the column."""
     wrong = {row.line: found for row in answer.rows if (found := next(_wrong(row, settings), None))}
     unreadable = sorted((*answer.unreadable, *wrong.values()), key=lambda each: each.line)
-    return Answer(tuple(row for row in answer.rows if row.line not in wrong), tuple(unreadable))
+    return ParsedRows(tuple(row for row in answer.rows if row.line not in wrong), tuple(unreadable))
 
 
-def _wrong(row: Factors, settings: Settings) -> Iterator[Unreadable]:
+def _wrong(row: Factors, settings: MultifactorSettings) -> Iterator[Unreadable]:
     for letter, normal in row.normal.items():
         name = _NAMES[letter]
         if normal < 0 or (normal > 1 and _RAW.get(letter) not in settings.flags):

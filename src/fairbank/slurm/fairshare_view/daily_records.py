@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
-from fairbank.report.ranking_rule import Rule
+from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
-from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.core.errors import Malformed
 
 
-def day_told(cluster: str | None, rows: Sequence[ShareRow], rule: Rule) -> list[Mapping[str, Any]]:
+def day_told(
+    cluster: str | None, rows: Sequence[ShareRow], rule: RankingRule
+) -> list[Mapping[str, Any]]:
     """As the bank is told of it. Raises Malformed for what would be no history: no name, no rows, figures that are not finite."""
     if not cluster:
         raise Malformed(
@@ -32,7 +34,7 @@ def day_told(cluster: str | None, rows: Sequence[ShareRow], rule: Rule) -> list[
     return list(_rows(rows, rule))
 
 
-def _rows(rows: Sequence[ShareRow], rule: Rule) -> Iterator[Mapping[str, Any]]:
+def _rows(rows: Sequence[ShareRow], rule: RankingRule) -> Iterator[Mapping[str, Any]]:
     for row in rows:
         _check(row)
         level = level_of(row, rule)

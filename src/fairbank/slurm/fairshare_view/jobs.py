@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.priority.multifactor.settings import Weights as Weighed
-from fairbank.priority.fairshare.settings import PrioritySettings
-from fairbank.report.sprio import (PriorityRow, Weights)
-from fairbank.slurm.parsers.sprio import (FACTOR_DIGITS, TRES_DIGITS, Factors, unrounded)
-from fairbank.slurm.parsers.values import Waiting
 from fairbank.core.errors import Malformed
+from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
+from fairbank.report.sprio import PriorityRow, WeightRow
+from fairbank.slurm.parsers.sprio import FACTOR_DIGITS, TRES_DIGITS, Factors, unrounded
+from fairbank.slurm.parsers.values import QueuedOwner
 
 
 def demand_factors(settings: PrioritySettings) -> None:
@@ -23,9 +23,9 @@ def demand_factors(settings: PrioritySettings) -> None:
         )
 
 
-def weights_of(weights: Weighed, tres_text: str) -> Weights:
+def weights_of(weights: Weighed, tres_text: str) -> WeightRow:
     """`tres_text`: PriorityWeightTRES as the settings have it."""
-    return Weights(
+    return WeightRow(
         age=weights.age,
         association=weights.association,
         fair_share=weights.fairshare,
@@ -39,8 +39,8 @@ def weights_of(weights: Weighed, tres_text: str) -> Weights:
 
 def priority_rows(
     told: Sequence[Factors],
-    weights: Weights,
-    waiting: Sequence[Waiting] | None,
+    weights: WeightRow,
+    waiting: Sequence[QueuedOwner] | None,
     *,
     running_too: bool = False,
 ) -> list[PriorityRow]:
@@ -56,7 +56,9 @@ def priority_rows(
     ]
 
 
-def priority_row(row: Factors, weights: Weights, waiting: Waiting | None = None) -> PriorityRow:
+def priority_row(
+    row: Factors, weights: WeightRow, waiting: QueuedOwner | None = None
+) -> PriorityRow:
     """The job with factors that are printed in both columns as sprio printed them."""
 
     def factor(letter: str, weight: int) -> float:

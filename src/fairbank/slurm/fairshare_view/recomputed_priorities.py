@@ -5,44 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from fairbank.priority.multifactor.combination import (Terms, shown, weighted)
-from fairbank.priority.multifactor.pending_jobs import (NO_QOS, Scale, pending, scale)
-from fairbank.priority.multifactor.pending_jobs import Pending as Columns
-from fairbank.priority.multifactor.settings import Flag, Settings
-from fairbank.report.sprio import PriorityRow
-from fairbank.report.sshare import ShareRow
-from fairbank.slurm.parsers.pending_jobs import Pending
-from fairbank.slurm.parsers.values import (AssociationPriority, Node, Place, Qos)
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import parse_counts
+from fairbank.priority.multifactor.combination import PriorityTerms, shown, weighted
+from fairbank.priority.multifactor.pending_jobs import NO_QOS, FactorScale, pending, scale
+from fairbank.priority.multifactor.pending_jobs import PendingColumns as Columns
+from fairbank.priority.multifactor.settings import Flag, MultifactorSettings
+from fairbank.report.sprio import PriorityRow
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.parsers.pending_jobs import PendingFactors
+from fairbank.slurm.parsers.values import AssociationPriority, SlurmNode, SlurmPartition, SlurmQos
 
 Payer = tuple[str, str, str]
 """An association: account, user, and the partition, or none where it is for all."""
 
 
-class Grounds(NamedTuple):
+class PriorityInputs(NamedTuple):
     """What priorities are made of. `tres` is AccountingStorageTRES.
 
     `tested`: the CPUs of jobs that the scheduler has tried to place on whole nodes, where somebody knows them. slurmctld counts those, but
     scontrol goes on telling the CPUs that a job asked for.
     """
 
-    settings: Settings
+    settings: MultifactorSettings
     tres: str
-    jobs: Sequence[Pending]
-    places: Sequence[Place]
-    nodes: Sequence[Node]
-    qualities: Sequence[Qos]
+    jobs: Sequence[PendingFactors]
+    places: Sequence[SlurmPartition]
+    nodes: Sequence[SlurmNode]
+    qualities: Sequence[SlurmQos]
     priorities: Sequence[AssociationPriority]
     tested: Mapping[int, int] = {}
 
 
-class Asked(NamedTuple):
+class PriorityQuery(NamedTuple):
     """A row of sprio with the job and the partition that it is about."""
 
     row: PriorityRow
-    job: Pending
-    place: Place
+    job: PendingFactors
+    place: SlurmPartition
 
 
 def factors_of(said: Sequence[ShareRow], anew: Sequence[ShareRow]) -> dict[Payer, float]:
@@ -60,7 +60,10 @@ def factors_of(said: Sequence[ShareRow], anew: Sequence[ShareRow]) -> dict[Payer
 
 
 def computed(
-    told: Sequence[PriorityRow], of: Grounds, factors: Mapping[Payer, float], now: int | None = None
+    told: Sequence[PriorityRow],
+    of: PriorityInputs,
+    factors: Mapping[Payer, float],
+    now: int | None = None,
 ) -> list[PriorityRow]:
     """The rows with every factor computed, in the order in which they were told; only the site factor is as Slurm says, for scontrol does
     not tell it. Left out are jobs whose priority was given and those that wait no more. `now` is when slurmctld counted, where that is
@@ -78,21 +81,21 @@ def computed(
     return [_row(each, terms, to, at, float(totals[at])) for at, each in enumerate(asked)]
 
 
-def counted_at(told: Sequence[PriorityRow], of: Grounds) -> int:
+def counted_at(told: Sequence[PriorityRow], of: PriorityInputs) -> int:
     """When slurmctld counted last, as the ages tell; 0 where no job has one. A job that has waited as long as counts tells too little."""
     return _counted_at(_asked(told, of), of)
 
 
-def _asked(told: Sequence[PriorityRow], of: Grounds) -> list[Asked]:
+def _asked(told: Sequence[PriorityRow], of: PriorityInputs) -> list[PriorityQuery]:
     jobs, places = {job.job_id: job for job in of.jobs}, {place.name: place for place in of.places}
     return [
-        Asked(row, jobs[row.job], places[row.partition_name])
+        PriorityQuery(row, jobs[row.job], places[row.partition_name])
         for row in told
         if row.direct is None and row.job in jobs and row.partition_name in places
     ]
 
 
-def _counted_at(asked: Sequence[Asked], of: Grounds) -> int:
+def _counted_at(asked: Sequence[PriorityQuery], of: PriorityInputs) -> int:
     weight, most = of.settings.counted.age, of.settings.max_age_seconds
     return max(
         (
@@ -104,7 +107,7 @@ def _counted_at(asked: Sequence[Asked], of: Grounds) -> int:
     )
 
 
-def _scale(of: Grounds, names: Sequence[str]) -> Scale:
+def _scale(of: PriorityInputs, names: Sequence[str]) -> FactorScale:
     has = [parse_counts(place.tres) if place.tres else {} for place in of.places]
     return scale(
         nodes=len(of.nodes),
@@ -117,7 +120,10 @@ def _scale(of: Grounds, names: Sequence[str]) -> Scale:
 
 
 def _columns(
-    asked: Sequence[Asked], of: Grounds, factors: Mapping[Payer, float], to: Scale
+    asked: Sequence[PriorityQuery],
+    of: PriorityInputs,
+    factors: Mapping[Payer, float],
+    to: FactorScale,
 ) -> Columns:
     own = {(each.account, each.user, each.partition): each.priority for each in of.priorities}
     places, qualities = [place.name for place in of.places], [each.name for each in of.qualities]
@@ -143,25 +149,27 @@ def _columns(
     )
 
 
-def _accrued(job: Pending, of: Grounds) -> int:
+def _accrued(job: PendingFactors, of: PriorityInputs) -> int:
     """Since when it ages; 0 where it does not yet."""
     if job.accrued is None:
         return 0
     return job.submitted if Flag.ACCRUE_ALWAYS in of.settings.flags else job.accrued
 
 
-def _of_payer(figures: Mapping[Payer, float], each: Asked) -> float:
+def _of_payer(figures: Mapping[Payer, float], each: PriorityQuery) -> float:
     """Of the association that pays: the partition's own, where there is one."""
     account, user = each.job.account, each.job.user
     return figures.get((account, user, each.place.name), figures.get((account, user, ""), 0))
 
 
-def _qos(each: Asked) -> str:
+def _qos(each: PriorityQuery) -> str:
     """Of several that a job asked for each has a row; sprio names it from 23.02 on."""
     return each.row.qos_name if each.row.qos_name in each.job.qos else each.job.qos[0]
 
 
-def _row(each: Asked, terms: Terms, to: Scale, at: int, total: float) -> PriorityRow:
+def _row(
+    each: PriorityQuery, terms: PriorityTerms, to: FactorScale, at: int, total: float
+) -> PriorityRow:
     return each.row._replace(
         age=float(terms.age[at]),
         association=float(terms.association[at]),

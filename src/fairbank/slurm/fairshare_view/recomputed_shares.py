@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fairbank.core.errors import Unknown
+from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.result import (Ranking, Standings)
-from fairbank.priority.fairshare.tree import (Association, Tree, planted, summed)
-from fairbank.report.ranking_rule import Rule
+from fairbank.priority.fairshare.result import FairTreeResult, Standings
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
-from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.core.errors import Unknown
 
 
 def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
@@ -32,11 +32,11 @@ def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRo
     ]
 
 
-def computed(rows: Sequence[ShareRow], rule: Rule) -> list[ShareRow]:
+def computed(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
     """The same rows with every figure computed from what each used itself. Raises Malformed, naming the row, for what is no tree."""
     tree = planted(
         [
-            Association(
+            ShareAssociation(
                 row.account,
                 row.user,
                 row.partition,
@@ -89,4 +89,4 @@ def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
 def _level(row: ShareRow, at: int, stands: Standings) -> float | None:
     if row.shares == ON_PARENT:
         return None
-    return float(stands.level[at]) if isinstance(stands, Ranking) else 0.0
+    return float(stands.level[at]) if isinstance(stands, FairTreeResult) else 0.0

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.forecast import (Standpoint, back_after)
-from fairbank.report.forecasts import Back
-from fairbank.report.ranking_rule import Rule
+from fairbank.priority.fairshare.forecast import Standpoint, back_after
+from fairbank.report.forecasts import Recovery
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
-from fairbank.core.slurm_numbers import ON_PARENT
 
 
-def backs_of(rows: Sequence[ShareRow], rule: Rule) -> list[Back]:
+def backs_of(rows: Sequence[ShareRow], rule: RankingRule) -> list[Recovery]:
     """In the order of the rows. Left out are who has no level (the root, and under Fair Tree who stands on its parent's shares), and with
     DEPTH_OBLIVIOUS who is not right below the root, for those figures are no simple part of what was used."""
     root = next((row for row in rows if not row.user and not row.parent), None)
@@ -28,10 +28,10 @@ def backs_of(rows: Sequence[ShareRow], rule: Rule) -> list[Back]:
         who = _beside_siblings(row) if rule.fair_tree else _beside_all(row, root)
         level, back = (
             level_of(row, rule),
-            back_after(who, decay, level=rule.even, reset_in=rule.reset_in),
+            back_after(who, decay, level=rule.target_level, reset_in=rule.reset_in),
         )
         backs.append(
-            Back(
+            Recovery(
                 row.account,
                 row.user,
                 row.partition,

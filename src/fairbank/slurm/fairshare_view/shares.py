@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import tzinfo
 
+from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.decay import next_reset
-from fairbank.priority.fairshare.settings import (Algorithm, FairShare)
-from fairbank.report.ranking_rule import Rule
+from fairbank.priority.fairshare.settings import Algorithm, FairShare
+from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers import shares
-from fairbank.slurm.parsers.shares import Share
-from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.slurm.parsers.shares import ShareLine
 
 RANKS_APART = 500_000
 """So many users' ranks differ in the six digits that sshare prints."""
 
 
-def share_rows(told: Sequence[Share], *, fair_tree: bool) -> list[ShareRow]:
+def share_rows(told: Sequence[ShareLine], *, fair_tree: bool) -> list[ShareRow]:
     """All that sshare told, in its order. Fair Tree's factors are ranks out of so many users: all their digits are known again from the
     six that it prints, unless it hides some users from us."""
     rows = [share_row(row) for row in told]
@@ -35,7 +35,7 @@ def share_rows(told: Sequence[Share], *, fair_tree: bool) -> list[ShareRow]:
     return [row._replace(factor=factor) for row, factor in zip(rows, exact, strict=True)]
 
 
-def share_row(row: Share) -> ShareRow:
+def share_row(row: ShareLine) -> ShareRow:
     return ShareRow(
         account=row.account,
         user=row.user,
@@ -60,10 +60,10 @@ def share_row(row: Share) -> ShareRow:
     )
 
 
-def rule_of(settings: FairShare, now: int, zone: tzinfo) -> Rule:
+def rule_of(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:
     """`zone`: that of slurmctld, by whose local time resets come."""
     reset = next_reset(settings.reset, now, zone)
-    return Rule(
+    return RankingRule(
         settings.algorithm is Algorithm.FAIR_TREE,
         settings.half_life_seconds,
         settings.dampening,

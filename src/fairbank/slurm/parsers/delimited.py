@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from fairbank.slurm.parsers.values import (Answer, Unreadable)
-from fairbank.slurm.parsers.words import shown
 from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers.values import ParsedRows, Unreadable
+from fairbank.slurm.parsers.words import shown
 
 DELIMITER = "\x1f"
 PIPE = "|"
@@ -48,7 +48,7 @@ def record(
 
 def read(
     command: str, found: Iterator[Record | Unreadable], reader: Callable[[dict[str, str]], T | None]
-) -> Answer[T]:
+) -> ParsedRows[T]:
     """The records as values. One that cannot be read is told with its field; one for which the reader answers None is not wanted."""
     rows: list[T] = []
     unreadable: list[Unreadable] = []
@@ -62,4 +62,4 @@ def read(
             unreadable.append(Unreadable(command, each.line, bad.field or "", bad.message))
         else:
             rows += [] if value is None else [value]
-    return Answer(tuple(rows), tuple(unreadable))
+    return ParsedRows(tuple(rows), tuple(unreadable))

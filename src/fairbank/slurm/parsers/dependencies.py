@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fairbank.cluster.dependency import Dependencies, Dependency, Met
-from fairbank.slurm.parsers import words
+from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
 from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers import words
 
 FIELD = "Dependency"
 _STATE = r"(?:\(([a-z]{1,16})\))?"
 _KIND = re.compile(r"[a-z]{1,32}", re.ASCII)
 _SINGLETON = re.compile(rf"singleton{_STATE}", re.ASCII)
 _JOB = re.compile(rf"(\d{{1,10}})(?:_(?:(\d{{1,7}})|\*))?(?:\+(\d{{1,9}}))?{_STATE}", re.ASCII)
-_MET = {each.value: each for each in Met}
+_MET = {each.value: each for each in DependencyState}
 
 
 def read_dependencies(text: str) -> Dependencies:
@@ -38,7 +38,7 @@ def read_dependencies(text: str) -> Dependencies:
 def _of_kind(text: str) -> Iterator[Dependency]:
     """`afterok:31(failed)`, as it is told; `afterok:31:32` and `31`, as people may write it."""
     if alone := _SINGLETON.fullmatch(text):
-        yield Dependency(kind="singleton", met=_met(alone[1]))
+        yield Dependency(kind="singleton", state=_met(alone[1]))
         return
     kind, colon, jobs = text.partition(":")
     if not colon:
@@ -54,15 +54,15 @@ def _of_kind(text: str) -> Iterator[Dependency]:
             kind=kind,
             job=int(number),
             task=None if task is None else int(task),
-            whole="_*" in each,
+            all_tasks="_*" in each,
             minutes=int(minutes or 0),
-            met=_met(state),
+            state=_met(state),
         )
 
 
-def _met(state: str | None) -> Met:
+def _met(state: str | None) -> DependencyState:
     if state is None:
-        return Met.NOT_YET
+        return DependencyState.NOT_YET
     if state in _MET:
         return _MET[state]
     raise Malformed(f"{words.shown(state)} is not how far a dependency can have come", field=FIELD)

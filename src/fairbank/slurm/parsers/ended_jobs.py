@@ -7,16 +7,16 @@ from collections.abc import Collection
 
 import msgspec
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.jobs import HOLDING
-from fairbank.slurm.parsers.pending_jobs import (COMMAND, job_lines)
-from fairbank.slurm.parsers.delimited import read
 from fairbank.core import ids
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import read
+from fairbank.slurm.parsers.jobs import HOLDING
+from fairbank.slurm.parsers.pending_jobs import COMMAND, job_lines
 
 _NUMBERS = re.compile(r"JobId=(\d{1,10}) (?:ArrayJobId=(\d{1,10}) )?", re.ASCII)
 
 
-class Ended(msgspec.Struct, frozen=True):
+class EndedJob(msgspec.Struct, frozen=True):
     """`state`: how it ended, in Slurm's word. `task` None: no task, or those of an array together that never started."""
 
     job_id: int
@@ -25,7 +25,7 @@ class Ended(msgspec.Struct, frozen=True):
     state: str
 
 
-def read_ended(text: str, numbers: Collection[int]) -> tuple[Ended, ...]:
+def read_ended(text: str, numbers: Collection[int]) -> tuple[EndedJob, ...]:
     """Of the jobs and arrays with these numbers. Lines that cannot be read are left out: who reads the queue tells them."""
     known = {str(number) for number in numbers}
     lines = (
@@ -36,12 +36,12 @@ def read_ended(text: str, numbers: Collection[int]) -> tuple[Ended, ...]:
     return read(COMMAND, job_lines("\n".join(lines)), _ended).rows
 
 
-def _ended(cells: dict[str, str]) -> Ended | None:
+def _ended(cells: dict[str, str]) -> EndedJob | None:
     state = words.state(cells["JobState"], "JobState")
     if state == "PENDING" or state in HOLDING:
         return None
     array, task = cells.get("ArrayJobId"), cells["ArrayTaskId"]
-    return Ended(
+    return EndedJob(
         job_id=words.number(cells["JobId"], "JobId", most=ids.JOB_ID_MAX),
         array=words.number(array, "ArrayJobId", most=ids.JOB_ID_MAX) if array else None,
         task=words.number(task, "ArrayTaskId") if task.isdecimal() else None,

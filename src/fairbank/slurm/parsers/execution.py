@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.values import UNDER_WAY
 from fairbank.core import ids
-from fairbank.core.final_state import (FINAL_STATES, LOST)
+from fairbank.core.errors import Malformed
+from fairbank.core.final_state import FINAL_STATES, LOST
 from fairbank.core.slurm_numbers import CPUS_MAX
 from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.core.tres import parse_counts
-from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.values import UNDER_WAY
 
 Cells = Mapping[str, str]
 

@@ -6,10 +6,10 @@ import re
 
 import msgspec
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.fixed_width import (cells_of, format_of)
-from fairbank.slurm.parsers.values import (Answer, Unreadable)
 from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.fixed_width import cells_of, format_of
+from fairbank.slurm.parsers.values import ParsedRows, Unreadable
 
 _WIDTHS = {
     "JobArrayID": 40,
@@ -44,7 +44,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     tres: str
 
 
-def read_held(text: str) -> Answer[Held]:
+def read_held(text: str) -> ParsedRows[Held]:
     """Those that the plug-in held, by its reason and its comment: what others held has neither. Parts of heterogeneous jobs and
     jobs without a limit are left out, since nobody can tell what they cost."""
     rows: list[Held] = []
@@ -67,7 +67,7 @@ def read_held(text: str) -> Answer[Held]:
             continue
         if limit is not None:
             rows.append(_held(cells, limit, tres))
-    return Answer(tuple(rows), tuple(unreadable))
+    return ParsedRows(tuple(rows), tuple(unreadable))
 
 
 def _held(cells: dict[str, str], limit: int, tres: str) -> Held:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import (DELIMITER, read, records)
-from fairbank.slurm.parsers.values import (Answer, Spent)
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import DELIMITER, read, records
+from fairbank.slurm.parsers.values import ParsedRows, Spent
 
 COLUMNS = ("JobIDRaw", "Submit", "ExitCode", "TotalCPU")
 """Without steps TotalCPU is always 0, sacct(1) says. Nothing of this is for users to write."""
@@ -17,7 +17,7 @@ _EXIT = re.compile(r"(\d{1,3}):(\d{1,3})", re.ASCII)
 _TIME = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d{2})(?:\.(\d{3}))?", re.ASCII)
 
 
-def read_spent(text: str, delimiter: str = DELIMITER) -> Answer[Spent]:
+def read_spent(text: str, delimiter: str = DELIMITER) -> ParsedRows[Spent]:
     """The lines of `sacct --noheader --parsable2 --duplicates`, times in UTC; those of steps are passed over."""
     return read("sacct", records("sacct", text, COLUMNS, delimiter), _spent)
 

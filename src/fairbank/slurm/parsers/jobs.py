@@ -12,18 +12,18 @@ import msgspec
 
 from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.node import Gpus
-from fairbank.cluster.resource_request import Wanted
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.dependencies import read_dependencies
-from fairbank.slurm.parsers.pending_jobs import (COMMAND, job_lines)
-from fairbank.slurm.parsers.delimited import read
-from fairbank.slurm.parsers.values import Answer
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core import ids
+from fairbank.core.errors import Malformed
 from fairbank.core.hostlist import expand
 from fairbank.core.slurm_numbers import PRIORITY_MAX
 from fairbank.core.time import DAY
 from fairbank.core.tres import parse_counts
-from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import read
+from fairbank.slurm.parsers.dependencies import read_dependencies
+from fairbank.slurm.parsers.pending_jobs import COMMAND, job_lines
+from fairbank.slurm.parsers.values import ParsedRows
 
 TASKS_MAX = 4_000_000
 """Slurm's own bound of MaxArraySize."""
@@ -63,7 +63,7 @@ class Given(msgspec.Struct, frozen=True):
     gpus: tuple[Gpus, ...] = ()
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job as slurmctld tells it. Instants are seconds since 1970, times seconds.
 
     qos         the first of those that it asks for; the others are in `other_qos`
@@ -96,7 +96,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     depends: Dependencies
     reservation: str | None
-    wanted: Wanted
+    wanted: ResourceRequest
     licences: Mapping[str, int]
     tres: Mapping[str, int]
     array: int | None = None
@@ -120,12 +120,12 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         return self.state == "PENDING"
 
 
-def read_jobs(text: str) -> Answer[Told]:
+def read_jobs(text: str) -> ParsedRows[SlurmJob]:
     """Those that wait and those that hold nodes. One that asks in a way that the scheduler here does not know is told as unreadable."""
     return read(COMMAND, job_lines(text), _job)
 
 
-def _job(cells: dict[str, str]) -> Told | None:
+def _job(cells: dict[str, str]) -> SlurmJob | None:
     state = words.state(cells["JobState"], "JobState")
     waits = state == "PENDING"
     if not waits and state not in HOLDING:
@@ -140,7 +140,7 @@ def _job(cells: dict[str, str]) -> Told | None:
         if tres
         else {}
     )
-    return Told(
+    return SlurmJob(
         job_id=words.number(cells["JobId"], "JobId", most=ids.JOB_ID_MAX),
         name=cells.get("JobName", ""),
         state=state,
@@ -163,7 +163,7 @@ def _job(cells: dict[str, str]) -> Told | None:
         reason=words.reason(cells.get("Reason", "None")),
         depends=read_dependencies(_text(cells, "Dependency")),
         reservation=_text(cells, "Reservation") or None,
-        wanted=_wanted(cells, counts.get("node", 0)) if waits else Wanted(),
+        wanted=_wanted(cells, counts.get("node", 0)) if waits else ResourceRequest(),
         licences=_licences(_text(cells, "Licenses")),
         tres=counts,
         array=words.number(array, "ArrayJobId", most=ids.JOB_ID_MAX) if array else None,
@@ -196,13 +196,13 @@ def _cpus(text: str) -> int:
     return count
 
 
-def _wanted(cells: Mapping[str, str], least: int) -> Wanted:
+def _wanted(cells: Mapping[str, str], least: int) -> ResourceRequest:
     """What it asks of nodes. NumNodes grows as slurmctld tries to place a job; `least` is the number of nodes that it asked for."""
     nodes, _, most = _there(cells, "NumNodes").partition("-")
     wanted = least or words.number(nodes, "NumNodes")
     tasks = cells.get("NumTasks", "")
     per_node = cells.get("NtasksPerN:B:S:C", "0").partition(":")[0]
-    return Wanted(
+    return ResourceRequest(
         nodes=max(wanted, 1),
         max_nodes=words.number(most, "NumNodes") if most else None,
         tasks=None if tasks in _NOTHING else words.number(tasks, "NumTasks") or None,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.slurm.parsers import json_jobs
-from fairbank.slurm.parsers.json_jobs import (Counted, Place, of_each)
-from fairbank.slurm.parsers.values import (Answer, Job, Queued)
+from fairbank.slurm.parsers.json_jobs import JsonAssociation, JsonTres, of_each
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, Queued
 
 
 class _Times(msgspec.Struct, frozen=True):
@@ -25,11 +25,11 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class _Tres(msgspec.Struct, frozen=True):
-    allocated: list[Counted]
-    requested: list[Counted]
+    allocated: list[JsonTres]
+    requested: list[JsonTres]
 
 
-class _Job(Place, frozen=True, kw_only=True):
+class _Job(JsonAssociation, frozen=True, kw_only=True):
     time: _Times
     state: _State
     tres: _Tres
@@ -41,12 +41,12 @@ class _Queued(msgspec.Struct, frozen=True):
     job_state: str
 
 
-def read_jobs(text: bytes) -> Answer[Job]:
+def read_jobs(text: bytes) -> ParsedRows[AccountingJob]:
     """What `sacct --json` said."""
     return of_each("sacct", text, _Job, _job)
 
 
-def read_queue(text: bytes) -> Answer[Queued]:
+def read_queue(text: bytes) -> ParsedRows[Queued]:
     """What `squeue --json` said."""
     return of_each(
         "squeue",
@@ -56,7 +56,7 @@ def read_queue(text: bytes) -> Answer[Queued]:
     )
 
 
-def _job(row: _Job) -> Job:
+def _job(row: _Job) -> AccountingJob:
     times = row.time
     return json_jobs.job(
         row,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.slurm.parsers import json_jobs
-from fairbank.slurm.parsers.json_jobs import (Counted, Place, of_each)
-from fairbank.slurm.parsers.values import (Answer, Job, Queued)
 from fairbank.core.final_state import REQUEUED
+from fairbank.slurm.parsers import json_jobs
+from fairbank.slurm.parsers.json_jobs import JsonAssociation, JsonTres, of_each
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, Queued
 
 
 class _Number(msgspec.Struct, frozen=True):
@@ -36,11 +36,11 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class _Tres(msgspec.Struct, frozen=True):
-    allocated: list[Counted] = []
-    requested: list[Counted] = []
+    allocated: list[JsonTres] = []
+    requested: list[JsonTres] = []
 
 
-class _Job(Place, frozen=True, kw_only=True):
+class _Job(JsonAssociation, frozen=True, kw_only=True):
     time: _Times
     state: _State
     tres: _Tres
@@ -53,12 +53,12 @@ class _Queued(msgspec.Struct, frozen=True):
     job_state: list[str] | str
 
 
-def read_jobs(text: bytes) -> Answer[Job]:
+def read_jobs(text: bytes) -> ParsedRows[AccountingJob]:
     """What `sacct --json` said."""
     return of_each("sacct", text, _Job, _job)
 
 
-def read_queue(text: bytes) -> Answer[Queued]:
+def read_queue(text: bytes) -> ParsedRows[Queued]:
     """What `squeue --json` said."""
     return of_each(
         "squeue",
@@ -70,7 +70,7 @@ def read_queue(text: bytes) -> Answer[Queued]:
     )
 
 
-def _job(row: _Job) -> Job:
+def _job(row: _Job) -> AccountingJob:
     start = _value(row.time.start) or 0
     return json_jobs.job(
         row,

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import msgspec
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.values import (Answer, Job, Queued, Unreadable)
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, Queued, Unreadable
 
 Row = TypeVar("Row")
 Value = TypeVar("Value")
@@ -20,7 +20,7 @@ NOT_COUNTED = -2
 """What 24.11 tells of energy where no node has a meter: slurmctld's NO_VAL64. 22.05 tells null."""
 
 
-class Counted(msgspec.Struct, frozen=True):
+class JsonTres(msgspec.Struct, frozen=True):
     """So much of a TRES; memory in MiB. Nothing is told of one that was not counted, such as energy where no node has a meter."""
 
     type: str
@@ -32,7 +32,7 @@ class _Owner(msgspec.Struct, frozen=True):
     user: str | None = None
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class JsonAssociation(msgspec.Struct, frozen=True, kw_only=True):
     """Whose a job is, and where it ran. Without its user accounting still knows the association."""
 
     job_id: int
@@ -49,7 +49,7 @@ class _Jobs(msgspec.Struct, frozen=True):
 
 def of_each(
     command: str, text: bytes, shape: type[Row], reader: Callable[[Row], Value]
-) -> Answer[Value]:
+) -> ParsedRows[Value]:
     """Each job as a value. Raises Malformed when the whole is not the JSON of this command."""
     try:
         found = msgspec.json.decode(text, type=_Jobs).jobs
@@ -72,11 +72,11 @@ def of_each(
                     f"{command} --json", number, where.rstrip("`").removeprefix("$.") or "job", why
                 )
             )
-    return Answer(tuple(rows), tuple(unreadable))
+    return ParsedRows(tuple(rows), tuple(unreadable))
 
 
 def job(
-    row: Place,
+    row: JsonAssociation,
     *,
     submitted: int,
     start: int,
@@ -84,11 +84,11 @@ def job(
     elapsed: int,
     state: str,
     limit_minutes: int | None,
-    tres: Sequence[Counted],
+    tres: Sequence[JsonTres],
     restart: int | None,
-) -> Job:
+) -> AccountingJob:
     """A job from its parts. Raises Malformed, naming the field."""
-    return Job(
+    return AccountingJob(
         job_id=_within(row.job_id, 1, ids.JOB_ID_MAX, "job_id"),
         submitted=words.submitted(words.epoch(submitted, "time.submission"), "time.submission"),
         start=words.epoch(start, "time.start"),
@@ -116,7 +116,7 @@ def queued(job_id: int, submitted: int, state: str) -> Queued:
     return Queued(_within(job_id, 1, ids.JOB_ID_MAX, "job_id"), at, words.state(state, "job_state"))
 
 
-def _one(each: Counted) -> str:
+def _one(each: JsonTres) -> str:
     return f"{each.type}{f'/{each.name}' if each.name else ''}={each.count}"
 
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairbank.priority.limits.reasons import Kind
-from fairbank.priority.limits.usage import Limits
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import (PIPE, Record, read, records)
-from fairbank.slurm.parsers.values import (Answer, Unreadable)
 from fairbank.core import ids
-from fairbank.core.tres import parse_counts
 from fairbank.core.errors import Malformed
+from fairbank.core.tres import parse_counts
+from fairbank.priority.limits.reasons import LimitKind
+from fairbank.priority.limits.usage import AssociationLimits
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import PIPE, Record, read, records
+from fairbank.slurm.parsers.values import ParsedRows, Unreadable
 
 _COMMAND = "scontrol show assoc_mgr"
 _NAMED = re.compile(r"([^()]*)(?:\((\d{1,10})\))?", re.ASCII)
@@ -26,17 +26,17 @@ _OF_USED = re.compile(r"(N|\d{1,18})?(?:\(([\d.]{1,30})\))?", re.ASCII)
 _PAIR = re.compile(r"([a-z][\w/:.-]*)=(N|\d{1,18})(?:\((\d{1,20})\))?", re.ASCII)
 
 _TRES = {
-    "GrpTRES": Kind.GRP_TRES,
-    "GrpTRESMins": Kind.GRP_TRES_MINS,
-    "GrpTRESRunMins": Kind.GRP_TRES_RUN_MINS,
-    "MaxTRESPJ": Kind.MAX_TRES,
-    "MaxTRESPN": Kind.MAX_TRES_PER_NODE,
-    "MaxTRESMinsPJ": Kind.MAX_TRES_MINS,
+    "GrpTRES": LimitKind.GRP_TRES,
+    "GrpTRESMins": LimitKind.GRP_TRES_MINS,
+    "GrpTRESRunMins": LimitKind.GRP_TRES_RUN_MINS,
+    "MaxTRESPJ": LimitKind.MAX_TRES,
+    "MaxTRESPN": LimitKind.MAX_TRES_PER_NODE,
+    "MaxTRESMinsPJ": LimitKind.MAX_TRES_MINS,
 }
-_JOBS = {"GrpJobs": Kind.GRP_JOBS, "MaxJobs": Kind.MAX_JOBS}
-_WALL = {"GrpWall": Kind.GRP_WALL, "MaxWallPJ": Kind.MAX_WALL}
+_JOBS = {"GrpJobs": LimitKind.GRP_JOBS, "MaxJobs": LimitKind.MAX_JOBS}
+_WALL = {"GrpWall": LimitKind.GRP_WALL, "MaxWallPJ": LimitKind.MAX_WALL}
 
-QUALITIES: Mapping[str, Kind | None] = {
+QUALITIES: Mapping[str, LimitKind | None] = {
     "Name": None,
     "Flags": None,
     "UsageFactor": None,
@@ -45,20 +45,20 @@ QUALITIES: Mapping[str, Kind | None] = {
     "Preempt": None,
     "PreemptMode": None,
     "PreemptExemptTime": None,
-    "GrpTRES": Kind.GRP_TRES,
-    "GrpTRESMins": Kind.GRP_TRES_MINS,
-    "GrpTRESRunMins": Kind.GRP_TRES_RUN_MINS,
-    "MaxTRES": Kind.MAX_TRES,
-    "MaxTRESPerNode": Kind.MAX_TRES_PER_NODE,
-    "MaxTRESMins": Kind.MAX_TRES_MINS,
-    "MaxTRESPU": Kind.MAX_TRES_PER_USER,
-    "MaxTRESPA": Kind.MAX_TRES_PER_ACCOUNT,
-    "MinTRES": Kind.MIN_TRES,
-    "GrpJobs": Kind.GRP_JOBS,
-    "MaxJobsPU": Kind.MAX_JOBS_PER_USER,
-    "MaxJobsPA": Kind.MAX_JOBS_PER_ACCOUNT,
-    "GrpWall": Kind.GRP_WALL,
-    "MaxWall": Kind.MAX_WALL,
+    "GrpTRES": LimitKind.GRP_TRES,
+    "GrpTRESMins": LimitKind.GRP_TRES_MINS,
+    "GrpTRESRunMins": LimitKind.GRP_TRES_RUN_MINS,
+    "MaxTRES": LimitKind.MAX_TRES,
+    "MaxTRESPerNode": LimitKind.MAX_TRES_PER_NODE,
+    "MaxTRESMins": LimitKind.MAX_TRES_MINS,
+    "MaxTRESPU": LimitKind.MAX_TRES_PER_USER,
+    "MaxTRESPA": LimitKind.MAX_TRES_PER_ACCOUNT,
+    "MinTRES": LimitKind.MIN_TRES,
+    "GrpJobs": LimitKind.GRP_JOBS,
+    "MaxJobsPU": LimitKind.MAX_JOBS_PER_USER,
+    "MaxJobsPA": LimitKind.MAX_JOBS_PER_ACCOUNT,
+    "GrpWall": LimitKind.GRP_WALL,
+    "MaxWall": LimitKind.MAX_WALL,
 }
 """The columns of `sacctmgr show qos`, each with the limit that it is."""
 _QUALITY_JOBS = frozenset({"GrpJobs", "MaxJobsPU", "MaxJobsPA"})
@@ -74,7 +74,7 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     partition: str = ""
     parent: str = ""
-    limits: Limits = Limits()
+    limits: AssociationLimits = AssociationLimits()
     seconds: Mapping[str, float] = {}
     wall_seconds: float = 0.0
 
@@ -83,7 +83,7 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
     """A QOS as the database has it. `mode` is its PreemptMode, empty where it is the cluster's; times are seconds."""
 
     name: str
-    limits: Limits = Limits()
+    limits: AssociationLimits = AssociationLimits()
     flags: frozenset[str] = frozenset()
     usage_factor: float = 1.0
     limit_factor: float | None = None
@@ -93,19 +93,19 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
     exempt_seconds: int = 0
 
 
-def read_bounds(text: str) -> Answer[Bound]:
+def read_bounds(text: str) -> ParsedRows[Bound]:
     """The associations of the cluster."""
     return read(_COMMAND, _lines(text, "Account"), _association)
 
 
-def read_usage_of_qualities(text: str) -> Answer[Bound]:
+def read_usage_of_qualities(text: str) -> ParsedRows[Bound]:
     """The QOS, of the same answer."""
     return read(
         _COMMAND, _lines(text, "QOS"), lambda cells: _bound(cells, _named(cells["QOS"], "QOS"))
     )
 
 
-def read_limits_of_qualities(text: str) -> Answer[Quality]:
+def read_limits_of_qualities(text: str) -> ParsedRows[Quality]:
     """`sacctmgr --noheader --parsable2 show qos format=` with the names of QUALITIES."""
     return read(
         "sacctmgr show qos", records("sacctmgr show qos", text, tuple(QUALITIES), PIPE), _quality
@@ -134,12 +134,12 @@ def _association(cells: dict[str, str]) -> Bound:
 
 
 def _bound(cells: Mapping[str, str], name: str) -> Bound:
-    tres: dict[Kind, dict[str, int]] = {}
+    tres: dict[LimitKind, dict[str, int]] = {}
     used: dict[str, float] = {}
     for field, kind in _TRES.items():
         limits, minutes = _pairs(cells.get(field, ""), field)
         tres |= {kind: limits} if limits else {}
-        if kind is Kind.GRP_TRES_MINS:
+        if kind is LimitKind.GRP_TRES_MINS:
             used = {each: 60.0 * count for each, count in minutes.items()}
     jobs = {
         kind: limit
@@ -153,7 +153,7 @@ def _bound(cells: Mapping[str, str], name: str) -> Bound:
     }
     return Bound(
         name=name,
-        limits=Limits(tres=tres, jobs=jobs, wall=walls),
+        limits=AssociationLimits(tres=tres, jobs=jobs, wall=walls),
         seconds=used,
         wall_seconds=60 * _limit(cells, "GrpWall")[1],
     )
@@ -190,8 +190,8 @@ def _pairs(text: str, field: str) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _quality(cells: dict[str, str]) -> Quality:
-    tres: dict[Kind, dict[str, int]] = {}
-    jobs, wall = dict[Kind, int](), dict[Kind, int]()
+    tres: dict[LimitKind, dict[str, int]] = {}
+    jobs, wall = dict[LimitKind, int](), dict[LimitKind, int]()
     for column, kind in QUALITIES.items():
         text = cells[column]
         if kind is None or not text:
@@ -207,7 +207,7 @@ def _quality(cells: dict[str, str]) -> Quality:
     mode, exempt = cells["PreemptMode"], cells["PreemptExemptTime"]
     return Quality(
         name=ids.name(cells["Name"], field="Name"),
-        limits=Limits(tres=tres, jobs=jobs, wall=wall),
+        limits=AssociationLimits(tres=tres, jobs=jobs, wall=wall),
         flags=frozenset(filter(None, cells["Flags"].split(","))),
         usage_factor=words.amount(cells["UsageFactor"] or "1", "UsageFactor"),
         limit_factor=words.amount(cells["LimitFactor"], "LimitFactor")

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.scontrol import words_of
-from fairbank.slurm.parsers.delimited import read
-from fairbank.slurm.parsers.values import Answer
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from fairbank.cluster.node import Gpus, Node, State
-from fairbank.cluster.partition_rules import PartitionRules, PreemptMode, Sharing
+import msgspec
+
+from fairbank.cluster.node import Gpus, Node, NodeState
+from fairbank.cluster.partition_rules import OverSubscribe, PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.scontrol import words_of
-from fairbank.slurm.parsers.delimited import read
-from fairbank.slurm.parsers.values import Answer
 from fairbank.core import ids
+from fairbank.core.errors import Malformed
 from fairbank.core.hostlist import expand
 from fairbank.core.time import Instant
-from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import read
+from fairbank.slurm.parsers.scontrol import words_of
+from fairbank.slurm.parsers.values import ParsedRows
 
 _COMMAND = "scontrol show license"
 
@@ -35,7 +31,7 @@ class Licence(msgspec.Struct, frozen=True):
     free: int
 
 
-def read_licences(text: str) -> Answer[Licence]:
+def read_licences(text: str) -> ParsedRows[Licence]:
     """None where it says that none are configured."""
     told = "" if text.startswith("No licenses") else text
     return read(_COMMAND, words_of(_COMMAND, told, "LicenseName"), _licence)
@@ -46,6 +42,7 @@ def _licence(cells: dict[str, str]) -> Licence:
     reserved = words.number(cells.get("Reserved", "0"), "Reserved")
     return Licence(cells["LicenseName"], total, max(total - used - reserved, 0))
 
+
 T = TypeVar("T")
 
 _GPU = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?:(\d{1,6})(?:\([^)]*\))?", re.ASCII)
@@ -54,29 +51,29 @@ _NO_MOST = frozenset({"", "UNLIMITED", "INFINITE", "NONE", "N/A", "(null)"})
 
 # What a node's state is to a job: the first of these words that is said, since `DOWN+DRAIN` is down.
 _STATES = (
-    ("FUTURE", State.FUTURE),
-    ("NOT_RESPONDING", State.NOT_RESPONDING),
-    ("DOWN", State.DOWN),
-    ("ERROR", State.DOWN),
-    ("UNKNOWN", State.DOWN),
-    ("POWERING_DOWN", State.DOWN),
-    ("REBOOT_ISSUED", State.DOWN),
-    ("FAIL", State.FAILED),
-    ("FAILING", State.FAILED),
-    ("DRAIN", State.DRAINED),
-    ("DRAINED", State.DRAINED),
-    ("DRAINING", State.DRAINED),
-    ("POWERING_UP", State.POWERING_UP),
-    ("POWERED_DOWN", State.POWERED_DOWN),
+    ("FUTURE", NodeState.FUTURE),
+    ("NOT_RESPONDING", NodeState.NOT_RESPONDING),
+    ("DOWN", NodeState.DOWN),
+    ("ERROR", NodeState.DOWN),
+    ("UNKNOWN", NodeState.DOWN),
+    ("POWERING_DOWN", NodeState.DOWN),
+    ("REBOOT_ISSUED", NodeState.DOWN),
+    ("FAIL", NodeState.FAILED),
+    ("FAILING", NodeState.FAILED),
+    ("DRAIN", NodeState.DRAINED),
+    ("DRAINED", NodeState.DRAINED),
+    ("DRAINING", NodeState.DRAINED),
+    ("POWERING_UP", NodeState.POWERING_UP),
+    ("POWERED_DOWN", NodeState.POWERED_DOWN),
 )
 
 
-def read_hosts(text: str) -> Answer[Node]:
+def read_hosts(text: str) -> ParsedRows[Node]:
     """The nodes, with what jobs may have of them."""
     return _read("node", "NodeName", text, _node)
 
 
-def read_partitions(text: str) -> Answer[PartitionRules]:
+def read_partitions(text: str) -> ParsedRows[PartitionRules]:
     """The partitions, with their rules."""
     return _read("partition", "PartitionName", text, _partition)
 
@@ -103,7 +100,7 @@ def read_least_loaded(text: str) -> tuple[str, ...]:
     return found.rows
 
 
-def read_reservations(text: str) -> Answer[Reservation]:
+def read_reservations(text: str) -> ParsedRows[Reservation]:
     """The reservations of nodes; those of licences alone are left out. Of a node of which only some cores are reserved all is taken."""
     return _read(
         "reservation",
@@ -115,7 +112,7 @@ def read_reservations(text: str) -> Answer[Reservation]:
 
 def _read(
     what: str, key: str, text: str, reader: Callable[[dict[str, str]], T | None]
-) -> Answer[T]:
+) -> ParsedRows[T]:
     command = f"scontrol show {what}"
     return read(command, words_of(command, text, key), reader)
 
@@ -145,14 +142,14 @@ def _gpus(text: str) -> tuple[Gpus, ...]:
     return tuple(Gpus(kind, count) for kind, count in sorted(found.items()) if count)
 
 
-def _state(text: str) -> State:
+def _state(text: str) -> NodeState:
     """`MIXED+DRAIN`, `DOWN*`; a sign at the end says the same as a word."""
     said = {word.rstrip("*~#!%$@^-") for word in text.split("+")}
     if "*" in text:
         said.add("NOT_RESPONDING")
     if "~" in text:
         said.add("POWERED_DOWN")
-    return next((state for word, state in _STATES if word in said), State.UP)
+    return next((state for word, state in _STATES if word in said), NodeState.UP)
 
 
 def _partition(cells: dict[str, str]) -> PartitionRules:
@@ -181,9 +178,9 @@ def _partition(cells: dict[str, str]) -> PartitionRules:
     )
 
 
-def _sharing(text: str) -> Sharing:
-    if text in Sharing.__members__:
-        return Sharing[text]
+def _sharing(text: str) -> OverSubscribe:
+    if text in OverSubscribe.__members__:
+        return OverSubscribe[text]
     raise Malformed(
         f"{words.shown(text)} is not NO, YES, FORCE or EXCLUSIVE", field="OverSubscribe"
     )

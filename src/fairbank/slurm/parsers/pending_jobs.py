@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import (Record, read)
-from fairbank.slurm.parsers.values import (Answer, Unreadable)
 from fairbank.core import ids
-from fairbank.core.slurm_numbers import (NICE_MAX, PRIORITY_MAX)
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import Record, read
+from fairbank.slurm.parsers.values import ParsedRows, Unreadable
 
 COMMAND = "scontrol show job"
 _BEGINS = re.compile(
@@ -29,7 +29,7 @@ _GIVEN = re.compile(r" CoreSpec=\S+ (.*?)MinCPUsNode=")
 _NODES = re.compile(r"(\d{1,9})(?:-\d{1,9})?", re.ASCII)
 
 
-class Pending(msgspec.Struct, frozen=True, kw_only=True):
+class PendingFactors(msgspec.Struct, frozen=True, kw_only=True):
     """A job that waits. `partitions` and `qos` in the order in which they were asked for. Instants are seconds since 1970, None for none
     yet; `limit_minutes` is 0 without a finite limit. `nodes` are the fewest, `cpus` and `tres` what it asks for. `priority` 0 means held.
     `tasks` are those of an array that still have to start, as in `1-5`."""
@@ -51,7 +51,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     tasks: str = ""
 
 
-def read_pending(text: str) -> Answer[Pending]:
+def read_pending(text: str) -> ParsedRows[PendingFactors]:
     """Those of the jobs that wait."""
     return read(COMMAND, job_lines(text), _pending)
 
@@ -85,10 +85,10 @@ def job_lines(text: str) -> Iterator[Record | Unreadable]:
         yield Record(number, cells)
 
 
-def _pending(cells: dict[str, str]) -> Pending | None:
+def _pending(cells: dict[str, str]) -> PendingFactors | None:
     if words.state(cells["JobState"], "JobState") != "PENDING":
         return None
-    return Pending(
+    return PendingFactors(
         job_id=words.number(cells["JobId"], "JobId", most=ids.JOB_ID_MAX),
         user=words.user(cells["User"], "UserId"),
         account=ids.name(cells["Account"], field="Account"),

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from fairbank.priority.multifactor.settings import RAW, WORDS, Flag, Settings, Weights
-from fairbank.priority.fairshare.decay import parse_reset
-from fairbank.priority.fairshare.settings import (DAMPENING_MAX, Algorithm, FairShare, PrioritySettings)
-from fairbank.slurm.parsers import words
-from fairbank.core.slurm_numbers import U32_MAX
-from fairbank.core.tres import (Adding, parse_weights)
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.core.tres import BillingRule, parse_weights
+from fairbank.priority.fairshare.decay import parse_reset
+from fairbank.priority.fairshare.settings import (
+    DAMPENING_MAX,
+    Algorithm,
+    FairShare,
+    PrioritySettings,
+)
+from fairbank.priority.multifactor.settings import (
+    RAW,
+    WORDS,
+    Flag,
+    MultifactorSettings,
+    PriorityWeights,
+)
+from fairbank.slurm.parsers import words
 
 FLAGS = "PriorityFlags"
 TRES = "PriorityWeightTRES"
@@ -32,8 +43,8 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
         return PrioritySettings(by_factors=False)  # of another plug-in nothing more is told
     flags = said.get(FLAGS.lower(), "") if flags is None else flags
     return PrioritySettings(
-        factors=Settings(
-            weights=Weights(
+        factors=MultifactorSettings(
+            weights=PriorityWeights(
                 **{name: _weight(said, word) for name, word in WORDS.items()},
                 tres=_weights_of_tres(said),
             ),
@@ -75,11 +86,12 @@ def read_algorithm(text: str) -> Algorithm:
     return Algorithm.CLASSIC if "NO_FAIR_TREE" in said else Algorithm.FAIR_TREE
 
 
-def read_adding(text: str) -> Adding:
+def read_adding(text: str) -> BillingRule:
     """How weighted TRES are added up."""
     said = text.upper()
     return next(
-        (each for each in (Adding.MAX_TRES_GRES, Adding.MAX_TRES) if each.name in said), Adding.SUM
+        (each for each in (BillingRule.MAX_TRES_GRES, BillingRule.MAX_TRES) if each.name in said),
+        BillingRule.SUM,
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import (DELIMITER, read, records)
-from fairbank.slurm.parsers.values import (Answer, Job)
 from fairbank.core import ids
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import DELIMITER, read, records
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
 
 COLUMNS = (
     "JobIDRaw",
@@ -28,15 +28,15 @@ COLUMNS = (
 
 def read_jobs(
     text: str, columns: tuple[str, ...] = COLUMNS, delimiter: str = DELIMITER
-) -> Answer[Job]:
+) -> ParsedRows[AccountingJob]:
     """The lines of `sacct --noheader --parsable2 --allocations --duplicates`, times in UTC. Other columns than ours are passed over."""
     return read("sacct", records("sacct", text, columns, delimiter), _job)
 
 
-def _job(cells: dict[str, str]) -> Job:
+def _job(cells: dict[str, str]) -> AccountingJob:
     start = words.instant(cells["Start"], "Start")
     held = "AllocTRES" if cells["AllocTRES"] or start is not None else "ReqTRES"
-    return Job(
+    return AccountingJob(
         job_id=words.number(cells["JobIDRaw"], "JobIDRaw", most=ids.JOB_ID_MAX),
         submitted=words.submitted(words.instant(cells["Submit"], "Submit"), "Submit"),
         start=start,

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 
-from fairbank.slurm.parsers.delimited import (PIPE, read, records)
-from fairbank.slurm.parsers.values import (Answer, Association, AssociationPriority, Qos)
-from fairbank.slurm.parsers.words import (number, shown, user)
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers.delimited import PIPE, read, records
+from fairbank.slurm.parsers.values import (
+    AssociationPriority,
+    ParsedRows,
+    SlurmAssociation,
+    SlurmQos,
+)
+from fairbank.slurm.parsers.words import number, shown, user
 
 ASSOCIATIONS = ("Account", "User", "ParentName", "Share", "GrpTRESMins", "Partition")
 PRIORITIES = ("Account", "User", "Partition", "Priority")
@@ -17,7 +22,7 @@ QUALITIES = ("Name", "Priority", "UsageFactor")
 _SHARES = re.compile(r"\d{1,10}|parent", re.ASCII)
 
 
-def read_associations(text: str) -> Answer[Association]:
+def read_associations(text: str) -> ParsedRows[SlurmAssociation]:
     """`show associations format=account,user,parentname,share,grptresmins,partition`."""
     return read(
         "sacctmgr show associations",
@@ -26,7 +31,7 @@ def read_associations(text: str) -> Answer[Association]:
     )
 
 
-def read_priorities(text: str) -> Answer[AssociationPriority]:
+def read_priorities(text: str) -> ParsedRows[AssociationPriority]:
     """`show associations format=account,user,partition,priority`."""
     return read(
         "sacctmgr show associations",
@@ -35,7 +40,7 @@ def read_priorities(text: str) -> Answer[AssociationPriority]:
     )
 
 
-def read_coordinators(text: str) -> Answer[Association]:
+def read_coordinators(text: str) -> ParsedRows[SlurmAssociation]:
     """`show account withcoord format=account,coordinators`: accounts with the names of those who look after them."""
     return read(
         "sacctmgr show account",
@@ -44,16 +49,16 @@ def read_coordinators(text: str) -> Answer[Association]:
     )
 
 
-def read_qualities(text: str) -> Answer[Qos]:
+def read_qualities(text: str) -> ParsedRows[SlurmQos]:
     """`show qos format=name,priority,usagefactor`."""
     return read("sacctmgr show qos", records("sacctmgr show qos", text, QUALITIES, PIPE), _qos)
 
 
-def _association(cells: dict[str, str]) -> Association:
+def _association(cells: dict[str, str]) -> SlurmAssociation:
     shares = cells["Share"]
     if shares and not _SHARES.fullmatch(shares):
         raise Malformed(f"{shown(shares)} are no shares", field="Share")
-    return Association(
+    return SlurmAssociation(
         ids.name(cells["Account"].strip(), field="Account"),
         user(cells["User"], "User") if cells["User"] else "",
         cells["ParentName"] and ids.name(cells["ParentName"], field="ParentName"),
@@ -72,13 +77,15 @@ def _priority(cells: dict[str, str]) -> AssociationPriority:
     )
 
 
-def _coordinated(cells: dict[str, str]) -> Association:
+def _coordinated(cells: dict[str, str]) -> SlurmAssociation:
     names = tuple(user(name, "Coordinators") for name in cells["Coordinators"].split(",") if name)
-    return Association(ids.name(cells["Account"], field="Account"), coordinators=names)
+    return SlurmAssociation(ids.name(cells["Account"], field="Account"), coordinators=names)
 
 
-def _qos(cells: dict[str, str]) -> Qos:
+def _qos(cells: dict[str, str]) -> SlurmQos:
     factor = cells["UsageFactor"]
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", factor, re.ASCII):
         raise Malformed(f"{shown(factor)} is not a factor", field="UsageFactor")
-    return Qos(ids.name(cells["Name"], field="Name"), number(cells["Priority"], "Priority"), factor)
+    return SlurmQos(
+        ids.name(cells["Name"], field="Name"), number(cells["Priority"], "Priority"), factor
+    )

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
-import re
-from collections.abc import Iterator, Mapping
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import (Record, read)
-from fairbank.slurm.parsers.values import (Answer, Node, Place, Unreadable)
 from fairbank.core import ids
+from fairbank.core.errors import Malformed
 from fairbank.core.time import parse_instant
 from fairbank.core.tres import parse_weights
-from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import Record, read
+from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition, Unreadable
 
 _LINE = re.compile(r"\s*(\w+)\s*=\s*(.*)")
 _INCLUDE = re.compile(r"\s*include\s+(\S+)", re.IGNORECASE)
@@ -52,13 +50,14 @@ def parameters(value: str) -> dict[str, str]:
         for name, _, said in (word.partition("=") for word in listed(value))
     }
 
+
 ANY_GPU = "any"
 _SETTING = re.compile(r"(\S+)\s+= ?(.*)")
 _AS_OF = re.compile(r"Configuration data as of (\S+)\n")
 _GPU = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?:\d+(?:\([^)]*\))?", re.ASCII)
 
 
-def read_places(text: str) -> Answer[Place]:
+def read_places(text: str) -> ParsedRows[SlurmPartition]:
     """The partitions."""
     return read(
         "scontrol show partition",
@@ -67,7 +66,7 @@ def read_places(text: str) -> Answer[Place]:
     )
 
 
-def read_nodes(text: str) -> Answer[Node]:
+def read_nodes(text: str) -> ParsedRows[SlurmNode]:
     """The nodes."""
     return read("scontrol show node", words_of("scontrol show node", text, "NodeName"), _node)
 
@@ -119,14 +118,14 @@ def words_of(command: str, text: str, key: str) -> Iterator[Record | Unreadable]
             yield Unreadable(command, number, key, f"is not there: {words.shown(line)}")
 
 
-def _place(cells: dict[str, str]) -> Place:
+def _place(cells: dict[str, str]) -> SlurmPartition:
     weights = cells.get("TRESBillingWeights", "")
     if weights in ("", "(null)"):
         weights = ""
     else:
         parse_weights(weights, field="TRESBillingWeights")
     memory = cells.get("DefMemPerCPU", "")
-    return Place(
+    return SlurmPartition(
         ids.name(cells["PartitionName"], field="PartitionName"),
         cells.get("Nodes", ""),
         weights or None,
@@ -138,8 +137,8 @@ def _place(cells: dict[str, str]) -> Place:
     )
 
 
-def _node(cells: dict[str, str]) -> Node:
-    return Node(
+def _node(cells: dict[str, str]) -> SlurmNode:
+    return SlurmNode(
         cells["NodeName"],
         words.number(_needed(cells, "CPUTot"), "CPUTot"),
         words.number(_needed(cells, "RealMemory"), "RealMemory"),

@@ -7,12 +7,12 @@ from math import inf
 
 import msgspec
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import (PIPE, Record, read, records)
-from fairbank.slurm.parsers.values import (Answer, Unreadable)
 from fairbank.core import ids
-from fairbank.core.slurm_numbers import SHARES_MAX
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import SHARES_MAX
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import PIPE, Record, read, records
+from fairbank.slurm.parsers.values import ParsedRows, Unreadable
 
 COLUMNS = (
     "Account",
@@ -36,7 +36,7 @@ PARENT = "parent"
 _USAGE_MAX = 10**18 - 1
 
 
-class Share(msgspec.Struct, frozen=True):
+class ShareLine(msgspec.Struct, frozen=True):
     """An account, or (`user` not empty) a user in it; `parent` is the account above an account, empty for the root.
 
     `usage` is decayed, in billing-seconds, cut off. None stands for what Slurm leaves blank. The last three are texts of TRES in minutes:
@@ -61,7 +61,7 @@ class Share(msgspec.Struct, frozen=True):
     number: int
 
 
-def read_shares(text: str) -> Answer[Share]:
+def read_shares(text: str) -> ParsedRows[ShareLine]:
     """The rows in Slurm's order. What stands below an account that cannot be read is left out too: nobody could say whose it is."""
     tree = _Tree()
     return read("sshare", tree.watched(records("sshare", text, COLUMNS, PIPE)), tree.share)
@@ -83,7 +83,7 @@ class _Tree:
                 self._above.clear()
             yield each
 
-    def share(self, cells: dict[str, str]) -> Share:
+    def share(self, cells: dict[str, str]) -> ShareLine:
         row = self._placed(cells)
         if (name := (row.account, row.user, row.partition)) in self._there:
             raise Malformed(
@@ -93,7 +93,7 @@ class _Tree:
         self._there.add(name)
         return row
 
-    def _placed(self, cells: dict[str, str]) -> Share:
+    def _placed(self, cells: dict[str, str]) -> ShareLine:
         name = cells["Account"].lstrip(" ")
         depth = len(cells["Account"]) - len(name)
         if cells["Cluster"] != (self._cluster or cells["Cluster"]):
@@ -117,9 +117,9 @@ class _Tree:
         return row
 
 
-def _share(cells: dict[str, str], account: str, parent: str) -> Share:
+def _share(cells: dict[str, str], account: str, parent: str) -> ShareLine:
     user, shares = cells["User"], cells["RawShares"]
-    return Share(
+    return ShareLine(
         ids.name(account, field="Account"),
         user and words.user(user, "User"),
         cells["Partition"] and ids.name(cells["Partition"], field="Partition"),

@@ -8,14 +8,14 @@ from math import copysign, nextafter
 
 import msgspec
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import (PIPE, Record, read, records)
-from fairbank.slurm.parsers.values import (Answer, Unreadable)
-from fairbank.slurm.parsers.version import Version
 from fairbank.core import ids
-from fairbank.core.slurm_numbers import (NICE_OFFSET, PRIORITY_MAX)
-from fairbank.core.tres import tres_name
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import NICE_OFFSET, PRIORITY_MAX
+from fairbank.core.tres import tres_name
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import PIPE, Record, read, records
+from fairbank.slurm.parsers.values import ParsedRows, Unreadable
+from fairbank.slurm.parsers.version import Version
 
 COMMAND = "sprio"
 LETTERS = "ircuYySAaBbFfJjPpQqNTt"
@@ -72,15 +72,15 @@ def letters_in(text: str) -> str:
     )
 
 
-def read_factors(text: str, letters: str = LETTERS) -> Answer[Factors]:
+def read_factors(text: str, letters: str = LETTERS) -> ParsedRows[Factors]:
     """The lines, in the order of sprio; none where it says that no job waits."""
     if text.startswith(_NONE):
-        return Answer(())
-    seen = _Seen()
+        return ParsedRows(())
+    seen = _Position()
     return read(COMMAND, seen.watched(records(COMMAND, text, letters, PIPE)), seen.factors)
 
 
-class _Seen:
+class _Position:
     """Where in the answer we are, and who was there. A job stands once for each of its partitions; where Slurm is so new that it tells
     names, also once for each QOS that the job asked for, and only a line that says nothing else is there twice."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import (DELIMITER, read, records)
-from fairbank.slurm.parsers.values import (Answer, Queued, Waiting)
 from fairbank.core import ids
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.delimited import DELIMITER, read, records
+from fairbank.slurm.parsers.values import ParsedRows, Queued, QueuedOwner
 
 COLUMNS = ("JobID", "SubmitTime", "State")
 FORMAT = DELIMITER.join(("%A", "%V", "%T"))
@@ -13,7 +13,7 @@ WAITING_COLUMNS = ("JobID", "Account", "QOS", "SubmitTime")
 WAITING_FORMAT = DELIMITER.join(("%A", "%a", "%q", "%V"))
 
 
-def read_queue(text: str) -> Answer[Queued]:
+def read_queue(text: str) -> ParsedRows[Queued]:
     """The lines of `squeue --noheader --states=all --format=FORMAT`, times in UTC."""
     return read("squeue", records("squeue", text, COLUMNS), _queued)
 
@@ -26,13 +26,13 @@ def _queued(cells: dict[str, str]) -> Queued:
     )
 
 
-def read_waiting(text: str) -> Answer[Waiting]:
+def read_waiting(text: str) -> ParsedRows[QueuedOwner]:
     """The lines of `squeue --noheader --states=PENDING --format=WAITING_FORMAT`, times in UTC."""
     return read("squeue", records("squeue", text, WAITING_COLUMNS), _waiting)
 
 
-def _waiting(cells: dict[str, str]) -> Waiting:
-    return Waiting(
+def _waiting(cells: dict[str, str]) -> QueuedOwner:
+    return QueuedOwner(
         words.number(cells["JobID"], "JobID", most=ids.JOB_ID_MAX),
         ids.name(cells["Account"], field="Account"),
         ids.name(cells["QOS"], field="QOS"),

@@ -6,16 +6,16 @@ import re
 
 import msgspec
 
-from fairbank.slurm.parsers.delimited import (PIPE, read, records)
-from fairbank.slurm.parsers.values import Answer
-from fairbank.slurm.parsers.words import number
 from fairbank.core import ids
+from fairbank.slurm.parsers.delimited import PIPE, read, records
+from fairbank.slurm.parsers.values import ParsedRows
+from fairbank.slurm.parsers.words import number
 
 COLUMNS = ("Account", "User", "RawUsage", "TRESRunMins")
 _BILLING = re.compile(r"(?:^|,)billing=(\d{1,18})(?:,|$)", re.ASCII)
 
 
-class Used(msgspec.Struct, frozen=True):
+class ShareUsage(msgspec.Struct, frozen=True):
     """What an account used in billing seconds, and what its running jobs may still use in billing minutes: as sshare counts them."""
 
     account: str
@@ -23,17 +23,17 @@ class Used(msgspec.Struct, frozen=True):
     running: int
 
 
-def read_usage(text: str) -> Answer[Used]:
+def read_usage(text: str) -> ParsedRows[ShareUsage]:
     """The accounts; their users are counted in them."""
     return read("sshare", records("sshare", text, COLUMNS, PIPE), _used)
 
 
-def _used(cells: dict[str, str]) -> Used | None:
+def _used(cells: dict[str, str]) -> ShareUsage | None:
     if cells["User"]:
         return None
     billing = _BILLING.search(cells["TRESRunMins"])
     seconds = number(cells["RawUsage"], "RawUsage")
-    return Used(
+    return ShareUsage(
         ids.name(cells["Account"].strip(), field="Account"),
         seconds,
         int(billing[1]) if billing else 0,

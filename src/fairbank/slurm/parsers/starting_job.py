@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.fixed_width import (cells_of, format_of)
 from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.fixed_width import cells_of, format_of
 
 _WIDTHS = {
     "SubmitTime": 24,

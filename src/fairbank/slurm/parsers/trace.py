@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from heapq import heappop, heappush, heappushpop
 from typing import NamedTuple
 
+from fairbank.core.errors import Malformed
+from fairbank.simulator.traces.fast_reader import FastTrace, People, ReaderNotes, Skimmed
 from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.user_numbers import Names
-from fairbank.simulator.traces.fast_reader import (Notes, People, Skim, Skimmed)
-from fairbank.slurm.parsers.execution import (FORMAT, Execution, is_step, missing, read_execution)
+from fairbank.simulator.traces.user_numbers import UserNumbers
 from fairbank.slurm.parsers.delimited import record
+from fairbank.slurm.parsers.execution import FORMAT, Execution, is_step, missing, read_execution
 from fairbank.slurm.parsers.values import Unreadable
 from fairbank.slurm.parsers.words import shown
-from fairbank.core.errors import Malformed
 
 WINDOW = 1 << 15
 """So many jobs are held back to be put in order: Slurm tells tasks of arrays and what was requeued late."""
@@ -30,7 +30,7 @@ STEP = "steps of jobs: passed over"
 SUSPENDED = "suspended for a while: simulated without the pause"
 
 
-class Heads(NamedTuple):
+class TraceHeader(NamedTuple):
     """The line of heads: the columns, what parts them, and whether it also ends each line (`--parsable`)."""
 
     line: str
@@ -48,19 +48,23 @@ def is_accounting(line: bytes) -> bool:
     )
 
 
-def skim_accounting(numbered: Iterator[tuple[int, bytes]]) -> Skim:
+def skim_accounting(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     """The jobs, in the order of their submission, then of the file.
 
     A line that cannot be read is left out, and noted with its number: somebody's text may have broken it in two. Raises Malformed with the
     line, here for heads that do not tell enough, and while the jobs are read for one that comes too late to be put in order.
     """
     number, first = next(numbered, (1, b""))
-    heads, notes, people = _heads(number, first), Notes(), People(Names(), Names(), Names())
+    heads, notes, people = (
+        _heads(number, first),
+        ReaderNotes(),
+        People(UserNumbers(), UserNumbers(), UserNumbers()),
+    )
     found = _executions(numbered, heads, notes)
-    return Skim(Header(), _skimmed(_in_order(found, heads), notes, people), notes, people)
+    return FastTrace(Header(), _skimmed(_in_order(found, heads), notes, people), notes, people)
 
 
-def _heads(number: int, line: bytes) -> Heads:
+def _heads(number: int, line: bytes) -> TraceHeader:
     text = line.decode("utf-8", "replace").rstrip("\r\n")
     match = _HEADS.fullmatch(text)
     if match is None:
@@ -71,7 +75,7 @@ def _heads(number: int, line: bytes) -> Heads:
         raise Malformed(f"line {number}: a column is there twice", remedy=_ASK)
     if (lacking := missing(columns)) is not None:
         raise Malformed(f"line {number}: no column tells {lacking}", remedy=_ASK)
-    return Heads(text, columns, match[2], match[3] is not None)
+    return TraceHeader(text, columns, match[2], match[3] is not None)
 
 
 _Placed = tuple[int, int, Execution]
@@ -79,7 +83,7 @@ _Placed = tuple[int, int, Execution]
 
 
 def _executions(
-    numbered: Iterator[tuple[int, bytes]], heads: Heads, notes: Notes
+    numbered: Iterator[tuple[int, bytes]], heads: TraceHeader, notes: ReaderNotes
 ) -> Iterator[_Placed]:
     for number, line in numbered:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
@@ -103,7 +107,7 @@ def _executions(
                 yield execution.submitted, number, execution
 
 
-def _in_order(found: Iterator[_Placed], heads: Heads) -> Iterator[_Placed]:
+def _in_order(found: Iterator[_Placed], heads: TraceHeader) -> Iterator[_Placed]:
     """Sorted, as far as that takes no more than WINDOW of them in memory."""
     held: list[_Placed] = []
     before = 0
@@ -123,7 +127,7 @@ def _in_order(found: Iterator[_Placed], heads: Heads) -> Iterator[_Placed]:
         yield heappop(held)
 
 
-def _skimmed(found: Iterator[_Placed], notes: Notes, people: People) -> Iterator[Skimmed]:
+def _skimmed(found: Iterator[_Placed], notes: ReaderNotes, people: People) -> Iterator[Skimmed]:
     """What ran at the same time under the same id is the same: files that overlap have it twice."""
     second, seen = -1, set[tuple[str, int | None]]()
     for submitted, line, job in found:

@@ -9,7 +9,7 @@ import msgspec
 T = TypeVar("T")
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line of accounting: one execution of a job, or one that waits.
 
     Instants are seconds since 1970, None for unknown; `limit_seconds` is None without a finite limit. `tres` is what was allocated
@@ -76,7 +76,7 @@ class Queued(msgspec.Struct, frozen=True, gc=False):
     state: str
 
 
-class Waiting(msgspec.Struct, frozen=True, gc=False):
+class QueuedOwner(msgspec.Struct, frozen=True, gc=False):
     """Whose a job is that waits, and since when it stands in the queue: of one that was requeued since then."""
 
     job_id: int
@@ -85,7 +85,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     submitted: int
 
 
-class Association(msgspec.Struct, frozen=True):
+class SlurmAssociation(msgspec.Struct, frozen=True):
     """An account in Slurm's tree, or (`user` not empty) a user in it. `shares` is a number or `parent`; `fence` is its GrpTRESMins."""
 
     account: str
@@ -106,7 +106,7 @@ class AssociationPriority(msgspec.Struct, frozen=True):
     priority: int
 
 
-class Qos(msgspec.Struct, frozen=True):
+class SlurmQos(msgspec.Struct, frozen=True):
     """A quality of service: `factor` is its UsageFactor as Slurm writes it."""
 
     name: str
@@ -114,7 +114,7 @@ class Qos(msgspec.Struct, frozen=True):
     factor: str
 
 
-class Place(msgspec.Struct, frozen=True):
+class SlurmPartition(msgspec.Struct, frozen=True):
     """A partition as slurmctld has it. Memory in MiB, 0 for unknown or unlimited; `nodes` and `weights` as in slurm.conf. `most_minutes` is
     its MaxTime, 0 without a finite one. `factor` is its PriorityJobFactor, `tres` what it has."""
 
@@ -128,7 +128,7 @@ class Place(msgspec.Struct, frozen=True):
     tres: str = ""
 
 
-class Node(msgspec.Struct, frozen=True):
+class SlurmNode(msgspec.Struct, frozen=True):
     """A node: its size, its partitions, and the types of its GPUs (`any` for one without a type)."""
 
     name: str
@@ -150,7 +150,7 @@ class Unreadable(msgspec.Struct, frozen=True):
         return f"{self.command}, line {self.line}, {self.field}: {self.why}"
 
 
-class Answer(msgspec.Struct, Generic[T], frozen=True):
+class ParsedRows(msgspec.Struct, Generic[T], frozen=True):
     """What could be read, and what could not."""
 
     rows: tuple[T, ...]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from fairbank.slurm.parsers.words import shown
 from fairbank.core.errors import Malformed
+from fairbank.slurm.parsers.words import shown
 
 _SAID = re.compile(r"slurm\S* (\d{2})\.(\d{2})\.(\d{1,3})\S*", re.ASCII)
 

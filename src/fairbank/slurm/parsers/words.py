@@ -6,10 +6,10 @@ import re
 from functools import lru_cache
 from math import inf
 
-from fairbank.core.slurm_numbers import TRES_MAX
-from fairbank.core.time import (DAY, LAST_INSTANT, parse_instant)
-from fairbank.core.tres import parse_counts
 from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import TRES_MAX
+from fairbank.core.time import DAY, LAST_INSTANT, parse_instant
+from fairbank.core.tres import parse_counts
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@$-]{0,63}", re.ASCII)
 _NEVER = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)"})

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from fairbank.cluster.reservation import Reservation
-from fairbank.slurm.parsers.jobs import Told
+from fairbank.slurm.parsers.jobs import SlurmJob
 
 LISTED = 5
 """So many jobs are named."""
 
 
-def in_one(told: Told, reservations: Mapping[str, Reservation], now: int) -> Told:
+def in_one(told: SlurmJob, reservations: Mapping[str, Reservation], now: int) -> SlurmJob:
     """The job in the reservation, of those that it asks for, in which it may start soonest; of several the first to begin."""
     names = _asked(told)
     if len(names) < 2:
@@ -23,18 +23,18 @@ def in_one(told: Told, reservations: Mapping[str, Reservation], now: int) -> Tol
     )
 
 
-def _rank(found: Reservation | None, told: Told, now: int) -> tuple[int, int]:
+def _rank(found: Reservation | None, told: SlurmJob, now: int) -> tuple[int, int]:
     """Those in which it may start now, that are to come, that are over, that are for others, that are not there."""
     if found is None:
         return 4, 0
     if not found.is_for(told.user, told.account):
         return 3, found.begin
-    if found.over(now):
+    if found.is_over(now):
         return 2, found.begin
-    return 0 if found.running(now) or found.flexible else 1, found.begin
+    return 0 if found.is_active(now) or found.flexible else 1, found.begin
 
 
-def simplified(jobs: Iterable[Told]) -> Iterator[str]:
+def simplified(jobs: Iterable[SlurmJob]) -> Iterator[str]:
     """Which of those that wait are looked at in one way of several, in sentences."""
     waiting = [told for told in jobs if told.waits]
     yield from _told(
@@ -46,11 +46,11 @@ def simplified(jobs: Iterable[Told]) -> Iterator[str]:
     )
 
 
-def _asked(told: Told) -> list[str]:
+def _asked(told: SlurmJob) -> list[str]:
     return (told.reservation or "").split(",")
 
 
-def _told(what: str, jobs: list[Told]) -> Iterator[str]:
+def _told(what: str, jobs: list[SlurmJob]) -> Iterator[str]:
     if jobs:
         names = ", ".join(each.squeue_name for each in jobs[:LISTED]) + (
             ", ..." if len(jobs) > LISTED else ""

@@ -7,34 +7,38 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from fairbank.cluster.dependency import Dependency
-from fairbank.scheduling.explain.dependencies import (Awaiting, Seen)
-from fairbank.scheduling.pending_job import Pending
-from fairbank.slurm.parsers.ended_jobs import Ended
-from fairbank.slurm.parsers.jobs import Told
+from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.slurm.parsers.ended_jobs import EndedJob
+from fairbank.slurm.parsers.jobs import SlurmJob
 
 
-def awaiting(job: Pending, told: Mapping[int, Told], ended: Iterable[Ended]) -> Awaiting:
+def awaiting(
+    job: PendingJob, told: Mapping[int, SlurmJob], ended: Iterable[EndedJob]
+) -> OpenDependencies:
     """`told` are the jobs by their numbers, each task of an array that waits among them; `ended` those that are over, as far as known."""
     own, over = told[job.number], tuple(ended)
     jobs = tuple({each.job_id: each for each in told.values()}.values())
     depends = msgspec.structs.replace(
-        own.depends, each=tuple(_of_task(each, job, jobs, over) for each in own.depends.each)
+        own.depends, each=tuple(_of_task(each, job, jobs, over) for each in own.depends.items)
     )
-    return Awaiting(depends, tuple(_seen(each, own, jobs, over) for each in depends.each))
+    return OpenDependencies(depends, tuple(_seen(each, own, jobs, over) for each in depends.items))
 
 
 def _of_task(
-    on: Dependency, job: Pending, jobs: Iterable[Told], over: Iterable[Ended]
+    on: Dependency, job: PendingJob, jobs: Iterable[SlurmJob], over: Iterable[EndedJob]
 ) -> Dependency:
     """`aftercorr` is about the task of the same number, where the array has one."""
-    if on.kind != "aftercorr" or not on.whole or job.task < 0:
+    if on.kind != "aftercorr" or not on.all_tasks or job.task < 0:
         return on
     one = msgspec.structs.replace(on, task=job.task, whole=False)
     there = any(_named(one, each) for each in jobs) or any(_is_over(one, each) for each in over)
     return one if there else on
 
 
-def _seen(on: Dependency, own: Told, jobs: Iterable[Told], over: Iterable[Ended]) -> Seen:
+def _seen(
+    on: Dependency, own: SlurmJob, jobs: Iterable[SlurmJob], over: Iterable[EndedJob]
+) -> JobStates:
     alike = on.kind == "singleton"
     found = [
         (name, each) for each in jobs for name in (_like(own, each) if alike else _named(on, each))
@@ -42,7 +46,7 @@ def _seen(on: Dependency, own: Told, jobs: Iterable[Told], over: Iterable[Ended]
     running = [each for each in found if not each[1].waits]
     waiting = [each for each in found if each[1].waits]
     ends = [each.ends for _, each in running]
-    return Seen(
+    return JobStates(
         running=tuple(name for name, _ in running),
         began=max((each.started for _, each in running if each.started is not None), default=None),
         ends=None if None in ends else max(filter(None, ends), default=None),
@@ -52,7 +56,7 @@ def _seen(on: Dependency, own: Told, jobs: Iterable[Told], over: Iterable[Ended]
     )
 
 
-def _named(on: Dependency, told: Told) -> list[str]:
+def _named(on: Dependency, told: SlurmJob) -> list[str]:
     """Those of this job, or of these tasks that have to start yet, that it is about."""
     if on.task is None:
         return _names(told) if on.job in (told.job_id, told.array) else []
@@ -61,17 +65,17 @@ def _named(on: Dependency, told: Told) -> list[str]:
     return [f"{told.array}_{on.task}"] if on.task == told.task or on.task in told.tasks else []
 
 
-def _like(own: Told, told: Told) -> list[str]:
+def _like(own: SlurmJob, told: SlurmJob) -> list[str]:
     """Others of its name and user that run, or that came before it."""
     same = (told.name, told.user) == (own.name, own.user) and told.job_id != own.job_id
     return _names(told) if same and (not told.waits or told.job_id < own.job_id) else []
 
 
-def _names(told: Told) -> list[str]:
+def _names(told: SlurmJob) -> list[str]:
     return [f"{told.array}_{task}" for task in told.tasks] or [told.squeue_name]
 
 
-def _is_over(on: Dependency, ended: Ended) -> bool:
+def _is_over(on: Dependency, ended: EndedJob) -> bool:
     return (
         on.job == ended.array and on.task == ended.task
         if on.task is not None

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairbank.cluster.resource_request import Wanted
-from fairbank.scheduling.machines.machine import Running
-from fairbank.scheduling.pending_job import (YEAR, Active, Pending)
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.scheduling.machines.machine import RunningJob
+from fairbank.scheduling.pending_job import YEAR, Active, PendingJob
 from fairbank.scheduling.placement import node_set
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.placement.free_resources import (Placement, Share)
+from fairbank.scheduling.placement.free_resources import NodeShare, Placement
+from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.reason import NAMES
-from fairbank.slurm.parsers.jobs import Told
-from fairbank.core.errors import (Malformed, Unknown)
+from fairbank.slurm.parsers.jobs import SlurmJob
 
 TASK_STEP = 1 << 32
 """A task that has no number of its own has that of its array and this many times its place in it."""
@@ -46,7 +46,7 @@ class Ways(msgspec.Struct, frozen=True):
     whole: bool = False
 
 
-def waiting(told: Told, ways: Ways) -> Iterator[Pending]:
+def waiting(told: SlurmJob, ways: Ways) -> Iterator[PendingJob]:
     """The job, or each task of its array that has to start yet."""
     single = msgspec.structs.replace(
         _of_whom(told),
@@ -62,7 +62,7 @@ def waiting(told: Told, ways: Ways) -> Iterator[Pending]:
         yield msgspec.structs.replace(single, number=number, task=task)
 
 
-def held(told: Told) -> str | None:
+def held(told: SlurmJob) -> str | None:
     """Why nobody may start it yet, whatever is free; None where the scheduler itself has to find out."""
     stated = (
         told.reason in _STATED
@@ -73,10 +73,10 @@ def held(told: Told) -> str | None:
         return told.reason
     if told.priority == 0:
         return "JobHeldAdmin"
-    return None if told.depends.met else "Dependency"
+    return None if told.depends.is_met else "Dependency"
 
 
-def running(told: Told, cluster: Cluster, ways: Ways) -> Active:
+def running(told: SlurmJob, cluster: NodeTable, ways: Ways) -> Active:
     """Raises Malformed where it is not told what it has, Unknown for nodes that are not there."""
     if not told.given:
         raise Malformed(
@@ -84,7 +84,7 @@ def running(told: Told, cluster: Cluster, ways: Ways) -> Active:
             field="CPU_IDs",
             remedy="ask with scontrol --details show job",
         )
-    shares: list[Share] = []
+    shares: list[NodeShare] = []
     for given in told.given:
         for name in given.nodes:
             if name not in cluster.place:
@@ -94,7 +94,7 @@ def running(told: Told, cluster: Cluster, ways: Ways) -> Active:
                     remedy="ask again",
                 )
             shares.append(
-                Share(
+                NodeShare(
                     cluster.place[name], given.cpus, given.memory if ways.memory else 0, given.gpus
                 )
             )
@@ -106,7 +106,7 @@ def running(told: Told, cluster: Cluster, ways: Ways) -> Active:
         node_set.of(share.place for share in shares), tuple(shares), partition, sharing=sharing
     )
     started = told.submitted if told.started is None else told.started
-    return Running(
+    return RunningJob(
         started + YEAR if told.ends is None else told.ends,
         told.job_id,
         where,
@@ -115,9 +115,9 @@ def running(told: Told, cluster: Cluster, ways: Ways) -> Active:
     )
 
 
-def _of_whom(told: Told) -> Pending:
+def _of_whom(told: SlurmJob) -> PendingJob:
     """What is the same of those that wait and those that run."""
-    return Pending(
+    return PendingJob(
         number=told.job_id,
         array=told.array,
         task=-1 if told.task is None else told.task,
@@ -132,7 +132,7 @@ def _of_whom(told: Told) -> Pending:
     )
 
 
-def _within(wanted: Wanted, ways: Ways) -> Wanted:
+def _within(wanted: ResourceRequest, ways: Ways) -> ResourceRequest:
     """Where memory is not counted the least of it is asked for, which is always there."""
     if not ways.memory:
         wanted = msgspec.structs.replace(wanted, memory_per_node=1, memory_per_cpu=None)

@@ -8,26 +8,26 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.priority.limits.start import holding
-from fairbank.priority.limits.usage import (Asking, Counts, Link, Qos, Used)
 from fairbank.priority.limits.chain import Enforced
-from fairbank.scheduling.pending_job import Pending
+from fairbank.priority.limits.start import holding
+from fairbank.priority.limits.usage import Counts, LimitedJob, LimitUsage, Link, QosLimits
+from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import LICENCES
-from fairbank.slurm.parsers.limits import (Bound, Quality)
-from fairbank.slurm.parsers.jobs import Told
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.limits import Bound, Quality
 
 Payer = tuple[str, str, str]
 """An association: account, user, and the partition, or none where it is for all."""
 _Whose = tuple[str, ...]
 
 
-class Grounds(msgspec.Struct, frozen=True, kw_only=True):
+class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What is told and does not change in a pass. `jobs` by number, those that run and each task; `qualities` by name with their limits,
     `used_by` what of these is used up. `of_partition`: the QOS of a partition. `nodes` in their order."""
 
     enforced: Enforced
-    jobs: Mapping[int, Told]
+    jobs: Mapping[int, SlurmJob]
     associations: Mapping[Payer, Bound]
     qualities: Mapping[str, Quality]
     used_by: Mapping[str, Bound]
@@ -39,7 +39,7 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
 class _Counted(NamedTuple):
     """What a job that runs counts for: so much of each TRES on these nodes, for so many seconds to come."""
 
-    told: Told
+    told: SlurmJob
     partition: str
     tres: Counts
     nodes: frozenset[str]
@@ -93,10 +93,10 @@ class _Tally:
         self.wall += charged
 
 
-class Holding:
+class SnapshotLimits:
     """Keeps to scheduling.rules.Limits."""
 
-    def __init__(self, grounds: Grounds, now: int) -> None:
+    def __init__(self, grounds: LimitInputs, now: int) -> None:
         self._grounds = grounds
         self._tallies: dict[_Whose, _Tally] = {}
         self._running: dict[int, _Counted] = {}
@@ -112,8 +112,8 @@ class Holding:
                     ),
                 )
 
-    def copy(self) -> Holding:
-        other = object.__new__(Holding)
+    def copy(self) -> SnapshotLimits:
+        other = object.__new__(SnapshotLimits)
         other._grounds = self._grounds
         other._tallies = {whose: tally.copy() for whose, tally in self._tallies.items()}
         other._running, other._tasks, other._licences = (
@@ -123,7 +123,7 @@ class Holding:
         )
         return other
 
-    def holds(self, job: Pending, partition: str, where: Placement | None = None) -> str | None:
+    def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
         told = self._grounds.jobs[job.number]
         if told.throttle and told.array is not None and self._tasks[told.array] >= told.throttle:
             return "JobArrayTaskLimit"
@@ -136,7 +136,7 @@ class Holding:
             else None
         )
 
-    def started(self, job: Pending, where: Placement) -> None:
+    def started(self, job: PendingJob, where: Placement) -> None:
         told = self._grounds.jobs[job.number]
         self._count(
             job.number,
@@ -146,7 +146,7 @@ class Holding:
         )
         self._licences.subtract(told.licences)
 
-    def ended(self, job: Pending, where: Placement, seconds: int) -> None:
+    def ended(self, job: PendingJob, where: Placement, seconds: int) -> None:
         counted = self._running.pop(job.number)
         told, quality = counted.told, self._grounds.qualities.get(counted.told.qos)
         for whose in self._everybody(told, counted.partition):
@@ -167,14 +167,14 @@ class Holding:
         for whose in self._everybody(job.told, job.partition):
             self._tallies.setdefault(whose, _Tally()).add(job)
 
-    def _everybody(self, told: Told, partition: str) -> Iterator[_Whose]:
+    def _everybody(self, told: SlurmJob, partition: str) -> Iterator[_Whose]:
         """Whose limits the job counts against."""
         for bound in self._chain(told, partition):
             yield ("association", bound.name, bound.user, bound.partition)
         for name in {told.qos, self._grounds.of_partition.get(partition, told.qos)}:
             yield from (("qos", name), ("user", name, told.user), ("account", name, told.account))
 
-    def _chain(self, told: Told, partition: str) -> Iterator[Bound]:
+    def _chain(self, told: SlurmJob, partition: str) -> Iterator[Bound]:
         """The user's association and the accounts above it, up to the root."""
         known = self._grounds.associations
         own = known.get((told.account, told.user, partition)) or known.get(
@@ -186,7 +186,9 @@ class Holding:
             seen |= {own.name} if not own.user else set()
             own = None if own.parent in seen else known.get((own.parent, "", ""))
 
-    def _asking(self, told: Told, job: Pending, partition: str, where: Placement | None) -> Asking:
+    def _asking(
+        self, told: SlurmJob, job: PendingJob, partition: str, where: Placement | None
+    ) -> LimitedJob:
         """Before nodes are known, what it asks for counts, but no nodes: some that others of its group have count once."""
         grounds = self._grounds
         over = grounds.of_partition.get(partition)
@@ -198,7 +200,7 @@ class Holding:
             )
             for bound in self._chain(told, partition)
         )
-        return Asking(
+        return LimitedJob(
             counts={**told.tres, "node": 0} if where is None else _taken(told, where),
             nodes=frozenset() if where is None else self._names(where),
             chain=links,
@@ -207,11 +209,11 @@ class Holding:
             partition_qos=None if over is None else self._qos(over, told),
         )
 
-    def _qos(self, name: str, told: Told) -> Qos | None:
+    def _qos(self, name: str, told: SlurmJob) -> QosLimits | None:
         quality = self._grounds.qualities.get(name)
         if quality is None:
             return None
-        return Qos(
+        return QosLimits(
             name=name,
             limits=quality.limits,
             used=self._used(("qos", name), self._grounds.used_by.get(name)),
@@ -223,12 +225,12 @@ class Holding:
             limit_factor=quality.limit_factor,
         )
 
-    def _used(self, whose: _Whose, bound: Bound | None) -> Used:
+    def _used(self, whose: _Whose, bound: Bound | None) -> LimitUsage:
         tally = self._tallies.get(whose)
         told, wall = ({}, 0.0) if bound is None else (bound.seconds, bound.wall_seconds)
         if tally is None:
-            return Used(seconds=told, wall_seconds=wall)
-        return Used(
+            return LimitUsage(seconds=told, wall_seconds=wall)
+        return LimitUsage(
             jobs=tally.jobs,
             counts=dict(tally.counts),
             nodes=tally.nodes,
@@ -243,7 +245,7 @@ class Holding:
         )
 
 
-def _taken(told: Told, where: Placement) -> Counts:
+def _taken(told: SlurmJob, where: Placement) -> Counts:
     """What it has there, and of what is not of nodes what it asks for."""
     gpus = sum(count for share in where.shares for _, count in share.gpus)
     there = {

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from fairbank.slurm.parsers.limits import (QUALITIES, read_bounds, read_limits_of_qualities, read_usage_of_qualities)
 from fairbank.slurm.parsers.jobs import read_jobs
-from fairbank.slurm.parsers.machine import read_licences
-from fairbank.slurm.parsers.machine import (read_hosts, read_least_loaded, read_partitions, read_qos_of_partitions, read_reservations)
-from fairbank.slurm.parsers.scontrol import (read_clock, read_config)
-from fairbank.slurm.parsers.values import Answer
+from fairbank.slurm.parsers.limits import (
+    QUALITIES,
+    read_bounds,
+    read_limits_of_qualities,
+    read_usage_of_qualities,
+)
+from fairbank.slurm.parsers.machine import (
+    read_hosts,
+    read_least_loaded,
+    read_licences,
+    read_partitions,
+    read_qos_of_partitions,
+    read_reservations,
+)
+from fairbank.slurm.parsers.scontrol import read_clock, read_config
+from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.queue_snapshot.snapshot import Answers
 
 T = TypeVar("T")
@@ -42,7 +53,7 @@ def read_answers(texts: Mapping[str, str]) -> tuple[Answers, tuple[str, ...]]:
     """The answers to all of these, and what in them could not be read. Raises Malformed where it is not told when they were given."""
     unread: list[str] = []
 
-    def rows(answer: Answer[T]) -> tuple[T, ...]:
+    def rows(answer: ParsedRows[T]) -> tuple[T, ...]:
         unread.extend(map(str, answer.unreadable))
         return answer.rows
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.scheduling.explain.run_times import History
-from fairbank.slurm.parsers.execution import (Cells, Execution, is_step, read_execution)
-from fairbank.slurm.parsers.delimited import (PIPE, read, records)
-from fairbank.slurm.parsers.values import Answer
+from fairbank.scheduling.explain.run_times import RunTimeHistory
+from fairbank.slurm.parsers.delimited import PIPE, read, records
+from fairbank.slurm.parsers.execution import Cells, Execution, is_step, read_execution
+from fairbank.slurm.parsers.values import ParsedRows
 
 DAYS = 14
 """So far back accounting is asked: habits change, and a user's last hundred jobs are all that count."""
@@ -38,7 +38,7 @@ QUESTION = (
 """Times must be in UTC."""
 
 
-def read_past(text: str, now: int) -> Answer[Execution]:
+def read_past(text: str, now: int) -> ParsedRows[Execution]:
     """The answer's jobs that ran and were over by `now`, in the order in which they ended; those without a time limit are left out."""
 
     def over(cells: Cells) -> Execution | None:
@@ -50,16 +50,16 @@ def read_past(text: str, now: int) -> Answer[Execution]:
         )
 
     found = read("sacct", records("sacct", text, COLUMNS, PIPE), over)
-    return Answer(tuple(sorted(found.rows, key=_end)), found.unreadable)
+    return ParsedRows(tuple(sorted(found.rows, key=_end)), found.unreadable)
 
 
 def _end(job: Execution) -> int:
     return (job.submitted if job.start is None else job.start) + (job.elapsed or 0) + job.suspended
 
 
-def history_of(ended: Sequence[Execution]) -> History[str]:
+def history_of(ended: Sequence[Execution]) -> RunTimeHistory[str]:
     """What these tell of how much of their time limits users' jobs take."""
-    history: History[str] = History()
+    history: RunTimeHistory[str] = RunTimeHistory()
     for job in ended:
         if job.elapsed is not None and job.limit:
             history.ended(job.user, job.elapsed, job.limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -10,26 +10,22 @@ import msgspec
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
+from fairbank.core.errors import Malformed, Trouble
 from fairbank.priority.limits.chain import Enforced
-from fairbank.scheduling.slurm import parameters as known
+from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
+from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes
-from fairbank.scheduling.machines.node_snapshot import (OnNodes, on_nodes)
-from fairbank.scheduling.slurm.parameters import Parameters
-from fairbank.scheduling.pending_job import (Active, Pending)
-from fairbank.scheduling.placement.node_table import Cluster
-from fairbank.scheduling.machines.node_rules import (PreemptBy, Preemption, QosRules)
-from fairbank.slurm.parsers.limits import (Bound, Quality)
-from fairbank.slurm.parsers.jobs import Told
+from fairbank.scheduling.pending_job import Active, PendingJob
+from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.slurm import parameters as known
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.limits import Bound, Quality
 from fairbank.slurm.parsers.machine import Licence
-from fairbank.slurm.queue_snapshot.limits import (Grounds, Holding)
-from fairbank.slurm.queue_snapshot.unsupported import (PARAMETERS, lacking)
-from fairbank.slurm.queue_snapshot.jobs import (Ways, running, waiting)
-from fairbank.slurm.queue_snapshot.alternatives import (in_one, simplified)
-from fairbank.core.errors import (Malformed, Trouble)
-from collections.abc import Iterator
-
-from fairbank.scheduling.pending_job import Pending
-from fairbank.slurm.parsers.jobs import Told
+from fairbank.slurm.queue_snapshot.alternatives import in_one, simplified
+from fairbank.slurm.queue_snapshot.jobs import Ways, running, waiting
+from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
+from fairbank.slurm.queue_snapshot.unsupported import PARAMETERS, lacking
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +37,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Sequence[Node]
     partitions: Sequence[PartitionRules]
     reservations: Sequence[Reservation]
-    jobs: Sequence[Told]
+    jobs: Sequence[SlurmJob]
     associations: Sequence[Bound] = ()
     qualities: Sequence[Quality] = ()
     used_by_qualities: Sequence[Bound] = ()
@@ -56,8 +52,8 @@ class Live(NamedTuple):
 
     now: int
     snapshot: OnNodes
-    parameters: Parameters
-    told: Mapping[int, Told]
+    parameters: SchedulerParameters
+    told: Mapping[int, SlurmJob]
     notes: Sequence[str]
 
 
@@ -65,11 +61,11 @@ def live(said: Answers) -> Live:
     """Raises Malformed where the answers contradict each other, as when a node is in two partitions' lists and not among the nodes."""
     notes = [*lacking(said.config, said.least_loaded), *simplified(said.jobs)]
     ways = ways_of(said.config)
-    cluster = Cluster(said.nodes, said.partitions)
+    cluster = NodeTable(said.nodes, said.partitions)
     reservations = {each.name: each for each in said.reservations}
     jobs = [in_one(each, reservations, said.now) for each in said.jobs]
     told = {each.job_id: each for each in jobs}
-    people: list[Pending] = []
+    people: list[PendingJob] = []
     for each in jobs:
         if each.waits:
             tasks = list(waiting(each, ways))
@@ -87,13 +83,15 @@ def live(said: Answers) -> Live:
         cluster,
         reservations=said.reservations,
         preemption=preemption_of(said.config, said.qualities),
-        limits=Holding(_grounds(said, told), said.now),
+        limits=SnapshotLimits(_grounds(said, told), said.now),
     )
-    return Live(said.now, on_nodes(nodes, pending=people, running=active), parameters, told, notes)
+    return Live(
+        said.now, node_snapshot(nodes, pending=people, running=active), parameters, told, notes
+    )
 
 
-def _grounds(said: Answers, told: Mapping[int, Told]) -> Grounds:
-    return Grounds(
+def _grounds(said: Answers, told: Mapping[int, SlurmJob]) -> LimitInputs:
+    return LimitInputs(
         enforced=Enforced.parse(said.config.get("AccountingStorageEnforce", "")),
         jobs=told,
         associations={(each.name, each.user, each.partition): each for each in said.associations},
@@ -142,20 +140,21 @@ def _mode(text: str) -> PreemptMode | None:
     )
 
 
-def parameters_of(text: str, notes: list[str]) -> Parameters:
+def parameters_of(text: str, notes: list[str]) -> SchedulerParameters:
     """Those that are known here and within range. What another version of Slurm has beside them is noted, and slurmctld's default taken for
     what is out of range, as it does itself."""
     kept: list[str] = []
     for each in filter(None, (part.strip() for part in text.split(","))):
         try:
-            known.read(",".join([*kept, each]))
+            known.parse_parameters(",".join([*kept, each]))
         except Malformed as strange:
             notes.append(f"{PARAMETERS}: {strange.message}, and is passed over")
         else:
             kept.append(each)
-    return known.read(",".join(kept))
+    return known.parse_parameters(",".join(kept))
 
-def requests(job: Pending, told: Told, cluster: str | None) -> Iterator[dict[str, object]]:
+
+def requests(job: PendingJob, told: SlurmJob, cluster: str | None) -> Iterator[dict[str, object]]:
     """The body of `POST /quote` for each partition that it may run in. None for a job without a time limit of its own, whose hold depends
     on how long its partition lets it run."""
     if job.limit is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from fairbank.scheduling.slurm.parameters import NOT_MODELLED
 from fairbank.scheduling.machines.node_rules import PreemptBy
+from fairbank.scheduling.slurm.parameters import NOT_MODELLED
 
 PARAMETERS = "SchedulerParameters"
 

@@ -14,12 +14,12 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
-from fairbank.cluster.share_record import (ShareFigure, key_of)
-from fairbank.store.contract import AtWork, Filling, Reader, Transaction
-from fairbank.store.memory.reader import MemoryReader
-from fairbank.store.memory.tables import Tables
-from fairbank.core.time import Instant
+from fairbank.cluster.share_record import ShareRecord, share_key
 from fairbank.core.errors import Conflict
+from fairbank.core.time import Instant
+from fairbank.store.contract import ProgressCallback, Reader, RestoreTarget, Transaction
+from fairbank.store.memory.reader import MemoryReader
+from fairbank.store.memory.tables import MemoryTables
 
 
 class MemoryStore:
@@ -28,7 +28,7 @@ class MemoryStore:
     writers = 1
 
     def __init__(self) -> None:
-        self._tables = Tables()
+        self._tables = MemoryTables()
         self._turn = threading.Lock()
         self._looking = threading.Lock()
         self._nonces: dict[bytes, int] = {}
@@ -56,7 +56,7 @@ class MemoryStore:
                 tables.readers -= 1
 
     @contextmanager
-    def filling(self, *, replace: bool) -> Iterator[Filling]:
+    def restoring(self, *, replace: bool) -> Iterator[RestoreTarget]:
         """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false."""
         with self._turn:
             there = self._tables
@@ -65,7 +65,7 @@ class MemoryStore:
                     "the books are not empty",
                     remedy="restore into a new database, or say --replace",
                 )
-            filling = MemoryFilling(
+            filling = MemoryRestore(
                 {
                     each.digest: each.revoked
                     for each in there.tokens.values()
@@ -76,7 +76,7 @@ class MemoryStore:
             with self._looking:
                 self._tables = filling.tables
 
-    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+    def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before."""
         with self._turn:
             self._nonces = {known: until for known, until in self._nonces.items() if until > now}
@@ -85,15 +85,15 @@ class MemoryStore:
             self._nonces[nonce] = expires
             return True
 
-    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+    def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
         """Keep the figures of associations that have none of that day yet; returns how many that were."""
         with self._turn, self._changing() as tables:
-            there = {key_of(each) for each in figures} & tables.shares.keys()
-            new = [each for each in figures if key_of(each) not in there]
+            there = {share_key(each) for each in figures} & tables.shares.keys()
+            new = [each for each in figures if share_key(each) not in there]
             tables.add_shares(new)
             return len(new)
 
-    def forget_shares(self, before: int) -> int:
+    def delete_share_records(self, before: int) -> int:
         """Forget the figures of all days before this one; returns how many there were."""
         with self._turn, self._changing() as tables:
             old = [place for place, each in tables.shares.items() if each.day < before]
@@ -101,16 +101,18 @@ class MemoryStore:
                 del tables.shares[place]
             return len(old)
 
-    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
+    def integrity_errors(
+        self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
+    ) -> list[str]:
         """Nothing: there is no file."""
         return []
 
     def close(self) -> None:
         """Forget everything."""
-        self._tables = Tables()
+        self._tables = MemoryTables()
 
     @contextmanager
-    def _changing(self) -> Iterator[Tables]:
+    def _changing(self) -> Iterator[MemoryTables]:
         """Tables that nobody is looking at, and nobody begins to look at meanwhile."""
         with self._looking:
             if self._tables.readers:
@@ -121,7 +123,7 @@ class MemoryStore:
 class MemoryTransaction:
     """A batch over the tables. What it writes is applied when its block ends."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
         self.written: WorkingSet | None = None
 
@@ -132,14 +134,14 @@ class MemoryTransaction:
         self.written = work
 
 
-class MemoryFilling:
+class MemoryRestore:
     """New tables, which take the place of the old ones when all is filled in."""
 
     def __init__(self, revoked: Mapping[bytes, Instant]) -> None:
-        self.tables = Tables()
+        self.tables = MemoryTables()
         self._revoked = revoked
 
-    def revoked(self) -> Mapping[bytes, Instant]:
+    def revoked_tokens(self) -> Mapping[bytes, Instant]:
         return self._revoked
 
     def projects(self, rows: Sequence[Project]) -> None:
@@ -166,5 +168,5 @@ class MemoryFilling:
     def tokens(self, rows: Sequence[Token]) -> None:
         self.tables.tokens.update((each.id, each) for each in rows)
 
-    def share_figures(self, rows: Sequence[ShareFigure]) -> None:
+    def share_records(self, rows: Sequence[ShareRecord]) -> None:
         self.tables.add_shares(rows)

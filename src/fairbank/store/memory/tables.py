@@ -13,10 +13,10 @@ from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_record import (FigureKey, ShareFigure, key_of)
+from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
 
 
-class Tables:
+class MemoryTables:
     """All rows. `readers` counts who is looking: then a writer changes a copy, and they keep what they saw."""
 
     def __init__(self) -> None:
@@ -31,13 +31,13 @@ class Tables:
         self.books: dict[int, list[Entry]] = {}
         self.keys: dict[tuple[int, str], Entry] = {}
         self.tokens: dict[int, Token] = {}
-        self.shares: dict[FigureKey, ShareFigure] = {}
+        self.shares: dict[ShareKey, ShareRecord] = {}
         self.office = Office()
         self.last_entry = 0
 
-    def copy(self) -> Tables:
+    def copy(self) -> MemoryTables:
         """The same rows, free to be changed."""
-        twin = Tables()
+        twin = MemoryTables()
         twin.projects, twin.members, twin.allocations = (
             self.projects.copy(),
             self.members.copy(),
@@ -140,9 +140,9 @@ class Tables:
             if each.key is not None:
                 self.keys[each.actor, each.key] = each
 
-    def add_shares(self, rows: Iterable[ShareFigure]) -> None:
+    def add_shares(self, rows: Iterable[ShareRecord]) -> None:
         for each in rows:
-            self.shares[key_of(each)] = each
+            self.shares[share_key(each)] = each
 
     def _undoing(self, needs: Needs) -> Iterable[Entry]:
         books = {self.entries[number].book for number in needs.undone if number in self.entries}

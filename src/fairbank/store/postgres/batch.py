@@ -16,11 +16,19 @@ from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
 from fairbank.bank.working_set import WorkingSet
 from fairbank.store import schema
-from fairbank.store.sql.batch import (Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs)
-from fairbank.store.postgres.commit import committing
 from fairbank.store.contract import Contention
+from fairbank.store.postgres.commit import commit_errors
 from fairbank.store.queries import queries
-from fairbank.store.sql.rows import (Row, allocation_of, entry_row, run_of)
+from fairbank.store.sql.batch import (
+    Columns,
+    SqlTransaction,
+    changed_runs,
+    changed_sums,
+    changed_users,
+    columns,
+    new_runs,
+)
+from fairbank.store.sql.rows import Row, allocation_of, entry_row, run_of
 
 _SQL = queries("postgres")
 
@@ -65,7 +73,7 @@ class PostgresTransaction(SqlTransaction):
     def commit(self) -> None:
         """What is still to be written, and COMMIT. Raises Unreachable, which says whether it is known that nothing was carried out."""
         if self._begun:
-            with committing(self._connection), self._driver.pipeline():
+            with commit_errors(self._connection), self._driver.pipeline():
                 self._write_what_waits()
                 self._beside.execute("COMMIT")
 

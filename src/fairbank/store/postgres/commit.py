@@ -10,15 +10,15 @@ from typing import Any
 import psycopg
 from sqlalchemy import Connection, exc
 
-from fairbank.store.sql.db_errors import first_line
 from fairbank.core.errors import Unreachable
+from fairbank.store.sql.db_errors import first_line
 
 # The connection is lost, or the server ends it: also in the middle of a commit.
 _LOST = ("08", "57P")
 
 
 @contextmanager
-def committing(connection: Connection) -> Iterator[None]:
+def commit_errors(connection: Connection) -> Iterator[None]:
     """For what COMMIT is sent with. Raises Unreachable for a connection that is lost: before that was sent nothing was carried out, and
     the trouble says so; afterwards nobody here knows."""
     _demand_session(connection)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
-
-import psycopg
-from sqlalchemy import URL, Connection, Engine, create_engine, event
-
-from fairbank.store.postgres.commit import committing
-from fairbank.store.contract import Transaction
-from fairbank.store.postgres.batch import PostgresTransaction
-from fairbank.store.queries import queries
-from fairbank.store.sql.store import (SqlStore, begun, once)
-from fairbank.store.sql.db_errors import as_troubles
-from fairbank.core.time import Instant
-from fairbank.core.errors import Conflict
-from collections.abc import Iterable
 from typing import Any, cast
 
 import psycopg
-from sqlalchemy import Table
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event
 
-from fairbank.store.sql.restore import (TABLES, SqlFilling)
+from fairbank.core.errors import Conflict
+from fairbank.core.time import Instant
+from fairbank.store.contract import Transaction
+from fairbank.store.postgres.batch import PostgresTransaction
+from fairbank.store.postgres.commit import commit_errors
+from fairbank.store.queries import queries
+from fairbank.store.sql.db_errors import translated_errors
+from fairbank.store.sql.restore import TABLES, SqlRestore
+from fairbank.store.sql.store import SqlStore, contention_is_busy, transaction_on
 
 _SQL = queries("postgres")
 PATIENCE_SECONDS = 30
@@ -81,7 +75,7 @@ class PostgresStore(SqlStore):
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
-        with self._turn(), as_troubles(), self._writer.connect() as connection:
+        with self._writer_slot(), translated_errors(), self._writer.connect() as connection:
             transaction = self._transaction_over(connection)  # it begins with what it loads first
             yield transaction
             transaction.commit()
@@ -89,16 +83,20 @@ class PostgresStore(SqlStore):
     def _transaction_over(self, connection: Connection) -> PostgresTransaction:
         return PostgresTransaction(connection)
 
-    def _filling_over(self, connection: Connection) -> PostgresFilling:
-        return PostgresFilling(connection)
+    def _filling_over(self, connection: Connection) -> PostgresRestore:
+        return PostgresRestore(connection)
 
     def _commit(self, connection: Connection) -> None:
-        with committing(connection):
+        with commit_errors(connection):
             connection.commit()
 
-    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+    def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before. Does not wait for batches. Raises Busy, Unreachable."""
-        with once(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
+        with (
+            contention_is_busy(),
+            translated_errors(),
+            transaction_on(self._writer, self.begin_writing) as connection,
+        ):
             driver: Any = connection.connection.driver_connection
             fresh = (
                 psycopg.RawCursor(driver)
@@ -155,6 +153,7 @@ def _other_encoding(encoding: str) -> Conflict:
         remedy=f"create the database with ENCODING '{_ENCODING}' (createdb -E {_ENCODING} -T template0 NAME)",
     )
 
+
 _GUARDED = ("allocation", "run", "journal")
 
 # Every batch begins by locking rows of one of these two, in this order. So this waits for the batches under way and
@@ -173,7 +172,7 @@ SELECT setval('project_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM project), 
 """
 
 
-class PostgresFilling(SqlFilling):
+class PostgresRestore(SqlRestore):
     """DELETE and COPY, both undone when the transaction is.
 
     TRUNCATE would be quicker, but it waits for readers and they for it, and whoever reads a snapshot from before it would

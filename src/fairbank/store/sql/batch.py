@@ -19,8 +19,25 @@ from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office, WorkingSet
 from fairbank.store import schema
 from fairbank.store.contract import Contention
-from fairbank.store.sql.rows import (Row, allocation_row, entry_of, member_of, member_row, particulars_row, project_of, project_row, run_row, token_of, token_row)
-from fairbank.store.sql.project_use import (allocations_of, children_of, held_runs_of, used_of)
+from fairbank.store.sql.project_use import (
+    allocations_of,
+    children_of,
+    open_runs_of,
+    projects_in_use,
+)
+from fairbank.store.sql.rows import (
+    Row,
+    allocation_row,
+    entry_of,
+    job_details_row,
+    member_of,
+    member_row,
+    project_of,
+    project_row,
+    run_row,
+    token_of,
+    token_row,
+)
 
 _ID = attrgetter("id")
 _SUMS = attrgetter("id", "deposited", "charged", "held", "overrun", "seq", "link")
@@ -103,8 +120,8 @@ class SqlTransaction(ABC):
             if needs.reworded
             else (),
             projects=self._projects(needs),
-            held_runs=held_runs_of(self._connection, needs.closing, len(needs.runs) + 1),
-            used=used_of(self._connection, needs.renaming),
+            held_runs=open_runs_of(self._connection, needs.closing, len(needs.runs) + 1),
+            used=projects_in_use(self._connection, needs.renaming),
             members=map(member_of, self._find("members", columns(needs.members, 2)))
             if needs.members
             else (),
@@ -299,7 +316,7 @@ def changed_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
                 r.elapsed_seconds,
                 r.set_by,
             ),
-            *particulars_row(r.particulars),
+            *job_details_row(r.particulars),
         )
         for r in found
     ]

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import psycopg
 from sqlalchemy import exc
 
+from fairbank.core.errors import Busy, Corrupt, Unreachable
 from fairbank.store.contract import Contention
 from fairbank.store.sqlite.driver import driver as sqlite
-from fairbank.core.errors import (Busy, Corrupt, Unreachable)
 
 # SQLSTATEs (PostgreSQL manual, appendix A). Other writers were in the way: the same batch may pass the next time.
 _IN_THE_WAY = {
@@ -36,7 +36,7 @@ _SQLITE_DAMAGED = (
     "no such column",
     "no such table",
 )
-NO_ROOM = "disk is full"
+DISK_FULL = "disk is full"
 """In what SQLite says where there is no room."""
 
 _SQLITE_BROKEN = re.compile(
@@ -45,7 +45,7 @@ _SQLITE_BROKEN = re.compile(
 
 
 @contextmanager
-def as_troubles() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Raises Contention, Unreachable, Busy or Corrupt for what the database complains of inside; leaves everything else alone."""
     try:
         yield
@@ -103,7 +103,7 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
 def _unreachable(complaint: BaseException | None) -> Unreachable:
     remedy = (
         "make room on its disk, then try again"
-        if NO_ROOM in str(complaint)
+        if DISK_FULL in str(complaint)
         else "try again; if it stays so: fairbank doctor"
     )
     return Unreachable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)

@@ -17,7 +17,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
 
-class Fact(FunctionElement[str]):
+class JsonMember(FunctionElement[str]):
     """A member of a JSON object as text, null where there is none."""
 
     name = "fact"
@@ -33,7 +33,7 @@ class Bytewise(FunctionElement[str]):
     inherit_cache = True
 
 
-class Few(FunctionElement[int]):
+class FewIds(FunctionElement[int]):
     """The few numbers that a statement finds: PostgreSQL may guess that they are many, and then reads a whole table, not its index."""
 
     name = "few"
@@ -41,31 +41,33 @@ class Few(FunctionElement[int]):
     inherit_cache = True
 
 
-def fact(details: ColumnElement[Any], member: str) -> Fact:
+def json_member(details: ColumnElement[Any], member: str) -> JsonMember:
     """`member` is a word of ours, never a client's."""
-    return Fact(details, literal_column(f"'{member}'"))
+    return JsonMember(details, literal_column(f"'{member}'"))
 
 
 def bytewise(text: ColumnElement[Any]) -> Bytewise:
     return Bytewise(text)
 
 
-def one_of_few(column: ColumnElement[Any], found: Select[Any]) -> ColumnElement[bool]:
-    return column.op("IN", is_comparison=True, return_type=Boolean())(Few(found.scalar_subquery()))
+def in_few(column: ColumnElement[Any], found: Select[Any]) -> ColumnElement[bool]:
+    return column.op("IN", is_comparison=True, return_type=Boolean())(
+        FewIds(found.scalar_subquery())
+    )
 
 
 def _parts(element: FunctionElement[Any], compiler: SQLCompiler, **how: Any) -> list[str]:
     return [compiler.process(each, **how) for each in element.clauses]
 
 
-@compiles(Fact, "sqlite")
-def _fact_in_sqlite(element: Fact, compiler: SQLCompiler, **how: Any) -> str:
+@compiles(JsonMember, "sqlite")
+def _fact_in_sqlite(element: JsonMember, compiler: SQLCompiler, **how: Any) -> str:
     details, member = _parts(element, compiler, **how)
     return f"json_extract({details}, '$.' || {member})"
 
 
-@compiles(Fact, "postgresql")
-def _fact_in_postgres(element: Fact, compiler: SQLCompiler, **how: Any) -> str:
+@compiles(JsonMember, "postgresql")
+def _fact_in_postgres(element: JsonMember, compiler: SQLCompiler, **how: Any) -> str:
     details, member = _parts(element, compiler, **how)
     return f"({details}::json ->> {member})"
 
@@ -82,13 +84,13 @@ def _bytewise_in_postgres(element: Bytewise, compiler: SQLCompiler, **how: Any) 
     return f'({text} COLLATE "C")'
 
 
-@compiles(Few, "sqlite")
-def _few_in_sqlite(element: Few, compiler: SQLCompiler, **how: Any) -> str:
+@compiles(FewIds, "sqlite")
+def _few_in_sqlite(element: FewIds, compiler: SQLCompiler, **how: Any) -> str:
     (found,) = _parts(element, compiler, **how)
     return found
 
 
-@compiles(Few, "postgresql")
-def _few_in_postgres(element: Few, compiler: SQLCompiler, **how: Any) -> str:
+@compiles(FewIds, "postgresql")
+def _few_in_postgres(element: FewIds, compiler: SQLCompiler, **how: Any) -> str:
     (found,) = _parts(element, compiler, **how)
     return f"(SELECT unnest(ARRAY{found}))"

@@ -39,7 +39,7 @@ def children_of(connection: Connection, projects: Collection[int]) -> Iterator[P
     return map(project_of, connection.execute(found))
 
 
-def held_runs_of(
+def open_runs_of(
     connection: Connection, projects: Collection[int], most: int
 ) -> Iterator[tuple[int, Run]]:
     """Runs of these projects with an open hold, wherever it is held: `most` of each project at most."""
@@ -51,7 +51,7 @@ def held_runs_of(
         yield from ((project, Run(*row)) for row in connection.execute(found))
 
 
-def used_of(connection: Connection, projects: Collection[int]) -> list[int]:
+def projects_in_use(connection: Connection, projects: Collection[int]) -> list[int]:
     """Which of these projects have, or had, an allocation or a run."""
     if not projects:
         return []

@@ -33,13 +33,22 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
 from fairbank.cluster.job import Run
-from fairbank.cluster.share_record import (ShareFigure, ShareQuery, key_of)
+from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
+from fairbank.core.time import Instant
 from fairbank.store import schema
 from fairbank.store.sql import statements
-from fairbank.store.sql.rows import (Row, allocation_of, entry_of, member_of, project_of, run_of, token_of, user_of)
-from fairbank.store.sql.share_records import (PLACE, figure_of, wanted)
-from fairbank.store.usage import named, of_figures
-from fairbank.core.time import Instant
+from fairbank.store.sql.rows import (
+    Row,
+    allocation_of,
+    entry_of,
+    member_of,
+    project_of,
+    run_of,
+    token_of,
+    user_of,
+)
+from fairbank.store.sql.share_records import PLACE, record_of, select_records
+from fairbank.store.usage import named_groups, usage_of_row
 
 T = TypeVar("T")
 
@@ -78,7 +87,7 @@ class SqlReader:
     def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
         return self._all(statements.users(allocations, uid), user_of)
 
-    def drawn(self, allocation: int, page: Page) -> list[UserRow]:
+    def allocation_users(self, allocation: int, page: Page) -> list[UserRow]:
         return self._all(statements.drawn(allocation, page), user_of)
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
@@ -106,17 +115,19 @@ class SqlReader:
     def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
         return self._all(statements.statement(page), entry_of, book=book, since=since, until=until)
 
-    def before(self, book: int, at: Instant) -> Entry | None:
+    def entry_before(self, book: int, at: Instant) -> Entry | None:
         return self._one(statements.BEFORE, entry_of, book=book, at=at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         rows = self._connection.execute(statements.usage(query, by, page)).all()
-        return named((of_figures(group, figures) for group, *figures in rows), by)[: page.size]
+        return named_groups((usage_of_row(group, figures) for group, *figures in rows), by)[
+            : page.size
+        ]
 
-    def overdue(self, now: Instant, limit: int) -> list[Run]:
+    def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
         return self._all(statements.overdue(now, limit), lambda row: Run(*row))
 
-    def expired(self, now: Instant, limit: int) -> list[int]:
+    def expired_allocations(self, now: Instant, limit: int) -> list[int]:
         return self._all(statements.expired(now, limit), lambda row: int(row[0]))
 
     def office(self) -> Office:
@@ -131,7 +142,7 @@ class SqlReader:
     def token(self, digest: bytes) -> Token | None:
         return self._one(select(schema.token).where(schema.token.c.digest == digest), token_of)
 
-    def token_numbered(self, number: int) -> Token | None:
+    def token_by_id(self, number: int) -> Token | None:
         return self._one(select(schema.token).where(schema.token.c.id == number), token_of)
 
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
@@ -164,14 +175,14 @@ class SqlReader:
             select(schema.member).order_by(schema.member.c.project, schema.member.c.uid), member_of
         )
 
-    def share_figures(self, query: ShareQuery) -> list[ShareFigure]:
-        found = self._all(wanted(query), figure_of)
+    def share_records(self, query: ShareQuery) -> list[ShareRecord]:
+        found = self._all(select_records(query), record_of)
         return (
-            found if query.limit else sorted(found, key=key_of)
+            found if query.limit else sorted(found, key=share_key)
         )  # databases sort texts each in its own way
 
-    def scan_share_figures(self) -> Iterator[ShareFigure]:
-        return self._stream(select(schema.share_figure).order_by(*PLACE), figure_of)
+    def scan_share_records(self) -> Iterator[ShareRecord]:
+        return self._stream(select(schema.share_figure).order_by(*PLACE), record_of)
 
     def count_entries(self) -> int:
         self._take_time()

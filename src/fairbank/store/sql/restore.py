@@ -19,12 +19,20 @@ from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.bank.working_set import Office
-from fairbank.cluster.share_record import ShareFigure
-from fairbank.store import schema
-from fairbank.store.sql.rows import (allocation_row, entry_row, member_row, project_row, run_row, token_row, user_row)
-from fairbank.store.sql.share_records import figure_row
-from fairbank.core.time import Instant
+from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Conflict
+from fairbank.core.time import Instant
+from fairbank.store import schema
+from fairbank.store.sql.rows import (
+    allocation_row,
+    entry_row,
+    member_row,
+    project_row,
+    run_row,
+    token_row,
+    user_row,
+)
+from fairbank.store.sql.share_records import record_row
 
 # In this order a table may be filled, in the other emptied. Nonces are no part of a backup, and stay.
 TABLES = (
@@ -39,7 +47,7 @@ TABLES = (
 )
 
 
-class SqlFilling(ABC):
+class SqlRestore(ABC):
     """A Filling over one connection, inside the transaction that its store began."""
 
     def __init__(self, connection: Connection) -> None:
@@ -77,7 +85,7 @@ class SqlFilling(ABC):
     def end(self) -> None:
         """Everything is filled in: see to what is numbered next."""
 
-    def revoked(self) -> Mapping[bytes, Instant]:
+    def revoked_tokens(self) -> Mapping[bytes, Instant]:
         return self._revoked
 
     def projects(self, rows: Sequence[Project]) -> None:
@@ -104,5 +112,5 @@ class SqlFilling(ABC):
     def tokens(self, rows: Sequence[Token]) -> None:
         self._insert(schema.token, map(token_row, rows))
 
-    def share_figures(self, rows: Sequence[ShareFigure]) -> None:
-        self._insert(schema.share_figure, map(figure_row, rows))
+    def share_records(self, rows: Sequence[ShareRecord]) -> None:
+        self._insert(schema.share_figure, map(record_row, rows))

@@ -205,7 +205,7 @@ def run_row(record: RunRecord) -> tuple[Any, ...]:
         record.outcome,
         record.elapsed_seconds,
         record.set_by,
-        *particulars_row(record.particulars),
+        *job_details_row(record.particulars),
     )
 
 
@@ -229,7 +229,7 @@ def _particulars_of(cells: Row) -> Particulars | None:
     )
 
 
-def particulars_row(told: Particulars | None) -> tuple[Any, ...]:
+def job_details_row(told: Particulars | None) -> tuple[Any, ...]:
     """The cells of what was told of a run."""
     if told is None:
         return _UNTOLD

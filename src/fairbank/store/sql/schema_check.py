@@ -15,59 +15,59 @@ from sqlalchemy import Connection, create_engine
 
 from fairbank.store.migration import run_migrations
 from fairbank.store.postgres.store import migrating_engine
-from fairbank.store.sqlite.store import reading_engine
+from fairbank.store.sql.db_errors import translated_errors
 from fairbank.store.sqlite.driver import driver
-from fairbank.store.sql.db_errors import as_troubles
-from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
+from fairbank.store.sqlite.store import reading_engine
+from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
-Shape = Mapping[tuple[str, str], str]
+SchemaDefinitions = Mapping[tuple[str, str], str]
 """Definitions by kind and name."""
 
 
-class Fault(Enum):
+class SchemaFault(Enum):
     MISSING = "missing"
     ALTERED = "altered"
     FOREIGN = "not Fairbank's"
 
 
-class Difference(msgspec.Struct, frozen=True):
+class SchemaDifference(msgspec.Struct, frozen=True):
     """One thing in the database that is not as the migrations made it: `kind` is trigger, view, index, constraint or function."""
 
     kind: str
     name: str
-    fault: Fault
+    fault: SchemaFault
 
 
-def differences(url: str) -> list[Difference]:
+def schema_differences(url: str) -> list[SchemaDifference]:
     """In the order of kind and name. More views, indexes and functions than ours are no difference, more triggers are.
 
     Raises Forbidden and Unreachable; Trouble when the user may not make a schema.
     """
-    where = read_url(url)
+    where = parse_url(url)
     if where.drivername == MEMORY:
         return []
     wanted, found = _sqlite(path_of(where)) if where.drivername == SQLITE else _postgres(url)
     return list(_compared(wanted, found))
 
 
-def _compared(wanted: Shape, found: Shape) -> Iterator[Difference]:
+def _compared(wanted: SchemaDefinitions, found: SchemaDefinitions) -> Iterator[SchemaDifference]:
     for kind, name in sorted({*wanted, *found}):
         if (kind, name) not in found:
-            yield Difference(kind, name, Fault.MISSING)
+            yield SchemaDifference(kind, name, SchemaFault.MISSING)
         elif (kind, name) not in wanted:
             if kind == "trigger":
-                yield Difference(kind, name, Fault.FOREIGN)
+                yield SchemaDifference(kind, name, SchemaFault.FOREIGN)
         elif wanted[kind, name] != found[kind, name]:
-            yield Difference(kind, name, Fault.ALTERED)
+            yield SchemaDifference(kind, name, SchemaFault.ALTERED)
 
 
 _SQLITE = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'index') AND sql IS NOT NULL"
 
 
-def _sqlite(path: Path) -> tuple[Shape, Shape]:
+def _sqlite(path: Path) -> tuple[SchemaDefinitions, SchemaDefinitions]:
     made, there = create_engine("sqlite://", module=driver), reading_engine(path)
     try:
-        with as_troubles(), made.connect() as new, there.connect() as old:
+        with translated_errors(), made.connect() as new, there.connect() as old:
             run_migrations(new)
             return _read(new, _SQLITE), _read(old, _SQLITE)
     finally:
@@ -93,10 +93,10 @@ UNION ALL SELECT 'function', proname, prosrc FROM pg_proc WHERE pronamespace = c
 _SCRATCH = "fairbank_doctor"
 
 
-def _postgres(url: str) -> tuple[Shape, Shape]:
-    engine = migrating_engine(read_url(url))
+def _postgres(url: str) -> tuple[SchemaDefinitions, SchemaDefinitions]:
+    engine = migrating_engine(parse_url(url))
     try:
-        with as_troubles(), engine.connect() as connection:
+        with translated_errors(), engine.connect() as connection:
             connection.exec_driver_sql("BEGIN")
             try:
                 return _both(connection)
@@ -106,7 +106,7 @@ def _postgres(url: str) -> tuple[Shape, Shape]:
         engine.dispose()
 
 
-def _both(connection: Connection) -> tuple[Shape, Shape]:
+def _both(connection: Connection) -> tuple[SchemaDefinitions, SchemaDefinitions]:
     """Each is read as the only schema on the path: what is made new must not take the bank's own tables for its own."""
     own = str(connection.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one())
     connection.exec_driver_sql(f"SET LOCAL search_path TO {own}")
@@ -117,7 +117,7 @@ def _both(connection: Connection) -> tuple[Shape, Shape]:
     return _read(connection, _POSTGRESQL, _SCRATCH), found
 
 
-def _read(connection: Connection, query: str, schema: str = "") -> Shape:
+def _read(connection: Connection, query: str, schema: str = "") -> SchemaDefinitions:
     """The definitions without their schema's name, and however their lines were broken."""
     rows = connection.exec_driver_sql(query).fetchall()
     return {

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Select, delete, func, select, tuple_
 
-from fairbank.cluster.share_record import (ShareFigure, ShareQuery, key_of)
-from fairbank.store.sql.rows import Row
-from fairbank.store.schema import share_figure
+from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.errors import Corrupt
+from fairbank.store.schema import share_figure
+from fairbank.store.sql.rows import Row
 
 _f = share_figure.c
 PLACE = (_f.cluster, _f.day, _f.account, _f.login, _f.partition)
 
 
-def keep(connection: Connection, figures: Sequence[ShareFigure]) -> int:
+def insert_records(connection: Connection, figures: Sequence[ShareRecord]) -> int:
     """Insert the figures of associations that have none of that day; returns how many. Inside a transaction that writes."""
     if not figures:
         return 0
@@ -27,11 +27,11 @@ def keep(connection: Connection, figures: Sequence[ShareFigure]) -> int:
     values = f"({', '.join(names)}) VALUES ({', '.join([place] * len(names))})"
     insert = f"INSERT INTO share_figure {values} ON CONFLICT DO NOTHING"
     return connection.exec_driver_sql(
-        insert, [figure_row(each) for each in sorted(figures, key=key_of)]
+        insert, [record_row(each) for each in sorted(figures, key=share_key)]
     ).rowcount
 
 
-def forget(connection: Connection, before: int) -> int:
+def delete_before(connection: Connection, before: int) -> int:
     """Delete what is of earlier days. Cluster by cluster, for in that order they are found."""
     gone, cluster = 0, ""
     while (
@@ -46,7 +46,7 @@ def forget(connection: Connection, before: int) -> int:
     return gone
 
 
-def wanted(query: ShareQuery) -> Select[Any]:
+def select_records(query: ShareQuery) -> Select[Any]:
     found = select(share_figure).where(_f.day >= query.since, _f.day < query.until)
     if query.cluster is not None:
         found = found.where(_f.cluster == query.cluster)
@@ -61,9 +61,9 @@ def wanted(query: ShareQuery) -> Select[Any]:
     return found if query.limit is None else found.order_by(*PLACE).limit(query.limit)
 
 
-def figure_of(row: Row) -> ShareFigure:
+def record_of(row: Row) -> ShareRecord:
     try:
-        return msgspec.convert(tuple(row), ShareFigure)
+        return msgspec.convert(tuple(row), ShareRecord)
     except msgspec.ValidationError as bad:
         raise Corrupt(
             f"a figure of fair share cannot be read: {bad}",
@@ -71,5 +71,5 @@ def figure_of(row: Row) -> ShareFigure:
         ) from bad
 
 
-def figure_row(figure: ShareFigure) -> tuple[Any, ...]:
+def record_row(figure: ShareRecord) -> tuple[Any, ...]:
     return msgspec.structs.astuple(figure)

@@ -10,15 +10,15 @@ from contextlib import closing, contextmanager
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from fairbank.cluster.share_record import ShareFigure
-from fairbank.store.sql.batch import SqlTransaction
-from fairbank.store.contract import AtWork, Contention, Filling, Reader, Transaction
-from fairbank.store.sql.restore import SqlFilling
-from fairbank.store.sql.reader import SqlReader
-from fairbank.store.sql.share_records import (forget, keep)
-from fairbank.store.sql.db_errors import as_troubles
+from fairbank.cluster.share_record import ShareRecord
+from fairbank.core.errors import Busy, Unreachable
 from fairbank.core.time import Instant
-from fairbank.core.errors import (Busy, Unreachable)
+from fairbank.store.contract import Contention, ProgressCallback, Reader, RestoreTarget, Transaction
+from fairbank.store.sql.batch import SqlTransaction
+from fairbank.store.sql.db_errors import translated_errors
+from fairbank.store.sql.reader import SqlReader
+from fairbank.store.sql.restore import SqlRestore
+from fairbank.store.sql.share_records import delete_before, insert_records
 
 _TURN_SECONDS = 60
 
@@ -38,49 +38,51 @@ class SqlStore(ABC):
     def _transaction_over(self, connection: Connection) -> SqlTransaction: ...
 
     @abstractmethod
-    def _filling_over(self, connection: Connection) -> SqlFilling: ...
+    def _filling_over(self, connection: Connection) -> SqlRestore: ...
 
     @abstractmethod
-    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+    def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before."""
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             yield self._transaction_over(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
         """A consistent snapshot. Raises Unreachable."""
-        with self._looking() as connection, closing(SqlReader(connection)) as reader:
+        with self._read_transaction() as connection, closing(SqlReader(connection)) as reader:
             yield reader
 
     @contextmanager
-    def filling(self, *, replace: bool) -> Iterator[Filling]:
+    def restoring(self, *, replace: bool) -> Iterator[RestoreTarget]:
         """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false, Busy."""
-        with self._writing_once() as connection:
+        with self._single_write() as connection:
             filling = self._filling_over(connection)
             filling.begin(replace=replace)
             yield filling
             filling.end()
 
-    def keep_shares(self, figures: Sequence[ShareFigure]) -> int:
+    def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
         """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unreachable."""
-        with self._writing_once() as connection:
-            return keep(connection, figures)
+        with self._single_write() as connection:
+            return insert_records(connection, figures)
 
-    def forget_shares(self, before: int) -> int:
+    def delete_share_records(self, before: int) -> int:
         """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
-        with self._writing_once() as connection:
-            return forget(connection, before)
+        with self._single_write() as connection:
+            return delete_before(connection, before)
 
-    def examine(self, demand: Callable[[Connection], None]) -> None:
+    def check(self, demand: Callable[[Connection], None]) -> None:
         """Let `demand` look at the database before anything else does, and raise what it finds wrong. Waits for no writer."""
-        with self._looking() as connection:
+        with self._read_transaction() as connection:
             demand(connection)
 
-    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
+    def integrity_errors(
+        self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
+    ) -> list[str]:
         """Nothing: the server looks after its own files."""
         return []
 
@@ -90,18 +92,25 @@ class SqlStore(ABC):
         self._writer.dispose()  # last: SQLite's log goes into its file with the last connection, and readers may not write
 
     @contextmanager
-    def _looking(self) -> Iterator[Connection]:
+    def _read_transaction(self) -> Iterator[Connection]:
         """A transaction that reads. Raises Unreachable, also where a reader has to wait for others too long."""
         try:
-            with as_troubles(), begun(self._reader, self.begin_reading) as connection:
+            with (
+                translated_errors(),
+                transaction_on(self._reader, self.begin_reading) as connection,
+            ):
                 yield connection
         except Contention as busy:
             raise Unreachable(f"the database is busy: {busy}", remedy="try again") from busy
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _write_transaction(self) -> Iterator[Connection]:
         """A transaction that writes; `writers` of them at a time."""
-        with self._turn(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
+        with (
+            self._writer_slot(),
+            translated_errors(),
+            transaction_on(self._writer, self.begin_writing) as connection,
+        ):
             yield connection
             self._commit(connection)
 
@@ -109,7 +118,7 @@ class SqlStore(ABC):
         connection.commit()
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _writer_slot(self) -> Iterator[None]:
         """One of the `writers`. Raises Contention when no turn comes."""
         if not self._turns.acquire(timeout=_TURN_SECONDS):
             raise Contention("other threads have been writing for a minute")
@@ -119,14 +128,14 @@ class SqlStore(ABC):
             self._turns.release()
 
     @contextmanager
-    def _writing_once(self) -> Iterator[Connection]:
+    def _single_write(self) -> Iterator[Connection]:
         """The same for whoever does not try again. Raises Busy when other writers are in the way."""
-        with once(), self._writing() as connection:
+        with contention_is_busy(), self._write_transaction() as connection:
             yield connection
 
 
 @contextmanager
-def once() -> Iterator[None]:
+def contention_is_busy() -> Iterator[None]:
     """For whoever does not try again: Contention is Busy."""
     try:
         yield
@@ -135,7 +144,7 @@ def once() -> Iterator[None]:
 
 
 @contextmanager
-def begun(engine: Engine, begin: str) -> Iterator[Connection]:
+def transaction_on(engine: Engine, begin: str) -> Iterator[Connection]:
     """A connection inside a transaction, rolled back unless it is committed.
 
     A connection that died in the pool (the database was restarted) shows itself at BEGIN, when nothing is lost yet: then

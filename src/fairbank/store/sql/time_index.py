@@ -24,15 +24,15 @@ from sqlalchemy import (
     select,
 )
 
-from fairbank.store.schema import journal
 from fairbank.core.time import Instant
+from fairbank.store.schema import journal
 
 FIRST_STEP = 1 << 40  # more entries than any book will have
 _ZERO = literal_column("0", BigInteger)
 BOOK: BindParameter[int] = bindparam("book", type_=BigInteger)
 
 
-def cut(made_at: Callable[[int], int | None], at: Instant) -> int:
+def count_before(made_at: Callable[[int], int | None], at: Instant) -> int:
     """How many entries come before `at`; `made_at` tells when the entry of a number was made, None where there is none."""
     first = made_at(1)
     if first is None or first >= at:
@@ -46,7 +46,7 @@ def cut(made_at: Callable[[int], int | None], at: Instant) -> int:
     return place
 
 
-def cut_in_sql(at: str) -> ScalarSelect[int]:
+def count_before_sql(at: str) -> ScalarSelect[int]:
     """The same in SQL: each look is one search in the index of (book, seq).
 
     The statement is carried out with `book` and with an instant under the name `at`. It is long: build it once.

@@ -15,16 +15,24 @@ from fairbank.bank.needs import Needs
 from fairbank.bank.run import RunRecord
 from fairbank.bank.working_set import WorkingSet
 from fairbank.cluster.job import Run
-from fairbank.store.sql.batch import (Columns, SqlTransaction, changed_runs, changed_sums, changed_users, columns, new_runs)
 from fairbank.store.queries import queries
-from fairbank.store.sql.rows import (Row, allocation_of, entry_row, run_of)
+from fairbank.store.sql.batch import (
+    Columns,
+    SqlTransaction,
+    changed_runs,
+    changed_sums,
+    changed_users,
+    columns,
+    new_runs,
+)
+from fairbank.store.sql.rows import Row, allocation_of, entry_row, run_of
 
 _SQL = queries("sqlite")
 
 _WHAT = attrgetter("first", "last", "own")
 _encode = msgspec.json.Encoder().encode
 
-_AT_ONCE = 50
+_ROWS_PER_INSERT = 50
 """New rows in one statement. What SQLite does once a statement, such as the list of kinds that an index of the journal has, costs as
 much as to store a row."""
 
@@ -81,10 +89,10 @@ class SqliteTransaction(SqlTransaction):
         """Insert the rows of `table` by the named statement, many at a time, then the rest one by one."""
         if table[0]:
             words, rows = _bound(table)
-            for _ in range(len(table[0]) // _AT_ONCE):
+            for _ in range(len(table[0]) // _ROWS_PER_INSERT):
                 self._driver.execute(
-                    _in_words(name, words, _AT_ONCE),
-                    list(chain.from_iterable(islice(rows, _AT_ONCE))),
+                    _in_words(name, words, _ROWS_PER_INSERT),
+                    list(chain.from_iterable(islice(rows, _ROWS_PER_INSERT))),
                 )
             self._driver.executemany(_in_words(name, words), rows)
 

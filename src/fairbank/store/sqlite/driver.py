@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 try:
     from pysqlite3 import dbapi2 as _driver
 except ImportError:

@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from typing import Any, NamedTuple
 
-from fairbank.store.sqlite.integrity import complaints
+from fairbank.store.sqlite.integrity import integrity_errors
 
 _EVERY = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index'"
 _COLUMNS = (
@@ -19,7 +19,7 @@ _WIDE, _NARROW = 2**31 - 1, 2**16 - 1
 """So much of a number is added up: sums stay whole numbers of 64 bits over a thousand million rows."""
 
 
-class Index(NamedTuple):
+class SqliteIndex(NamedTuple):
     """An index as its file describes it. Of its columns there are the numbers, of texts how long they are."""
 
     name: str
@@ -47,7 +47,7 @@ class Index(NamedTuple):
         )
 
 
-def unlike(connection: Any) -> list[str]:
+def index_faults(connection: Any) -> list[str]:
     """What the full check says, but only where sums over an index are not those over its table; else nothing.
 
     It reads each once from end to end, where the full check looks each row up in each index. It does not see rows of an index that are
@@ -60,20 +60,20 @@ def unlike(connection: Any) -> list[str]:
         if whole != [
             *chain.from_iterable(_one(connection, each.sums, each.rows) for each in having)
         ]:
-            return complaints(connection) or [
+            return integrity_errors(connection) or [
                 f"an index of the table {table} does not say what the table says"
             ]
     return []
 
 
-def indexes(connection: Any) -> dict[str, list[Index]]:
+def indexes(connection: Any) -> dict[str, list[SqliteIndex]]:
     """Those of each table. One whose rows have no numbers is its own index, and has no other."""
-    found: dict[str, list[Index]] = {}
+    found: dict[str, list[SqliteIndex]] = {}
     for name, table, sql in connection.exec_driver_sql(_EVERY).all():
         columns = connection.exec_driver_sql(_COLUMNS, (table, name)).all()
         where = _WHERE.search(sql or "")
         found.setdefault(table, []).append(
-            Index(
+            SqliteIndex(
                 name,
                 table,
                 tuple(_number(column, of) for column, of in columns),

@@ -19,16 +19,16 @@ _COUNT = re.compile(r"wrong # of entries in index (\S+)")
 _TWICE = re.compile(r"non-unique entry in index (\S+)")
 
 
-def complaints(connection: Any) -> list[str]:
+def integrity_errors(connection: Any) -> list[str]:
     """In words, each kind for an index once; nothing where the file is sound. Reads the whole file. Raises what the driver raises."""
     found = [
         str(row[0])
         for row in connection.exec_driver_sql(f"PRAGMA integrity_check({_COMPLAINTS_MAX})")
     ]
-    return list(in_words(line for each in found if each != "ok" for line in each.splitlines()))
+    return list(summarise(line for each in found if each != "ok" for line in each.splitlines()))
 
 
-def in_words(lines: Iterable[str]) -> Iterator[str]:
+def summarise(lines: Iterable[str]) -> Iterator[str]:
     """What SQLite says, with what it says of many rows of an index told once."""
     lacking: Counter[str] = Counter()
     miscounted: dict[str, None] = {}

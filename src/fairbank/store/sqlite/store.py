@@ -8,32 +8,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, QueuePool, create_engine
+from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine
 
-from fairbank.store.contract import AtWork
-from fairbank.store.sqlite.index_sums import unlike
-from fairbank.store.sqlite.integrity import complaints
-from fairbank.store.queries import queries
-from fairbank.store.sql.store import (SqlStore, once)
-from fairbank.store.sqlite.batch import SqliteTransaction
-from fairbank.store.sqlite.driver import (VERSION, driver)
-from fairbank.store.sqlite.driver import wal_is_safe
-from fairbank.store.sql.db_errors import (NO_ROOM, as_troubles)
-from fairbank.core.os_errors import of_system
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Instant
-from fairbank.core.errors import (Malformed, Unknown)
-from collections.abc import Iterable
-from typing import Any
-
-from sqlalchemy import Table
-
-from fairbank.store.sql.restore import (TABLES, SqlFilling)
+from fairbank.store.contract import ProgressCallback
+from fairbank.store.queries import queries
+from fairbank.store.sql.db_errors import DISK_FULL, translated_errors
+from fairbank.store.sql.restore import TABLES, SqlRestore
+from fairbank.store.sql.store import SqlStore, contention_is_busy
+from fairbank.store.sqlite.batch import SqliteTransaction
+from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
+from fairbank.store.sqlite.index_sums import index_faults
+from fairbank.store.sqlite.integrity import integrity_errors
 
 _SQL = queries("sqlite")
 PATIENCE_SECONDS = 30
@@ -69,22 +63,24 @@ class SqliteStore(SqlStore):
     def _transaction_over(self, connection: Connection) -> SqliteTransaction:
         return SqliteTransaction(connection)
 
-    def _filling_over(self, connection: Connection) -> SqliteFilling:
-        return SqliteFilling(connection)
+    def _filling_over(self, connection: Connection) -> SqliteRestore:
+        return SqliteRestore(connection)
 
-    def examine(self, demand: Callable[[Connection], None]) -> None:
+    def check(self, demand: Callable[[Connection], None]) -> None:
         """The same; before, that the file can have its journal. Raises Malformed where it cannot, Busy."""
-        with once(), as_troubles(), self._writer.connect():
-            super().examine(demand)
+        with contention_is_busy(), translated_errors(), self._writer.connect():
+            super().check(demand)
 
-    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
+    def integrity_errors(
+        self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
+    ) -> list[str]:
         """What `PRAGMA integrity_check` says, in words. Raises Corrupt, Unreachable."""
-        with self._looking() as connection, _telling(connection, at_work):
-            return complaints(connection) if thoroughly else unlike(connection)
+        with self._read_transaction() as connection, _progress_reports(connection, at_work):
+            return integrity_errors(connection) if thoroughly else index_faults(connection)
 
-    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+    def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Remember a nonce until it expires; False when it was spent before."""
-        with self._writing_once() as connection:
+        with self._single_write() as connection:
             connection.exec_driver_sql(_SQL["forget"], (now,))
             return (
                 connection.exec_driver_sql(_SQL["spend"], (nonce, uid, expires)).first() is not None
@@ -92,7 +88,7 @@ class SqliteStore(SqlStore):
 
 
 @contextmanager
-def _telling(connection: Connection, at_work: AtWork | None) -> Iterator[None]:
+def _progress_reports(connection: Connection, at_work: ProgressCallback | None) -> Iterator[None]:
     """`at_work` is called as long as statements of this connection go on."""
     if at_work is None:
         yield
@@ -110,11 +106,11 @@ def writing_engine(
     path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS
 ) -> Engine:
     """The one connection that writes `path`, a file that exists. Raises Malformed when the journal is not to be had."""
-    chosen = journal_of(journal, VERSION)
+    chosen = journal_mode(journal, VERSION)
     return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)
 
 
-def journal_of(asked: str | None, version: tuple[int, int, int]) -> str:
+def journal_mode(asked: str | None, version: tuple[int, int, int]) -> str:
     """The journal that is asked for; of itself the write-ahead log, or "truncate" where that is not safe with this version of SQLite.
 
     Raises Malformed for one that is unknown, or not safe.
@@ -148,7 +144,7 @@ def create_file(path: Path) -> None:
             f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}"
         ) from missing
     except OSError as bad:
-        raise of_system(bad, f"cannot make {path}", field="store.url") from bad
+        raise translate_os_error(bad, f"cannot make {path}", field="store.url") from bad
 
 
 def reading_engine(path: Path) -> Engine:
@@ -189,9 +185,9 @@ def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds:
     """Set the journal mode. A file that has a write-ahead log is taken for ourselves alone while it is converted."""
     if journal == "truncate":
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        chosen = _ask_for(connection, journal)
+        chosen = _set_journal(connection, journal)
     else:
-        chosen = _ask_in_turn(connection, journal, patience_seconds)
+        chosen = _set_journal_with_retry(connection, journal, patience_seconds)
     if chosen != journal:
         raise Malformed(
             f"{path} cannot be given the journal {journal!r}: {chosen}",
@@ -205,14 +201,14 @@ def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds:
         ).fetchone()  # the lock is let go at the next access
 
 
-def _ask_in_turn(connection: Any, journal: str, patience_seconds: float) -> str:
+def _set_journal_with_retry(connection: Any, journal: str, patience_seconds: float) -> str:
     """The journal mode after it was asked for, again after everybody who was in the way, as long as patience lasts.
 
     SQLite waits for others when a transaction begins, but not when it changes the journal of a file: two who open new books
     at once would refuse each other.
     """
     until = time.monotonic() + patience_seconds
-    while _LOCKED in (chosen := _ask_for(connection, journal)) and time.monotonic() < until:
+    while _LOCKED in (chosen := _set_journal(connection, journal)) and time.monotonic() < until:
         try:
             connection.execute("BEGIN EXCLUSIVE")  # waits until nobody else writes
         except driver.OperationalError as locked:
@@ -221,12 +217,12 @@ def _ask_in_turn(connection: Any, journal: str, patience_seconds: float) -> str:
     return chosen
 
 
-def _ask_for(connection: Any, journal: str) -> str:
+def _set_journal(connection: Any, journal: str) -> str:
     """The journal mode after it was asked for, or what was in the way, in SQLite's words."""
     try:
         (chosen,) = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
     except driver.OperationalError as locked:
-        if NO_ROOM in str(locked):
+        if DISK_FULL in str(locked):
             raise
         return str(locked)
     return str(chosen)
@@ -248,7 +244,8 @@ def _connect(path: Path, mode: str, patience_seconds: float) -> Any:
         timeout=patience_seconds,
     )
 
-class SqliteFilling(SqlFilling):
+
+class SqliteRestore(SqlRestore):
     """Deletes and inserts; in SQLite the guards, too, come and go with the transaction."""
 
     def end(self) -> None:

@@ -7,16 +7,16 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, select, true
 
 from fairbank.bank.query import Page
+from fairbank.core.time import Instant
 from fairbank.store.schema import allocation
 from fairbank.store.sql.statements.visibility import Condition
-from fairbank.core.time import Instant
 
 
 def equal(column: ColumnElement[Any], value: object) -> Condition:
     return true() if value is None else column == value
 
 
-def during(column: ColumnElement[Any], since: Instant | None, until: Instant | None) -> Condition:
+def between(column: ColumnElement[Any], since: Instant | None, until: Instant | None) -> Condition:
     return and_(
         true() if since is None else column >= since, true() if until is None else column < until
     )
@@ -27,7 +27,7 @@ def covers(at: Instant | None) -> Condition:
     return true() if at is None else and_(a.start_at <= at, a.end_at > at)
 
 
-def of_allocations(
+def in_allocations(
     of_allocation: ColumnElement[Any],
     resource: str | None,
     category: str | None = None,

@@ -9,20 +9,20 @@ from sqlalchemy import Select, and_, false, or_, select, true, tuple_
 from fairbank.bank.allocation import AllocationState, Standing
 from fairbank.bank.query import AllocationQuery, DebitPage, DebitQuery, Page
 from fairbank.bank.run import RunState
-from fairbank.store.schema import allocation, run, user_sum
-from fairbank.store.sql.statements.conditions import (covers, equal, paged)
-from fairbank.store.sql.statements.visibility import (Condition, among, of_projects, seen)
 from fairbank.core.time import Instant
+from fairbank.store.schema import allocation, run, user_sum
+from fairbank.store.sql.statements.conditions import covers, equal, paged
+from fairbank.store.sql.statements.visibility import Condition, is_in, is_visible, of_projects
 
 
 def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
     a = allocation.c
     wanted = [
         or_(
-            and_(seen(query.sight, a.project), among(a.project, query.projects)),
-            and_(a.shared, among(a.project, query.lenders)) if query.lenders else false(),
+            and_(is_visible(query.sight, a.project), is_in(a.project, query.projects)),
+            and_(a.shared, is_in(a.project, query.lenders)) if query.lenders else false(),
         ),
-        among(a.id, query.ids),
+        is_in(a.id, query.ids),
         equal(a.resource, query.resource),
         equal(a.category, query.category),
         true() if query.stands is None else _stands(*query.stands),
@@ -35,7 +35,7 @@ def users(allocations: frozenset[int], uid: int | None) -> Select[Any]:
     u = user_sum.c
     return (
         select(user_sum)
-        .where(among(u.allocation, allocations), equal(u.uid, uid))
+        .where(is_in(u.allocation, allocations), equal(u.uid, uid))
         .order_by(u.allocation, u.uid)
     )
 

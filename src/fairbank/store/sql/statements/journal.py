@@ -7,11 +7,18 @@ from typing import Any
 from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, cast, func, or_, select, true
 
 from fairbank.bank.query import Books, EntryQuery, Page, RefusalQuery, Sight
-from fairbank.store.sql.time_index import (BOOK, cut_in_sql)
-from fairbank.store.sql.dialects import fact
 from fairbank.store.schema import journal
-from fairbank.store.sql.statements.conditions import (during, equal, of_allocations, paged)
-from fairbank.store.sql.statements.visibility import (IS_REFUSAL, Condition, among, of_entries, seen_or_owned, sees_entry)
+from fairbank.store.sql.dialects import json_member
+from fairbank.store.sql.statements.conditions import between, equal, in_allocations, paged
+from fairbank.store.sql.statements.visibility import (
+    IS_REFUSAL,
+    Condition,
+    entry_is_visible,
+    is_in,
+    is_visible_or_owned,
+    of_entries,
+)
+from fairbank.store.sql.time_index import BOOK, count_before_sql
 
 
 def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
@@ -25,13 +32,13 @@ def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
 def entries(query: EntryQuery, page: Page) -> Select[Any]:
     j = journal.c
     wanted = [
-        sees_entry(query.sight),
-        among(j.id, query.ids),
+        entry_is_visible(query.sight),
+        is_in(j.id, query.ids),
         equal(j.book, query.book),
         of_entries(query.projects),
-        among(j.kind, None if query.kinds is None else {kind.value for kind in query.kinds}),
+        is_in(j.kind, None if query.kinds is None else {kind.value for kind in query.kinds}),
         equal(j.owner, query.owner),
-        during(j.at, query.since, query.until),
+        between(j.at, query.since, query.until),
     ]
     return paged(select(journal).where(*wanted), j.id, page)
 
@@ -54,38 +61,38 @@ def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
     wanted = [
         IS_REFUSAL,
         _seen_or_refused(query.sight),
-        among(j.id, query.ids),
+        is_in(j.id, query.ids),
         equal(j.book, query.allocation),
         _asked_for(query.projects, query.account),
         equal(_refused("resource"), query.resource),
-        of_allocations(j.book, None, query.category, query.active_at),
+        in_allocations(j.book, None, query.category, query.active_at),
         equal(j.owner, query.owner),
         _of_job(query.cluster, query.job_id),
-        during(j.at, query.since, query.until),
+        between(j.at, query.since, query.until),
     ]
     return paged(select(journal).where(*wanted), j.id, page)
 
 
 def _refused(member: str) -> ColumnElement[Any]:
     """What a refusal says of itself. Other kinds of entries are not read: their details need be no JSON."""
-    return case((IS_REFUSAL, fact(journal.c.details, member)))
+    return case((IS_REFUSAL, json_member(journal.c.details, member)))
 
 
 _PROJECT_REFUSED = cast(_refused("project"), BigInteger)
 
 
 def _asked_for(projects: frozenset[int] | None, account: str | None) -> Condition:
-    of_projects = among(_PROJECT_REFUSED, projects)
+    of_projects = is_in(_PROJECT_REFUSED, projects)
     return of_projects if account is None else or_(of_projects, _refused("account") == account)
 
 
 def _seen_or_refused(sight: Sight) -> Condition:
     """Also those of jobs that asked for these projects' credit, in whatever book they are kept."""
-    seen = seen_or_owned(sight, journal.c.book, journal.c.owner == sight.uid)
+    seen = is_visible_or_owned(sight, journal.c.book, journal.c.owner == sight.uid)
     return (
         seen
         if sight.everything or not sight.projects
-        else or_(seen, among(_PROJECT_REFUSED, sight.projects))
+        else or_(seen, is_in(_PROJECT_REFUSED, sight.projects))
     )
 
 
@@ -101,10 +108,10 @@ def _of_job(cluster: str | None, job_id: int | None) -> Condition:
 # Built once, for it takes long: carried out with `book`, `since` and `until`, or with `book` and `at`.
 _STATEMENT = select(journal).where(
     journal.c.book == BOOK,
-    journal.c.seq > cut_in_sql("since"),
-    journal.c.seq <= cut_in_sql("until"),
+    journal.c.seq > count_before_sql("since"),
+    journal.c.seq <= count_before_sql("until"),
 )
-BEFORE = select(journal).where(journal.c.book == BOOK, journal.c.seq == cut_in_sql("at"))
+BEFORE = select(journal).where(journal.c.book == BOOK, journal.c.seq == count_before_sql("at"))
 
 
 def statement(page: Page) -> Select[Any]:

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, and_, false, literal_column, or_, select, 
 
 from fairbank.bank.entry import OFFICE, Kind
 from fairbank.bank.query import Sight
-from fairbank.store.sql.dialects import one_of_few
 from fairbank.store.schema import allocation, journal, project, run
+from fairbank.store.sql.dialects import in_few
 
 Condition = ColumnElement[bool]
 
@@ -18,30 +18,35 @@ Condition = ColumnElement[bool]
 IS_REFUSAL = journal.c.kind == literal_column(f"'{Kind.REFUSAL.value}'")
 
 
-def among(column: ColumnElement[Any], values: Iterable[Any] | None) -> Condition:
+def is_in(column: ColumnElement[Any], values: Iterable[Any] | None) -> Condition:
     return true() if values is None else column.in_(sorted(values))
 
 
-def seen(sight: Sight, of_project: ColumnElement[Any]) -> Condition:
-    return true() if sight.everything else among(of_project, sight.projects)
+def is_visible(sight: Sight, of_project: ColumnElement[Any]) -> Condition:
+    return true() if sight.everything else is_in(of_project, sight.projects)
 
 
-def seen_or_owned(sight: Sight, of_allocation: ColumnElement[Any], owned: Condition) -> Condition:
+def is_visible_or_owned(
+    sight: Sight, of_allocation: ColumnElement[Any], owned: Condition
+) -> Condition:
     if sight.everything:
         return true()
     return or_(of_projects(of_allocation, sight.projects), false() if sight.uid is None else owned)
 
 
-def sees_run(sight: Sight) -> Condition:
+def run_is_visible(sight: Sight) -> Condition:
     """Those that ran for one of its projects, that an allocation of these carries, and its own."""
     return or_(
-        seen_or_owned(sight, run.c.allocation, run.c.owner == sight.uid), seen(sight, run.c.project)
+        is_visible_or_owned(sight, run.c.allocation, run.c.owner == sight.uid),
+        is_visible(sight, run.c.project),
     )
 
 
-def sees_entry(sight: Sight) -> Condition:
+def entry_is_visible(sight: Sight) -> Condition:
     """Those in books of its projects or about runs for these, and its own refusals."""
-    found = seen_or_owned(sight, journal.c.book, and_(journal.c.owner == sight.uid, IS_REFUSAL))
+    found = is_visible_or_owned(
+        sight, journal.c.book, and_(journal.c.owner == sight.uid, IS_REFUSAL)
+    )
     if sight.everything or not sight.projects:
         return found
     return or_(found, and_(_in_their_line(sight.projects), _about_runs_for(sight.projects)))
@@ -67,16 +72,16 @@ def _in_their_line(projects: frozenset[int]) -> Condition:
     """Entries in books of these projects and their parents: their runs have no others, so that nobody need search the whole journal."""
     line = (
         select(project.c.id, project.c.parent)
-        .where(among(project.c.id, projects))
+        .where(is_in(project.c.id, projects))
         .cte(recursive=True)
     )
     line = line.union(select(project.c.id, project.c.parent).where(project.c.id == line.c.parent))
-    return one_of_few(
+    return in_few(
         journal.c.book, select(allocation.c.id).where(allocation.c.project.in_(select(line.c.id)))
     )
 
 
 def _about_runs_for(projects: frozenset[int]) -> Condition:
     return (
-        select(run.c.id).where(run.c.id == journal.c.run, among(run.c.project, projects)).exists()
+        select(run.c.id).where(run.c.id == journal.c.run, is_in(run.c.project, projects)).exists()
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fairbank.core import errors
-from fairbank.core.errors import (Busy, Conflict, Trouble, Unauthenticated)
+from fairbank.core.errors import Busy, Conflict, Trouble, Unauthenticated
 
 TABLE = re.findall(r"\+ (\w+) ", Trouble.__doc__ or "")
 

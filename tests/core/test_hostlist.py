@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.hostlist import (HOSTS_MAX, compress, expand, natural)
 from fairbank.core.errors import Malformed
+from fairbank.core.hostlist import HOSTS_MAX, compress, expand, natural_key
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_hosts_become_a_list_that_keeps_their_order(hosts: str, text: str) -> No
 
 def test_hosts_sort_by_their_numbers_as_people_do() -> None:
     assert (
-        compress(sorted("n10 n2 n02 n1 login a2b10 a2b9 a10b1".split(), key=natural))
+        compress(sorted("n10 n2 n02 n1 login a2b10 a2b9 a10b1".split(), key=natural_key))
         == "a2b[9-10],a10b1,login,n[1-2,02,10]"
     )
 

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from fairbank.core.os_errors import (is_full, of_system)
-from fairbank.core.errors import (Forbidden, Malformed, Trouble, Unknown)
+from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown
+from fairbank.core.os_errors import is_full, translate_os_error
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_each_has_its_kind_and_its_remedy(
     number: int, kind: type[Trouble], said: str, remedy: str
 ) -> None:
     error = OSError(number, os.strerror(number))
-    trouble = of_system(error, "cannot make /x", field="FOLDER")
+    trouble = translate_os_error(error, "cannot make /x", field="FOLDER")
     assert (type(trouble), trouble.field) == (kind, "FOLDER")
     assert trouble.message.startswith("cannot make /x: ")
     assert said in trouble.message

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.time import (LAST_INSTANT, iso, parse_instant, parse_moment)
 from fairbank.core.errors import Malformed
+from fairbank.core.time import LAST_INSTANT, iso, parse_instant, parse_moment
 
 NOW = 1_795_264_212  # 2026-11-21T12:30:12Z, a Saturday
 EAST = timezone(timedelta(hours=-5))

@@ -9,7 +9,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairbank.core.errors import Malformed
-from fairbank.core.units import (AMOUNT_MAX, WORTH, amount, parse_su, show_moved, show_running, show_su, show_sums)
+from fairbank.core.units import (
+    AMOUNT_MAX,
+    WORTH,
+    amount,
+    parse_su,
+    show_change,
+    show_running_sums,
+    show_su,
+    show_sums,
+)
 
 amounts = st.integers(1, AMOUNT_MAX)
 
@@ -272,12 +281,12 @@ def test_sums_below_each_other_differ_by_what_moved_them(
     """Holds, and charges that free them: each row adds up, and no sum changes but by the amount shown, nor is more left than there is."""
     granted, used, shown = 10**6, 0, Fraction(0)
     for held, cost in jobs:
-        assert show_moved((used, used), owed=True, decimals=decimals) in ("0", "0.00")
-        freed = Fraction(show_moved((held, 0), (used, used + cost), owed=True, decimals=decimals))
-        before = show_running(granted, used, held, granted - used - held, decimals=decimals)
-        shown += Fraction(show_moved((used, used + cost), owed=True, decimals=decimals))
+        assert show_change((used, used), owed=True, decimals=decimals) in ("0", "0.00")
+        freed = Fraction(show_change((held, 0), (used, used + cost), owed=True, decimals=decimals))
+        before = show_running_sums(granted, used, held, granted - used - held, decimals=decimals)
+        shown += Fraction(show_change((used, used + cost), owed=True, decimals=decimals))
         used += cost
-        after = show_running(granted, used, 0, granted - used, decimals=decimals)
+        after = show_running_sums(granted, used, 0, granted - used, decimals=decimals)
         assert (Fraction(after.used), Fraction(after.granted)) == (shown, Fraction(before.granted))
         assert abs(Fraction(after.available) - Fraction(before.available)) == freed
         assert Fraction(after.granted) == sum(map(Fraction, after[2:]))

@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.tres import (Adding, billing, parse_counts, parse_weights, setters, tres_name)
 from fairbank.core.errors import Malformed
+from fairbank.core.tres import (
+    BillingRule,
+    billing,
+    parse_counts,
+    parse_weights,
+    price_setting_tres,
+    tres_name,
+)
 
-SUM, MAX, MAX_GRES = Adding.SUM, Adding.MAX_TRES, Adding.MAX_TRES_GRES
+SUM, MAX, MAX_GRES = BillingRule.SUM, BillingRule.MAX_TRES, BillingRule.MAX_TRES_GRES
 GIB = 1024
 
 
@@ -245,10 +252,10 @@ def test_slurms_three_ways_of_adding_up(
     ]
 
 
-@pytest.mark.parametrize("adding", Adding)
+@pytest.mark.parametrize("adding", BillingRule)
 @pytest.mark.parametrize("weights", [None, {}])
 def test_without_weights_a_job_bills_its_cpus(
-    weights: dict[str, Fraction] | None, adding: Adding
+    weights: dict[str, Fraction] | None, adding: BillingRule
 ) -> None:
     assert billing(parse_counts("cpu=7,mem=100G"), weights, adding) == 7
     assert billing(parse_counts("mem=100G"), weights, adding) == 0
@@ -265,10 +272,10 @@ def test_who_sets_the_price() -> None:
         "gres/gpu": Fraction(3),
         "license/a": Fraction(1),
     }
-    assert setters(weighted, SUM) == frozenset(weighted)
-    assert setters(weighted, MAX) == {"gres/gpu", "license/a"}
-    assert setters(weighted, MAX_GRES) == {"mem", "gres/gpu", "license/a"}
-    assert setters({}, MAX) == frozenset()
+    assert price_setting_tres(weighted, SUM) == frozenset(weighted)
+    assert price_setting_tres(weighted, MAX) == {"gres/gpu", "license/a"}
+    assert price_setting_tres(weighted, MAX_GRES) == {"mem", "gres/gpu", "license/a"}
+    assert price_setting_tres({}, MAX) == frozenset()
 
 
 weightings = st.dictionaries(names, st.fractions(0, 100), min_size=1)
@@ -285,17 +292,17 @@ def test_a_maximum_is_never_dearer_than_the_sum(
     assert 0 <= dearest <= gres_apart <= everything
 
 
-@given(jobs, weightings, st.sampled_from(Adding), st.integers(0, 9))
+@given(jobs, weightings, st.sampled_from(BillingRule), st.integers(0, 9))
 def test_twice_the_job_is_twice_the_price(
-    counts: dict[str, Fraction], weights: dict[str, Fraction], adding: Adding, times: int
+    counts: dict[str, Fraction], weights: dict[str, Fraction], adding: BillingRule, times: int
 ) -> None:
     larger = {name: count * times for name, count in counts.items()}
     assert billing(larger, weights, adding) == times * billing(counts, weights, adding)
 
 
-@given(jobs, weightings, st.sampled_from(Adding))
+@given(jobs, weightings, st.sampled_from(BillingRule))
 def test_order_changes_no_price(
-    counts: dict[str, Fraction], weights: dict[str, Fraction], adding: Adding
+    counts: dict[str, Fraction], weights: dict[str, Fraction], adding: BillingRule
 ) -> None:
     turned = dict(reversed(weights.items()))
     assert billing(counts, weights, adding) == billing(

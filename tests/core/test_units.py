@@ -8,7 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.core.units import (AMOUNT_MAX, MINUTES_IN_SU, WORTH, parse_su, round_up, show_su, type_su)
+from fairbank.core.units import (
+    AMOUNT_MAX,
+    MINUTES_IN_SU,
+    WORTH,
+    exact_su,
+    parse_su,
+    round_up,
+    show_su,
+)
 
 amounts = st.integers(1, AMOUNT_MAX)
 
@@ -122,9 +130,9 @@ def test_minutes_and_whole_hours_can_be_typed_back(minutes: int) -> None:
     [(0, "0"), (60, "1"), (3_959, "3959m"), (3_960, "66"), (1, "1m"), (72_000_000, "1200000")],
 )
 def test_amounts_in_advice_are_shown_as_they_are_typed(minutes: int, typed: str) -> None:
-    assert type_su(minutes) == typed
+    assert exact_su(minutes) == typed
 
 
 @given(amounts)
 def test_advice_can_be_typed(minutes: int) -> None:
-    assert parse_su(type_su(minutes)) == minutes
+    assert parse_su(exact_su(minutes)) == minutes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.core.validation import (fitting, table_in)
-from fairbank.core.errors import (Malformed, Trouble)
+from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.validation import parse_toml, validated_settings
 
 FILE, PAGE = "/etc/lab.toml", "docs/lab.md"
 
@@ -17,8 +17,8 @@ class Lab(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read(text: bytes) -> Lab:
-    said = table_in(text, FILE, field="--lab")
-    with fitting(FILE, Lab, PAGE):
+    said = parse_toml(text, FILE, field="--lab")
+    with validated_settings(FILE, Lab, PAGE):
         lab = msgspec.convert(said, Lab)
         if lab.floor > lab.rooms:
             raise Malformed(
