@@ -116,7 +116,7 @@ local function written(shown)
   return rest > 0 and text .. string.format(".%02.0f", rest) or text
 end
 
--- For people, as src/fairbank/values/units.py has it: SU with two decimals where it is not whole; with `down` never more than it is.
+-- For people, as src/fairbank/core/units.py has it: SU with two decimals where it is not whole; with `down` never more than it is.
 function M.show(minutes, down) return written(hundredths(minutes, down)) end
 
 -- How much `left` lacks of `amount`, so that people can check it: the one less the other, as they are shown.

@@ -9,9 +9,9 @@ import pytest
 
 from fairbank.bank.explaining import explained
 from fairbank.bank.refusal import Reason
-from fairbank.cli.ending import exit_code
-from fairbank.cli.exits import EXIT_CODES, OF_TROUBLE, REFUSED
-from fairbank.cli.settings import ENVIRONMENT
+from fairbank.cli.framework.client_settings import ENVIRONMENT
+from fairbank.cli.framework.error_exit import exit_code
+from fairbank.cli.framework.exit_codes import EXIT_CODES, OF_TROUBLE, REFUSED
 from fairbank.core.refusal_kind import RefusalKind
 from fairbank.rest.client import Refused
 from fairbank.rest.statuses import STATUS

@@ -171,10 +171,10 @@ questions: st.SearchStrategy[Question] = st.one_of(
         st.just(GroupPage(3)),
     ),
     _asking("statement", st.integers(0, 9), ats, ats, pages),
-    _asking("before", st.integers(0, 9), ats),
+    _asking("entry_before", st.integers(0, 9), ats),
     _asking("users", st.frozensets(st.integers(0, 9), max_size=4), owners),
     _asking("members", wishes.projects, pages),
-    _asking("drawn", st.integers(0, 9), pages),
+    _asking("allocation_users", st.integers(0, 9), pages),
     _asking(
         "debits",
         _every(DebitQuery, sight=sights, projects=projects, allocation=number, owner=owners),
@@ -186,6 +186,6 @@ questions: st.SearchStrategy[Question] = st.one_of(
     ),
     _asking("memberships", wishes.uids),
     _asking("run", wishes.runs),
-    _asking("overdue", ats, st.integers(0, 9)),
-    _asking("expired", ats, st.integers(0, 9)),
+    _asking("overdue_runs", ats, st.integers(0, 9)),
+    _asking("expired_allocations", ats, st.integers(0, 9)),
 )

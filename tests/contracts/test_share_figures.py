@@ -89,7 +89,7 @@ def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
     with ThreadPoolExecutor(4) as threads:
         said = list(
             threads.map(
-                lambda each: each[1].keep_shares(figures(20_000, usage=float(each[0]))),
+                lambda each: each[1].add_share_records(figures(20_000, usage=float(each[0]))),
                 enumerate(stores),
             )
         )

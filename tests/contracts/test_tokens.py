@@ -60,8 +60,8 @@ def test_a_token_remembers_by_which_it_was_made(store: Store) -> None:
     (phone,) = issued(store, msgspec.structs.replace(PHONE, parent=laptop))
     look = Look(store)
     assert [each.parent for each in look.tokens(None)] == [None, laptop]
-    assert look.token_numbered(phone) == look.token(PHONE.digest)
-    assert look.token_numbered(phone + 1) is None
+    assert look.token_by_id(phone) == look.token(PHONE.digest)
+    assert look.token_by_id(phone + 1) is None
     assert reason(ask(store, PHONE, at=NOW)) is Reason.TOKEN_TAKEN
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fairbank.core import errors
 from fairbank.core.errors import Busy, Conflict, Trouble, Unauthenticated
 
 TABLE = re.findall(r"\+ (\w+) ", Trouble.__doc__ or "")
@@ -12,7 +13,7 @@ TABLE = re.findall(r"\+ (\w+) ", Trouble.__doc__ or "")
 def test_the_table_lists_every_trouble() -> None:
     defined = [
         name
-        for name, each in vars(trouble).items()
+        for name, each in vars(errors).items()
         if isinstance(each, type) and issubclass(each, Trouble) and each is not Trouble
     ]
     assert defined == TABLE

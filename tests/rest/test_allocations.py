@@ -201,7 +201,7 @@ def test_credit_and_tokens_for_what_is_not_there_yet_are_given_with_a_warning(wo
     made = world.ask("POST", "/alloc", SUPERUSER, json=grant(resource="cpuu"))
     assert made.status_code == 201
     assert made.json()["data"]["warnings"] == [
-        "no partition bills 'cpuu' yet, so no job can draw on it; billed are: cpu"
+        "no partition bills 'cpuu' yet, so no job can use it; billed are: cpu"
     ]
     token = world.ask(
         "POST", "/token", SUPERUSER, json={"label": "x", "scopes": ["agent:alfa"]}

@@ -131,7 +131,7 @@ def made() -> Iterator[tuple[str, str, set[str | None], str]]:
     root = Path(fairbank.__file__).parent
     for path in sorted(
         each
-        for room in ("bank", "values", "cluster", "service", "rest")
+        for room in ("bank", "core", "cluster", "service", "rest")
         for each in (root / room).rglob("*.py")
     ):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import pytest
 
-from fairbank.cli.ending import exit_code
+from fairbank.cli.framework.error_exit import exit_code
 from fairbank.core.errors import Busy, Corrupt, Forbidden, Malformed, Unknown, Unreachable
-from fairbank.store import sqlite
 from fairbank.store.contract import Contention
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
+from fairbank.store.sqlite import store as sqlite
 from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
 from fairbank.store.sqlite.store import SqliteStore
 from tests.contracts.centre import contents, fill, granted, hold

@@ -1,1 +1,1 @@
-"""The machine and its jobs: runs, described jobs, partitions, nodes and what jobs ask of them."""
+"""Machine and jobs: runs, job requests, partitions, nodes, reservations, dependencies."""

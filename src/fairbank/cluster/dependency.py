@@ -1,4 +1,7 @@
-"""What a job waits for of other jobs: what `sbatch --dependency` says, and how far it has come (facts, section 8.8)."""
+"""Dependencies of a job, as `sbatch --dependency` takes them, and their state.
+
+Source: docs/reference/slurm-rules.md, "Dependencies".
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import msgspec
 
 
 class DependencyState(Enum):
-    """How far a dependency has come, in the word that Slurm has for it."""
+    """State of a dependency, in Slurm's words."""
 
     YES = "fulfilled"
     NOT_YET = "unfulfilled"
@@ -16,13 +19,13 @@ class DependencyState(Enum):
 
 
 class Dependency(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that must be so of another job.
+    """One dependency on another job.
 
-    kind       afterok or the like, in sbatch's word
-    job        the number of the job or of the array; None where the kind names none (singleton)
-    task       of the array, where it is one task of it
-    whole      it is every task of the array
-    minutes    of `after`: so long after the start
+    kind       afterok or another of sbatch's words
+    job        id of the job or of the array; None for singleton
+    task       id of the array task, if it concerns one task
+    all_tasks  whether it concerns every task of the array
+    minutes    delay of `after`
     """
 
     kind: str
@@ -34,9 +37,10 @@ class Dependency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dependencies(msgspec.Struct, frozen=True):
-    """All of them must be met, or with `any_of` one.
+    """Dependencies of a job: all of them must be met, or one of them with `any_of`.
 
-    `text` is how Slurm tells them, empty for none; where nobody can read it there is nothing in `each`.
+    `text` is Slurm's notation, empty without dependencies. `items` is empty if the text cannot be
+    parsed.
     """
 
     text: str = ""
@@ -45,7 +49,7 @@ class Dependencies(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> tuple[Dependency, ...]:
-        """Those that are not met."""
+        """Dependencies that are not met yet."""
         return tuple(one for one in self.items if one.state is not DependencyState.YES)
 
     @property
@@ -56,6 +60,6 @@ class Dependencies(msgspec.Struct, frozen=True):
 
     @property
     def is_unmeetable(self) -> bool:
-        """Whether they cannot be met any more, whatever happens."""
+        """True if the dependencies can no longer be met."""
         lost = [one.state is DependencyState.NEVER for one in self.items]
         return all(lost) and bool(lost) if self.any_of else any(lost)

@@ -1,4 +1,4 @@
-"""One execution of a job, and a job as somebody describes it before it runs."""
+"""Run of a job, and a job as its owner describes it before it runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from fairbank.core import ids
 from fairbank.core.errors import Malformed
 
 COMPLETED = "COMPLETED"
-"""The final state of a run that ended well, in Slurm's words; every other one counts as failed."""
+"""Final state of a successful run. Every other final state counts as a failure."""
 
 
 _RUN = re.compile(r"([^/@]+)/(\d{1,10})@(\d{1,16})\.(\d{1,5})", re.ASCII)
 
 
 class Run(NamedTuple):
-    """One execution of a job. Never the job id alone: ids wrap, and a requeued job keeps its own."""
+    """One execution of a job. The job id alone is not enough: ids wrap around, and a requeued job
+    keeps its id.
+    """
 
     cluster: str
     job_id: int
@@ -32,7 +34,7 @@ class Run(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Run:
-        """The run that `str` wrote as this text. Raises Malformed."""
+        """Parse what `str` returns. Raises Malformed."""
         match = _RUN.fullmatch(text)
         if match is None:
             raise Malformed(
@@ -44,7 +46,7 @@ class Run(NamedTuple):
 
 
 def checked_run(run: Run) -> Run:
-    """`run` with every part in range. Raises Malformed, naming the part."""
+    """Check that every part of a run is in range. Raises Malformed, naming the part."""
     ids.name(run.cluster, field="cluster")
     for field, value, low, high in (
         ("job_id", run.job_id, 1, ids.JOB_ID_MAX),
@@ -61,7 +63,7 @@ def checked_run(run: Run) -> Run:
 
 
 class JobRequest(msgspec.Struct, frozen=True):
-    """A job as its owner describes it: where, how much of each TRES, how long at most."""
+    """Job as its owner describes it: place, quantity of each TRES, time limit."""
 
     cluster: str
     partition: str

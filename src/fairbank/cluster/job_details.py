@@ -1,4 +1,4 @@
-"""What a cluster tells of a run beside what it costs: its name, its QOS, what it holds, how it ended, the processor time that it used."""
+"""Details of a run that do not affect its price: name, QOS, TRES, exit status, processor time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import msgspec
 
 
 class Particulars(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """None for what nobody told. `tres` is what the run holds, as Slurm writes it, `cpus` the processors among it.
+    """Details of a run; None if unknown.
 
-    `exit_status` is that of wait(2): the exit code times 256, plus the signal. `cpu_seconds` is what all its processors together were
-    busy with it.
+    `tres` is what the run holds, as Slurm writes it, and `cpus` the processors in it. `exit_status`
+    is that of wait(2): exit code times 256, plus the signal. `cpu_seconds` is the time that all
+    processors of the run were busy.
     """
 
     name: str | None = None
@@ -26,12 +27,12 @@ NO_DETAILS = Particulars()
 
 
 def split_status(status: int | None) -> tuple[int | None, int | None]:
-    """Exit code and signal; both None where nobody told."""
+    """Return the exit code and the signal, or None for both."""
     return (None, None) if status is None else divmod(status, 256)
 
 
 def new_details(told: Particulars | None, known: Particulars | None) -> Particulars | None:
-    """What of `told` is not known yet; None when all of it is."""
+    """Return the details that are not known yet, or None if all of them are."""
     if told is None or told == known:
         return None
     if known is None:
@@ -46,7 +47,7 @@ def new_details(told: Particulars | None, known: Particulars | None) -> Particul
 
 
 def merge_details(known: Particulars | None, new: Particulars | None) -> Particulars | None:
-    """What is known after `new` was told: it takes the place of what was said of the same before."""
+    """Return the known details, updated by the new ones."""
     if new is None or known is None:
         return known if new is None else new
     said = msgspec.structs.asdict(new)

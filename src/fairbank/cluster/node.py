@@ -1,4 +1,4 @@
-"""A node: what it has, what it is called, whether it may be used, and how gladly."""
+"""Node of a cluster: its resources, features, weight and state."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fairbank.core.errors import Malformed
 
 WEIGHT_MAX = 2**32 - 1
 COUNT_MAX = 2**31 - 1
-"""The most CPUs, GPUs of a kind and MiB of a node: Slurm's 32 bits."""
+"""Largest number of CPUs, of GPUs of a type, and of MiB on a node: 32 bits in Slurm."""
 _SIGNS = frozenset("&|,()[]*")
-"""What a name of a feature may not hold: it is said in constraints."""
+"""Operators of constraints, which a feature cannot contain."""
 
 
 class NodeState(Enum):
-    """How a node is, as far as the jobs on it do not say. The value is Slurm's word."""
+    """State of a node apart from its jobs. The value is Slurm's word."""
 
     UP = "up"
     POWERING_UP = "powering_up"
@@ -31,12 +31,15 @@ class NodeState(Enum):
 
     @property
     def usable(self) -> bool:
-        """Whether jobs may start there; what is powered down is woken for them."""
+        """True if jobs can start on the node. Slurm powers up a powered-down node for a job."""
         return self in _PENALTIES
 
     @property
     def penalty(self) -> int:
-        """What counts before weight in choosing: nodes that must be woken come last (facts, section 7.1)."""
+        """Rank that precedes the weight in node selection: nodes that must be powered up come last.
+
+        Source: docs/reference/slurm-rules.md, "Node selection".
+        """
         return _PENALTIES.get(self, 0)
 
 
@@ -44,16 +47,17 @@ _PENALTIES = {NodeState.UP: 0, NodeState.POWERING_UP: 1, NodeState.POWERED_DOWN:
 
 
 class Gpus(NamedTuple):
-    """Some GPUs of one type. Where a job asks, an empty type means any."""
+    """Number of GPUs of one type. In a request, an empty type means any type."""
 
     type: str
     number: int
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """One host of the machine. `memory` and `tmp` are MiB, `threads` the CPUs of a core: a job gets whole cores.
+    """Node of the cluster. `memory` and `tmp` are in MiB, `threads` is the number of CPUs per core.
 
-    `weight`: of nodes that would do the lightest are taken. Raises Malformed, naming the field, for what no node can be.
+    A job gets whole cores. Of the nodes that fit, those with the lowest `weight` are selected.
+    Raises Malformed, naming the field.
     """
 
     name: str
@@ -93,12 +97,12 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cores(self) -> int:
-        """What jobs share it by; the CPUs of a core that is not whole are nobody's."""
+        """Number of whole cores. CPUs of an incomplete core are not used."""
         return self.cpus // self.threads
 
 
 def check_integer(value: int, low: int, high: int, *, field: str) -> int:
-    """`value`, from `low` to `high`. Raises Malformed, naming `field`."""
+    """Check an integer: `low` <= `value` <= `high`. Raises Malformed, naming `field`."""
     if type(value) is int and low <= value <= high:
         return value
     raise Malformed(
@@ -109,7 +113,7 @@ def check_integer(value: int, low: int, high: int, *, field: str) -> int:
 
 
 def check_gpus(gpus: Iterable[Gpus], *, field: str) -> None:
-    """That each type is named once and counted. Raises Malformed, naming `field`."""
+    """Check that each type occurs once and has a valid number. Raises Malformed, naming `field`."""
     seen: set[str] = set()
     for kind, number in gpus:
         if kind in seen:

@@ -1,4 +1,4 @@
-"""A partition: the nodes of one kind that bill exactly one resource, and the weights that price them."""
+"""Cluster and partition as the bank bills them. Each partition bills exactly one resource."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from fairbank.core.tres import BillingRule
 
 
 class Partition(msgspec.Struct, frozen=True):
-    """Where jobs run. `weights` are billing units per TRES; without them a job bills its CPUs."""
+    """Partition of a cluster. `weights` are billing units per TRES; without them a job bills its
+    CPUs.
+    """
 
     name: str
     resource: str
@@ -21,14 +23,14 @@ class Partition(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """A machine whose jobs the bank pays for, with its partitions and the price factor of each QOS."""
+    """Cluster whose jobs the bank bills, with its partitions and the price factor of each QOS."""
 
     name: str
     partitions: Mapping[str, Partition]
     qos_factors: Mapping[str, Fraction] = {}
 
     def partition(self, name: str) -> Partition:
-        """Raises Unknown, listing the partitions there are."""
+        """Return a partition. Raises Unknown, listing the partitions that exist."""
         found = self.partitions.get(name)
         if found is None:
             there = ", ".join(sorted(self.partitions)) or "none"
@@ -40,29 +42,42 @@ class Cluster(msgspec.Struct, frozen=True):
         return found
 
     def qos_factor(self, qos: str | None) -> Fraction:
-        """What the price is multiplied by. A QOS that nobody priced costs the plain price."""
+        """Return the factor of the price. A QOS without a factor costs the plain price."""
         return self.qos_factors.get(qos, Fraction(1)) if qos else Fraction(1)
 
 
 def cluster_names(clusters: Mapping[str, Cluster]) -> str:
-    """The names of the clusters in the settings, for whoever named another."""
+    """List the clusters of the settings, for the remedy of an error."""
     return f"the settings know: {', '.join(sorted(clusters)) or 'none'}"
 
 
 def unbilled_warnings(resource: str, clusters: Mapping[str, Cluster]) -> list[str]:
-    """What to warn of where no partition bills this resource: credit for one that is yet to come is fine, a word misspelt is not."""
+    """Return a warning if no partition bills this resource.
+
+    Credit for a partition that does not exist yet is allowed, so this is no error.
+    """
     billed = sorted(
         {each.resource for cluster in clusters.values() for each in cluster.partitions.values()}
     )
     if resource in billed:
         return []
     return [
-        f"no partition bills {resource!r} yet, so no job can draw on it; billed are: {', '.join(billed) or 'none'}"
+        f"no partition bills {resource!r} yet, so no job can use it; "
+        f"billed are: {', '.join(billed) or 'none'}"
     ]
 
 
 def find_cluster(clusters: Mapping[str, Cluster], name: str, *, otherwise: str = "") -> Cluster:
-    """The cluster of this name. Raises Unknown, listing those there are and what else may be done."""
+    """Return the cluster with this name.
+
+    Args:
+            clusters: the clusters of the settings.
+            name: the name to find.
+            otherwise: text to append to the remedy.
+
+    Raises:
+            Unknown: the cluster does not exist; the remedy lists those that do.
+    """
     if (found := clusters.get(name)) is None:
         raise Unknown(
             f"there is no cluster {name!r}",

@@ -1,4 +1,4 @@
-"""How jobs are scheduled in a partition: its nodes, whom it goes before, its limits, and whether jobs share nodes."""
+"""Scheduling rules of a partition: nodes, priority tier, limits, sharing of nodes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from fairbank.core.errors import Malformed
 
 
 class OverSubscribe(Enum):
-    """OverSubscribe: whether jobs run on the same CPUs. The value is Slurm's word."""
+    """Sharing of CPUs between jobs. The value is Slurm's word."""
 
     NO = "NO"
     YES = "YES"
-    """Those that ask for it."""
+    """CPUs are shared by jobs that ask for it."""
     FORCE = "FORCE"
-    """All."""
+    """CPUs are always shared."""
     EXCLUSIVE = "EXCLUSIVE"
-    """Jobs have their nodes for themselves."""
+    """Jobs get whole nodes."""
 
 
 class PreemptMode(Enum):
-    """What becomes of a job whose place another one takes; OFF: nobody takes it. Jobs that are only suspended keep their memory, and here
-    are not taken either."""
+    """Treatment of a preempted job; OFF: the job is not preempted. SUSPEND is treated as OFF, since
+    a suspended job keeps its memory.
+    """
 
     OFF = "OFF"
     CANCEL = "CANCEL"
@@ -33,13 +34,14 @@ class PreemptMode(Enum):
 
 
 class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition as slurm.conf describes it. Times are seconds, memory MiB; None is no limit, or none said.
+    """Partition as slurm.conf describes it. Times are in seconds, memory in MiB; None means no
+    limit.
 
-    nodes                       by name, in any order; empty: all of the machine
-    tier                        jobs of a higher one go first (PriorityTier)
-    rows                        how many jobs may have a CPU at once where it is shared
-    memory_per_node, _per_cpu   for jobs that ask for none
-    preempted                   None: as the cluster has it
+        nodes                       names, in any order; empty: all nodes of the cluster
+        tier                        PriorityTier: jobs of a higher tier are scheduled first
+        rows                        maximum number of jobs per CPU if CPUs are shared
+        memory_per_node, _per_cpu   default for jobs that request no memory
+        preempted                   PreemptMode; None: that of the cluster
 
     Raises Malformed, naming the field.
     """
@@ -87,7 +89,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def with_default_memory(self, wanted: ResourceRequest) -> ResourceRequest:
-        """The request with the memory of the partition where it asks for none."""
+        """Return the request with the partition's default memory if it requests none."""
         if wanted.memory_per_node is not None or wanted.memory_per_cpu is not None:
             return wanted
         if self.memory_per_node is None and self.memory_per_cpu is None:
@@ -97,13 +99,13 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def is_exclusive(self, wanted: ResourceRequest) -> bool:
-        """Whether the job has its nodes for itself. Where sharing is forced nobody has."""
+        """Return whether the job gets whole nodes. Forced sharing overrides --exclusive."""
         return self.sharing is OverSubscribe.EXCLUSIVE or (
             wanted.exclusive and self.sharing is not OverSubscribe.FORCE
         )
 
     def rows_for(self, wanted: ResourceRequest) -> int:
-        """How many jobs may have a CPU of this one at once; 1 where it shares none."""
+        """Return the maximum number of jobs per CPU; 1 if the job shares none."""
         shares = self.sharing is OverSubscribe.FORCE or (
             self.sharing is OverSubscribe.YES and wanted.shared
         )

@@ -1,4 +1,4 @@
-"""Advanced reservations: nodes that are set aside for a time, for some people or for maintenance."""
+"""Advanced reservation: nodes set aside for a time, for certain users or for maintenance."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from fairbank.core.time import Instant
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may use these nodes from `begin` up to, not including, `end`; nobody else's job may overlap with it.
+    """Reservation of nodes from `begin` up to, not including, `end`. Other jobs must not overlap
+    it.
 
-    users, accounts       who may ask for it; those of either, where both are named
-    maintenance           for nobody: the nodes are worked on
-    flexible              its jobs may also run before and after it and beyond its nodes (FLEX)
-    any_nodes             its jobs run beyond its nodes too (ANY_NODES)
+        users, accounts       who may use it; the members of either if both are given
+        maintenance           nobody can use it
+        flexible              FLEX: its jobs may also run before, after and outside its nodes
+        any_nodes             ANY_NODES: its jobs may also use other nodes
 
     Raises Malformed, naming the field.
     """
@@ -35,7 +36,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
                 "a reservation without a name", field="reservation.name", remedy="give it one"
             )
         if self.end <= self.begin:
-            what = f"reservation {self.name} ends at {self.end}, which is not after it begins at {self.begin}"
+            what = f"reservation {self.name} ends at {self.end} but begins at {self.begin}"
             raise Malformed(what, field="reservation.end", remedy="a later time")
         if not self.nodes:
             raise Malformed(
@@ -45,13 +46,13 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def is_for(self, user: str, account: str) -> bool:
-        """Whether a job of theirs may ask for it: where nobody is named, anybody."""
+        """Return whether the user or account may use it; everyone may if none are named."""
         return not (self.users or self.accounts) or user in self.users or account in self.accounts
 
     def is_over(self, now: int) -> bool:
-        """Whether it is past."""
+        """Return whether it has ended."""
         return self.end <= now
 
     def is_active(self, now: int) -> bool:
-        """Whether its jobs may start."""
+        """Return whether its jobs can start now."""
         return self.begin <= now < self.end

@@ -1,4 +1,4 @@
-"""What a job asks of nodes: how many of them, what each must have and be, and whether it shares them."""
+"""Resources that a job requests: number of nodes, resources of each, features, sharing."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from fairbank.cluster.node import COUNT_MAX, Gpus, check_gpus, check_integer
 from fairbank.core.errors import Malformed
 
 ALL_MEMORY = 0
-"""All the memory of a node, whatever it has: what `--mem=0` says."""
+"""All memory of a node: `--mem=0`."""
 
 
 class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request, as sbatch's options have it. Memory and `tmp` are MiB.
+    """Request as given by the options of sbatch. Memory and `tmp` are in MiB.
 
-    nodes, max_nodes      at least and at most; None: as many as its tasks need
-    tasks                 None: one for each of `nodes`
-    tasks_per_node        at most so many on a node
-    cpus_per_node         a node must give at least so many (`--mincpus`)
-    memory_per_node       None: see `memory_per_cpu`; where both are None it gets all the memory of its nodes, as in Slurm
-    gpus                  of each node
-    constraint, prefer    features, in the grammar of `scheduling.placement.constraint`
-    exclusive, shared     nodes for itself alone; nodes with others also where the partition only allows it
-    required, excluded    nodes by name
+        nodes, max_nodes      minimum and maximum; None: as many as the tasks need
+        tasks                 None: one for each of `nodes`
+        tasks_per_node        maximum per node
+        cpus_per_node         minimum that a node must give (`--mincpus`)
+        memory_per_node       None: see `memory_per_cpu`; if both are None the job gets all memory of its
+                              nodes, as in Slurm
+        gpus                  per node
+        constraint, prefer    features, in the grammar of `scheduling.placement.constraint`
+        exclusive, shared     whole nodes; nodes shared with other jobs if the partition allows it
+        required, excluded    names of nodes
 
-    Raises Malformed, naming the field, for what contradicts itself.
+    Raises Malformed, naming the field, for a request that contradicts itself.
     """
 
     nodes: int = 1
@@ -69,7 +70,10 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
             and self.tasks_per_node is not None
             and most * self.tasks_per_node < self.least_tasks
         ):
-            what = f"{self.least_tasks} tasks do not fit on {most} nodes with {self.tasks_per_node} each"
+            what = (
+                f"{self.least_tasks} tasks do not fit on {most} nodes with {self.tasks_per_node}"
+                " each"
+            )
             found.append(
                 ("tasks_per_node", what, "ask for more nodes, more tasks a node, or fewer tasks")
             )
@@ -100,17 +104,17 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def with_preference(self) -> ResourceRequest:
-        """The request with what it would prefer in place of what it must have."""
+        """Return the request with its preferred features as constraint."""
         return msgspec.structs.replace(self, constraint=self.prefer, prefer="")
 
     @property
     def least_tasks(self) -> int:
-        """How many tasks it runs: one for each node where nothing else is said, and never fewer."""
+        """Number of tasks: at least one per node."""
         return max(self.nodes, self.tasks or self.nodes)
 
     @property
     def cpus(self) -> int:
-        """The CPUs that its tasks need, all nodes together."""
+        """CPUs that all tasks need together."""
         return max(self.least_tasks * self.cpus_per_task, self.nodes * self.cpus_per_node)
 
 

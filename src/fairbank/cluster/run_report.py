@@ -1,4 +1,4 @@
-"""What a cluster tells the bank of a run: it starts, its limit changed, it ended. No money yet."""
+"""Reports of a cluster about a run: it starts, its time limit changed, it ended."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from fairbank.core.time import Instant
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
-    """What all reports say.
+    """Fields of all reports.
 
-    `account` is the Slurm account that pays; `start` picks the allocation. The price comes from the first that is
-    given: `amount` (SU-minutes, all in all), `billing` (billing units, as Slurm computed them), `counts` (TRES).
-    `resource` is asked for only where the partition is not known to the bank. `particulars` change nothing about the price.
+    `account` is the Slurm account that pays; `start` selects the allocation. The price comes from
+    the first of `amount` (SU-minutes in total), `billing` (billing units as Slurm computed them)
+    and `counts` (TRES). `resource` is needed only if the bank does not know the partition.
+    `particulars` do not affect the price.
     """
 
     run: Run
@@ -38,15 +39,17 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
 
 
 class RunStarted(RunReport, frozen=True, kw_only=True, tag="start"):
-    """The run is about to start: `limit_seconds` is the longest it may take."""
+    """The run is about to start, for at most `limit_seconds`."""
 
 
 class LimitChanged(RunReport, frozen=True, kw_only=True, tag="change"):
-    """The run's time limit is now `limit_seconds`."""
+    """The time limit of the run is now `limit_seconds`."""
 
 
 class RunEnded(RunReport, frozen=True, kw_only=True, tag="end"):
-    """The run ended at `ended` in state `outcome` after `elapsed_seconds` as the scheduler counts them."""
+    """The run ended at `ended` in state `outcome` after `elapsed_seconds`, as counted by the
+    scheduler.
+    """
 
     ended: Instant
     outcome: str
@@ -57,7 +60,7 @@ _encode = msgspec.msgpack.Encoder(enc_hook=str, order="sorted").encode  # a frac
 
 
 def fingerprint(report: RunReport) -> bytes:
-    """Sixteen bytes that differ between different reports, key and comment aside: those say nothing of the run."""
+    """Return 16 bytes that identify the content of a report. Key and comment are left out."""
     return hashlib.blake2b(
         _encode(msgspec.structs.replace(report, key=None, comment=None)), digest_size=16
     ).digest()

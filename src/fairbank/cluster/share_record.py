@@ -1,4 +1,4 @@
-"""Fair share from day to day: how an association stood, as it is kept, and which of that is asked for."""
+"""Daily record of an association's fair share, and the query for such records."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from fairbank.core.time import Instant
 
 
 class ShareRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How an association of a cluster stood on a day, which is counted from 1970 in UTC.
+    """Fair share of an association on a day, counted from 1970 in UTC.
 
-    `user` is empty for an account, `partition` where it is for all. `shares` None: the root has none; ON_PARENT: those of its parent.
-    `usage` is decayed, in billing-seconds; `effective` the part that counts as its own. `level` is None where it has none and where
-    nothing was used, `factor` for accounts.
+    `user` is empty for an account, `partition` if the association is for all partitions. `shares`
+    is None for the root and ON_PARENT for an association that uses its parent's shares. `usage` is
+    decayed, in billing-seconds; `effective` is the fraction that counts as its own. `level` is None
+    if nothing was used or if there is no level, `factor` for accounts.
     """
 
     cluster: str
@@ -32,14 +33,15 @@ class ShareRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 ShareKey = tuple[str, int, str, str, str]
-"""Where a figure stands in their order: by cluster and day, then by association."""
+"""Sort key of a record: cluster, day, then association."""
 
 
 class ShareQuery(NamedTuple):
-    """What of the figures is wanted: days from `since` up to, not including, `until`; of all clusters and accounts where None.
+    """Query for records from day `since` up to, not including, `until`.
 
-    `users`: also of users, else of accounts only; `users_of`: of users only in these accounts. With `limit` a page: so many that come
-    behind `after`, in the order of the store.
+    None selects all clusters or accounts. `users` also selects users, otherwise only accounts;
+    `users_of` selects users only in these accounts. With `limit` the result is a page of the
+    records after `after`, in the order of the store.
     """
 
     since: int

@@ -1,1 +1,1 @@
-"""The words everybody uses: service units, TRES, instants, names and troubles. No I/O, no clock."""
+"""Basic values of all packages: service units, TRES, times, names, errors. No I/O, no clock."""

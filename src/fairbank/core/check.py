@@ -1,4 +1,4 @@
-"""What a doctor finds, of a bank or beside a Slurm."""
+"""Result of one health check, of a bank or of a Slurm beside it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairbank.core.errors import Trouble
 
 
 class HealthCheck(msgspec.Struct, frozen=True):
-    """One thing that was looked at. `remedy` is what to do when it is not `ok`."""
+    """Result of one check. `remedy` says what to do if it is not `ok`."""
 
     what: str
     ok: bool
@@ -18,7 +18,7 @@ class HealthCheck(msgspec.Struct, frozen=True):
 
 
 def run_check(what: str, look: Callable[[], object]) -> HealthCheck:
-    """A check that is ok when `look` raises no Trouble."""
+    """Return a check that is ok if `look` raises no error."""
     try:
         look()
     except Trouble as trouble:

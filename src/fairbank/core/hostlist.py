@@ -1,4 +1,6 @@
-"""Lists of hosts as Slurm writes them, `n[01-10,12],login`, read and written (facts, section 7.4)."""
+"""Slurm's hostlist notation, `n[01-10,12],login`. Source: docs/reference/slurm-rules.md,
+"Hostlists".
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from typing import NamedTuple
 from fairbank.core.errors import Malformed
 
 RANGE_MAX = 65_536
-"""The most hosts of one range, and the most names before the last bracket of an item; Slurm's own."""
+"""Slurm's limit on the hosts of one range, and on the names before the last bracket of an item."""
 HOSTS_MAX = 1_048_576
-"""The most hosts of a whole list."""
+"""Slurm's limit on the hosts of a list."""
 
 _SEPARATORS = ", \t\n"
 _GROUP = re.compile(r"\[([^\[\]]*)\]")
@@ -21,10 +23,13 @@ _REMEDY = "write for example n[01-10,12],login"
 
 
 def expand(text: str, *, field: str = "nodes") -> list[str]:
-    """The hosts of a list, in its order, as often as it names them.
+    """Expand a hostlist into host names, in its order and with repetitions.
 
-    The width is that of the first number of a range. Of several brackets in a name the last runs quickest, then the first, then the second.
-    Raises Malformed, naming `field` and the place.
+    The first number of a range sets the width. With several brackets in a name, the last bracket
+    varies fastest, then the first, then the second, as in Slurm.
+
+    Raises:
+        Malformed: the text is not a hostlist; the error names `field` and the position.
     """
     hosts: list[str] = []
     for item in _items(text, field):
@@ -33,7 +38,7 @@ def expand(text: str, *, field: str = "nodes") -> list[str]:
 
 
 def _items(text: str, field: str) -> Iterator[str]:
-    """What stands between the separators; those inside brackets separate nothing."""
+    """Split at separators outside brackets."""
     begin, opened = 0, -1
     for place, sign in enumerate(text):
         if sign == "[":
@@ -78,7 +83,7 @@ def _joined(words: list[str], numbers: Iterable[str]) -> str:
 
 
 def _numbers(inside: str, field: str) -> list[str]:
-    """The numbers of a bracket, each as wide as the first of its range. A range that is not ended, `5-`, is its beginning."""
+    """Return the numbers of a bracket, padded to the width of the first number of their range."""
     numbers: list[str] = []
     for each in inside.split(","):
         match = _RANGE.fullmatch(each)
@@ -101,7 +106,7 @@ def _wrong(what: str, field: str, remedy: str = _REMEDY) -> Malformed:
 
 
 class _Host(NamedTuple):
-    """A name and the number at its end, as it stands there: empty for a name without one, which shares no bracket."""
+    """Host name split before its trailing number. `digits` is empty without one."""
 
     prefix: str
     digits: str
@@ -116,15 +121,16 @@ def _host(name: str) -> _Host:
 
 
 def compress(names: Iterable[str]) -> str:
-    """The hosts as one list, in their order: neighbours of one prefix share a bracket, and those with consecutive numbers a range.
+    """Return the hosts as one hostlist, in their order. `expand` restores the same names.
 
-    `expand` gives the same names back. Sort them first (`natural`) for the shortest list.
+    Hosts with the same prefix share a bracket, consecutive numbers share a range. Sort by
+    `natural_key` first for the shortest list.
     """
     return ",".join(_bracketed(prefix, digits) for prefix, digits in _neighbours(map(_host, names)))
 
 
 def _neighbours(hosts: Iterable[_Host]) -> Iterator[tuple[str, list[str]]]:
-    """Hosts that may share a bracket: each prefix with the numbers at its end."""
+    """Group consecutive hosts that can share a bracket: yield the prefix and their numbers."""
     for (prefix, numbered), group in groupby(
         hosts, key=lambda host: (host.prefix, bool(host.digits))
     ):
@@ -142,7 +148,7 @@ def _bracketed(prefix: str, digits: list[str]) -> str:
 
 
 def _ranges(digits: list[str]) -> Iterator[str]:
-    """Consecutive numbers as one: the next is written as the width of the first would have it."""
+    """Merge consecutive numbers of the same width into ranges."""
     first = last = digits[0]
     for each in digits[1:]:
         if each == f"{int(last) + 1:0{len(first)}}":
@@ -154,7 +160,7 @@ def _ranges(digits: list[str]) -> Iterator[str]:
 
 
 def natural_key(name: str) -> tuple[tuple[str, int] | tuple[str, int, int], ...]:
-    """The order of hosts: by their words, and of one word by their numbers, n2 before n10; of equal numbers the narrower first."""
+    """Return a sort key that orders numbers by value: n2 before n10, narrower before wider."""
     parts = re.split(r"(\d+)", name, flags=re.ASCII)
     return tuple(
         (word, int(digits), len(digits)) if digits else (word, -1)

@@ -1,4 +1,4 @@
-"""The grammar of names: what may be a project, an account, a resource, a key, a comment. Checked at every door."""
+"""Grammar of names: projects, accounts, resources, keys, comments. Every entry point checks it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ID_MAX = 2**53 - 1
 COMMENT_MAX = 500
 JOB_NAME_MAX = 128
 BEARER_MARK = "fbk_"
-"""What a token starts with lets people and scanners know it when they see one."""
+"""Prefix of every token, so that people and secret scanners recognise one."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
@@ -20,7 +20,11 @@ _KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
 
 def name(text: str, *, field: str = "name") -> str:
-    """A Unix group, Slurm account, cluster, partition or QOS name. Raises Malformed, naming `field`."""
+    """Check the name of a Unix group, account, cluster, partition or QOS.
+
+    Raises:
+        Malformed: the text is not a name; the error names `field`.
+    """
     if is_name(text):
         return text
     raise Malformed(
@@ -31,12 +35,14 @@ def name(text: str, *, field: str = "name") -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether `name` takes it."""
+    """Return whether the text is a name."""
     return _NAME.fullmatch(text) is not None
 
 
 def kind(text: str, *, field: str = "resource") -> str:
-    """A resource or a category: a lower-case word. Raises Malformed, naming `field`."""
+    """Check the name of a resource or category: a lower-case word. Raises Malformed, naming
+    `field`.
+    """
     if _KIND.fullmatch(text):
         return text
     raise Malformed(
@@ -47,7 +53,7 @@ def kind(text: str, *, field: str = "resource") -> str:
 
 
 def key(text: str, *, field: str = "key") -> str:
-    """An idempotency key: printable ASCII without blanks. Raises Malformed, naming `field`."""
+    """Check an idempotency key: printable ASCII without blanks. Raises Malformed, naming `field`."""
     if _KEY.fullmatch(text):
         return text
     raise Malformed(
@@ -58,7 +64,7 @@ def key(text: str, *, field: str = "key") -> str:
 
 
 def comment(text: str, *, field: str = "comment") -> str:
-    """Free text on one line for people. Raises Malformed, naming `field`, for control characters and over-long text."""
+    """Check a comment: one line of printable text. Raises Malformed, naming `field`."""
     if len(text) <= COMMENT_MAX and text.isprintable():
         return text
     remedy = f"one line of printable text, at most {COMMENT_MAX} characters"
@@ -66,7 +72,7 @@ def comment(text: str, *, field: str = "comment") -> str:
 
 
 def _fault(text: str) -> str:
-    """What is wrong with a comment that cannot be kept."""
+    """Return what is wrong with a comment."""
     if len(text) > COMMENT_MAX:
         return f"has {len(text)} characters"
     odd = next(each for each in text if not each.isprintable())
@@ -76,7 +82,7 @@ def _fault(text: str) -> str:
 
 
 def job_name(text: str, *, field: str = "name") -> str:
-    """What a job's owner calls it. Raises Malformed, naming `field`, for control characters and over-long text."""
+    """Check a job name: one line of printable text. Raises Malformed, naming `field`."""
     if 0 < len(text) <= JOB_NAME_MAX and text.isprintable():
         return text
     raise Malformed(
@@ -87,19 +93,19 @@ def job_name(text: str, *, field: str = "name") -> str:
 
 
 def clean_job_name(text: str) -> str | None:
-    """`text` as `job_name` takes it: cut, and with ? for what cannot be printed; None where nothing is left."""
+    """Return a valid job name: cut, with ? for unprintable characters. None if nothing is left."""
     return "".join(each if each.isprintable() else "?" for each in text[:JOB_NAME_MAX]) or None
 
 
 def reason(text: str, *, field: str = "comment") -> str:
-    """A comment that is demanded: blanks alone say nothing. Raises Malformed, naming `field`."""
+    """Check a mandatory comment, which must not be blank. Raises Malformed, naming `field`."""
     if text.strip():
         return comment(text, field=field)
     raise Malformed(f"this {field} says nothing", field=field, remedy="say in a few words why")
 
 
 def uid(number: int, *, field: str = "uid") -> int:
-    """A Unix user or group number. Raises Malformed, naming `field`."""
+    """Check a Unix user or group id. Raises Malformed, naming `field`."""
     if 0 <= number <= UID_MAX:
         return number
     raise Malformed(

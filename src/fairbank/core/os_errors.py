@@ -1,4 +1,4 @@
-"""What the operating system refuses, as the bank's own troubles: with the field and a remedy that fits, not with a number of an error."""
+"""Errors of the operating system as Fairbank's errors, with field and remedy."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ MAKE_ROOM = "make room, or name a place on another disk"
 
 
 def is_full(error: OSError) -> bool:
-    """Whether there was no room, on the disk or within a quota."""
+    """Return whether the disk or a quota is full."""
     return error.errno in _FULL
 
 
 def translate_os_error(error: OSError, what: str, *, field: str | None = None) -> Trouble:
-    """`what` could not be done, and why: Forbidden, Malformed or Unknown where that fits, else a Trouble as such."""
+    """Return the error to raise for an OSError.
+
+    Args:
+        error: the error of the operating system.
+        what: the action that failed, such as "cannot write bank.toml".
+        field: the option or setting that named the file.
+    """
     if is_full(error):
         return Trouble(f"{what}: the disk is full", field=field, remedy=MAKE_ROOM)
     if error.errno == EROFS:

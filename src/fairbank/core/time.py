@@ -1,4 +1,4 @@
-"""Instants and durations: whole seconds, UTC. Printing in a time zone is the doors' affair."""
+"""Times and durations: whole seconds, UTC. Only the user interfaces convert to time zones."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ LAST_INSTANT = Instant(
 
 
 class Clock(Protocol):
-    """Only shells own one; rules take `now`."""
+    """Source of the current time. Only shells own a clock; rules take `now`."""
 
     def now(self) -> Instant:
-        """The instant, cut to whole seconds."""
+        """Return the current time, truncated to whole seconds."""
         ...
 
 
 class ManualClock:
-    """The clock of tests and of replays: it moves when told."""
+    """Clock for tests and replays: the caller sets the time."""
 
     def __init__(self, at: int = 0) -> None:
         self.at = Instant(at)
@@ -43,7 +43,7 @@ class ManualClock:
     maxsize=1_024
 )  # the answers of one second all say when they were made, the rows of a list are of few days
 def iso(at: int) -> str:
-    """`2026-11-21T07:30:12Z`."""
+    """Return the time as `2026-11-21T07:30:12Z`."""
     return f"{datetime.fromtimestamp(at, UTC).isoformat()[:19]}Z"
 
 
@@ -58,10 +58,12 @@ _ISO = re.compile(
 
 
 def parse_instant(text: str, *, zone: tzinfo = UTC, field: str = "time") -> Instant:
-    """Read `2026-11-21`, `2026-11-21T07:30[:12][Z|+01:00]`, or seconds since 1970: nine digits or more, or any behind an `@`.
-    Without a zone of its own it is meant in `zone`.
+    """Parse `2026-11-21`, `2026-11-21T07:30[:12][Z|+01:00]`, or seconds since 1970.
 
-    Raises Malformed, naming `field`.
+    Seconds need nine digits or a leading `@`. A time without a zone is in `zone`.
+
+    Raises:
+        Malformed: the text is not a time between 1970 and 9999; the error names `field`.
     """
     return _instant(text, zone, field, _WRITE)
 
@@ -89,9 +91,14 @@ _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?", re.ASCII)
 
 
 def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time") -> Instant:
-    """Read what people write for a time, the way Slurm's commands do: what parse_instant reads, and also
-    `now`, `now-7days`, `now+2hours` (Slurm's units, or their first letters; seconds without one), `today`, `midnight`, `noon`,
-    `tomorrow`, and `07:30[:12]` of today. What has no zone of its own is meant in `zone`. Raises Malformed, naming `field`.
+    """Parse a time as Slurm's commands do.
+
+    Accepted are the forms of `parse_instant`, and `now`, `now-7days`, `now+2hours` (Slurm's units
+    or their first letters; default: seconds), `today`, `midnight`, `noon`, `tomorrow`, and
+    `07:30[:12]` of today. A time without a zone is in `zone`.
+
+    Raises:
+        Malformed: the text is not a time; the error names `field`.
     """
     word = text.strip().lower()
     if (match := _AGO.fullmatch(word)) and (unit := _unit(match[3])):
@@ -104,7 +111,7 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
 
 
 def _unit(word: str | None) -> int:
-    """What one of the unit is in seconds; 0 when there is no such unit."""
+    """Return the seconds of a unit, or 0 if the unit is unknown."""
     return (
         next((seconds for name, seconds in _UNITS.items() if name.startswith(word)), 0)
         if word
@@ -149,10 +156,13 @@ _SLURM_DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", re.ASCII
 
 
 def parse_duration(text: str, *, field: str = "time limit") -> int:
-    """Seconds of a Slurm time limit: `min`, `min:sec`, `h:m:s`, `d-h`, `d-h:m`, `d-h:m:s`.
+    """Parse a Slurm time limit (`min`, `min:sec`, `h:m:s`, `d-h`, `d-h:m`, `d-h:m:s`) into seconds.
 
-    Slurm rounds limits up to whole minutes; so does this. Unlimited is refused: a hold needs a finite limit
-    (syntax: sbatch(1), --time; finite limits: HADM, "Design Goals").
+    The result is rounded up to whole minutes, as Slurm does. An unlimited time is refused because a
+    hold needs a finite limit. Source: sbatch(1), --time; HADM, "Design Goals".
+
+    Raises:
+        Malformed: the text is not a finite time limit; the error names `field`.
     """
     match = _SLURM_DURATION.fullmatch(text) if len(text) <= 32 else None
     if match is None:
@@ -175,7 +185,7 @@ def _not_a_limit(text: str, field: str) -> Malformed:
 
 
 def show_duration(seconds: int) -> str:
-    """`[d-]hh:mm:ss`, as sacct and scontrol print it."""
+    """Return `[d-]hh:mm:ss`, as sacct and scontrol print it."""
     days, rest = divmod(seconds, DAY)
     clock = f"{rest // 3600:02}:{rest % 3600 // 60:02}:{rest % 60:02}"
     return f"{days}-{clock}" if days else clock

@@ -1,7 +1,7 @@
-"""TRES: what a job holds (CPUs, memory, GPUs, ...), the weights that price it, and Slurm's three ways of adding up.
+"""TRES: quantities that a job holds (CPUs, memory, GPUs, ...), billing weights, billing rules.
 
-Everything is exact: weights are read as decimal fractions, where Slurm keeps doubles. The rules are those of
-slurm.conf(5), TRESBillingWeights and PriorityFlags.
+Weights are exact decimal fractions; Slurm keeps doubles. Source: slurm.conf(5), TRESBillingWeights
+and PriorityFlags.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from fractions import Fraction
 from fairbank.core.errors import Malformed
 
 Counts = Mapping[str, Fraction]
-"""How much of each TRES, by its lower-case name; memory and burst buffers in MiB."""
+"""Quantity of each TRES by lower-case name; memory and burst buffers in MiB."""
 
 Weights = Mapping[str, Fraction]
-"""Billing units for one of each TRES (memory: for one MiB)."""
+"""Billing units per unit of each TRES (memory: per MiB)."""
 
 BY_CPU: Weights = {"cpu": Fraction(1)}
-"""What counts where no weights are set."""
+"""Weights of a partition that sets none."""
 
 
 class BillingRule(Enum):
-    """How weighted TRES become one billing figure."""
+    """Rule by which weighted TRES become the billing value."""
 
     SUM = "sum"
     MAX_TRES = "max_tres"
@@ -41,7 +41,11 @@ _LEVELS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
 def tres_name(text: str, *, field: str = "tres") -> str:
-    """The TRES's one spelling: lower case, and `gpu` for people who leave out `gres/`. Raises Malformed, naming `field`, when unknown."""
+    """Return the canonical TRES name: lower case, `gpu` as `gres/gpu`.
+
+    Raises:
+        Malformed: the TRES is unknown; the error names `field`.
+    """
     name = text.lower()
     if name == "gpu" or name.startswith("gpu:"):
         name = f"gres/{name}"
@@ -82,9 +86,12 @@ def _pairs(text: str, field: str) -> list[tuple[str, Fraction, str]]:
 
 
 def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
-    """Read `cpu=4,mem=16G,gres/gpu=1`. Sizes in MiB unless a suffix K, M, G, T or P (steps of 1024) says otherwise.
+    """Parse `cpu=4,mem=16G,gres/gpu=1`.
 
-    Raises Malformed, naming `field`.
+    Sizes are in MiB unless they have a suffix K, M, G, T or P (powers of 1024).
+
+    Raises:
+        Malformed: the text is invalid; the error names `field`.
     """
     counts = {}
     for name, number, suffix in _pairs(text, field):
@@ -101,9 +108,16 @@ def parse_counts(text: str, *, field: str = "tres") -> dict[str, Fraction]:
 
 
 def parse_job_tres(text: str, *, prices: bool = True, field: str = "tres") -> dict[str, Fraction]:
-    """`parse_counts` for a job that is to run: it holds whole CPUs, at least one, and where this is what `prices` it they are told.
+    """Parse the TRES of a job, which must hold at least one whole CPU.
 
-    Without them it would be priced by whatever else is there, perhaps by nothing. Raises Malformed, naming `field`.
+    Args:
+        text: the TRES string.
+        prices: whether these TRES set the price; then the CPUs must be present, since a job without
+            them would be priced by its other TRES, perhaps at nothing.
+        field: the name of the field for errors.
+
+    Raises:
+        Malformed: the text is invalid or the CPUs are missing or fractional.
     """
     counts = parse_counts(text, field=field)
     cpus = counts.get("cpu", Fraction(0 if prices else 1))
@@ -117,10 +131,15 @@ def parse_job_tres(text: str, *, prices: bool = True, field: str = "tres") -> di
 
 
 def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
-    """Read a TRESBillingWeights string with Slurm's suffix rule; one bad token spoils the whole string, as in Slurm.
+    """Parse a TRESBillingWeights string. One invalid token makes the whole string invalid, as in
+    Slurm.
 
-    A suffix divides the weight by 1024 for each level above the TRES's base (M for memory and burst buffers, none
-    otherwise); a suffix at or below the base changes nothing; only its first letter counts. So Mem=0.5G is a half for each GiB.
+    A suffix divides the weight by 1024 for each level above the base of the TRES (M for memory and
+    burst buffers, none otherwise); a suffix at or below the base has no effect. Only its first
+    letter counts. Mem=0.5G is half a billing unit per GiB.
+
+    Raises:
+        Malformed: the text is invalid; the error names `field`.
     """
     weights = {}
     for name, number, suffix in _pairs(text, field):
@@ -134,14 +153,14 @@ def parse_weights(text: str, *, field: str = "weights") -> dict[str, Fraction]:
 
 
 def billing(counts: Counts, weights: Weights | None, adding: BillingRule) -> Fraction:
-    """The billing units of a job that holds `counts`: without weights its CPUs, else the weighted TRES added up."""
+    """Return the billing units of a job that holds `counts`; its CPUs if there are no weights."""
     weighted = weigh(counts, weights)
     chosen = price_setting_tres(weighted, adding)
     return sum((value for name, value in weighted.items() if name in chosen), Fraction(0))
 
 
 def weigh(counts: Counts, weights: Weights | None) -> dict[str, Fraction]:
-    """Each TRES of `counts` that has a weight, in billing units."""
+    """Return the billing units of each TRES that has a weight."""
     return {
         name: counts[name] * weight
         for name, weight in (weights or BY_CPU).items()
@@ -150,10 +169,10 @@ def weigh(counts: Counts, weights: Weights | None) -> dict[str, Fraction]:
 
 
 def unpriced_tres(counts: Counts, weights: Weights | None) -> list[str]:
-    """What of `counts` has no weight and so costs nothing, in alphabetical order: nodes aside, which every job has.
+    """Return the TRES that cost nothing because they have no weight, sorted; nodes are left out.
 
-    As in Slurm a type has a weight of its own: GRES/gpu prices no gres/gpu:v100, nor the other way round. A job that holds
-    both, as Slurm counts them, is priced by either.
+    As in Slurm a type needs its own weight: GRES/gpu does not price gres/gpu:v100, and the reverse.
+    A job for which Slurm counts both is priced by either.
     """
     priced = set(weights or BY_CPU)
     free = {name for name, count in counts.items() if count > 0} - priced - {"node", "billing"}
@@ -162,15 +181,18 @@ def unpriced_tres(counts: Counts, weights: Weights | None) -> list[str]:
 
 
 def price_setting_tres(weighted: Mapping[str, Fraction], adding: BillingRule) -> frozenset[str]:
-    """Which of the weighted TRES make the price: under a MAX rule only the dearest of the competing ones."""
+    """Return the TRES that make up the price: under a MAX rule only the largest of the candidates."""
     competing = [name for name in weighted if is_max_candidate(name, adding)]
     others = frozenset(weighted).difference(competing)
     return others | {max(competing, key=lambda name: weighted[name])} if competing else others
 
 
 def is_max_candidate(name: str, adding: BillingRule) -> bool:
-    """Whether only the dearest of this TRES and its like is billed: under MAX_TRES cpu, mem, node and every gres/*, under
-    MAX_TRES_GRES cpu, mem and node. All others are added."""
+    """Return whether the rule bills only the largest of this TRES and others like it.
+
+    Candidates are cpu, mem, node and every gres/* under MAX_TRES; cpu, mem and node under
+    MAX_TRES_GRES. All other TRES are added.
+    """
     if adding is BillingRule.SUM:
         return False
     return name in ("cpu", "mem", "node") or (

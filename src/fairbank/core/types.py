@@ -1,4 +1,4 @@
-"""Words: enumerations that decide something, in tables and in dictionaries."""
+"""Helpers for types that are created or looked up very often."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from enum import Enum
 
 
 class IdentityEnum(Enum):
-    """A member is one of a kind, so its identity hashes it: Enum's own way is a call into Python at each look into a table."""
+    """Enumeration whose members are hashed by identity. The hash of Enum calls Python code at each
+    lookup.
+    """
 
     __hash__ = object.__hash__
 
 
 new_tuple = tuple.__new__
-"""`made(Slot, (begin, end, placement))` is `Slot(begin, end, placement)` in half of the time, for loops that make one for each job."""
+"""Create a named tuple from a tuple: `new_tuple(TimeSlot, (begin, end, placement))` takes half of
+the time of `TimeSlot(begin, end, placement)`. For loops that create one tuple per job.
+"""

@@ -1,4 +1,4 @@
-"""Service units: the bank counts whole SU-minutes, people read and write SU (hours)."""
+"""Service units: the bank stores whole SU-minutes, people read and write SU (hours)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:  # the everyday command formats amounts and must not pay for i
     from fractions import Fraction
 
 SuMinutes = NewType("SuMinutes", int)
-"""One billing unit for one minute. Never a float; `round_up` is the only place where a fraction becomes one."""
+"""One billing unit for one minute. Never a float; only `round_up` converts fractions."""
 
 MINUTES_IN_SU = 60
 AMOUNT_MAX = SuMinutes(10**15)
 SUM_MAX = SuMinutes(2**53 - 1)
-"""No sum grows beyond this, so that every JSON reader, database and spreadsheet holds it exactly."""
+"""Upper bound of every sum, exact in JSON readers, databases and spreadsheets."""
 
 # What one unit of each display suffix is worth, in SU-minutes.
 WORTH = {"m": 1, "h": MINUTES_IN_SU, "k": 1_000 * MINUTES_IN_SU, "M": 1_000_000 * MINUTES_IN_SU}
@@ -27,15 +27,26 @@ _AMOUNT = re.compile(
 
 
 def round_up(exact: Fraction) -> SuMinutes:
-    """The whole SU-minutes that cover `exact`. Used once per run: 55 core-seconds cost 1 core-minute (HADM, "Service Units")."""
+    """Return the smallest amount that covers `exact`. Used once per run.
+
+    55 core-seconds cost 1 core-minute (HADM, "Service Units").
+    """
     return SuMinutes(-(-exact.numerator // exact.denominator))
 
 
 def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int = 1) -> SuMinutes:
-    """Read `100`, `12.5`, `1,200`, `90m`, `20k`, `1.5M` as SU-minutes; no suffix means SU (hours).
+    """Parse `100`, `12.5`, `1,200`, `90m`, `20k`, `1.5M` as SU-minutes; no suffix means SU (hours).
 
-    What `show_su` prints is read back: of SU with two decimals, the minute that is shown so. Raises Malformed, naming `field`, for anything
-    else, for amounts finer than a minute, below `least` minutes, or above AMOUNT_MAX.
+    It reads what `show_su` prints: two decimals of an SU mean the minute that is shown so.
+
+    Args:
+        text: the amount.
+        field: the name of the field for errors.
+        default: the suffix to use if there is none.
+        least: the smallest amount accepted, in SU-minutes.
+
+    Raises:
+        Malformed: not an amount, finer than a minute, too small, or above AMOUNT_MAX.
 
     >>> parse_su("25.58"), parse_su("0.42"), parse_su("0.41", least=0)
     (1535, 25, 25)
@@ -62,20 +73,26 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
 
 
 def _shown_as(hundredths: int, below: int, *, hours: bool, text: str, field: str) -> int:
-    """The minutes that these two decimals are, cut off as they are printed, or to the nearest; between two minutes no others are meant.
-    Raises Malformed, naming the two."""
+    """Return the minutes that are shown with these two decimals, truncated or rounded.
+
+    Raises:
+        Malformed: the decimals lie between two minutes; the remedy names both.
+    """
     for minutes in (below, below + 1) if hours else ():
         if hundredths in (_shown(minutes, "h", None), (20 * minutes + 6) // 12):
             return minutes
     raise Malformed(
         f"{text[:40]!r} is finer than one SU-minute",
         field=field,
-        remedy=f"the bank counts whole minutes: {below}m is {show_su(below)} SU, {below + 1}m is {show_su(below + 1)} SU",
+        remedy=(
+            f"the bank counts whole minutes: {below}m is {show_su(below)} SU, "
+            f"{below + 1}m is {show_su(below + 1)} SU"
+        ),
     )
 
 
 def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
-    """`minutes` as an amount: at least 1 (or `least`), at most AMOUNT_MAX. Raises Malformed, naming `field`."""
+    """Check an amount in SU-minutes: at least `least`, at most AMOUNT_MAX. Raises Malformed."""
     if minutes < least:
         rule = "an amount is at least one SU-minute: 1m" if least else "an amount is 0 or more"
         raise Malformed(f"{show_su(minutes)} SU is too small an amount", field=field, remedy=rule)
@@ -97,10 +114,16 @@ def show_su(
     decimals: int | None = None,
     down: bool = False,
 ) -> str:
-    """An amount for people, in SU unless `units` says otherwise; two decimals only where it is not whole, or as many as `decimals` says.
+    """Format an amount, in SU unless `units` says otherwise.
 
-    What follows is cut off, so that no two figures of one amount differ; with `down` never more than it is also below zero, for what
-    somebody may still draw.
+    Further decimals are truncated, so that every command shows the same figure for an amount.
+
+    Args:
+        minutes: the amount in SU-minutes.
+        units: the suffix of the unit to use, a key of WORTH.
+        separators: whether to separate thousands by commas.
+        decimals: the number of decimals; default: two, none if the amount is whole.
+        down: whether to round down below zero too, for credit that can still be used.
 
     >>> show_su(3600), show_su(25), show_su(-90), show_su(7_200_000, separators=True)
     ('60', '0.41', '-1.50', '120,000')
@@ -111,7 +134,7 @@ def show_su(
 
 
 class ShownSums(NamedTuple):
-    """The amounts of an allocation, as text."""
+    """Amounts of an allocation, formatted."""
 
     granted: str
     limit: str
@@ -130,14 +153,15 @@ def show_sums(
     separators: bool = False,
     decimals: int | None = None,
 ) -> ShownSums:
-    """Amounts that add up, so that they add up as they are shown too: granted, with the credit limit, is used, held and available.
+    """Format the amounts of an allocation so that the shown figures add up.
 
-    All are cut off; what that took of held and used, and is missing in the sum, they get back, so what is available is never more than
-    it is. A limit takes what it and what was granted together make, where both are cut. Without decimals that would shift a whole unit
-    from one to another: there each is rounded to the nearest by itself, and what is available cut off.
+    All figures are truncated; the difference that this makes goes to held and used, so available
+    credit is never shown too high. A credit limit takes the difference if both it and the granted
+    amount are truncated. With `decimals=0` this would shift a whole unit, so each figure is rounded
+    to the nearest and available credit is truncated.
 
     >>> show_sums(1535, 0, 0, 1535).available, show_sums(1535, 25, 0, 1510, decimals=0)
-    ('25.58', Sums(granted='26', limit='0', used='0', held='0', available='25'))
+    ('25.58', ShownSums(granted='26', limit='0', used='0', held='0', available='25'))
     """
     amounts = (granted, used + held + available - granted, used, held)
     if decimals == 0:
@@ -169,13 +193,14 @@ def show_running_sums(
     separators: bool = False,
     decimals: int | None = None,
 ) -> ShownSums:
-    """The same where sums stand below each other: each is shown by itself, so that none changes but by an entry that moves it.
+    """Format the amounts of one line of a statement.
 
-    What is used and held is rounded up, what was granted and the limit are cut off; available is what is then left in the row, which may be
-    less than it is, by under a hundredth for each of the others, and is never more.
+    Each figure is formatted by itself, so that it changes only with an entry that moves it. Used
+    and held are rounded up, granted and the limit truncated. Available is the rest, which may be
+    too low by less than a hundredth for each of the others, and is never too high.
 
-    >>> show_running(6000, 100, 200, 5700), show_running(6000, 100, 0, 5900).available
-    (Sums(granted='100', limit='0', used='1.67', held='3.34', available='94.99'), '98.33')
+    >>> show_running_sums(6000, 100, 200, 5700), show_running_sums(6000, 100, 0, 5900).available
+    (ShownSums(granted='100', limit='0', used='1.67', held='3.34', available='94.99'), '98.33')
     """
     limit = used + held + available - granted
     shown = [
@@ -194,10 +219,16 @@ def show_change(
     separators: bool = False,
     decimals: int | None = None,
 ) -> str:
-    """By how much sums of `show_running`, each before and after, grew or fell together as they are shown; `owed`: what is used or held.
+    """Format the change of sums between two lines of a statement, as those lines show them.
 
-    >>> show_moved((100, 200), owed=True), show_moved((480, 0), (0, 100), owed=True), show_moved((6000, 5900))
-    ('1.67', '6.33', '1.67')
+    Args:
+        sums: pairs of an amount before and after, in SU-minutes.
+        owed: whether the sums are used or held, which are rounded up.
+
+    >>> show_change((100, 200), owed=True), show_change((480, 0), (0, 100), owed=True)
+    ('1.67', '6.33')
+    >>> show_change((6000, 5900))
+    '1.67'
     """
     shown = _shown_up if owed else _shown
     moved = sum(
@@ -214,9 +245,9 @@ def show_shortfall(
     separators: bool = False,
     decimals: int | None = None,
 ) -> str:
-    """How much `available` lacks of `asked`, so that people can check it: the one less the other, as they are shown.
+    """Format how much `available` lacks of `asked`: the difference of the figures shown.
 
-    >>> show_su(46_080), show_su(37_789, down=True), show_short(46_080, 37_789)
+    >>> show_su(46_080), show_su(37_789, down=True), show_shortfall(46_080, 37_789)
     ('768', '629.81', '138.19')
     """
     lacking = _shown(asked, units, decimals) - _shown(available, units, decimals, down=True)
@@ -224,14 +255,14 @@ def show_shortfall(
 
 
 def _shown(minutes: int, units: str, decimals: int | None, *, down: bool = False) -> int:
-    """An amount in the last of its decimals, cut off."""
+    """Return the amount in units of the last decimal, truncated."""
     parts: int = minutes * 10 ** (2 if decimals is None else decimals)
     worth = WORTH[units]
     return parts // worth if down or parts >= 0 else -(-parts // worth)
 
 
 def _shown_up(minutes: int, units: str, decimals: int | None) -> int:
-    """An amount in the last of its decimals, rounded up."""
+    """Return the amount in units of the last decimal, rounded up."""
     return -_shown(-minutes, units, decimals, down=True)
 
 
@@ -243,5 +274,7 @@ def _written(shown: int, decimals: int | None, *, separators: bool) -> str:
 
 
 def exact_su(minutes: int) -> str:
-    """An amount as `parse_su` reads it back, exactly: `66` or, where it is no whole SU, `3959m`."""
+    """Format an amount that `parse_su` reads back exactly: `66`, or `3959m` if it is not a whole
+    SU.
+    """
     return f"{minutes}m" if minutes % MINUTES_IN_SU else str(minutes // MINUTES_IN_SU)

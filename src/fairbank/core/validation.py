@@ -1,4 +1,4 @@
-"""What a settings file says that does not fit: the key, what was expected there, and what there is to choose from."""
+"""Strict reading of settings files: TOML, with the key and the accepted values in each error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairbank.core.errors import Malformed
 
 _WHERE = re.compile(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
 _EACH = re.compile(r"\[[^]]*\]")
-"""A value of a table by its key, or one of a list by its place."""
+"""Index into a table or a list, in msgspec's path."""
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 _WORDS = {
@@ -30,9 +30,14 @@ _WORDS = {
 def describe_invalid_setting(
     error: ValidationError, settings: type[Struct], page: str
 ) -> Malformed:
-    """msgspec's sentence with the key in the words of the file; `page` is where all keys of these `settings` are listed.
+    """Translate a validation error of msgspec into the words of the settings file.
 
-    The remedy names the keys or the words that there are, where these are few and known, and else the page.
+    The remedy lists the known keys or values if they are few, otherwise it names the page.
+
+    Args:
+        error: the error that msgspec raised.
+        settings: the type that was being read.
+        page: the documentation page that lists all keys.
     """
     said, path = str(error), ""
     if where := _WHERE.fullmatch(said):
@@ -60,7 +65,7 @@ def describe_invalid_setting(
 
 
 def _choice(settings: type[Struct], path: str) -> list[str]:
-    """The keys of the table at this place, or the words that its value may be."""
+    """Return the keys of the table at this path, or the values that it accepts."""
     keys = _EACH.sub(".*", path).split(".") if path else []
     return [each for shape in _at(inspect.type_info(settings), keys) for each in _names(shape)]
 
@@ -95,7 +100,16 @@ def _names(shape: inspect.Type) -> list[str]:
 
 
 def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
-    """What the text of a file says. Raises Malformed, with `field`, for what is no TOML; `name` is the file's."""
+    """Parse the text of a TOML file.
+
+    Args:
+        text: the content of the file.
+        name: the name of the file, for messages.
+        field: the option that named the file.
+
+    Raises:
+        Malformed: the text is not TOML.
+    """
     try:
         return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
@@ -106,8 +120,16 @@ def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
 
 @contextmanager
 def validated_settings(name: str, settings: type[Struct], page: str) -> Iterator[None]:
-    """While these settings are made of what the file says. Raises Malformed with the key for what does not fit; `page` is where all keys
-    are listed."""
+    """Translate validation errors inside the `with` block.
+
+    Args:
+        name: the name of the file, for messages.
+        settings: the type that is read inside the block.
+        page: the documentation page that lists all keys.
+
+    Raises:
+        Malformed: a key or value is invalid; `field` names it.
+    """
     try:
         yield
     except ValidationError as error:

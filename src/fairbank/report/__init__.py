@@ -1,1 +1,3 @@
-"""Rows become what people and programs read: tables, CSV, lines for scripts, JSON, YAML. Pure: text comes out, nobody prints."""
+"""Text for people and programs: tables, CSV, JSON, one file per view. Pure: nothing is printed
+here.
+"""

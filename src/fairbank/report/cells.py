@@ -1,4 +1,4 @@
-"""One cell: how wide it is on a terminal, and how foreign text is made harmless there and in a spreadsheet."""
+"""Table cells: width on a terminal, escapes for terminals, scripts and spreadsheets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _NO_WIDTH = frozenset({"Mn", "Me"})
 
 
 def plain(text: str) -> str:
-    """`text` with everything spelt out that is not printable: control characters, terminal escapes, marks that turn the line around."""
+    """Return `text` with unprintable characters escaped: control characters, terminal escapes,
+    direction marks.
+    """
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -34,7 +36,9 @@ def plain(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns of a terminal `text` takes: wide East Asian characters take two, combining ones none."""
+    """Return the number of terminal columns. Wide East Asian characters take two, combining ones
+    none.
+    """
     if text.isascii():
         return len(text)
     return sum(_width_of(each) for each in text)
@@ -47,13 +51,15 @@ def _width_of(character: str) -> int:
 
 
 def padded(text: str, columns: int, *, right: bool = False) -> str:
-    """`text` filled with blanks to at least `columns`, on its left when it is to stand `right`."""
+    """Return `text` padded with blanks to at least `columns`, right-aligned with `right`."""
     blanks = " " * max(0, columns - width(text))
     return blanks + text if right else text + blanks
 
 
 def cut(text: str, columns: int) -> str:
-    """`text` in at most `columns` (at least one); what was cut short ends in +, as in Slurm's tables."""
+    """Return `text` truncated to `columns` (at least one); a + marks the cut, as in Slurm's
+    tables.
+    """
     if width(text) <= columns:
         return text
     taken, room = "", columns - 1
@@ -66,7 +72,7 @@ def cut(text: str, columns: int) -> str:
 
 
 def without(delimiter: str, text: str) -> str:
-    """A cell that cannot be taken for two: the delimiter in it is spelt out."""
+    """Return the cell with the delimiter escaped, so that it cannot be read as two cells."""
     return (
         "".join(f"\\x{ord(each):02x}" for each in delimiter).join(text.split(delimiter))
         if delimiter in text
@@ -75,7 +81,7 @@ def without(delimiter: str, text: str) -> str:
 
 
 def for_spreadsheet(text: str) -> str:
-    """A CSV cell: quoted where it must be, and with ' before what a spreadsheet would take for a formula. Plain numbers stay."""
+    """Return a CSV cell: quoted if needed, with ' before text that would be read as a formula."""
     if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text):
         text = f"'{text}"
     return (
@@ -84,17 +90,17 @@ def for_spreadsheet(text: str) -> str:
 
 
 def csv_line(cells: Iterable[str]) -> str:
-    """A line of CSV, without its end."""
+    """Return a line of CSV without line end."""
     return ",".join(map(for_spreadsheet, cells))
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:
-    """`1 row`, `2,000 rows`; `things` where the plural has no plain s."""
+    """Return `1 row` or `2,000 rows`; `things` is an irregular plural."""
     return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
 
 
 def folded(line: str, columns: int) -> list[str]:
-    """`line` in lines of at most `columns`, the later ones set in; words are not broken."""
+    """Wrap a line to `columns`; continuation lines are indented, words are not broken."""
     if len(line) <= columns:
         return [line]
     indent = line[: len(line) - len(line.lstrip())] + "    "

@@ -1,4 +1,4 @@
-"""Columns: what each shows of a row, and how people want figures and times shown."""
+"""Columns of tables, and the format of amounts and times."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from fairbank.core.units import (
 from fairbank.report.cells import plain
 
 Row = Mapping[str, Any]
-"""One object of an answer of the bank."""
+"""One object of the bank's answer."""
 
 UNITS = {"m": "SU-minutes", "h": "SU", "k": "thousand SU", "M": "million SU"}
 
 
 class Look(NamedTuple):
-    """How figures and times are shown: in which units, with thousands separators or not, in which zone; in short where there is
-    little room, and exactly, for programs, without anything that is only for the eye."""
+    """Format of amounts and times: unit, thousands separators, time zone.
+
+    `short` selects a brief form for narrow terminals, `exact` the full form for programs.
+    """
 
     units: str = "h"
     separators: bool = False
@@ -33,22 +35,22 @@ class Look(NamedTuple):
     short: bool = False
     exact: bool = False
     decimals: int | None = None
-    """As many for each amount; None: two where it is not whole."""
+    """Number of decimals of each amount; None: two, none if the amount is whole."""
 
     def su(self, minutes: int) -> str:
-        """An amount that was granted, used, held, moved: cut off."""
+        """Format an amount that was granted, used, held or moved: truncated."""
         return show_su(
             minutes, units=self.units, separators=self.separators, decimals=self.decimals
         )
 
     def left(self, minutes: int) -> str:
-        """An amount that may still be drawn: never shown as more than it is."""
+        """Format credit that can still be used: rounded down, so never shown too high."""
         return show_su(
             minutes, units=self.units, separators=self.separators, decimals=self.decimals, down=True
         )
 
     def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
-        """The amounts of an allocation, which add up as they are shown."""
+        """Format the amounts of an allocation so that they add up as shown."""
         return show_sums(
             granted,
             used,
@@ -60,7 +62,7 @@ class Look(NamedTuple):
         )
 
     def running(self, granted: int, used: int, held: int, available: int) -> ShownSums:
-        """The same in a row below others: they add up as well, and none changes but by what moves it."""
+        """Format the amounts of a line of a statement so that they add up as shown."""
         return show_running_sums(
             granted,
             used,
@@ -72,13 +74,13 @@ class Look(NamedTuple):
         )
 
     def moved(self, *sums: tuple[int, int], owed: bool) -> str:
-        """By how much such sums, each before and after, grew or fell together; `owed`: what is used or held."""
+        """Format the change of sums between two lines; `owed` if they are used or held."""
         return show_change(
             *sums, owed=owed, units=self.units, separators=self.separators, decimals=self.decimals
         )
 
     def lacking(self, asked: int, available: int) -> str:
-        """What is missing: the amount that was asked less what is left, as they are shown."""
+        """Format the shortfall: the requested amount less the available one, as they are shown."""
         return show_shortfall(
             asked, available, units=self.units, separators=self.separators, decimals=self.decimals
         )
@@ -87,7 +89,9 @@ class Look(NamedTuple):
         return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")
 
     def moment(self, instant: int) -> str:
-        """`2026-11-21 07:30:12`, in short `11-21 07:30`, exactly `2026-11-21T07:30:12-05:00`."""
+        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30`, exact
+        `2026-11-21T07:30:12-05:00`.
+        """
         at = datetime.fromtimestamp(instant, self.zone)
         return (
             at.isoformat()
@@ -96,7 +100,7 @@ class Look(NamedTuple):
         )
 
     def as_of(self, instant: int) -> str:
-        """`2026-11-21 07:30:12 -05:00`."""
+        """Format a time with its zone: `2026-11-21 07:30:12 -05:00`."""
         at = datetime.fromtimestamp(instant, self.zone)
         offset = at.strftime("%z")
         return f"{at:%Y-%m-%d %H:%M:%S} {offset[:3]}:{offset[3:5]}"
@@ -106,7 +110,7 @@ Show = Callable[[Row, Look], str]
 
 
 class Amount:
-    """Shows an amount of SU, which may be rounded there; programs are told it in whole minutes too."""
+    """Shows an amount of SU, possibly rounded. Programs also get it in whole minutes."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
@@ -119,7 +123,7 @@ class Amount:
 
 
 class Summand(Amount):
-    """An amount of an allocation, in a row that adds up: granted + limit = used + held + available."""
+    """Shows an amount in a row that adds up: granted + limit = used + held + available."""
 
     def __init__(self, name: str, granted: str = "deposited", used: str = "charged") -> None:
         self._name, self._keys = name, (granted, used, "held", "available")
@@ -132,7 +136,9 @@ class Summand(Amount):
         return self(row, look._replace(units="m"))
 
     def largest(self, row: Row, look: Look) -> str:
-        """Of the row: by it all its amounts have decimals or none has."""
+        """Return the largest amount of the row, which decides whether all its amounts have
+        decimals.
+        """
         sums = self._sums(row, look)
         return "" if sums is None else max(sums, key=lambda each: len(_whole(each)))
 
@@ -149,16 +155,18 @@ class Summand(Amount):
 
 
 class RunningColumn(Summand):
-    """The same where each row follows from the one before it."""
+    """Shows an amount in a statement, where each row follows from the one before it."""
 
     def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> ShownSums:
         return look.running(granted, used, held, available)
 
 
 class Column(NamedTuple):
-    """`drop` says which column goes first where there is too little room: the higher, the earlier; 0 stays.
-    Before any goes, those with a `least` width are cut down to it. An `extra` column is shown where there is much room, or when
-    asked for. `wide` is a width asked for. What `brief` does, `cells` says.
+    """Column of a table.
+
+    Columns with the highest `drop` are dropped first on a narrow terminal; 0 is never dropped.
+    Before that, columns with a `least` width are truncated to it. An `extra` column needs a wide
+    terminal or must be selected. `wide` is a selected width. `cells` describes `brief`.
     """
 
     head: str
@@ -171,15 +179,17 @@ class Column(NamedTuple):
     brief: bool = False
 
     def cell(self, row: Row, look: Look) -> str:
-        """What stands in the row, harmless for a terminal."""
+        """Return the cell of a row, safe for a terminal."""
         return plain(self.show(row, look))
 
     def cells(self, rows: Sequence[Row], look: Look) -> list[str]:
-        """What stands in a table's rows. Amounts below each other have the same number of decimals: none where all are whole, else two.
+        """Return the cells of all rows, with the same number of decimals: none if all are whole,
+        else two.
 
-        A `brief` column has none either where there is little room and it, or another of the amounts that its rows add up, reaches 100 SU:
-        what is then left out is less than a hundredth of the largest figure. Of thousands and millions two decimals always say something,
-        and take little room. What is left is cut off, so that nobody counts on credit that is not there.
+        On a narrow terminal a `brief` column has no decimals if one of the amounts that its rows
+        add up reaches 100 SU: the part left out is less than a hundredth of the largest figure.
+        Thousands and millions of SU keep their decimals, which are significant and short. Available
+        credit is rounded down, so that nobody relies on credit that does not exist.
         """
         told = [self.cell(row, look) for row in rows]
         if not self.right or not any("." in each for each in told):
@@ -199,8 +209,9 @@ class Column(NamedTuple):
 
 
 def with_minutes(columns: Sequence[Column], *, extra: bool = False) -> list[Column]:
-    """The columns, and behind them each amount once more in whole SU-minutes: what the bank counts, never rounded. With `extra` they
-    are there to be asked for."""
+    """Return the columns, followed by each amount in whole SU-minutes, the exact value. With
+    `extra` these columns must be selected.
+    """
     amounts = [(column, column.show) for column in columns if isinstance(column.show, Amount)]
     exact = [
         column._replace(
@@ -216,22 +227,22 @@ def _reaches_100(figure: str) -> bool:
 
 
 def _whole(figure: str) -> str:
-    """What stands before the point, without a sign."""
+    """Return the digits before the decimal point, without a sign."""
     return figure.partition(".")[0].lstrip("-")
 
 
 def text(key: str) -> Show:
-    """The field as it is; nothing where it is missing."""
+    """Show the field unchanged; empty if it is missing."""
     return lambda row, look: "" if row.get(key) is None else str(row[key])
 
 
 def su(key: str) -> Show:
-    """The field as an amount, cut off."""
+    """Show the field as an amount, truncated."""
     return Amount(lambda row, look: "" if row.get(key) is None else look.su(int(row[key])))
 
 
 def left(key: str) -> Show:
-    """The field as an amount that may still be drawn: rounded down."""
+    """Show the field as available credit, rounded down."""
     return Amount(lambda row, look: "" if row.get(key) is None else look.left(int(row[key])))
 
 
@@ -252,5 +263,5 @@ def duration(key: str) -> Show:
 
 
 def instant_of(said: object) -> int:
-    """An instant of an answer: ISO text, or seconds."""
+    """Return a time of an answer, given as ISO text or seconds."""
     return said if isinstance(said, int) else parse_instant(str(said))

@@ -1,4 +1,4 @@
-"""What shares are made of, account by account, and what a job is charged, partition by partition."""
+"""Composition of shares by account, and charges by partition."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CHARGES = (
     Column("TRESBILLINGWEIGHTS", text("weights")),
 )
 DECIMALS = 9
-"""Of a weight: more than anybody bills, and fewer than a double has."""
+"""Decimals of a weight: enough for any price, fewer than a double has."""
 GIB = 1_024
-"""MiB."""
+"""MiB in a GiB."""
 
 
 class AccountComposition(NamedTuple):
-    """A share by where it comes from, in cores of the reference chip, and as a whole number for Slurm."""
+    """Shares of an account by source, in cores of the reference chip, and as Slurm's integer."""
 
     account: str
     gratis: Fraction
@@ -41,7 +41,7 @@ class AccountComposition(NamedTuple):
 
 
 class PartitionCharge(NamedTuple):
-    """Billing units of a core, and of a MiB."""
+    """Billing units per core and per MiB."""
 
     partition: str
     cpu: Fraction
@@ -53,7 +53,7 @@ def share_rows(composed: Sequence[AccountComposition]) -> list[Row]:
 
 
 def total_row(composed: Sequence[AccountComposition]) -> Row:
-    """All of them together."""
+    """Return the sum over all accounts."""
     gratis = sum((each.gratis for each in composed), Fraction(0))
     lab = sum((each.lab for each in composed), Fraction(0))
     communal = sum((each.communal for each in composed), Fraction(0))
@@ -68,7 +68,7 @@ def _share_row(each: AccountComposition) -> Row:
 
 
 def charge_rows(charged: Sequence[PartitionCharge]) -> list[Row]:
-    """As they stand in slurm.conf; memory by the GiB."""
+    """Return the weights as slurm.conf writes them; memory per GiB."""
     return [
         {
             "partition": each.partition,

@@ -1,4 +1,4 @@
-"""How far a mean of a few copies may be from the true one: confidence intervals of Student's t."""
+"""Confidence intervals of a mean, by Student's t."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _QUANTILES = (
     *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
     *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
 )
-"""Of 97.5 %, for 1 to 30 degrees of freedom: any table of Student's t."""
+"""97.5 % quantiles for 1 to 30 degrees of freedom, from a table of Student's t."""
 _NORMAL = 1.959964
 
 
 class Interval(NamedTuple):
-    """A mean, and how far to either side the true one is in 95 of 100 cases."""
+    """Mean, and half the width of its 95 % confidence interval."""
 
     mean: float
     half: float
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """The 95 % confidence interval of the mean. None for fewer than two values, from which nothing follows."""
+    """Return the 95 % confidence interval of the mean, or None for fewer than two values."""
     count = len(values)
     if count < 2:
         return None
@@ -33,7 +33,11 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 
 def quantile(freedom: int) -> float:
-    """That of 97.5 %. Beyond the table by the expansion in 1 / freedom (R. A. Fisher and E. A. Cornish, 1960), right to four digits."""
+    """Return the 97.5 % quantile of Student's t.
+
+    Beyond the table by an expansion in 1 / freedom, correct to four digits (R. A. Fisher and E. A.
+    Cornish, 1960).
+    """
     if freedom <= len(_QUANTILES):
         return _QUANTILES[freedom - 1]
     z = _NORMAL

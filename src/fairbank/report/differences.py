@@ -1,4 +1,4 @@
-"""Where sprio says otherwise than what is computed from Slurm's other answers: factor by factor, as both are printed, and why."""
+"""Differences between sprio and the priorities computed from other output of Slurm."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from fairbank.report.sprio import FIELDS, PriorityRow, WeightRow
 
 FACTORS = ("Aa", "Bb", "Ff", "Jj", "Pp", "Qq", "Tt")
-"""What is computed of a job, by the letters of sprio: weighted and normalised."""
+"""Computed factors by sprio's letters: weighted and normalised."""
 
 
 class PriorityDifference(NamedTuple):
-    """A figure, of what job and where, what Slurm says and what was found."""
+    """Difference in one figure of a job: Slurm's value and the computed one."""
 
     figure: str
     of: str
@@ -20,13 +20,18 @@ class PriorityDifference(NamedTuple):
     found: str
 
     def __str__(self) -> str:
-        return f"{self.figure} of {self.of}: Slurm says {self.said or 'nothing'}, computed {self.found or 'nothing'}"
+        return (
+            f"{self.figure} of {self.of}: Slurm says {self.said or 'nothing'}, computed"
+            f" {self.found or 'nothing'}"
+        )
 
 
 def priority_differences(
     said: Sequence[PriorityRow], found: Sequence[PriorityRow], weights: WeightRow
 ) -> Iterator[PriorityDifference]:
-    """Of the rows that were computed. The priority itself is told only where no factor explains it."""
+    """Yield the differences of the computed rows. The priority itself is listed only if no factor
+    explains the difference.
+    """
     by_name = {_name(row): row for row in said}
     for ours in found:
         theirs = by_name[_name(ours)]
@@ -56,15 +61,21 @@ def _cells(row: PriorityRow, letters: str, weights: WeightRow) -> list[str]:
 
 
 _WHY = {
-    "AGE": "Age counts to slurmctld's last tick, and of a job that came or was changed since then to that moment.",
+    "AGE": (
+        "Age counts to slurmctld's last tick, and of a job that came or was changed since then to"
+        " that moment."
+    ),
     "FAIRSHARE": "A job has the factor that its association had at slurmctld's last tick.",
-    "JOBSIZE": "Of a job that takes whole nodes slurmctld counts all their CPUs once it has tried to place it; it tells those asked for.",
+    "JOBSIZE": (
+        "Of a job that takes whole nodes slurmctld counts all their CPUs once it has tried to place"
+        " it; it tells those asked for."
+    ),
 }
 _ELSE = "What was changed since slurmctld's last tick counts from the next one on."
 
 
 def possible_reasons(found: Collection[PriorityDifference]) -> list[str]:
-    """What may be behind such differences, each reason once."""
+    """Return possible reasons for the differences, each once."""
     figures = {each.figure for each in found}
     return [why for figure, why in _WHY.items() if figure in figures] + (
         [_ELSE] if figures - _WHY.keys() else []

@@ -1,99 +1,39 @@
-"""Why a job waits and when it is likely to start: for people in lines, for programs in an object."""
+"""Explanation of a pending job: for people as lines, for programs as an object."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import iso, parse_instant, show_duration
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
 
+if TYPE_CHECKING:
+    from fairbank.scheduling.explain.answer import EarlierStartAdvice, Explanation
+
 AHEAD_MAX = 10
-"""So many of those ahead are told one by one; --json tells all."""
+"""Number of jobs before it that are listed; --json lists all."""
 HEAD = 10
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
-class CheckRow(Protocol):
-    """Something that must be so before the job starts, and what was found."""
-
-    @property
-    def what(self) -> str: ...
-    @property
-    def ok(self) -> bool: ...
-    @property
-    def evidence(self) -> str: ...
-
-
-class StartRangeRow(Protocol):
-    """From when to when it started in eight of ten of so many rehearsals."""
-
-    @property
-    def earliest(self) -> int: ...
-    @property
-    def latest(self) -> int | None: ...
-    @property
-    def runs(self) -> int: ...
-    @property
-    def started(self) -> int: ...
-
-
-class SuggestionRow(Protocol):
-    """What sbatch is told, and when the job would start then."""
-
-    @property
-    def option(self) -> str: ...
-    @property
-    def at(self) -> int: ...
-
-
-class AdviceRow(Protocol):
-    """The one change that starts it soonest, and what was tried."""
-
-    @property
-    def suggestion(self) -> SuggestionRow | None: ...
-    @property
-    def tried(self) -> Sequence[str]: ...
-
-
-class ExplanationRow(Protocol):
-    """The answer; instants are seconds since 1970."""
-
-    @property
-    def code(self) -> str: ...
-    @property
-    def headline(self) -> str: ...
-    @property
-    def checks(self) -> Sequence[CheckRow]: ...
-    @property
-    def position(self) -> int | None: ...
-    @property
-    def waiting(self) -> int: ...
-    @property
-    def expected(self) -> int | None: ...
-    @property
-    def likely(self) -> StartRangeRow | None: ...
-    @property
-    def advice(self) -> AdviceRow | None: ...
-
-
 class JobExplanation(NamedTuple):
-    """A job that waits, as of some instant.
+    """Pending job at a time, with its explanation.
 
-    facts       what there is to say of it, by their names; `..._seconds` are lengths of time
-    ahead       the names of those ahead of it that want what it wants, in order
-    reason      why it waits and
-    told        when it would start as slurmctld says, where there is one
-    started     when it started in the end, under the policy that is asked about, where that is known
+    facts       named facts about the job; `..._seconds` are durations
+    ahead       jobs before it that need the same resources, in order
+    reason      reason of Slurm, if known
+    told        start that slurmctld expects, if any
+    started     actual start under the policy, if known
     """
 
     job: str
     facts: Mapping[str, object]
     submitted: int
     as_of: int
-    why: ExplanationRow
+    why: Explanation
     ahead: Sequence[str]
     reason: str | None = None
     told: int | None = None
@@ -101,7 +41,13 @@ class JobExplanation(NamedTuple):
 
 
 def lines(row: JobExplanation, look: Look, room: int) -> Iterator[str]:
-    """For people, in lines of at most `room` characters where words allow it: what it is, why it waits, each check, when it starts."""
+    """Yield lines for people: the job, why it waits, each check, its expected start.
+
+    Args:
+        row: the explanation.
+        look: the format of times.
+        room: the width of the terminal.
+    """
     why = row.why
     facts = ", ".join(
         f"{_word(name)} {_fact(name, value)}"
@@ -110,7 +56,8 @@ def lines(row: JobExplanation, look: Look, room: int) -> Iterator[str]:
     )
     yield from folded(plain(f"Job {row.job} ({facts})"), room)
     yield from folded(
-        f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of {look.as_of(row.as_of)}",
+        f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of"
+        f" {look.as_of(row.as_of)}",
         room,
     )
     yield from folded(plain(_in_time(why.headline, look)), room)
@@ -123,7 +70,10 @@ def lines(row: JobExplanation, look: Look, room: int) -> Iterator[str]:
     if why.advice is not None:
         yield from _behind("Sooner", _sooner(why.advice, row.as_of, look), room)
     if row.started is not None:
-        then = f"under this policy it started at {look.moment(row.started)}, after {_lasted(row, row.started)}"
+        then = (
+            f"under this policy it started at {look.moment(row.started)}, after"
+            f" {_lasted(row, row.started)}"
+        )
         yield from _behind("In fact", then, room)
 
 
@@ -179,7 +129,7 @@ def _start(row: JobExplanation, look: Look) -> str:
     return f"{_found(row.why, look)}{there}{other}"
 
 
-def _found(why: ExplanationRow, look: Look) -> str:
+def _found(why: Explanation, look: Look) -> str:
     found, expected = why.likely, why.expected
     if found is not None:
         until = "a time that nobody can tell" if found.latest is None else look.moment(found.latest)
@@ -196,17 +146,20 @@ def _found(why: ExplanationRow, look: Look) -> str:
     )
 
 
-def _sooner(advice: AdviceRow, now: int, look: Look) -> str:
+def _sooner(advice: EarlierStartAdvice, now: int, look: Look) -> str:
     found = advice.suggestion
     if found is None:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"
         return tried if advice.tried else "there is nothing to try that might start it sooner"
     option = found.option if found.option.startswith("without ") else f"with {found.option}"
-    return f"{option} it would start {'at once' if found.at <= now else f'by {look.moment(found.at)}, as things stand'}"
+    return (
+        f"{option} it would start"
+        f" {'at once' if found.at <= now else f'by {look.moment(found.at)}, as things stand'}"
+    )
 
 
 def as_data(row: JobExplanation) -> dict[str, Any]:
-    """For programs: instants in UTC."""
+    """Return the explanation for programs: times in UTC."""
     why = row.why
     likely, advice = why.likely, why.advice
     suggestion = advice and advice.suggestion
@@ -225,13 +178,15 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
         "ahead": list(row.ahead),
         "expected": _iso(why.expected),
         "slurm_expects": _iso(row.told),
-        "likely": likely
-        and {
-            "earliest": iso(likely.earliest),
-            "latest": _iso(likely.latest),
-            "rehearsals": likely.runs,
-            "started": likely.started,
-        },
+        "likely": (
+            likely
+            and {
+                "earliest": iso(likely.earliest),
+                "latest": _iso(likely.latest),
+                "rehearsals": likely.runs,
+                "started": likely.started,
+            }
+        ),
         "suggestion": suggestion and {"option": suggestion.option, "start": iso(suggestion.at)},
         "tried": advice and list(advice.tried),
         "started": _iso(row.started),

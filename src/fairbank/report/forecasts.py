@@ -1,4 +1,4 @@
-"""When each is back at its share, or at half its factor, if it pauses: as a table, as sentences, for programs (`priority.forecast`)."""
+"""Recovery of fair share after a pause, as a table, as sentences, for programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ TWO_ANSWERS = (
 
 
 class Recovery(NamedTuple):
-    """Seconds of pause until it is back (`rule.goal`); 0 for who is there, None when a pause alone never brings it there."""
+    """Seconds of pause until the target level; 0 if it is reached already, None if a pause never
+    suffices.
+    """
 
     account: str
     user: str
@@ -53,22 +55,30 @@ def table_rows(backs: Sequence[Recovery]) -> list[Row]:
 
 
 def assumptions(rule: RankingRule) -> list[str]:
-    """How to read a forecast, and what it takes for granted."""
+    """Return sentences that explain the forecast and its assumptions."""
     reset = "nothing is reset" if rule.reset_in is None else "all usage is reset when it is due"
     return [
         f"When each is back at {rule.target_name}, if it pauses.",
         TWO_ANSWERS,
-        f"Shares stay, usage fades as Slurm has it, and {reset}. Jobs that run count until they end.",
+        (
+            f"Shares stay, usage fades as Slurm has it, and {reset}. Jobs that run count until they"
+            " end."
+        ),
         *([] if rule.reset_in is None else [reset_sentence(rule.reset_in)]),
     ]
 
 
 def reset_sentence(seconds: int) -> str:
-    return f"All usage is reset in {span(seconds)}: whoever has a share and pauses is back then at the latest."
+    return (
+        f"All usage is reset in {span(seconds)}: whoever has a share and pauses is back then at the"
+        " latest."
+    )
 
 
 def as_data(backs: Sequence[Recovery], rule: RankingRule) -> list[Mapping[str, object]]:
-    """For programs: whole seconds, null for never, and an infinite level as `inf`; `goal` is where it is back."""
+    """Return the forecast for programs: whole seconds, null for never, `inf` for an infinite
+    level.
+    """
     return [
         {
             "account": back.account,
@@ -84,7 +94,7 @@ def as_data(backs: Sequence[Recovery], rule: RankingRule) -> list[Mapping[str, o
 
 
 def sentences(backs: Sequence[Recovery], goal: str) -> Iterator[str]:
-    """One for each."""
+    """Yield a sentence for each recovery."""
     for back in backs:
         if back.soonest is None or back.latest is None:
             yield f"{back.name} does not come back to {goal} by a pause of its own."
@@ -101,7 +111,7 @@ def shown_level(level: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A length of time in its largest unit, to two figures."""
+    """Format a duration in its largest unit, with two digits."""
     for unit, name in ((DAY, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= unit:
             number = round(seconds / unit, 1)

@@ -1,4 +1,4 @@
-"""When an allocation runs out: its pace since its start, drawn on to its end. A projection, not a promise."""
+"""Projection of an allocation's pace since its start to its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairbank.report.columns import Look
 
 
 class SpendingPace(Enum):
-    """Where an allocation is heading."""
+    """Outlook of an allocation."""
 
     NOT_STARTED = "not started"
     ENDED = "ended"
@@ -23,7 +23,9 @@ class SpendingPace(Enum):
 
 
 class Outlook(NamedTuple):
-    """`at` is when it will be empty, if before its end; `left_over` what is left of its grant at its end, in SU-minutes."""
+    """Outlook with the time at which the allocation will be empty, if before its end, and the
+    unused rest of its grant at its end, in SU-minutes.
+    """
 
     course: SpendingPace
     at: int | None = None
@@ -33,10 +35,17 @@ class Outlook(NamedTuple):
 def outlook(
     granted: int, used: int, start: int, end: int, now: int, *, held: int = 0, limit: int = 0
 ) -> Outlook:
-    """Where an allocation of `granted` is heading, `used` of which is charged at `now`; `limit` more can be drawn on credit.
+    """Project the pace of an allocation to its end.
 
-    What is `held` counts as not yet used, but will be: no more is left over than is available now. In the first day there is no pace to
-    speak of. UNUSED is said from half of the term on, when more than a quarter of the grant would be left. Nobody loses a limit.
+    Args:
+        granted, used, held, limit: amounts in SU-minutes; `limit` is credit beyond the grant.
+        start, end: the term of the allocation.
+        now: the current time.
+
+    Held credit counts as not yet used but certain to be: the rest is at most what is available now.
+    There is no pace during the first day. UNUSED is returned after half of the term if more than a
+    quarter of the grant would remain. A credit limit does not expire, so it is not counted as
+    unused.
     """
     left, past, ahead = granted + limit - used, now - start, end - now
     if past < 0:
@@ -55,7 +64,7 @@ def outlook(
 
 
 def about(minutes: int, look: Look) -> str:
-    """An estimate: at most three digits that say something, the rest cut off, as all amounts are."""
+    """Format an estimate with at most three significant digits, truncated."""
     worth = WORTH[look.units]
     whole = minutes // worth
     step = 10 ** max(0, len(str(whole)) - 3)
@@ -63,7 +72,7 @@ def about(minutes: int, look: Look) -> str:
 
 
 def say(seen: Outlook, look: Look) -> str:
-    """The outlook in a few words; ! where somebody should act."""
+    """Return the outlook in a few words; ! marks one that needs action."""
     match seen:
         case Outlook(SpendingPace.RUNS_OUT, int(at)):
             return f"! {look.day(at)}" if look.short else f"! about {look.day(at)}"

@@ -1,4 +1,4 @@
-"""A job's priority explained: a bar for each factor, its place in the queue, and who is just ahead and why."""
+"""Explanation of a job's priority: a bar per factor, its position, and the job before it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fairbank.report.cells import counted
 from fairbank.report.sprio import PriorityRow, WeightRow
 
 BAR = 24
-"""The longest bar, in characters."""
+"""Length of the longest bar, in characters."""
 
 
 class NamedFactor(NamedTuple):
-    """A factor that has one weight: its name, and the same in words."""
+    """Factor with one weight: its field and its name for people."""
 
     name: str
     words: str
@@ -32,7 +32,7 @@ FACTORS = (
 
 
 class PriorityPart(NamedTuple):
-    """What adds to a priority, or takes away from it: in words, how much, and out of how much at most (None: without a bound)."""
+    """Summand of a priority: name, value, and maximum (None: unbounded)."""
 
     name: str
     value: float
@@ -40,7 +40,9 @@ class PriorityPart(NamedTuple):
 
 
 def parts(row: PriorityRow, weights: WeightRow) -> list[PriorityPart]:
-    """The factors that count here, then TRES one by one, site factor and nice where there are any; none where the priority is given."""
+    """Return the factors with a weight, then TRES, site factor and nice; none if the priority was
+    set.
+    """
     if row.direct is not None:
         return []
     found = [
@@ -58,7 +60,10 @@ def parts(row: PriorityRow, weights: WeightRow) -> list[PriorityPart]:
 
 
 def best_rows(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
-    """Of each job in each partition the row with the highest priority: sprio has one more for each further QOS that a job asked for."""
+    """Return the row with the highest priority of each job in each partition.
+
+    sprio prints another row for each further QOS that a job requested.
+    """
     found: dict[tuple[int, str], PriorityRow] = {}
     for row in rows:
         name = row.job, row.partition_name
@@ -68,7 +73,7 @@ def best_rows(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
 
 
 def partition_queues(rows: Sequence[PriorityRow]) -> dict[str, list[PriorityRow]]:
-    """Who waits in each partition, the first to start first; each job once (`best`), and none that runs."""
+    """Return the pending jobs of each partition in order of priority, each job once."""
     found: dict[str, list[PriorityRow]] = {}
     for row in sorted(best_rows([row for row in rows if not row.runs]), key=_order):
         found.setdefault(row.partition_name, []).append(row)
@@ -76,14 +81,20 @@ def partition_queues(rows: Sequence[PriorityRow]) -> dict[str, list[PriorityRow]
 
 
 def _order(row: PriorityRow) -> tuple[int, float, int]:
-    """As slurmctld goes through them: of equals the one that was submitted first, and then the lower number."""
+    """Return slurmctld's sort key: priority, submit time, job id."""
     return -int(row.priority), inf if row.submitted is None else row.submitted, row.job
 
 
 def explain_priority(
     row: PriorityRow, queue: Sequence[PriorityRow], weights: WeightRow
 ) -> list[str]:
-    """The lines about one job, by its best row, among all that wait in the same partition, in their order."""
+    """Return lines that explain the priority of one job.
+
+    Args:
+        row: the best row of the job.
+        queue: all pending jobs of its partition, in order.
+        weights: the weights of the factors.
+    """
     who = ", ".join(
         each for each in (row.user, row.account, f"partition {row.partition_name}") if each
     )
@@ -96,7 +107,10 @@ def explain_priority(
     at = bisect_left(queue, _order(row), key=_order)
     lines = [
         f"Job {row.job} ({who})",
-        f"priority {int(row.priority):,}, {_ordinal(at + 1)} of {len(queue)} that wait in {row.partition_name}",
+        (
+            f"priority {int(row.priority):,}, {_ordinal(at + 1)} of {len(queue)} that wait in"
+            f" {row.partition_name}"
+        ),
     ]
     lines += _bars(row, weights)
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
@@ -139,7 +153,7 @@ def _ahead(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> str:
 
 
 def _differences(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> list[str]:
-    """Where it is better, the greatest first, then where it is worse."""
+    """Return the differences per factor, the greatest advantage of the other job first."""
     mine: Mapping[str, float] = {part.name: part.value for part in parts(row, weights)}
     theirs = {part.name: part.value for part in parts(other, weights)}
     by_name = {
@@ -161,25 +175,31 @@ def _ordinal(number: int) -> str:
 
 
 def unnamed_note(rows: Sequence[PriorityRow]) -> list[str]:
-    """That accounts and QOS are blank, where nobody told them."""
+    """Return a note if accounts and QOS of some jobs are unknown."""
     if jobs := {row.job for row in rows if not (row.account or row.runs)}:
         return [
-            f"Account and QOS of {counted(len(jobs), 'job')} are not known: squeue tells them, or with --from its file squeue.txt."
+            f"Account and QOS of {counted(len(jobs), 'job')} are not known: squeue tells them, or"
+            " with --from its file squeue.txt."
         ]
     return []
 
 
 def undated_note(rows: Sequence[PriorityRow]) -> list[str]:
-    """That nobody told when jobs were submitted, by which slurmctld orders those of equal priorities."""
+    """Return a note if submit times are unknown, by which slurmctld orders jobs of equal
+    priority.
+    """
     if any(row.submitted is None and not row.runs for row in rows):
         return [
-            "Of equal priorities the lower number stands first here: squeue, or squeue.txt, would tell which job was submitted first."
+            "Of equal priorities the lower number stands first here: squeue, or squeue.txt, would"
+            " tell which job was submitted first."
         ]
     return []
 
 
 def as_data(rows: Sequence[PriorityRow]) -> list[Mapping[str, object]]:
-    """The rows for programs. Factors are weighted; they are null where an administrator gave the priority."""
+    """Return the rows for programs. Factors are weighted; null if an administrator set the
+    priority.
+    """
     return [
         {
             "job_id": row.job,
@@ -205,5 +225,7 @@ def _factors(row: PriorityRow) -> dict[str, object]:
 
 
 def _told(value: float) -> float:
-    """Without the noise that a factor has from being multiplied by its weight: sprio prints far fewer digits than these twelve."""
+    """Round to 12 digits, which removes the noise of multiplying by the weight; sprio prints
+    fewer.
+    """
     return float(f"{value:.12g}")

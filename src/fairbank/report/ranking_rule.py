@@ -1,4 +1,4 @@
-"""By which rule users are ranked, as tables and sentences tell of it."""
+"""Rule by which users are ranked, for tables and sentences."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 
 class RankingRule(NamedTuple):
-    """Fair Tree or the classic one. `half_life` of usage in seconds, 0 when it never fades; `dampening` is FairShareDampeningFactor;
-    `reset_in`: seconds until all usage is reset next, None when it never is."""
+    """Fair Tree or the classic rule.
+
+    `half_life` of usage in seconds, 0 for no decay; `dampening` is FairShareDampeningFactor;
+    `reset_in` is the number of seconds until usage is reset, None for never.
+    """
 
     fair_tree: bool
     half_life: int = 0
@@ -17,10 +20,12 @@ class RankingRule(NamedTuple):
 
     @property
     def target_level(self) -> float:
-        """The level at which somebody is back: its share under Fair Tree, under the classic rule what makes a factor of 0.5."""
+        """Level at which an association has recovered: its share under Fair Tree, factor 0.5 under
+        the classic rule.
+        """
         return 1.0 if self.fair_tree else 1 / self.dampening
 
     @property
     def target_name(self) -> str:
-        """The same in words."""
+        """Name of that level."""
         return "level 1" if self.fair_tree else "factor 0.5"

@@ -1,4 +1,4 @@
-"""Fair share explained: the tree of accounts with what each may use, what it used, and what moves that."""
+"""Fair share as a tree of accounts: shares, usage, level, factor, and how to read them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 
 EVEN_TOLERANCE = 0.05
-"""Who is within this of 1 used about its share."""
+"""Deviation from level 1 that still counts as even."""
 FORECASTS_MAX = 5
 
 COLUMNS = (
@@ -34,7 +34,9 @@ COLUMNS = (
 
 
 def level_of(row: ShareRow, rule: RankingRule) -> float | None:
-    """What it may use, divided by what it used: above 1 it used less than its share. None where Slurm has no such figure."""
+    """Return shares divided by usage: above 1 it used less than its share. None if Slurm has no
+    level.
+    """
     if rule.fair_tree:
         return row.level
     if row.effective is None or not row.shares:
@@ -43,7 +45,9 @@ def level_of(row: ShareRow, rule: RankingRule) -> float | None:
 
 
 def tree_rows(rows: Sequence[ShareRow], rule: RankingRule) -> list[Row]:
-    """The rows of the table, the root left out: below each account its users, then its accounts."""
+    """Return the rows of the table without the root: below each account its users, then its
+    accounts.
+    """
     depths: dict[str, int] = {}
     found: list[Row] = []
     for row in rows:
@@ -86,12 +90,20 @@ def reading_guide(
     backs: Sequence[Recovery] = (),
     named: Sequence[str] = (),
 ) -> list[str]:
-    """Sentences: how to read the table, how usage fades, and when each account that used too much is back, if it pauses. Of
-    the accounts in `named`, else of all, those that are furthest over come first."""
+    """Return sentences that explain the table: its level, the decay of usage, recovery of the
+    accounts that used too much.
+
+    Args:
+        rows: the rows of the table.
+        rule: the rule that ranks users.
+        backs: the recovery times; the accounts furthest over their share are listed.
+        named: the accounts to list; default: all.
+    """
     said = ["Level: above 1 it used less than its share, below 1 more."]
     if rule.fair_tree:
         said += [
-            "Accounts are ranked among their siblings, and users within their account; the factor is the rank."
+            "Accounts are ranked among their siblings, and users within their account; the factor"
+            " is the rank."
         ]
     else:
         said += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
@@ -99,7 +111,8 @@ def reading_guide(
         said += [f"Usage halves every {span(rule.half_life)}."]
     else:
         said += [
-            "Usage does not fade here: a level rises only by what others use, or when usage is reset."
+            "Usage does not fade here: a level rises only by what others use, or when usage is"
+            " reset."
         ]
     if rule.reset_in is not None:
         said += [reset_sentence(rule.reset_in)]
@@ -126,7 +139,9 @@ def _furthest(back: Recovery) -> tuple[float, str]:
 
 
 def as_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, object]]:
-    """The rows for programs: figures as they are, null for what Slurm leaves blank, and a level that nothing was used for as `inf`."""
+    """Return the rows for programs: exact figures, null for what Slurm leaves blank, `inf` for the
+    level of an association without usage.
+    """
     return [
         {
             "account": row.account,

@@ -1,4 +1,4 @@
-"""Simulations beside each other: for people a line for each measure, for programs a row for each policy."""
+"""Comparison of simulations: a line per measure for people, a row per policy for programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairbank.report.columns import Column, Look, Row, Show, text
 
 
 class Measure(NamedTuple):
-    """A figure of a simulation: its field (None where it was not measured), what people call it, and by how much it is divided for them."""
+    """Measure of a simulation: its field, name, unit, and the divisor for display."""
 
     field: str
     name: str
@@ -23,7 +23,7 @@ class Measure(NamedTuple):
         return "-" if value is None else f"{value / self.divisor:,.{self.decimals}f}"
 
     def change(self, before: Row, after: Row) -> str:
-        """In per cent of what it was before; of per cents the difference."""
+        """Return the change in percent; for percentages the difference."""
         one, other = before.get(self.field), after.get(self.field)
         if one is None or other is None:
             return "-"
@@ -63,7 +63,7 @@ OPTIONAL = frozenset(
         "expired_part",
     }
 )
-"""These are shown only where they were measured."""
+"""Measures that are shown only if they were measured."""
 
 
 def _figure(field: str, decimals: int) -> Show:
@@ -98,14 +98,14 @@ COLUMNS = (
 
 
 class MeasureTable(NamedTuple):
-    """A table with the measures below each other, and a column for each policy; with two of them the change from one to the other."""
+    """Table with a line per measure and a column per policy; with two policies also the change."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
 
 
 def measure_table(outcomes: Sequence[Row]) -> MeasureTable:
-    """`outcomes` are rows, one a policy, in the order in which they stand beside each other."""
+    """Return the table. `outcomes` are rows, one per policy, in order."""
     columns = [
         Column("MEASURE", text("measure")),
         *(_column(str(place), row["policy"]) for place, row in enumerate(outcomes)),
@@ -126,7 +126,9 @@ def measure_table(outcomes: Sequence[Row]) -> MeasureTable:
 
 
 def _column(field: str, name: str) -> Column:
-    """A policy may be called as anything: its column goes by its place."""
+    """Return the column of a policy. Its field is its position, since a policy can have any
+    name.
+    """
 
     def show(row: Row, look: Look) -> str:
         return str(row[field])
@@ -138,7 +140,7 @@ LINES = 4_096
 
 
 class SimulatedJobRow(NamedTuple):
-    """A job that ran. Times are seconds of the trace. A user or group that nobody knows is empty."""
+    """Job that ran. Times are in seconds of the trace. An unknown user or group is empty."""
 
     job: int
     user: str
@@ -153,7 +155,7 @@ HEADS = ("policy", *SimulatedJobRow._fields, "wait_seconds")
 
 
 def schedules_csv(schedules: Iterable[tuple[str, Iterable[SimulatedJobRow]]]) -> Iterator[str]:
-    """The heads, then the jobs of each policy in the order in which they are given. Many lines at a time."""
+    """Yield the header, then the jobs of each policy in the given order, in blocks of lines."""
     yield csv_line(HEADS) + "\n"
     for policy, rows in schedules:
         lines: list[str] = []

@@ -1,7 +1,6 @@
-"""Fair share as Slurm's sshare prints it: its names of columns, widths, and ways to write a figure, byte for byte.
+"""Fair share in the output format of Slurm's sshare, byte for byte.
 
-Pure formatting: who computed the figures, a live Slurm or the room `priority`, makes no difference. Which associations are shown, and in
-which order, is here too: `chosen` and `in_order`.
+Source: docs/reference/slurm-rules.md, "sshare output". The origin of the figures does not matter.
 """
 
 from __future__ import annotations
@@ -17,10 +16,11 @@ from fairbank.report.cells import csv_line
 
 
 class ShareRow(NamedTuple):
-    """A row: an account, or (`user` not empty) a user in it, perhaps of one partition only.
+    """Row of sshare: an account or, with `user`, a user in it, possibly in one partition only.
 
-    `parent` is the account above an account, empty for the root. `usage` is decayed, in billing-seconds. None stands for what Slurm leaves
-    blank: the shares of the root, the factor of an account, the level of the root and where shares are the parent's.
+    `parent` is empty for the root. `usage` is decayed, in billing-seconds. None stands for a blank
+    cell of Slurm: the shares of the root, the factor of an account, the level of the root and of an
+    association that uses its parent's shares.
     """
 
     account: str
@@ -35,18 +35,20 @@ class ShareRow(NamedTuple):
     factor: float | None = None
     level: float | None = None
     limits: str = ""
-    """GrpTRESMins, as `cpu=1000,gres/gpu=60`: minutes."""
+    """GrpTRESMins, such as `cpu=1000,gres/gpu=60`, in minutes."""
     used: str = ""
-    """What counts against them, of every TRES, in the same form."""
+    """Usage that counts against the limits, of every TRES, in the same form."""
     running: str = ""
-    """What its running jobs may still use, of every TRES, in the same form."""
+    """Remaining time of its running jobs, of every TRES, in the same form."""
     cluster: str = ""
     number: int = 0
-    """The association's own."""
+    """Id of the association."""
 
 
 class LineFormat(Enum):
-    """How a line is written: padded to the widths; or each cell whole, with a bar behind each, between them only, or for a spreadsheet."""
+    """Format of a line: padded columns; whole cells with a bar after each, or only between them;
+    CSV.
+    """
 
     PADDED = "padded"
     BAR = "bar"
@@ -55,7 +57,9 @@ class LineFormat(Enum):
 
 
 class ShareField(NamedTuple):
-    """A column. `width` is negative where it stands on the left; `show` gives a text as it is, or a figure, or None for nothing."""
+    """Column of sshare. A negative `width` aligns left; `show` returns a text, a figure, or None
+    for blank.
+    """
 
     name: str
     width: int
@@ -90,7 +94,7 @@ _WANTED = re.compile(r"([A-Za-z]+)(?:%(-?\d{1,4}))?", re.ASCII)
 def default_fields(
     *, long: bool = False, partitions: bool = False, fair_tree: bool = True
 ) -> list[ShareField]:
-    """What is shown when nobody names columns; `long` as with -l, `partitions` as with -m."""
+    """Return the default columns; `long` as with -l, `partitions` as with -m."""
     names = [
         "Account",
         "User",
@@ -114,7 +118,9 @@ def default_fields(
 
 
 def parse_fields(text: str) -> list[ShareField]:
-    """`account%30,user,lev%-12`: names, which may be cut short, with widths. Raises Malformed."""
+    """Parse `account%30,user,lev%-12`: names, which can be abbreviated, with widths. Raises
+    Malformed.
+    """
     fields = []
     for wanted in filter(None, text.split(",")):
         match = _WANTED.fullmatch(wanted)
@@ -146,7 +152,7 @@ def lines(
     *,
     header: bool = True,
 ) -> Iterator[str]:
-    """The lines, without their ends."""
+    """Yield the lines without line ends."""
     padded = ending is LineFormat.PADDED
     if header:
         heads = [
@@ -181,7 +187,9 @@ def _whole(value: str | float | None) -> str:
 
 
 def _narrow(value: str | float | None, width: int) -> str:
-    """In its column. Of a text that is too long a + tells it; a figure gets an exponent, and a whole number makes the column wider."""
+    """Fit a value to its column: a + marks a truncated text, a figure gets an exponent, and a whole
+    number widens the column.
+    """
     text, room = _whole(value), abs(width)
     if len(text) > room and isinstance(value, float):
         return (
@@ -197,7 +205,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def _indented(rows: Sequence[ShareRow]) -> Iterator[ShareRow]:
-    """The names of accounts with a blank for each account above that is shown, and one more where it is a user's row."""
+    """Yield the rows with account names indented by their depth, users one level deeper."""
     depths: dict[str, int] = {}
     for row in rows:
         if row.user:
@@ -208,7 +216,9 @@ def _indented(rows: Sequence[ShareRow]) -> Iterator[ShareRow]:
 
 
 def sort_as_slurm(rows: Sequence[ShareRow]) -> list[ShareRow]:
-    """As Slurm lists them: below each account its users, then its accounts, each by the bytes of their names."""
+    """Sort as Slurm does: below each account its users, then its accounts, by the bytes of their
+    names.
+    """
     parents = {row.account: row.parent for row in rows if not row.user}
 
     def lineage(row: ShareRow) -> bytes:
@@ -230,7 +240,10 @@ def select_rows(
     accounts: Collection[str] | None = None,
     users_only: bool = False,
 ) -> list[ShareRow]:
-    """The rows of these users, of all when None; with them every account's, unless `users_only`. With `accounts` only what is in these."""
+    """Select rows by user and account; None selects all.
+
+    Accounts are always included, unless `users_only`.
+    """
     return [
         row
         for row in rows

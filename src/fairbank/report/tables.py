@@ -1,4 +1,6 @@
-"""Tables that fit: columns go in a fixed order where there is too little room, and come where there is much."""
+"""Tables that fit the terminal: columns are dropped in a fixed order, or added on a wide
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from fairbank.report.cells import csv_line, cut, padded, plain, width, without
 from fairbank.report.columns import Column, Look, Row
 
 WIDE = 120
-"""From this width on a table shows the extra columns too, as far as they fit."""
+"""Width from which a table shows its extra columns too, if they fit."""
 
 NARROWEST = 4
 
 
 class TextTable(NamedTuple):
-    """The lines of a table, and the heads of the columns that had no room."""
+    """Lines of a table, and the headers of the columns that were dropped."""
 
     lines: list[str]
     dropped: list[str]
@@ -34,7 +36,9 @@ class _Grid(NamedTuple):
         ]
 
     def total(self, *, least: bool = False) -> int:
-        """How wide the table is; with `least`, once the columns are cut that may be."""
+        """Return the width of the table; with `least`, after truncating the columns that may be
+        truncated.
+        """
         widths = self.widths()
         if least:
             widths = [
@@ -52,7 +56,16 @@ def table(
     *,
     heads: bool = True,
 ) -> TextTable:
-    """Rows under heads in at most `room` columns of a terminal, as far as figures, which are never cut, allow it."""
+    """Format rows as a table with at most `room` columns of text. Figures are never truncated, so a
+    table can be wider.
+
+    Args:
+        columns: the columns, in order.
+        rows: the rows.
+        look: the format of amounts and times.
+        room: the width of the terminal.
+        heads: whether to print the header.
+    """
     grid, dropped = _fitting(columns, rows, look, room, heads)
     widths = _shrunk(grid, room)
     gap = " " * grid.gap
@@ -69,7 +82,11 @@ def table(
 def _fitting(
     columns: Sequence[Column], rows: Sequence[Row], look: Look, room: int, heads: bool
 ) -> tuple[_Grid, list[str]]:
-    """The richest grid that fits: all columns far apart, closer, in short, some cut, then one column after the other less."""
+    """Return the richest grid that fits, and the headers of the dropped columns.
+
+    Tried in order: all columns with two blanks between them, with one blank, with short times and
+    amounts, with truncated columns, then with one column after the other dropped.
+    """
     chosen = [column for column in columns if not column.extra or room >= WIDE]
     going = sorted(
         (each for each in chosen if each.extra or each.drop),
@@ -99,8 +116,11 @@ def _grid(
 
 
 def _shrunk(grid: _Grid, room: int) -> list[int]:
-    """The widths of the columns: those asked for; and where there is too little room, first the columns that may be cut are, then
-    all text, the widest first. Figures never are."""
+    """Return the widths of the columns, truncated until the table fits.
+
+    Columns with a `least` width are truncated first, then all text, the widest first. Figures never
+    are.
+    """
     widths = [
         wide if column.wide is None else column.wide
         for column, wide in zip(grid.columns, grid.widths(), strict=True)
@@ -137,7 +157,9 @@ def separated(
     *,
     heads: bool = True,
 ) -> list[str]:
-    """Lines for a script: cells apart by `delimiter`, none at the end. Always the same columns: the usual ones, or those asked for."""
+    """Return lines for a script: cells separated by `delimiter`, none at the end. Always the same
+    columns.
+    """
     columns = [column for column in columns if not column.extra]
     lines = [delimiter.join(column.head for column in columns)] if heads else []
     return lines + [
@@ -149,16 +171,21 @@ def separated(
 def csv(
     columns: Sequence[Column], rows: Sequence[Row], look: Look, *, heads: bool = True
 ) -> list[str]:
-    """Lines for a spreadsheet, in which no cell is taken for a formula. Always the same columns: the usual ones, or those asked for."""
+    """Return CSV lines in which no cell is read as a formula. Always the same columns."""
     columns = [column for column in columns if not column.extra]
     lines = [csv_line(column.head for column in columns)] if heads else []
     return lines + [csv_line(column.cell(row, look) for column in columns) for row in rows]
 
 
 def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = False) -> list[Column]:
-    """The columns that `-o COL%WIDTH,+COL` asks for, of those there are; a list of + alone adds to the usual ones.
+    """Return the columns that `-o COL%WIDTH,+COL` selects; with only + columns, added to the
+    default ones.
 
-    What is asked for by name is never dropped. Without `wanted` the usual ones, and with `extras` all. Raises Malformed.
+    Columns selected by name are never dropped. Without `wanted` the result is the default columns,
+    with `extras` all.
+
+    Raises:
+        Malformed: a column does not exist or its width is invalid.
     """
     if not wanted:
         return (
@@ -209,13 +236,15 @@ def _asked(columns: Sequence[Column], said: str) -> Column:
 
 
 def _headed(columns: Sequence[Column], name: str) -> Column | None:
-    """The column with this head, which may itself end with the % that else comes before a width."""
+    """Return the column with this header. A header may itself end with %."""
     head = name.upper().replace("_", "-")
     return next((column for column in columns if column.head in (head, f"{head}%")), None)
 
 
 def sort_rows(columns: Sequence[Column], rows: Sequence[Row], wanted: str, look: Look) -> list[Row]:
-    """`rows` by `COL[,-COL]`: numbers by size, the rest as text; with - the largest first. Raises Malformed."""
+    """Sort rows by `COL[,-COL]`: numbers by value, the rest as text; - reverses. Raises
+    Malformed.
+    """
     ordered = list(rows)
     exactly = look._replace(units="m", separators=False, short=False)
     for said in reversed([each.strip() for each in wanted.split(",") if each.strip()]):
@@ -240,7 +269,7 @@ def _column(columns: Sequence[Column], name: str) -> Column:
 
 
 def _rank(cell: str) -> tuple[bool, float, str]:
-    """Numbers before text, each among themselves."""
+    """Return a sort key that puts numbers before text."""
     try:
         return False, float(cell.rstrip("%")), cell
     except ValueError:

@@ -1,4 +1,4 @@
-"""A workload as recorded and as changed, beside each other: for people a line for each measure, for programs its figures."""
+"""Comparison of a recorded workload with a changed one."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ _SIDES, _SIGNED = ("recorded", "changed", "difference"), (False, False, True)
 
 
 class MeasuredPair(NamedTuple):
-    """The measures of a workload, and of the changed one."""
+    """Measures of a workload, and of the changed one."""
 
     recorded: Row
     changed: Row
 
     def of(self, field: str) -> tuple[float, float, float] | None:
-        """A measure of both, and the difference; None where one has none."""
+        """Return a measure of both, and the difference; None if one lacks it."""
         one, other = self.recorded.get(field), self.changed.get(field)
         return None if one is None or other is None else (one, other, other - one)
 
 
 def measure_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]:
-    """A row for each measure, in its own unit (seconds, parts of 1): of the workload itself, and with shaken copies the mean over
-    them, with the ends of its 95 % confidence interval. Differences are taken copy by copy."""
+    """Return a row per measure in its own unit (seconds, fractions).
+
+    With perturbed copies the row also has the mean over them and its 95 % confidence interval.
+    Differences are taken copy by copy.
+    """
     rows: list[Row] = []
     for measure in _measured(plain):
         row: dict[str, object] = {"measure": measure.field}
@@ -46,7 +49,7 @@ def measure_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Ro
 
 
 def table_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]:
-    """The same for people: with copies the means over them, and by how much they may be off."""
+    """Return the table: with copies the means over them and their uncertainty."""
     rows: list[Row] = []
     for measure in _measured(plain):
         said = _of_copies(measure, copies) if copies else _of_one(measure, plain)
@@ -80,7 +83,7 @@ def _measured(plain: MeasuredPair) -> list[Measure]:
 
 
 def _intervals(measure: Measure, copies: Sequence[MeasuredPair]) -> list[Interval] | None:
-    """Of both and of the difference; None where some copy has no such measure."""
+    """Return the intervals of both and of the difference; None if a copy lacks the measure."""
     found = [each.of(measure.field) for each in copies]
     if not found or None in found:
         return None

@@ -1,4 +1,4 @@
-"""Opening the books, wherever a URL says they are."""
+"""Creation of a store from its URL."""
 
 from __future__ import annotations
 
@@ -16,11 +16,18 @@ from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
 
 def open_store(url: str, *, journal: str | None = None) -> Store:
-    """The store at `memory:`, `sqlite:///path` or `postgresql://...`; `journal` is SQLite's: wal or truncate (None: whichever is
-    safe here, wal if it may be).
+    """Open the store at `memory:`, `sqlite:///path` or `postgresql://...`.
 
-    Raises Malformed for a URL or journal that cannot be, Unknown when there are no books yet, Conflict when they have
-    another schema or the database is not UTF-8, Forbidden when the file is another user's, Unreachable when the database does not answer.
+    Args:
+        url: the URL of the store.
+        journal: SQLite's journal mode, wal or truncate; None: wal if it is safe here.
+
+    Raises:
+        Malformed: the URL or the journal mode is invalid.
+        Unknown: there is no store yet.
+        Conflict: the store has another schema, or the database is not UTF-8.
+        Forbidden: the file belongs to another user.
+        Unreachable: the database does not answer.
     """
     where = parse_url(url)
     if where.drivername == MEMORY:

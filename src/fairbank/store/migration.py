@@ -1,6 +1,6 @@
-"""Making the books, and bringing older ones up to date.
+"""Creation and upgrade of a store.
 
-All migrations run in one transaction: a migration that is killed has changed nothing, and may be started again.
+All migrations run in one transaction: one that is killed has no effect and can be repeated.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7283746)"
 
 
 def migrate(url: str, *, journal: str | None = None) -> bool:
-    """Make the books at `url`, or bring them up to date; False when there was nothing to do.
+    """Create the store at `url` or upgrade it. Return False if there was nothing to do.
 
-    Raises Malformed, Unknown when a folder is missing, Conflict when this Fairbank does not know the schema of the books or the
-    database is not UTF-8, Unreachable.
+    Raises:
+        Malformed: the URL is invalid.
+        Unknown: a directory is missing.
+        Conflict: this version does not know the schema, or the database is not UTF-8.
+        Unreachable: the database does not answer.
     """
     where = parse_url(url)
     if where.drivername == MEMORY:
@@ -55,7 +58,7 @@ def _migrate(engine: Engine, begin: list[str]) -> bool:
 
 
 def run_migrations(connection: Connection) -> None:
-    """All that the database has not seen yet, inside the transaction that the connection is in."""
+    """Apply all migrations that the database lacks, inside the transaction of the connection."""
     alembic = Config()
     alembic.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     alembic.set_main_option("path_separator", "os")
@@ -64,11 +67,11 @@ def run_migrations(connection: Connection) -> None:
 
 
 SETTINGS_DIRECTORY = "FOLDER, that of fairbank.toml"
-"""What a remedy says to whoever knows where the settings are."""
+"""Placeholder in remedies for the directory of the settings."""
 
 
 def schema_version(connection: Connection) -> str | None:
-    """The newest migration that the database has seen; None when there are no books in it."""
+    """Return the newest migration of the database, or None if it has no store."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
@@ -76,22 +79,25 @@ def schema_version(connection: Connection) -> str | None:
 
 
 def schema_is_current(connection: Connection) -> bool:
-    """Whether the database is what this Fairbank expects. Cheap: for each start."""
+    """Return whether the database has the current schema. Cheap enough for each start."""
     return schema_version(connection) == REVISIONS[-1]
 
 
 def check_known_schema(version: str | None) -> None:
-    """Raises Conflict for a database that another Fairbank has migrated, most likely a newer one."""
+    """Raise Conflict for a database migrated by another version of Fairbank, probably a newer
+    one.
+    """
     if version is not None and version not in REVISIONS:
         raise Conflict(
-            f"the books have schema {version[:40]!r}, which this Fairbank does not know: it knows schemas up to {REVISIONS[-1]}",
+            f"the books have schema {version[:40]!r}, which this Fairbank does not know: it knows"
+            f" schemas up to {REVISIONS[-1]}",
             field="store.url",
             remedy="use the Fairbank that migrated them, or a newer one",
         )
 
 
 def check_current_schema(connection: Connection) -> None:
-    """Raises Unknown when there are no books, Conflict when they have another schema."""
+    """Raise Unknown if there is no store, Conflict if it has another schema."""
     version = schema_version(connection)
     if version is None:
         raise no_store_error("this database")
@@ -100,7 +106,10 @@ def check_current_schema(connection: Connection) -> None:
         raise Conflict(
             f"the books have schema {version}, this Fairbank needs {REVISIONS[-1]}",
             field="store.url",
-            remedy=f"stop the servers, make a backup with the Fairbank that ran them, then: fairbank init {SETTINGS_DIRECTORY}",
+            remedy=(
+                "stop the servers, make a backup with the Fairbank that ran them, then: fairbank"
+                f" init {SETTINGS_DIRECTORY}"
+            ),
         )
 
 

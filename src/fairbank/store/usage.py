@@ -1,4 +1,4 @@
-"""Groups of usage under their names: days and months in UTC, whatever database counted them."""
+"""Usage by group: names of groups, days and months in UTC for every database."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fairbank.core.time import DAY
 _FIRST_DAY = date(1970, 1, 1)
 
 UNKNOWN_STATUS = -1
-"""In place of an exit status that nobody told."""
+"""Stands for an unknown exit status."""
 
 
 def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
-    """What these used together."""
+    """Return the usage of these runs together."""
     used = [efficiency(run) for run in runs]
     early = [run for run in runs if failed_early(run)]
     exits = {
@@ -44,7 +44,7 @@ def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
 
 
 def usage_of_row(group: str | int, figures: Sequence[int | None]) -> Usage:
-    """The same as databases count it: `figures` as `selecting.usage` has them, sums of nothing included."""
+    """Return the usage of a database row with the columns of `store.sql.statements.usage`."""
     *sums, lowest, highest = figures
     return msgspec.structs.replace(
         Usage(group, *[int(each or 0) for each in sums]), early_exit=_exit(lowest, highest)
@@ -56,12 +56,12 @@ def _told(status: int | None) -> int:
 
 
 def _exit(lowest: int | None, highest: int | None) -> int | None:
-    """The status of all, if it is the same."""
+    """Return the exit status of all runs if it is the same."""
     return lowest if lowest == highest and lowest != UNKNOWN_STATUS else None
 
 
 def _joined(one: Usage, other: Usage) -> Usage:
-    """Both together, under the group of the first."""
+    """Return the sum of both under the group of the first."""
     sums = [
         a + b
         for a, b in zip(
@@ -75,7 +75,7 @@ def _joined(one: Usage, other: Usage) -> Usage:
 
 
 def group_after(after: str | int | None, by: UsageBy) -> str | int | None:
-    """The group as databases count it: the day's number, for a month the number of its last day."""
+    """Return the group as databases number it: the day, for a month its last day."""
     if after is None or by not in (UsageBy.DAY, UsageBy.MONTH):
         return after
     year, month, *day = map(int, str(after).split("-"))
@@ -85,12 +85,14 @@ def group_after(after: str | int | None, by: UsageBy) -> str | int | None:
 
 
 def page_days(page: GroupPage, by: UsageBy) -> int:
-    """How many groups of the database surely make a page: a month has 31 days at most."""
+    """Return the number of database groups that fill a page: a month has at most 31 days."""
     return page.size * 31 if by is UsageBy.MONTH else page.size
 
 
 def named_groups(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:
-    """`groups` in rising order. Days come numbered from 1970 and in order, also for months: a month is the sum of its days."""
+    """Return `groups` with their names in ascending order. Days are numbered from 1970, for months
+    too: a month is the sum of its days.
+    """
     match by:
         case UsageBy.DAY:
             return [msgspec.structs.replace(day, group=_date(day.group)) for day in groups]

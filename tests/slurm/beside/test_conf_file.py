@@ -30,7 +30,7 @@ def _settings_named_in(module: ModuleType) -> set[str]:
 
 def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
     """Neither less, which would be judged as if it were not set, nor more, which nobody reads."""
-    readers = (doctor, health, loading, scontrol)
+    readers = (doctor, health, plugin_files, scontrol)
     assert set(TOLD) == {name for module in readers for name in _settings_named_in(module)}
 
 

@@ -1,14 +1,14 @@
-"""Every way the bank says no."""
+"""Reference page of the reasons for refusals."""
 
 from __future__ import annotations
 
 from fairbank.bank.explaining import explained
-from fairbank.cli.exits import REFUSED
+from fairbank.cli.framework.exit_codes import REFUSED
 from fairbank.rest.statuses import STATUS
 
 
 def refusals_page() -> str:
-    """Every way the bank says no."""
+    """Return the page with every reason, its status and its remedy."""
     lines = [
         "# Refusals",
         "",

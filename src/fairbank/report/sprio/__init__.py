@@ -1,6 +1,6 @@
-"""Priorities as Slurm's sprio prints them: its letters, widths, and ways to write a figure, byte for byte.
+"""Priorities in the output format of Slurm's sprio, byte for byte.
 
-Pure formatting: who computed the factors makes no difference. A row is a job in one of its partitions.
+Source: docs/reference/slurm-rules.md, "sprio output". A row is a job in one of its partitions.
 """
 
 from fairbank.report.sprio.fields import FIELDS, PriorityField, sort_rows

@@ -1,4 +1,4 @@
-"""sprio's columns by their letters: what each shows of a job, and what in the line of weights."""
+"""Columns of sprio by their letters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairbank.report.sprio.row import PriorityRow, WeightRow
 
 
 class PriorityField(NamedTuple):
-    """A column: its head, what it shows of a row, what in the line of weights, and by what rows are sorted."""
+    """Column of sprio: header, cell of a job, cell of the line of weights, sort key."""
 
     head: str
     show: Callable[[PriorityRow, WeightRow], str]
@@ -27,7 +27,7 @@ def _blank(weights: WeightRow) -> str:
 def _factor(
     head: str, value: Callable[[PriorityRow], float], weight: Callable[[WeightRow], int]
 ) -> tuple[PriorityField, PriorityField]:
-    """The column with the factor weighted, and that with it normalised."""
+    """Return the columns of a factor: weighted and normalised."""
 
     def normal(row: PriorityRow, weights: WeightRow) -> float:
         return value(row) / weight(weights) if weight(weights) else 0.0
@@ -132,7 +132,9 @@ FIELDS: Mapping[str, PriorityField] = {
 def sort_rows(
     rows: Sequence[PriorityRow], weights: WeightRow, keys: str = "i"
 ) -> list[PriorityRow]:
-    """Sorted by letters apart by commas, the first counting most; `-` before one turns it around. Raises Malformed."""
+    """Sort by letters separated by commas, the first counting most; `-` reverses. Raises
+    Malformed.
+    """
     found = list(rows)
     for key in reversed(keys.split(",")):
         letter = key.lstrip("+-")
@@ -147,5 +149,5 @@ def sort_rows(
 
 
 def _place(field: PriorityField, weights: WeightRow, row: PriorityRow) -> Any:
-    """Among the rows: a text or a number, the same for all of one field."""
+    """Return the sort key of a row, a text or a number, the same type for all rows of a field."""
     return field.key(row, weights)

@@ -1,4 +1,4 @@
-"""A line as -o names its columns, and the lines of many jobs."""
+"""Output format of sprio's -o, and lines in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairbank.report.sprio.row import PriorityRow, WeightRow
 
 
 class Cell(NamedTuple):
-    """A column in a line, how wide it is (0: as wide as what it holds), and the text behind it."""
+    """Column in a line: its width (0: as wide as its text), alignment, and the text after it."""
 
     field: PriorityField
     width: int
@@ -22,14 +22,14 @@ class Cell(NamedTuple):
 
 
 class Format(NamedTuple):
-    """A line: the text before its first column, and its columns."""
+    """Format of a line: the text before its first column, and its columns."""
 
     before: str
     cells: tuple[Cell, ...]
 
     @property
     def tells_names(self) -> bool:
-        """Whether it has the account or the QOS of a job."""
+        """True if it has the account or the QOS of a job."""
         return any(cell.field in (FIELDS["o"], FIELDS["n"]) for cell in self.cells)
 
 
@@ -37,7 +37,9 @@ _WANTED = re.compile(r"(\.?)(\d{0,4})(.)(.*)", re.DOTALL)
 
 
 def parse_format(text: str) -> Format:
-    """`%.15i %9r`: the dot puts a column on the right, the number is its width, the letter names it. Raises Malformed."""
+    """Parse `%.15i %9r`: the dot aligns right, the number is the width, the letter the column.
+    Raises Malformed.
+    """
     before, *wanted = text.split("%")
     cells = []
     for each in filter(None, wanted):
@@ -66,9 +68,11 @@ def default_format(
     named: bool = False,
     users: bool = False,
 ) -> Format:
-    """What is shown when nobody names columns: with `long` as with -l, with `norm` as with -n, else the factors that count.
+    """Return the default format: with `long` as with -l, with `norm` as with -n, else the used
+    factors.
 
-    `named`: -l with the account and the QOS of each job, as Slurm 23.02 and newer have it; `users`: with the user's name, as with -u.
+    `named` adds account and QOS to -l, as Slurm 23.02 and newer do; `users` adds the user as with
+    -u.
     """
     head = "%.15i %9r"
     if long:
@@ -101,7 +105,7 @@ def default_format(
 def lines(
     rows: Sequence[PriorityRow], weights: WeightRow, format_: Format, *, header: bool = True
 ) -> list[str]:
-    """The lines, without their ends."""
+    """Return the lines without line ends."""
     made = [
         _line([cell.field.show(row, weights) for cell in format_.cells], format_) for row in rows
     ]
@@ -111,14 +115,14 @@ def lines(
 def csv_lines(
     rows: Sequence[PriorityRow], weights: WeightRow, format_: Format, *, header: bool = True
 ) -> list[str]:
-    """The same columns for a spreadsheet: cells whole, apart by commas."""
+    """Return the same columns as CSV."""
     heads = [[cell.field.head for cell in format_.cells]] if header else []
     made = [[cell.field.show(row, weights).strip() for cell in format_.cells] for row in rows]
     return [csv_line(cells) for cells in heads + made]
 
 
 def weight_lines(weights: WeightRow, format_: Format, *, header: bool = True) -> list[str]:
-    """The line that tells the weights, as with -w."""
+    """Return the line of weights, as with -w."""
     made = [_line([cell.field.weight(weights) for cell in format_.cells], format_)]
     return [_heads(format_), *made] if header else made
 

@@ -1,4 +1,4 @@
-"""A waiting job with what each factor adds to its priority, and the weights of the factors."""
+"""Pending job with its weighted priority factors, and the weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 
 class WeightRow(NamedTuple):
-    """Slurm's PriorityWeight*. `tres_text` is PriorityWeightTRES as the settings have it, `tres` that by name."""
+    """Slurm's PriorityWeight*. `tres_text` is PriorityWeightTRES as configured, `tres` the same by
+    name.
+    """
 
     age: int = 0
     association: int = 0
@@ -20,13 +22,13 @@ class WeightRow(NamedTuple):
 
 
 class PriorityRow(NamedTuple):
-    """A job in one of its partitions. The factors are weighted: each times its weight, with all decimals.
-    `tres` has those that add anything, be it less than sprio's columns show.
+    """Job in one of its partitions, with its weighted factors in full precision.
 
-    `site` and `nice` are counted from 0. `direct` is the priority that an administrator gave, and then there are no factors. `total` is the
-    sum where it is known better than from the factors. `submitted` is the instant, None where it is not known. `runs`: it waits no more;
-    sprio has such jobs too where CALCULATE_RUNNING is set. `short_zeros`: without factors each normalised one is told as a bare
-    0, as newer Slurms do (24.11 seen).
+    `tres` has the TRES that add anything. `site` and `nice` are offsets from 0. `direct` is the
+    priority that an administrator set; then there are no factors. `total` is the sum if it is known
+    better than from the factors. `submitted` is None if unknown. `runs` marks a running job, which
+    sprio lists with CALCULATE_RUNNING. `short_zeros` prints a normalised factor as 0 for a job
+    without factors, as Slurm 24.11 does.
     """
 
     job: int
@@ -52,7 +54,7 @@ class PriorityRow(NamedTuple):
 
     @property
     def priority(self) -> float:
-        """As sprio adds it up: TRES last, at least 1."""
+        """Priority as sprio adds it up: TRES last, at least 1."""
         if self.direct is not None:
             return float(self.direct)
         if self.total is not None:
@@ -79,7 +81,7 @@ def select_rows(
     users: Collection[str] | None = None,
     partitions: Collection[str] | None = None,
 ) -> list[PriorityRow]:
-    """The rows of these jobs, users and partitions; None stands for all of them."""
+    """Return the rows of these jobs, users and partitions; None selects all."""
     return [
         row
         for row in rows

@@ -1,4 +1,4 @@
-"""Reading from the books in memory."""
+"""Reader of the store in memory."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
 
 
 class MemoryReader:
-    """A Reader over tables that nobody changes while it looks."""
+    """Reader over tables that nobody changes meanwhile."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
@@ -355,7 +355,7 @@ class MemoryReader:
                 yield each
 
     def _ran_for(self, projects: frozenset[int]) -> set[int | None]:
-        """The runs for these projects that these or their parents carry."""
+        """Return the runs of these projects, charged to them or to their parents."""
         parents = {each.id: each.parent for each in self._tables.projects.values()}
         line = {number for each in projects for number in line_of(each, parents)}
         return {

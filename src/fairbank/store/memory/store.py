@@ -1,4 +1,4 @@
-"""The store in memory: the twin of the SQL stores, for tests, replays and plans. It forgets everything when it is closed."""
+"""Store in memory, the twin of the SQL stores, for tests, replays and simulations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairbank.store.memory.tables import MemoryTables
 
 
 class MemoryStore:
-    """One lock for writers; readers look at tables that nobody changes any more."""
+    """Store with one lock for writers. Readers see tables that are no longer changed."""
 
     writers = 1
 
@@ -35,7 +35,9 @@ class MemoryStore:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commits at the end of the block; a block that raises has changed nothing."""
+        """Begin a transaction that commits at the end of the block and has no effect after an
+        exception.
+        """
         with self._turn:
             transaction = MemoryTransaction(self._tables)
             yield transaction
@@ -45,7 +47,7 @@ class MemoryStore:
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
-        """A consistent snapshot."""
+        """Begin a consistent snapshot."""
         with self._looking:
             tables = self._tables
             tables.readers += 1
@@ -57,7 +59,9 @@ class MemoryStore:
 
     @contextmanager
     def restoring(self, *, replace: bool) -> Iterator[RestoreTarget]:
-        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false."""
+        """Fill the store from a backup. Raises Conflict if it is not empty and `replace` is
+        false.
+        """
         with self._turn:
             there = self._tables
             if not replace and (there.projects or there.entries or there.tokens or there.shares):
@@ -77,7 +81,7 @@ class MemoryStore:
                 self._tables = filling.tables
 
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Remember a nonce until it expires; False when it was spent before."""
+        """Store a nonce until it expires. Return False if it was used before."""
         with self._turn:
             self._nonces = {known: until for known, until in self._nonces.items() if until > now}
             if nonce in self._nonces:
@@ -86,7 +90,7 @@ class MemoryStore:
             return True
 
     def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
-        """Keep the figures of associations that have none of that day yet; returns how many that were."""
+        """Store the records of associations that have none of that day; return their number."""
         with self._turn, self._changing() as tables:
             there = {share_key(each) for each in figures} & tables.shares.keys()
             new = [each for each in figures if share_key(each) not in there]
@@ -94,7 +98,7 @@ class MemoryStore:
             return len(new)
 
     def delete_share_records(self, before: int) -> int:
-        """Forget the figures of all days before this one; returns how many there were."""
+        """Delete the records of all days before this one; return their number."""
         with self._turn, self._changing() as tables:
             old = [place for place, each in tables.shares.items() if each.day < before]
             for place in old:
@@ -104,16 +108,16 @@ class MemoryStore:
     def integrity_errors(
         self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
     ) -> list[str]:
-        """Nothing: there is no file."""
+        """Return nothing: there is no file."""
         return []
 
     def close(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         self._tables = MemoryTables()
 
     @contextmanager
     def _changing(self) -> Iterator[MemoryTables]:
-        """Tables that nobody is looking at, and nobody begins to look at meanwhile."""
+        """Yield tables without readers, and keep new readers out."""
         with self._looking:
             if self._tables.readers:
                 self._tables = self._tables.copy()
@@ -121,7 +125,7 @@ class MemoryStore:
 
 
 class MemoryTransaction:
-    """A batch over the tables. What it writes is applied when its block ends."""
+    """Batch over the tables, applied when its block ends."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
@@ -135,7 +139,7 @@ class MemoryTransaction:
 
 
 class MemoryRestore:
-    """New tables, which take the place of the old ones when all is filled in."""
+    """New tables that replace the old ones at the end."""
 
     def __init__(self, revoked: Mapping[bytes, Instant]) -> None:
         self.tables = MemoryTables()

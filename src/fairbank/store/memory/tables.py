@@ -1,4 +1,4 @@
-"""The books in memory: plain dictionaries, and what one batch changes in them."""
+"""Tables in memory: dictionaries, and the changes of one batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
 
 
 class MemoryTables:
-    """All rows. `readers` counts who is looking: then a writer changes a copy, and they keep what they saw."""
+    """All rows. While `readers` is not 0 a writer changes a copy, so readers keep their view."""
 
     def __init__(self) -> None:
         self.readers = 0
@@ -36,7 +36,7 @@ class MemoryTables:
         self.last_entry = 0
 
     def copy(self) -> MemoryTables:
-        """The same rows, free to be changed."""
+        """Return a copy with the same rows."""
         twin = MemoryTables()
         twin.projects, twin.members, twin.allocations = (
             self.projects.copy(),
@@ -56,7 +56,7 @@ class MemoryTables:
         return twin
 
     def load(self, needs: Needs) -> WorkingSet:
-        """The rows that a batch needs."""
+        """Return the rows that a batch needs."""
         runs = [self.runs[run] for run in needs.runs if run in self.runs]
         numbers = needs.allocations.union(each.allocation for each in runs)
         for project, resource, reach in needs.reaches({each.run for each in runs}):
@@ -100,7 +100,7 @@ class MemoryTables:
         )
 
     def apply(self, work: WorkingSet) -> None:
-        """Make the changes of a batch."""
+        """Apply the changes of a batch."""
         changes = work.changes
         self.add_projects(
             work.projects[number] for number in changes.new_projects | changes.changed_projects

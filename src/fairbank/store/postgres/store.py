@@ -1,4 +1,4 @@
-"""The store on PostgreSQL 15 and newer: for servers with many users, or several servers over one database."""
+"""Store on PostgreSQL 15 or newer, for many users or several servers on one database."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _READING = {"jit": "off"}
 
 
 class PostgresStore(SqlStore):
-    """The same few statements for a batch of any size; two connections write batches, a few more spend nonces."""
+    """Store with two connections for batches, a few for nonces, and a pool for readers."""
 
     writers = 2  # one is judged while the database writes the other: more than two find no processor where Python's threads take turns
 
@@ -74,7 +74,9 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
+        """Begin a transaction that commits at the end of the block. Raises Contention,
+        Unreachable.
+        """
         with self._writer_slot(), translated_errors(), self._writer.connect() as connection:
             transaction = self._transaction_over(connection)  # it begins with what it loads first
             yield transaction
@@ -91,7 +93,9 @@ class PostgresStore(SqlStore):
             connection.commit()
 
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Remember a nonce until it expires; False when it was spent before. Does not wait for batches. Raises Busy, Unreachable."""
+        """Store a nonce until it expires. Return False if it was used before. Does not wait for
+        batches. Raises Busy, Unreachable.
+        """
         with (
             contention_is_busy(),
             translated_errors(),
@@ -109,7 +113,9 @@ class PostgresStore(SqlStore):
 
 
 def migrating_engine(url: URL) -> Engine:
-    """For statements that may take as long as they need. Its connections raise Conflict for a database that is not UTF-8."""
+    """Return an engine without time limits. Its connections raise Conflict unless the database is
+    UTF-8.
+    """
     return _engine(url, {"lock_timeout": f"{PATIENCE_SECONDS}s"}, 1, PATIENCE_SECONDS)
 
 
@@ -123,7 +129,10 @@ def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: flo
         max_overflow=0,
         pool_timeout=patience_seconds,
     )
-    durable = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+    durable = (
+        "SELECT set_config('synchronous_commit', 'on', false) WHERE"
+        " current_setting('synchronous_commit') = 'off'"
+    )
     configure = "SELECT " + ", ".join(
         f"set_config('{name}', '{value}', false)" for name, value in settings.items()
     )
@@ -146,11 +155,16 @@ def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: flo
 
 
 def _other_encoding(encoding: str) -> Conflict:
-    """In LATIN1 most names and comments cannot be written, and text of SQL_ASCII cannot be read back as text."""
+    """Return the error for a database that is not UTF-8. LATIN1 cannot store most names and
+    comments, and SQL_ASCII returns bytes.
+    """
     return Conflict(
         f"the database's encoding is {encoding}, and the books are kept in {_ENCODING}",
         field="store.url",
-        remedy=f"create the database with ENCODING '{_ENCODING}' (createdb -E {_ENCODING} -T template0 NAME)",
+        remedy=(
+            f"create the database with ENCODING '{_ENCODING}' (createdb -E {_ENCODING} -T template0"
+            " NAME)"
+        ),
     )
 
 
@@ -161,7 +175,10 @@ _GUARDED = ("allocation", "run", "journal")
 _ALONE = "LOCK TABLE allocation, office IN EXCLUSIVE MODE"
 
 # The statement limits of a batch are not meant for a restore.
-_LIMITS = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)"
+_LIMITS = (
+    "SELECT set_config('statement_timeout', '0', true),"
+    " set_config('idle_in_transaction_session_timeout', '0', true)"
+)
 
 # What is numbered next comes after what is there; entries also after all that were there: who follows them goes on from there.
 _NUMBERING = """
@@ -173,10 +190,10 @@ SELECT setval('project_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM project), 
 
 
 class PostgresRestore(SqlRestore):
-    """DELETE and COPY, both undone when the transaction is.
+    """Restore by DELETE and COPY, both undone with the transaction.
 
-    TRUNCATE would be quicker, but it waits for readers and they for it, and whoever reads a snapshot from before it would
-    find the books empty.
+    TRUNCATE would be faster, but it blocks readers, and a reader with an older snapshot would find
+    the tables empty.
     """
 
     def begin(self, *, replace: bool) -> None:

@@ -1,4 +1,4 @@
-"""One batch in an SQL database: what is locked and read, in which order, and what is written. How is for each database to say."""
+"""Batch in an SQL database: locks, reads, writes, and their order."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ Columns = list[Sequence[Any]]
 
 
 class SqlTransaction(ABC):
-    """A Transaction over one connection. What it reads after its locks cannot change before it commits; a key or a run that others
-    enter meanwhile makes its write Contention.
+    """Transaction over one connection.
 
-    The statements of every hold and charge go straight to the driver: describing their results anew each time would cost
-    more than the statements themselves.
+    What it reads after its locks cannot change before it commits; a key or run that another writer
+    adds meanwhile makes its write fail with Contention. The statements of holds and charges bypass
+    SQLAlchemy, whose description of their results would cost more than the statements.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -63,26 +63,27 @@ class SqlTransaction(ABC):
 
     @abstractmethod
     def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
-        """The rows that the named statement finds for the wanted keys."""
+        """Return the rows that the named statement finds for the keys."""
 
     @abstractmethod
     def _load(self, needs: Needs) -> tuple[list[Allocation], list[RunRecord]]:
-        """Lock and read the allocations concerned, in the order of their numbers, and read the runs: as they are under the lock."""
+        """Lock and read the allocations by id, and read the runs as they are under the lock."""
 
     @abstractmethod
     def _fresh(
         self, needs: Needs
     ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
-        """Numbers for new entries, allocations, projects and tokens."""
+        """Return ids for new entries, allocations, projects and tokens."""
 
     @abstractmethod
     def _write_batch(self, work: WorkingSet) -> None:
-        """Write sums, runs and entries: what every hold and charge changes."""
+        """Write sums, runs and entries: the changes of every hold and charge."""
 
     def load(self, needs: Needs) -> WorkingSet:
-        """Lock the allocations, then the office, then read. Raises Contention.
+        """Lock the allocations, then the registry, then read. Raises Contention.
 
-        Allocations are locked the first time only: one that was opened since may have a lower number than those that are locked.
+        Allocations are locked only the first time: one opened since may have a lower id than those
+        locked.
         """
         if self._read_runs is None:
             self._read_runs = []
@@ -110,21 +111,27 @@ class SqlTransaction(ABC):
             runs=runs,
             users=self._users(needs, runs),
             known=map(entry_of, self._find("known", columns(needs.keys, 2))) if needs.keys else (),
-            told=map(entry_of, self._find("told", [list(told)]))
-            if (told := told_by(needs, runs))
-            else (),
-            undoing=map(entry_of, self._find("undoing", [list(needs.undone)]))
-            if needs.undone
-            else (),
-            words=map(entry_of, self._find("words", columns(needs.reworded, 2)))
-            if needs.reworded
-            else (),
+            told=(
+                map(entry_of, self._find("told", [list(told)]))
+                if (told := told_by(needs, runs))
+                else ()
+            ),
+            undoing=(
+                map(entry_of, self._find("undoing", [list(needs.undone)])) if needs.undone else ()
+            ),
+            words=(
+                map(entry_of, self._find("words", columns(needs.reworded, 2)))
+                if needs.reworded
+                else ()
+            ),
             projects=self._projects(needs),
             held_runs=open_runs_of(self._connection, needs.closing, len(needs.runs) + 1),
             used=projects_in_use(self._connection, needs.renaming),
-            members=map(member_of, self._find("members", columns(needs.members, 2)))
-            if needs.members
-            else (),
+            members=(
+                map(member_of, self._find("members", columns(needs.members, 2)))
+                if needs.members
+                else ()
+            ),
             tokens=self._tokens(needs),
             office=self._office,
             entry_ids=entry_ids,
@@ -134,7 +141,7 @@ class SqlTransaction(ABC):
         )
 
     def write(self, work: WorkingSet) -> None:
-        """Write what changed, each row after those it points to."""
+        """Write the changes, each row after those it refers to."""
         self._write_office(work)
         self._write_terms(work)
         self._write_batch(work)
@@ -156,7 +163,9 @@ class SqlTransaction(ABC):
         )
 
     def _projects(self, needs: Needs) -> Iterable[Project]:
-        """Those wanted by number or for their allocations, those that a new one would collide with, and what is under one that closes."""
+        """Return the projects wanted by id or for their allocations, those that a new one would
+        collide with, and the children of one that closes.
+        """
         numbers = needs.projects | {
             self._loaded[each].project for each in needs.enriched if each in self._loaded
         }
@@ -182,7 +191,7 @@ class SqlTransaction(ABC):
         )
 
     def _tokens(self, needs: Needs) -> Iterable[Token]:
-        """Those wanted by number, and those whose secret is the same."""
+        """Return the tokens wanted by id, and those with the same secret."""
         if not needs.tokens and not needs.digests:
             return ()
         t = schema.token.c
@@ -192,7 +201,9 @@ class SqlTransaction(ABC):
         return map(token_of, self._connection.execute(found))
 
     def _write_office(self, work: WorkingSet) -> None:
-        """Projects, members, tokens and the head of the office's book: rare, so any SQL will do."""
+        """Write projects, members, tokens and the head of the registry's book. Rare, so plain SQL
+        suffices.
+        """
         changes = work.changes
         if changes.changed_projects:  # first: a new one may have the names that were given up
             changed = [
@@ -245,10 +256,11 @@ class SqlTransaction(ABC):
             )
 
     def _write_terms(self, work: WorkingSet) -> None:
-        """Each change of terms as it was judged, one by one, with the sums of that time, since the database compares them with the
-        credit limit; then new allocations.
+        """Write each change of terms with the sums of its time, which the database compares with
+        the credit limit; then new allocations.
 
-        In this order, because the database looks for overlaps at each step: one that was ended or moved makes room for another.
+        The order matters because the database checks for overlaps at each step: an allocation that
+        was ended or moved makes room for another.
         """
         changes = work.changes
         amended = [
@@ -280,12 +292,12 @@ class SqlTransaction(ABC):
 
 
 def columns(rows: Collection[Sequence[Any]], width: int) -> Columns:
-    """`rows` turned into `width` columns, also when there are none."""
+    """Transpose `rows` into `width` columns, also if there are no rows."""
     return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
 def changed_sums(work: WorkingSet) -> list[tuple[Any, ...]]:
-    """What every entry of an allocation changes, after its number; like all that follows, in the order of the key."""
+    """Return the sums that entries changed, by allocation id."""
     return [
         _SUMS(work.allocations[number])
         for number in sorted(work.changes.touched - work.changes.opened)
@@ -293,13 +305,13 @@ def changed_sums(work: WorkingSet) -> list[tuple[Any, ...]]:
 
 
 def changed_users(work: WorkingSet) -> list[tuple[Any, ...]]:
-    """Whole rows, some of them new."""
+    """Return user rows, some of them new, by key."""
     found = ((pair, work.users[pair]) for pair in sorted(work.changes.changed_users))
     return [(*pair, sums.charged, sums.held, sums.cap) for pair, sums in found]
 
 
 def changed_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
-    """What may change of a run, after its number."""
+    """Return the changed columns of runs, by id."""
     found = sorted((work.runs[run] for run in work.changes.changed_runs), key=_ID)
     return [
         (
@@ -323,7 +335,7 @@ def changed_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
 
 
 def new_runs(work: WorkingSet) -> list[tuple[Any, ...]]:
-    """Whole rows."""
+    """Return the rows of new runs."""
     return [
         run_row(record)
         for record in sorted((work.runs[run] for run in work.changes.new_runs), key=_ID)

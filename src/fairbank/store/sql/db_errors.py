@@ -1,4 +1,4 @@
-"""What a database complains of, as the bank's own troubles."""
+"""Database errors as Fairbank's errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SQLITE_DAMAGED = (
     "no such table",
 )
 DISK_FULL = "disk is full"
-"""In what SQLite says where there is no room."""
+"""Part of SQLite's message for a full disk."""
 
 _SQLITE_BROKEN = re.compile(
     r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)"
@@ -46,7 +46,7 @@ _SQLITE_BROKEN = re.compile(
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Raises Contention, Unreachable, Busy or Corrupt for what the database complains of inside; leaves everything else alone."""
+    """Translate database errors inside the block into Contention, Unreachable, Busy or Corrupt."""
     try:
         yield
     except exc.TimeoutError as error:
@@ -77,7 +77,10 @@ def _of_postgres(complaint: psycopg.Error) -> Exception | None:
     if state in _BROKEN:
         return _corrupt(complaint.diag.constraint_name, complaint)
     if state in _GONE:
-        remedy = "fairbank doctor tells what else is missing; fill a new database from a backup: fairbank init, fairbank restore FILE"
+        remedy = (
+            "fairbank doctor tells what else is missing; fill a new database from a backup:"
+            " fairbank init, fairbank restore FILE"
+        )
         return Corrupt(
             f"the books lack a part of themselves: {first_line(complaint)}", remedy=remedy
         )
@@ -87,7 +90,9 @@ def _of_postgres(complaint: psycopg.Error) -> Exception | None:
 
 
 def _of_sqlite(complaint: BaseException | None) -> Exception | None:
-    """SQLite tells by words; its extended codes are not handed on by every driver."""
+    """Translate an error of SQLite by its message; not every driver passes the extended codes
+    on.
+    """
     text = str(complaint)
     if any(words in text for words in _SQLITE_DAMAGED):  # first: it may quote any rule of ours
         return _damaged(complaint)
@@ -112,17 +117,21 @@ def _unreachable(complaint: BaseException | None) -> Unreachable:
 def _damaged(complaint: BaseException | None) -> Corrupt:
     return Corrupt(
         f"the database file is damaged: {first_line(complaint)}",
-        remedy="move the file away, make a new one with: fairbank init, and fill it from a backup: fairbank restore FILE",
+        remedy=(
+            "move the file away, make a new one with: fairbank init, and fill it from a backup:"
+            " fairbank restore FILE"
+        ),
     )
 
 
 def _corrupt(constraint: str | None, complaint: BaseException | None) -> Corrupt:
     return Corrupt(
-        f"the database refused what the ledger wrote, by its rule {constraint or 'of append-only tables'}: {first_line(complaint)}",
+        "the database refused what the ledger wrote, by its rule"
+        f" {constraint or 'of append-only tables'}: {first_line(complaint)}",
         remedy="nothing was written; please report this, and run: fairbank audit verify",
     )
 
 
 def first_line(complaint: BaseException | None) -> str:
-    """What a database says first; the rest are hints and places in statements."""
+    """Return the first line of a database error; the rest are hints and positions."""
     return str(complaint).strip().partition("\n")[0]

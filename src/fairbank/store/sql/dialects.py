@@ -1,4 +1,4 @@
-"""What databases say in different words: SQL expressions that are written out for each."""
+"""SQL expressions that differ between databases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 
 class JsonMember(FunctionElement[str]):
-    """A member of a JSON object as text, null where there is none."""
+    """Member of a JSON object as text; NULL if missing."""
 
     name = "fact"
     type = Text()
@@ -26,7 +26,7 @@ class JsonMember(FunctionElement[str]):
 
 
 class Bytewise(FunctionElement[str]):
-    """A text that is ordered and compared by its bytes, whatever language the database was made for."""
+    """Text that is ordered and compared by bytes, whatever the collation of the database."""
 
     name = "bytewise"
     type = Text()
@@ -34,7 +34,9 @@ class Bytewise(FunctionElement[str]):
 
 
 class FewIds(FunctionElement[int]):
-    """The few numbers that a statement finds: PostgreSQL may guess that they are many, and then reads a whole table, not its index."""
+    """Few ids that a subquery finds. PostgreSQL may expect many and scan the table instead of its
+    index.
+    """
 
     name = "few"
     type = BigInteger()
@@ -42,7 +44,7 @@ class FewIds(FunctionElement[int]):
 
 
 def json_member(details: ColumnElement[Any], member: str) -> JsonMember:
-    """`member` is a word of ours, never a client's."""
+    """Return the expression for a member. `member` is a constant, never input."""
     return JsonMember(details, literal_column(f"'{member}'"))
 
 

@@ -1,4 +1,4 @@
-"""Reading from an SQL database: one snapshot, one statement for each question, rows turned into values."""
+"""Reader of an SQL database: one snapshot, one statement per query."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ _ROWS_AT_ONCE = 2_000
 
 
 class SqlReader:
-    """A Reader over one connection, inside the transaction that is its snapshot."""
+    """Reader over one connection, inside the transaction of its snapshot."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._streams: list[CursorResult[Any]] = []
 
     def close(self) -> None:
-        """Give up the streams that were not read to their end; the connection itself is not ours."""
+        """Close streams that were not read to the end. The connection belongs to the caller."""
         for rows in self._streams:
             rows.close()
 
@@ -195,7 +195,7 @@ class SqlReader:
         return self._all(statements.repeated_keys(limit), lambda row: RepeatedKey(*row))
 
     def _take_time(self) -> None:
-        """Whole tables take as long as they are long: from here on this snapshot's statements have no limit of time."""
+        """Remove the time limit of this snapshot's statements: whole tables take long."""
         if self._connection.dialect.name == "postgresql":
             self._connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
@@ -214,13 +214,13 @@ class SqlReader:
         *then: Column[int],
         value_of: Callable[[Row], T],
     ) -> Iterator[T]:
-        """The rows of `books`, in the order of the columns."""
+        """Yield the rows of `books`, in the order of the columns."""
         return self._stream(
             select(table).where(*statements.of_books(book, books)).order_by(book, *then), value_of
         )
 
     def _stream(self, found: Select[Any], value_of: Callable[[Row], T]) -> Iterator[T]:
-        """Rows as they are asked for: only so many are fetched at once, however long the table is."""
+        """Yield rows on demand; only a few are fetched at once, however long the table is."""
         self._take_time()
         with self._connection.execute(
             found, execution_options={"yield_per": _ROWS_AT_ONCE}

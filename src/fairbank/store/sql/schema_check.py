@@ -1,7 +1,7 @@
-"""What guards the rows, compared with what the migrations make: triggers, views, indexes and constraints.
+"""Comparison of triggers, views, indexes and constraints with those of the migrations.
 
-What ought to be there is made anew each time, in SQLite's memory, or in a schema of its own on PostgreSQL whose making is rolled
-back: databases write definitions in their own words, which differ between versions.
+The expected definitions are created each time, in SQLite's memory or in a schema on PostgreSQL that
+is rolled back: databases rewrite definitions in their own words, which differ between versions.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ SchemaDefinitions = Mapping[tuple[str, str], str]
 
 
 class SchemaFault(Enum):
+    """Kind of difference."""
+
     MISSING = "missing"
     ALTERED = "altered"
     FOREIGN = "not Fairbank's"
 
 
 class SchemaDifference(msgspec.Struct, frozen=True):
-    """One thing in the database that is not as the migrations made it: `kind` is trigger, view, index, constraint or function."""
+    """Object that differs: `kind` is trigger, view, index, constraint or function."""
 
     kind: str
     name: str
@@ -39,9 +41,10 @@ class SchemaDifference(msgspec.Struct, frozen=True):
 
 
 def schema_differences(url: str) -> list[SchemaDifference]:
-    """In the order of kind and name. More views, indexes and functions than ours are no difference, more triggers are.
+    """Return the differences, by kind and name. Additional triggers count, additional views,
+    indexes and functions do not.
 
-    Raises Forbidden and Unreachable; Trouble when the user may not make a schema.
+    Raises Forbidden and Unreachable; Trouble if the user cannot create a schema.
     """
     where = parse_url(url)
     if where.drivername == MEMORY:
@@ -61,7 +64,10 @@ def _compared(wanted: SchemaDefinitions, found: SchemaDefinitions) -> Iterator[S
             yield SchemaDifference(kind, name, SchemaFault.ALTERED)
 
 
-_SQLITE = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'index') AND sql IS NOT NULL"
+_SQLITE = (
+    "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'index') AND sql"
+    " IS NOT NULL"
+)
 
 
 def _sqlite(path: Path) -> tuple[SchemaDefinitions, SchemaDefinitions]:
@@ -107,7 +113,11 @@ def _postgres(url: str) -> tuple[SchemaDefinitions, SchemaDefinitions]:
 
 
 def _both(connection: Connection) -> tuple[SchemaDefinitions, SchemaDefinitions]:
-    """Each is read as the only schema on the path: what is made new must not take the bank's own tables for its own."""
+    """Return the actual and the expected definitions.
+
+    Each is read as the only schema on the search path: the new one must not resolve to the bank's
+    tables.
+    """
     own = str(connection.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one())
     connection.exec_driver_sql(f"SET LOCAL search_path TO {own}")
     found = _read(connection, _POSTGRESQL, own)
@@ -118,7 +128,7 @@ def _both(connection: Connection) -> tuple[SchemaDefinitions, SchemaDefinitions]
 
 
 def _read(connection: Connection, query: str, schema: str = "") -> SchemaDefinitions:
-    """The definitions without their schema's name, and however their lines were broken."""
+    """Return the definitions without schema name and line breaks."""
     rows = connection.exec_driver_sql(query).fetchall()
     return {
         (kind, name): " ".join((text.replace(f"{schema}.", "") if schema else text).split())

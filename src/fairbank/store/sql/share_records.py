@@ -1,4 +1,4 @@
-"""Daily figures of fair share in an SQL database: they are no part of the books, so no batch touches them."""
+"""Daily fair-share records in an SQL database. They are not part of the ledger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ PLACE = (_f.cluster, _f.day, _f.account, _f.login, _f.partition)
 
 
 def insert_records(connection: Connection, figures: Sequence[ShareRecord]) -> int:
-    """Insert the figures of associations that have none of that day; returns how many. Inside a transaction that writes."""
+    """Insert the records of associations that have none of that day; return their number. Needs a
+    write transaction.
+    """
     if not figures:
         return 0
     names = [column.name for column in share_figure.columns]
@@ -32,7 +34,7 @@ def insert_records(connection: Connection, figures: Sequence[ShareRecord]) -> in
 
 
 def delete_before(connection: Connection, before: int) -> int:
-    """Delete what is of earlier days. Cluster by cluster, for in that order they are found."""
+    """Delete the records of earlier days, cluster by cluster, the order of the primary key."""
     gone, cluster = 0, ""
     while (
         found := connection.execute(

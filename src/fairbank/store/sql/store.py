@@ -1,4 +1,4 @@
-"""What the SQL stores have in common: how a transaction begins and ends, reading."""
+"""Parts shared by the SQL stores: transactions and reading."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _TURN_SECONDS = 60
 
 
 class SqlStore(ABC):
-    """A store over two pools of connections: `writer` and `reader`. Both are in the driver's autocommit mode: we say BEGIN ourselves."""
+    """Store over two connection pools, `writer` and `reader`, in the driver's autocommit mode: the
+    store sends BEGIN itself.
+    """
 
     begin_writing: str
     begin_reading: str
@@ -42,23 +44,27 @@ class SqlStore(ABC):
 
     @abstractmethod
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Remember a nonce until it expires; False when it was spent before."""
+        """Store a nonce until it expires. Return False if it was used before."""
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unreachable."""
+        """Begin a transaction that commits at the end of the block. Raises Contention,
+        Unreachable.
+        """
         with self._write_transaction() as connection:
             yield self._transaction_over(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
-        """A consistent snapshot. Raises Unreachable."""
+        """Begin a consistent snapshot. Raises Unreachable."""
         with self._read_transaction() as connection, closing(SqlReader(connection)) as reader:
             yield reader
 
     @contextmanager
     def restoring(self, *, replace: bool) -> Iterator[RestoreTarget]:
-        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false, Busy."""
+        """Fill the store from a backup. Raises Conflict if it is not empty and `replace` is false;
+        Busy.
+        """
         with self._single_write() as connection:
             filling = self._filling_over(connection)
             filling.begin(replace=replace)
@@ -66,24 +72,30 @@ class SqlStore(ABC):
             filling.end()
 
     def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
-        """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unreachable."""
+        """Store the records of associations that have none of that day; return their number. Raises
+        Busy, Unreachable.
+        """
         with self._single_write() as connection:
             return insert_records(connection, figures)
 
     def delete_share_records(self, before: int) -> int:
-        """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unreachable."""
+        """Delete the records of all days before this one; return their number. Raises Busy,
+        Unreachable.
+        """
         with self._single_write() as connection:
             return delete_before(connection, before)
 
     def check(self, demand: Callable[[Connection], None]) -> None:
-        """Let `demand` look at the database before anything else does, and raise what it finds wrong. Waits for no writer."""
+        """Call `demand` with a connection before anything else and raise what it raises. Waits for
+        no writer.
+        """
         with self._read_transaction() as connection:
             demand(connection)
 
     def integrity_errors(
         self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
     ) -> list[str]:
-        """Nothing: the server looks after its own files."""
+        """Return nothing: a database server checks its own files."""
         return []
 
     def close(self) -> None:
@@ -93,7 +105,7 @@ class SqlStore(ABC):
 
     @contextmanager
     def _read_transaction(self) -> Iterator[Connection]:
-        """A transaction that reads. Raises Unreachable, also where a reader has to wait for others too long."""
+        """Begin a read transaction. Raises Unreachable, also if a reader waits too long."""
         try:
             with (
                 translated_errors(),
@@ -105,7 +117,7 @@ class SqlStore(ABC):
 
     @contextmanager
     def _write_transaction(self) -> Iterator[Connection]:
-        """A transaction that writes; `writers` of them at a time."""
+        """Begin a write transaction; `writers` of them at a time."""
         with (
             self._writer_slot(),
             translated_errors(),
@@ -119,7 +131,7 @@ class SqlStore(ABC):
 
     @contextmanager
     def _writer_slot(self) -> Iterator[None]:
-        """One of the `writers`. Raises Contention when no turn comes."""
+        """Take one of the `writers`. Raises Contention if none becomes free."""
         if not self._turns.acquire(timeout=_TURN_SECONDS):
             raise Contention("other threads have been writing for a minute")
         try:
@@ -129,14 +141,14 @@ class SqlStore(ABC):
 
     @contextmanager
     def _single_write(self) -> Iterator[Connection]:
-        """The same for whoever does not try again. Raises Busy when other writers are in the way."""
+        """Begin a write transaction for a caller that does not retry. Raises Busy on contention."""
         with contention_is_busy(), self._write_transaction() as connection:
             yield connection
 
 
 @contextmanager
 def contention_is_busy() -> Iterator[None]:
-    """For whoever does not try again: Contention is Busy."""
+    """Translate Contention into Busy, for callers that do not retry."""
     try:
         yield
     except Contention as others:
@@ -145,9 +157,9 @@ def contention_is_busy() -> Iterator[None]:
 
 @contextmanager
 def transaction_on(engine: Engine, begin: str) -> Iterator[Connection]:
-    """A connection inside a transaction, rolled back unless it is committed.
+    """Yield a connection inside a transaction, rolled back unless it is committed.
 
-    A connection that died in the pool (the database was restarted) shows itself at BEGIN, when nothing is lost yet: then
+    A pooled connection that died (the database was restarted) fails at BEGIN, when nothing is lost:
     the pool is emptied and a new connection tried.
     """
     for again in (False, True):

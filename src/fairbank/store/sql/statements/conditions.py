@@ -1,4 +1,4 @@
-"""Conditions that many statements share, and the page of what they find."""
+"""Conditions shared by several statements, and paging."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def in_allocations(
     category: str | None = None,
     active_at: Instant | None = None,
 ) -> Condition:
-    """Rows of allocations of this resource and category whose period holds that instant."""
+    """Return the condition for rows of allocations with this resource, category and time in their
+    term.
+    """
     if resource is None and category is None and active_at is None:
         return true()
     a = allocation.c

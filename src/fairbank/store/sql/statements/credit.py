@@ -1,4 +1,4 @@
-"""Allocations, and what users drew on them."""
+"""Statements on allocations and their use by users."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def drawn(allocation: int, page: Page) -> Select[Any]:
 
 
 def debits(query: DebitQuery, page: DebitPage) -> Select[Any]:
-    """The latest charged run is looked for from the owner's latest backwards."""
+    """Select the charges of owners. The latest charged run is searched backwards from the owner's
+    latest.
+    """
     u, r = user_sum.c, run.c
     of_owner = select(r.id).where(
         r.owner == u.uid, r.allocation == u.allocation, r.state == RunState.CHARGED.value
@@ -78,7 +80,7 @@ def expired(now: Instant, limit: int) -> Select[Any]:
 
 
 def _stands(standing: Standing, now: Instant) -> Condition:
-    """`Allocation.standing` as SQL."""
+    """Return `Allocation.standing` as SQL."""
     a = allocation.c
     match standing:
         case Standing.ENDED:

@@ -1,4 +1,4 @@
-"""The journal: entries, refusals among them, and the statement of one book."""
+"""Statements on the journal: entries, refusals, the statement of one book."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairbank.store.sql.time_index import BOOK, count_before_sql
 
 
 def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
-    """Those whose book lies in the stretch."""
+    """Return the condition for rows of a range of books."""
     return [
         *([] if books.first is None else [book >= books.first]),
         *([] if books.end is None else [book < books.end]),
@@ -44,7 +44,9 @@ def entries(query: EntryQuery, page: Page) -> Select[Any]:
 
 
 def repeated_keys(limit: int) -> Select[Any]:
-    """Its condition is written so that SQLite does not see that the index of the keys would do: what that lacks is what is looked for."""
+    """Select repeated keys. The condition is written so that SQLite does not use the index of the
+    keys, since entries missing there are what is looked for.
+    """
     j = journal.c
     some = func.coalesce(j.key, "") != ""
     repeated = (
@@ -74,7 +76,9 @@ def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
 
 
 def _refused(member: str) -> ColumnElement[Any]:
-    """What a refusal says of itself. Other kinds of entries are not read: their details need be no JSON."""
+    """Return a member of a refusal's details. Other entries are not read: their details need not be
+    JSON.
+    """
     return case((IS_REFUSAL, json_member(journal.c.details, member)))
 
 
@@ -87,7 +91,9 @@ def _asked_for(projects: frozenset[int] | None, account: str | None) -> Conditio
 
 
 def _seen_or_refused(sight: Sight) -> Condition:
-    """Also those of jobs that asked for these projects' credit, in whatever book they are kept."""
+    """Also select entries of jobs that asked for these projects' credit, in whatever book they
+    are.
+    """
     seen = is_visible_or_owned(sight, journal.c.book, journal.c.owner == sight.uid)
     return (
         seen
@@ -97,7 +103,9 @@ def _seen_or_refused(sight: Sight) -> Condition:
 
 
 def _of_job(cluster: str | None, job_id: int | None) -> Condition:
-    """A refused run is written cluster/job@submitted.restart, and no cluster's name has a slash."""
+    """Return the condition for a refused run, cluster/job@submitted.restart; cluster names have no
+    slash.
+    """
     run = _refused("run")
     of_cluster = (
         true() if cluster is None else func.substr(run, 1, len(cluster) + 1) == f"{cluster}/"

@@ -1,4 +1,4 @@
-"""Projects, their members, and tokens."""
+"""Statements on projects, members and tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs, and those whose hold lapses."""
+"""Statements on runs and overdue holds."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
         equal(r.allocation, query.allocation),
         equal(r.owner, query.owner),
         equal(r.state, query.state.value if query.state else None),
-        true()
-        if query.failed is None
-        else (
-            r.outcome != COMPLETED if query.failed else r.outcome == COMPLETED
+        (
+            true()
+            if query.failed is None
+            else (r.outcome != COMPLETED if query.failed else r.outcome == COMPLETED)
         ),  # NULL is neither
         equal(r.cluster, query.cluster),
         equal(r.job_id, query.job_id),

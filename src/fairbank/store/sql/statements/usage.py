@@ -1,4 +1,6 @@
-"""What groups of runs used. A group's figures are those of `store.usage.of_figures`, in that order."""
+"""Statement on usage by group. The columns are those of `store.usage.usage_of_row`, in that
+order.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ _EXIT = func.coalesce(_r.exit_status, UNKNOWN_STATUS)
 
 
 def _sum(figure: ColumnElement[Any] | int, of: ColumnElement[bool]) -> ColumnElement[Any]:
-    """The sum over the runs that this is true of. No other is counted at all: its given time may be nothing, and divide by nothing."""
+    """Return the sum over the runs that fulfil the condition. Others are not evaluated: their time
+    may be zero and would be a divisor.
+    """
     return func.sum(case((of, figure), else_=0))
 
 
@@ -59,7 +63,9 @@ _FIGURES: tuple[ColumnElement[Any], ...] = (
 
 
 def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
-    """Groups with their figures. Days are numbered from 1970, also where months are wanted: databases disagree on calendars."""
+    """Select groups with their figures. Days are numbered from 1970, for months too: databases
+    disagree on calendars.
+    """
     r = run.c
     job = r.cluster + literal_column("'/'", Text) + cast(r.job_id, Text)
     by_name = {

@@ -1,4 +1,4 @@
-"""What an asker may see, and what is whose, as conditions in SQL."""
+"""Visibility and ownership as SQL conditions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def is_visible_or_owned(
 
 
 def run_is_visible(sight: Sight) -> Condition:
-    """Those that ran for one of its projects, that an allocation of these carries, and its own."""
+    """Return the condition for runs of visible projects, runs charged to their allocations, and own
+    runs.
+    """
     return or_(
         is_visible_or_owned(sight, run.c.allocation, run.c.owner == sight.uid),
         is_visible(sight, run.c.project),
@@ -43,7 +45,9 @@ def run_is_visible(sight: Sight) -> Condition:
 
 
 def entry_is_visible(sight: Sight) -> Condition:
-    """Those in books of its projects or about runs for these, and its own refusals."""
+    """Return the condition for entries in books of visible projects or about their runs, and own
+    refusals.
+    """
     found = is_visible_or_owned(
         sight, journal.c.book, and_(journal.c.owner == sight.uid, IS_REFUSAL)
     )
@@ -53,7 +57,9 @@ def entry_is_visible(sight: Sight) -> Condition:
 
 
 def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | None) -> Condition:
-    """Rows of allocations of these projects; the office's book is of none."""
+    """Return the condition for rows of these projects' allocations; the registry's book belongs to
+    none.
+    """
     if projects is None:
         return true()
     theirs = select(allocation.c.id).where(allocation.c.project.in_(sorted(projects)))
@@ -61,7 +67,7 @@ def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | No
 
 
 def of_entries(projects: frozenset[int] | None) -> Condition:
-    """Entries about runs for these projects, and others in books of theirs."""
+    """Return the condition for entries about runs of these projects, and others in their books."""
     if projects is None:
         return true()
     others = and_(journal.c.run.is_(None), of_projects(journal.c.book, projects))
@@ -69,7 +75,9 @@ def of_entries(projects: frozenset[int] | None) -> Condition:
 
 
 def _in_their_line(projects: frozenset[int]) -> Condition:
-    """Entries in books of these projects and their parents: their runs have no others, so that nobody need search the whole journal."""
+    """Return the condition for entries in books of these projects and their parents. Their runs
+    have no others, so the whole journal need not be searched.
+    """
     line = (
         select(project.c.id, project.c.parent)
         .where(is_in(project.c.id, projects))
