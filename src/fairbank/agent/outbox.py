@@ -73,7 +73,7 @@ RESERVE_BYTES, RESERVE_MIN_BYTES = 1 << 20, 1 << 17
 class DiskReserve:
     """Reserve of 1 MiB of disk so that SQLite can delete acknowledged reports on a full disk.
 
-    A file beside the outbox, or less if there is less room. Its methods never raise: the reserve is
+    A file beside the outbox, or less if there is less space. Its methods never raise: the reserve is
     a help and no need.
     """
 
@@ -250,9 +250,9 @@ class Outbox:
             raise
 
     def _write_on_full_disk(self, changes: Changes) -> None:
-        """Delete what is done with, in the room of the reserve, and then write the rest.
+        """Delete what is done with, in the space of the reserve, and then write the rest.
 
-        The rest may use that room too if the file has free pages for it: the log needs the room
+        The rest may use that space too if the file has free pages for it: the log needs the space
         only until the next checkpoint.
         """
         self._checkpoint()
@@ -295,7 +295,7 @@ class Outbox:
         self._checkpoint()
 
     def _checkpoint(self) -> None:
-        """Move the log into the file as far as there is room, and truncate it."""
+        """Move the log into the file as far as there is space, and truncate it."""
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 

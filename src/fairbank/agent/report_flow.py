@@ -120,7 +120,7 @@ class ReportFlow:
             del self.unsafe_ends[report.run]
 
     def _spill_if_stored(self, report: Report) -> None:
-        """Leave a report without room in memory on disk. If it is not there yet, `stored` does."""
+        """Leave a report without space in memory on disk. If it is not there yet, `stored` does."""
         if report.stored and self.queue.is_spilling(report):
             self.queue.spilled([report.seq])
 

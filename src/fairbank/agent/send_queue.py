@@ -30,7 +30,7 @@ class SendQueue:
     2. The reports of a run go in their order, and a run is in at most one request at a time:
        `_busy` has the runs in a request, `_held_back` those in the parts of a failed request.
     3. A report is in exactly one place: `_urgent`, `_normal`, `_in_flight`, a part in `_parts`,
-       `_spilling` (no room in memory, not on disk yet) or `_on_disk` (by number). `_loading` of
+       `_spilling` (no space in memory, not on disk yet) or `_on_disk` (by number). `_loading` of
        those on disk are being read.
     4. While reports wait on disk, new ones that nobody waits for go behind them, to disk.
     5. The halves of a failed request go one after the other (`_part_in_flight`), because both may
@@ -96,10 +96,10 @@ class SendQueue:
     # ------------------------------------------------------------------ adding reports
 
     def add(self, report: Report, *, urgent: bool = False) -> bool:
-        """Add a report; return whether memory had room for it.
+        """Add a report; return whether memory had space for it.
 
-        A report without room must be passed to `spilled` once it is on disk, or to `force`. An
-        urgent report always has room, and goes first unless another of its run waits.
+        A report without space must be passed to `spilled` once it is on disk, or to `force`. An
+        urgent report always has space, and goes first unless another of its run waits.
         """
         if urgent and not self._waiting_of_run[report.run]:
             self._put(self._urgent, report)
@@ -112,7 +112,7 @@ class SendQueue:
         return True
 
     def is_spilling(self, report: Report) -> bool:
-        """Return whether the report had no room in memory and is not on disk yet."""
+        """Return whether the report had no space in memory and is not on disk yet."""
         return report.seq in self._spilling
 
     def force(self, report: Report) -> None:
