@@ -167,7 +167,8 @@ class World:
                 return
             self.pass_time(1.0)
         raise AssertionError(
-            f"stuck: {len(self.engine.flow.queue)} letters, {self.told}, {self.engine.flow.memory.changes}"
+            f"stuck: {len(self.engine.flow.queue)} reports, {self.told}, "
+            f"{self.engine.flow.memory.changes}"
         )
 
     def close(self) -> None:

@@ -89,7 +89,7 @@ def after_failure(trouble: Trouble, size: int, attempts: int) -> AfterFailure:
 
 
 class BankStatus:
-    """Whether the bank answers reports, and since when; times are monotonic seconds.
+    """State of the bank: does it answer reports, and since when; times are monotonic seconds.
 
     Invariant: `down_since` is None exactly while `trouble` is None and `failures` is 0.
     `contacted_at` is the time of the last result or failure, None before the first.

@@ -73,8 +73,8 @@ RESERVE_BYTES, RESERVE_MIN_BYTES = 1 << 20, 1 << 17
 class DiskReserve:
     """Reserve of 1 MiB of disk so that SQLite can delete acknowledged reports on a full disk.
 
-    A file beside the outbox, or less if there is less space. Its methods never raise: the reserve is
-    a help and no need.
+    A file beside the outbox, or less if there is less space. Its methods never raise: the reserve
+    is a help and no need.
     """
 
     def __init__(self, outbox: Path) -> None:

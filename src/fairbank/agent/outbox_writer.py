@@ -46,7 +46,7 @@ class OutboxWriter:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the plug-in should not be read from for now."""
+        """Return True if the plug-in should not be read from for now."""
         return len(self._flow.memory.changes.reports) > UNSAFE_MAX
 
     def start_work(self, now: float) -> None:

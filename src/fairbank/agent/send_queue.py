@@ -67,7 +67,7 @@ class SendQueue:
 
     @property
     def is_split(self) -> bool:
-        """Whether parts of a request that failed as a whole wait."""
+        """Return True if parts of a request that failed as a whole wait."""
         return bool(self._parts)
 
     def oldest(self) -> float | None:
