@@ -37,7 +37,7 @@ export FAIRBANK_SHORT := $(SHORT)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slurm check format bench campaign map docs lock coverage plugins clean
+.PHONY: help demo test test-slurm check format bench campaign reference docs lock coverage plugins clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,15 +59,18 @@ test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages, whic
 	$(call say,test-slurm: tests)
 	$(WITHIN) $(BIN)/pytest $(LIGHT) $(ALONE) -m 'slurm and not campaign' $(ARGS) $(or $(TESTS),$(if $(SHORT),$(SLURM_IN_SHORT),tests/slurm)) $(OR_SKIPPED)
 
-check: $(VENV)/.dev ## lint, formatting, types, the map, the locks
+check: $(VENV)/.dev ## lint, formatting, types, imports, language, reference pages, lock files
 	$(call say,check: lint)
 	$(BIN)/ruff check $(CODE)
 	$(call say,check: formatting)
 	$(BIN)/ruff format --check $(CODE)
 	$(call say,check: types)
 	$(BIN)/mypy --strict $(CODE)
-	$(call say,check: streets and map)
-	$(BIN)/python -m tools.map --check
+	$(call say,check: imports)
+	$(BIN)/python -m tools.dependencies
+	$(call say,check: language)
+	$(BIN)/python -m tools.language
+	$(call say,check: reference pages)
 	$(BIN)/python -m tools.reference --check
 	$(call say,check: locks)
 	$(BIN)/python -m tools.locks
@@ -85,9 +88,8 @@ campaign: $(VENV)/.dev ## faults, storms and long random runs; with a Slurm only
 	$(call say,campaign)
 	$(BIN)/pytest -m 'campaign$(if $(SHORT), and not slurm)' --timeout $(if $(SHORT),600,7200) $(ARGS) $(TESTS)
 
-map: $(VENV)/.dev ## draw the import graph into ARCHITECTURE.md
-	$(call say,map)
-	$(BIN)/python -m tools.map
+reference: $(VENV)/.dev ## write the generated reference pages and manual pages
+	$(call say,reference)
 	$(BIN)/python -m tools.reference
 
 docs: $(VENV)/.dev ## build the documentation into site/

@@ -61,7 +61,7 @@ def fill(store: Store, past: Past, say: Say) -> None:
         allocations = list(reader.scan_allocations())
     entries.sort(key=lambda entry: entry.id)
     told = _Telling(past, allocations, entries[-1].id)
-    with store.filling(replace=False) as filling:
+    with store.restoring(replace=False) as filling:
         filling.projects(projects)
         filling.entries(entries)
         for number, chunk in enumerate(_chunks(told.entries())):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.cli.exits import FOUND
+from fairbank.cli.framework.exit_codes import FOUND
 from tests.agent.conftest import SU, Centre
 from tests.agent.plugin import ACCOUNT, Plugin, asks, ends
 from tests.agent.running import RunningAgent, agent_at

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from fairbank.cli import main, sproject
-from fairbank.cli.works import Works as CliWorks
-from fairbank.compose import Works
-from tests.cli.paper import PaperWorks
+from fairbank.cli import main
+from fairbank.cli.commands.bank import sproject
+from tests.cli.fakes import FakeServices
 from tests.cli.served import Bank, served
 from tests.cli.workloads import lay_out
 
@@ -73,7 +73,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[py
 def fairbank(
     bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    """`fairbank("balance", "--json")` against the centre; `works=` stands for the composition."""
+    """`fairbank("balance", "--json")` against the centre; `services=` replaces the real ones."""
     surroundings.setenv("FAIRBANK_SERVER", bank.unix)
     surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
     return runner(main.run, capsys)
@@ -81,10 +81,10 @@ def fairbank(
 
 @pytest.fixture
 def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """A line of words, typed in the folder of `workloads`, with all that the commands are made of."""
+    """A line of words, typed in the folder of `workloads`, with the real services."""
     surroundings.chdir(tmp_path)
     lay_out(tmp_path)
-    return lambda words: fairbank(*words.split(), works=Works())
+    return lambda words: fairbank(*words.split())
 
 
 @pytest.fixture
@@ -103,12 +103,11 @@ def hadm(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     return runner(sproject.run, capsys)
 
 
-def runner(
-    run: Callable[[Sequence[str], CliWorks], int], capsys: pytest.CaptureFixture[str]
-) -> Run:
-    def call(*words: object, works: CliWorks | None = None) -> Said:
+def runner(run: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: object, services: FakeServices | None = None) -> Said:
         capsys.readouterr()
-        code = run([str(word) for word in words], works or PaperWorks())
+        with services.installed() if services else nullcontext():
+            code = run([str(word) for word in words])
         said = capsys.readouterr()
         assert "Traceback" not in said.err
         return Said(code, said.out, said.err)

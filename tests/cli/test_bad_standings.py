@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
 from tests.cli.conftest import Run, Said
 from tests.support.standing import printed
 
@@ -41,7 +40,7 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
             lines = printed("fair-tree", f"{name}-everything").splitlines()
             (tmp_path / f"{name}.txt").write_text("".join(f"{each}\n" for each in changed(lines)))
         (tmp_path / "config.txt").write_text(printed("fair-tree", "config").replace(*config))
-        return fairbank(*words, "--from", tmp_path, works=Works())
+        return fairbank(*words, "--from", tmp_path)
 
     return call
 

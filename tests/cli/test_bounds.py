@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairbank.cli import alloc, balance
+from fairbank.cli.commands.admin import alloc
+from fairbank.cli.commands.bank import balance
 from fairbank.report.columns import Look
 
 NOON, MIDNIGHT = "2026-11-21T12:00:00Z", "2026-11-21T00:00:00Z"

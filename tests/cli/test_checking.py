@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
 from tests.cli.conftest import Run, Said
 from tests.support.recorded import Recorded
 from tests.support.standing import printed, said_more
@@ -35,7 +34,7 @@ def ask(fairbank: Run, tmp_path: Path) -> Callable[..., Said]:
         for name, text in said.items():
             if text is not None:
                 (tmp_path / f"{name}.txt").write_text(text)
-        return fairbank(*words, "--from", tmp_path, works=Works())
+        return fairbank(*words, "--from", tmp_path)
 
     return call
 
@@ -198,7 +197,7 @@ def test_what_is_asked_of_a_slurm_that_is_there(
     slurm.say("sacctmgr-show-qos", said_more()["qos"])
     slurm.say("sacctmgr-show-associations", said_more()["associations"])
     surroundings.setenv("PATH", slurm.environment["PATH"])
-    said = fairbank("prio", "--check", "-j", "10,12", works=Works())
+    said = fairbank("prio", "--check", "-j", "10,12")
     assert (said.out, said.code) == ("2 rows computed anew: no differences\n", 0)
     asked = "sacctmgr --noheader --parsable2 show associations cluster=lab format=account,user,partition,priority"
     assert {asked, "scontrol --all --oneliner show job"} <= set(slurm.asked)

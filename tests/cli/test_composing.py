@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
 from fairbank.core.tres import parse_weights
 from tests.cli.conftest import Run, Said
 
@@ -24,7 +23,7 @@ def ask(fairbank: Run, page: str, tmp_path: Path) -> Run:
     def call(*words: object, change: tuple[str, str] = ("", "")) -> Said:
         file = tmp_path / "shares.toml"
         file.write_text(page.split("```toml\n")[1].split("```")[0].replace(*change))
-        return fairbank("share", "compose", file, *words, works=Works())
+        return fairbank("share", "compose", file, *words)
 
     return call
 
@@ -81,9 +80,9 @@ def test_what_cannot_be_is_told_with_its_place(
 
 
 def test_a_file_that_is_not_there_or_no_text(fairbank: Run, tmp_path: Path) -> None:
-    said = fairbank("share", "compose", tmp_path / "nothing.toml", works=Works())
+    said = fairbank("share", "compose", tmp_path / "nothing.toml")
     assert (said.code, said.out) == (3, "")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
-    said = fairbank("share", "compose", tmp_path / "bytes", works=Works())
+    said = fairbank("share", "compose", tmp_path / "bytes")
     assert (said.code, said.out) == (2, "")
     assert "write it as UTF-8" in said.err

@@ -10,12 +10,19 @@ from importlib import import_module
 
 import pytest
 
-from fairbank.cli.command import Command, Noun
+from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
+from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import COMMANDS
-from fairbank.cli.sproject import COMMAND as SPROJECT
 from tests.cli.centre import CPU
 from tests.cli.conftest import Run
-from tests.cli.paper import PaperWorks
+from tests.cli.fakes import FakeServices
+
+
+@pytest.fixture(autouse=True)
+def fake_services() -> Iterator[None]:
+    with FakeServices().installed():
+        yield
+
 
 READING = {
     "balance": (),
@@ -58,7 +65,6 @@ NEEDS_NO_REASON = {
 """Nothing of these moves units."""
 FORMS = (
     "--json",
-    "--yaml",
     "--csv",
     "--parsable",
     "--delimiter",
@@ -129,14 +135,13 @@ def test_forms_for_programs(fairbank: Run, name: str) -> None:
     ask = (*name.split(), *READING[name])
 
     def said(*more: str) -> str:
-        answer = fairbank(*ask, *more, works=PaperWorks())
+        answer = fairbank(*ask, *more, services=FakeServices())
         assert answer.code == 0, answer
         return answer.out
 
     document = json.loads(said("--json"))
     assert {"schema", "as_of", "cluster", "unit", "data", "warnings"} <= document.keys()
     assert document["schema"].startswith("fairbank.")
-    assert said("--yaml").startswith("schema: ")
     heads = said("--helpformat").split()
     assert heads
     rows = list(csv.reader(io.StringIO(said("--csv", "-l"))))
@@ -153,6 +158,6 @@ def test_forms_for_programs(fairbank: Run, name: str) -> None:
 
 @pytest.mark.parametrize("name", READING)
 def test_a_column_that_is_none_is_told_with_those_there_are(fairbank: Run, name: str) -> None:
-    said = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", works=PaperWorks())
+    said = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())
     assert said.code == 2
     assert "NOSUCH" in said.err

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.cli.demo import FAIRBANK, _Shell
+from fairbank.cli.commands.planning.demo import FAIRBANK, _Shell
 from fairbank.core.errors import FairbankError
 
 pytestmark = pytest.mark.slow

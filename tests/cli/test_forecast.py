@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.share_tree import level_of
@@ -31,7 +30,7 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
         (tmp_path / "config.txt").write_text(
             printed(rule, "config").replace("ResetPeriod = NONE", f"ResetPeriod = {reset}")
         )
-        return fairbank("share", "--forecast", "--from", tmp_path, *words, works=Works())
+        return fairbank("share", "--forecast", "--from", tmp_path, *words)
 
     return call
 

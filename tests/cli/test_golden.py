@@ -20,7 +20,6 @@ STORIES = {
     "balance-long": "fairbank balance --as 61002 -l",
     "balance-threshold": "fairbank balance -A chem_qmc --threshold 10k",
     "balance-json": "fairbank balance -A bio_fold --json",
-    "balance-yaml": "fairbank balance -A bio_fold --yaml",
     "balance-csv": "fairbank balance --csv --as 61002",
     "balance-parsable": "fairbank balance -P -n --units m --as 61002",
     "balance-columns": "fairbank balance -o +ALLOC,+PACE --as 61001 -v",
@@ -53,7 +52,7 @@ STORIES = {
     "sproject-projects": "sproject projects --json",
 }
 
-NOT_FOLDED = {"--csv", "--json", "--yaml", "-P", "-l", "--dry-run"}
+NOT_FOLDED = {"--csv", "--json", "-P", "-l", "--dry-run"}
 
 
 def page(said: Said, command: str, bank: Bank) -> str:

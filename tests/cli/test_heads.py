@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.cli.audit import read_heads
+from fairbank.bank.audit import Head
+from fairbank.cli.commands.admin.audit import read_heads
 from fairbank.core.errors import InvalidInput
 
 
 def test_heads_are_read_by_book(tmp_path: Path) -> None:
     file = tmp_path / "monday.heads"
     file.write_text(f'[0, 7, "{"ab" * 32}"]\n')
-    assert read_heads(str(file)) == {0: (7, bytes.fromhex("ab" * 32))}
+    assert read_heads(str(file)) == {0: Head(0, 7, bytes.fromhex("ab" * 32))}
 
 
 def test_no_heads_at_all_are_no_reason_to_say_that_all_is_well(tmp_path: Path) -> None:

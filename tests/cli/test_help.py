@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.bank.refusals import Reason
-from fairbank.cli.ending import exit_code
-from fairbank.cli.exits import EXIT_CODES
-from fairbank.cli.settings import ENVIRONMENT
+from fairbank.cli.framework.client_settings import ENVIRONMENT
+from fairbank.cli.framework.error_exit import exit_code
+from fairbank.cli.framework.exit_codes import EXIT_CODES
 from fairbank.core.errors import FairbankError, RefusalKind
 from fairbank.rest.client import Refused
 from tests.cli.conftest import Run

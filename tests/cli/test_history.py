@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fairbank.compose import Works
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.report.ranking_rule import RankingRule
@@ -54,7 +53,7 @@ def ask(changing: Run, say: Say) -> Run:
     """A bank that one may change, and a folder with what a Slurm said."""
 
     def call(*words: object) -> Said:
-        return changing(*words, works=Works())
+        return changing(*words)
 
     return call
 

@@ -5,28 +5,35 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fairbank.bank.audit import Finding
+from fairbank.bank.audit import Finding, Head
 from fairbank.cli.completion_words import all_places
-from fairbank.cli.progress import bar
+from fairbank.cli.framework.progress import bar
 from fairbank.core.check import HealthCheck
 from tests.cli.conftest import Run
-from tests.cli.paper import PaperWorks
+from tests.cli.fakes import FakeServices
+
+
+@pytest.fixture(autouse=True)
+def fake_services() -> Iterator[None]:
+    with FakeServices().installed():
+        yield
 
 
 def test_making_and_running_a_bank(fairbank: Run) -> None:
-    works = PaperWorks()
-    said = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", works=works)
+    services = FakeServices()
+    said = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", services=services)
     assert said.out == "made /x/fairbank.toml\nmade /x/secret\n"
     assert "fairbank serve --config /srv/bank/fairbank.toml" in " ".join(said.err.split())
-    served = fairbank("serve", "--config", "/c", "--port", 8080, works=works)
+    served = fairbank("serve", "--config", "/c", "--port", 8080, services=services)
     assert served.err == "The bank listens at unix:/x/fairbank.sock and http://127.0.0.1:8080\n"
-    fairbank("init", works=works)
-    fairbank("serve", works=works)
-    assert works.asked == [
+    fairbank("init", services=services)
+    fairbank("serve", services=services)
+    assert services.calls == [
         ("init", "/srv/bank", "postgresql:///fairbank"),
         ("serve", "/c", 8080),
         ("init", None, None),
@@ -41,13 +48,13 @@ def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
         "read 1,000 entries of 4 books and 300 runs: every row is as the journal says\n",
     )
     findings = (Finding(7, "its link\x1b is wrong", 12), Finding(0, "a row was added"))
-    bad = fairbank("audit", "verify", works=PaperWorks(findings=findings))
+    bad = fairbank("audit", "verify", services=FakeServices(findings=findings))
     assert bad.code == 8
     assert bad.out.splitlines()[:2] == [
         "x allocation 7, entry 12: its link\\x1b is wrong",
         "x the registry: a row was added",
     ]
-    many = fairbank("audit", "verify", works=PaperWorks(findings=findings * 100))
+    many = fairbank("audit", "verify", services=FakeServices(findings=findings * 100))
     assert "... and 150 more" in many.out
 
 
@@ -56,12 +63,13 @@ def test_heads_written_down_are_read_again(
 ) -> None:
     written = fairbank("audit", "heads").out
     assert [json.loads(line)[:2] for line in written.splitlines()] == [[0, 3], [7, 12]]
-    kept, works = tmp_path / "heads", PaperWorks()
+    kept, services = tmp_path / "heads", FakeServices()
     kept.write_text(written)
-    assert fairbank("audit", "verify", "--heads", kept, works=works).code == 0
+    assert fairbank("audit", "verify", "--heads", kept, services=services).code == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO(written))
-    assert fairbank("audit", "verify", "--heads", "-", works=works).code == 0
-    assert works.asked == [("verify", None, {0: (3, b"\x01" * 32), 7: (12, b"\xff" * 32)})] * 2
+    assert fairbank("audit", "verify", "--heads", "-", services=services).code == 0
+    heads = {0: Head(0, 3, b"\x01" * 32), 7: Head(7, 12, b"\xff" * 32)}
+    assert services.calls == [("verify", None, heads)] * 2
 
 
 @pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])
@@ -76,28 +84,30 @@ def test_heads_that_are_none_are_told_with_their_line(
 
 
 def test_backups_and_their_way_back(fairbank: Run) -> None:
-    works = PaperWorks()
+    services = FakeServices()
     assert (
-        fairbank("backup", "create", "a.fbk", "--config", "/c", works=works).out
+        fairbank("backup", "create", "a.fbk", "--config", "/c", services=services).out
         == "a.fbk: 42 rows\n"
     )
-    assert fairbank("backup", "create", "a.fbk", "--force", works=works).code == 0
-    assert fairbank("backup", "verify", "a.fbk", works=works).out == "a.fbk: whole, 42 rows\n"
-    assert fairbank("restore", "a.fbk", works=works).out == "a.fbk: 42 rows restored\n"
-    assert fairbank("restore", "a.fbk", "--replace", works=works).err.endswith(
+    assert fairbank("backup", "create", "a.fbk", "--force", services=services).code == 0
+    assert fairbank("backup", "verify", "a.fbk", services=services).out == "a.fbk: whole, 42 rows\n"
+    assert fairbank("restore", "a.fbk", services=services).out == "a.fbk: 42 rows restored\n"
+    assert fairbank("restore", "a.fbk", "--replace", services=services).err.endswith(
         "fairbank audit verify\n"
     )
-    other = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", works=works)
+    other = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", services=services)
     assert other.err.endswith("fairbank audit verify --config 'new bank/fairbank.toml'\n")
-    assert fairbank("restore", "a.fbk", "--check", works=works).out == "a.fbk: whole, 42 rows\n"
-    assert [each[0] for each in works.asked] == [
+    assert (
+        fairbank("restore", "a.fbk", "--check", services=services).out == "a.fbk: whole, 42 rows\n"
+    )
+    assert [each[0] for each in services.calls] == [
         "backup",
         "backup",
         "check_backup",
         *["restore"] * 3,
         "check_backup",
     ]
-    assert [each[-1] for each in works.asked if each[0] in ("backup", "restore")] == [
+    assert [each[-1] for each in services.calls if each[0] in ("backup", "restore")] == [
         False,
         True,
         False,
@@ -108,42 +118,44 @@ def test_backups_and_their_way_back(fairbank: Run) -> None:
 
 def test_the_doctor(fairbank: Run) -> None:
     checks = (HealthCheck("the store opens", True), HealthCheck("no agent", False, "add one"))
-    said = fairbank("doctor", works=PaperWorks(checks=checks))
+    said = fairbank("doctor", services=FakeServices(checks=checks))
     assert (said.code, said.out) == (8, "ok  the store opens\nx   no agent\n      try: add one\n")
-    assert fairbank("doctor", works=PaperWorks(checks=checks[:1])).code == 0
+    assert fairbank("doctor", services=FakeServices(checks=checks[:1])).code == 0
 
 
 def test_what_is_waited_for_is_told_beside_what_is_found(fairbank: Run) -> None:
     """Whoever reads stdout reads the same."""
-    works = PaperWorks(checks=(HealthCheck("the store opens", True),))
+    services = FakeServices(checks=(HealthCheck("the store opens", True),))
     silent, told = (
-        fairbank("doctor", works=works),
-        fairbank("doctor", "--progress=plain", works=works),
+        fairbank("doctor", services=services),
+        fairbank("doctor", "--progress=plain", services=services),
     )
     assert (told.out, silent.err) == (silent.out, "")
     assert told.err == "doctor: whether the file with the books is sound\n"
-    backup = fairbank("backup", "create", "x.fbk", "--progress=plain", works=works)
+    backup = fairbank("backup", "create", "x.fbk", "--progress=plain", services=services)
     assert backup.err == "backup: first whether the store's file is sound\n"
-    assert fairbank("backup", "create", "x.fbk", "--progress=plain", "-q", works=works).err == ""
+    assert (
+        fairbank("backup", "create", "x.fbk", "--progress=plain", "-q", services=services).err == ""
+    )
 
 
 def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
-    works = PaperWorks(checks=(HealthCheck("munged is well", True),))
+    services = FakeServices(checks=(HealthCheck("munged is well", True),))
     said = fairbank(
-        "doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", works=works
+        "doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", services=services
     )
     assert (said.code, said.out) == (0, "ok  munged is well\n")
-    assert works.asked == [("doctor_beside_slurm", "lab", "/a", "/s")]
-    stray = fairbank("doctor", "--site", "/s", works=works)
-    assert (stray.code, works.asked[1:]) == (2, [])
+    assert services.calls == [("check_slurm", "lab", "/a", "/s")]
+    stray = fairbank("doctor", "--site", "/s", services=services)
+    assert (stray.code, services.calls[1:]) == (2, [])
     assert "--site" in stray.err
     assert "--slurm" in stray.err
-    both = fairbank("doctor", "--slurm", "--config", "/c", works=works)
-    assert (both.code, works.asked[1:]) == (2, [])
+    both = fairbank("doctor", "--slurm", "--config", "/c", services=services)
+    assert (both.code, services.calls[1:]) == (2, [])
 
 
 def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
-    works = PaperWorks(
+    services = FakeServices(
         checks=(
             HealthCheck("the store opens", True, "x"),
             HealthCheck("no agent", False, "add one"),
@@ -151,8 +163,8 @@ def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
         findings=(Finding(7, "odd", 3),),
     )
     doctor, audit = (
-        fairbank("doctor", "--json", works=works),
-        fairbank("audit", "verify", "--json", works=works),
+        fairbank("doctor", "--json", services=services),
+        fairbank("audit", "verify", "--json", services=services),
     )
     assert (doctor.code, audit.code) == (8, 8)
     assert json.loads(doctor.out)["data"][1] == {
@@ -163,18 +175,18 @@ def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
     assert json.loads(audit.out)["data"] == [{"book": 7, "entry": 3, "what": "odd"}]
     assert json.loads(audit.out)["entries"] == 1_000
     assert (
-        fairbank("doctor", "-P", "-n", works=works).out
+        fairbank("doctor", "-P", "-n", services=services).out
         == "ok|the store opens|\nx|no agent|add one\n"
     )
     assert json.loads(fairbank("status", "--json").out)["data"][0]["status"] == "ok"
 
 
 def test_the_agent_and_its_status(fairbank: Run) -> None:
-    works = PaperWorks(status=STATUS)
-    assert fairbank("agent", "--config", "/c", works=works).err.startswith(
+    services = FakeServices(status=STATUS)
+    assert fairbank("agent", "--config", "/c", services=services).err.startswith(
         "The agent hears slurmctld at /x/prep.sock"
     )
-    said = fairbank("agent", "status", works=works)
+    said = fairbank("agent", "status", services=services)
     assert said.code == 8
     told = said.out.splitlines()[:3]
     assert told == [
@@ -196,8 +208,8 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
         "look at    3 strangers sent away from its socket since 2026-11-21T00:00:00Z, the last at 2026-11-21T01:00:00Z: user 7\n"
         "           try: see who it is\n"
     ) in said.out
-    assert json.loads(fairbank("agent", "status", "--json", works=works).out) == STATUS
-    assert works.asked == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
+    assert json.loads(fairbank("agent", "status", "--json", services=services).out) == STATUS
+    assert services.calls == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
 
 
 STATUS = {

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
 from fairbank.store import migration
 from fairbank.store.schema import REVISIONS
 from tests.cli.conftest import Run
@@ -35,18 +34,18 @@ def test_a_bank_is_made_and_opened_in_a_folder_of_any_name(
     fairbank: Run, tmp_path: Path, name: str
 ) -> None:
     folder = tmp_path / name
-    assert fairbank("init", folder, works=Works()).code == 0
+    assert fairbank("init", folder).code == 0
     assert {each.name for each in folder.iterdir()} == {"fairbank.toml", "secret", "books.sqlite"}
-    assert fairbank(
-        "audit", "verify", "--config", folder / "fairbank.toml", works=Works()
-    ).out.startswith("read 0 entries of ")
-    again = fairbank("init", folder, works=Works())
+    assert fairbank("audit", "verify", "--config", folder / "fairbank.toml").out.startswith(
+        "read 0 entries of "
+    )
+    again = fairbank("init", folder)
     assert (again.code, "field: FOLDER" in again.err) == (7, True)
 
 
 KILLED = """
 import os, signal, sys
-from fairbank.compose.setup import init
+from fairbank.setup.init import init
 
 left = int(sys.argv[1])
 
@@ -73,23 +72,21 @@ def test_an_init_that_was_killed_is_done_again(fairbank: Run, tmp_path: Path, nt
         == -signal.SIGKILL
     )
     whole = (folder / "fairbank.toml").exists()
-    assert fairbank("init", folder, works=Works()).code == (7 if whole else 0)
-    assert (
-        fairbank("audit", "verify", "--config", folder / "fairbank.toml", works=Works()).code == 0
-    )
+    assert fairbank("init", folder).code == (7 if whole else 0)
+    assert fairbank("audit", "verify", "--config", folder / "fairbank.toml").code == 0
 
 
 def test_a_folder_that_cannot_be_made_is_told(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    said = fairbank("init", tmp_path / "file" / "bank", works=Works())
+    said = fairbank("init", tmp_path / "file" / "bank")
     assert (
         said.code,
         "field: FOLDER" in said.err,
         "there is a file in its place" in " ".join(said.err.split()),
     ) == (2, True, True)
-    said = fairbank("init", tmp_path / "file", works=Works())
+    said = fairbank("init", tmp_path / "file")
     assert (said.code, "there is a file in its place" in " ".join(said.err.split())) == (2, True)
-    said = fairbank("init", "/proc/fairbank", works=Works())
+    said = fairbank("init", "/proc/fairbank")
     assert (said.code, "there is no such place" in " ".join(said.err.split())) == (3, True)
 
 
@@ -99,7 +96,7 @@ def test_on_a_full_disk_nothing_is_left_behind(
 ) -> None:
     """Wherever the room ends: in SQLite's journal, its tables, the secret, the settings."""
     with small_disk(tmp_path / "disk", f"{kilobytes}k") as disk:
-        said = fairbank("init", disk / "bank", works=Works())
+        said = fairbank("init", disk / "bank")
         words = " ".join(said.err.split())
         assert (said.code, ": the disk is full" in words, "try: make room" in words) == (
             1,
@@ -114,7 +111,7 @@ def test_the_command_to_start_it_can_be_typed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert "serve --config 'my bank/fairbank.toml'" in " ".join(
-        fairbank("init", "my bank", works=Works()).err.split()
+        fairbank("init", "my bank").err.split()
     )
 
 
@@ -122,21 +119,20 @@ def test_books_of_an_older_fairbank_are_told_the_command_that_migrates_them(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "the bank"
-    assert fairbank("init", folder, works=Works()).code == 0
+    assert fairbank("init", folder).code == 0
     monkeypatch.setattr(
         migration, "REVISIONS", (*REVISIONS, "9999")
     )  # as if this were a later Fairbank
     config = folder / "fairbank.toml"
     for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):
-        said = fairbank(*words, "--config", config, works=Works())
+        said = fairbank(*words, "--config", config)
         assert (said.code, "this Fairbank needs 9999" in said.err) == (7, True)
         assert (
             f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'"
             in " ".join(said.err.split())
         )
     assert (
-        "fairbank init FOLDER, that of fairbank.toml"
-        in fairbank("doctor", "--config", config, works=Works()).out
+        "fairbank init FOLDER, that of fairbank.toml" in fairbank("doctor", "--config", config).out
     )
 
 
@@ -147,18 +143,18 @@ def test_the_help_tells_how_older_books_are_migrated(fairbank: Run) -> None:
 
 
 def test_a_database_that_is_none_is_the_options_fault(fairbank: Run, tmp_path: Path) -> None:
-    said = fairbank("init", tmp_path / "bank", "--store", "mysql://x", works=Works())
+    said = fairbank("init", tmp_path / "bank", "--store", "mysql://x")
     assert (said.code, "  field: --store\n" in said.err) == (2, True)
 
 
 def test_what_cannot_be_read_is_told_in_words(fairbank: Run, tmp_path: Path) -> None:
-    assert fairbank("init", tmp_path, works=Works()).code == 0
+    assert fairbank("init", tmp_path).code == 0
     config = ("--config", tmp_path / "fairbank.toml")
     for words in (
         ["backup", "verify", "nofile"],
         ["audit", "verify", *config, "--heads", "nofile"],
     ):
-        said = fairbank(*words, works=Works())
+        said = fairbank(*words)
         assert (said.code, said.err.splitlines()[0]) == (
             3,
             "fairbank: cannot read nofile: No such file or directory",
@@ -170,8 +166,8 @@ def test_a_backup_that_is_damaged_is_something_that_a_check_found(
     fairbank: Run, tmp_path: Path
 ) -> None:
     config, whole, bad = tmp_path / "fairbank.toml", tmp_path / "a.fbk", tmp_path / "b.fbk"
-    assert fairbank("init", tmp_path, works=Works()).code == 0
-    assert fairbank("backup", "create", whole, "--config", config, works=Works()).code == 0
+    assert fairbank("init", tmp_path).code == 0
+    assert fairbank("backup", "create", whole, "--config", config).code == 0
     packed, rows = whole.read_bytes(), gzip.decompress(whole.read_bytes()).splitlines(keepends=True)
     # Bytes changed amid what is packed may unpack into something else, which is told as what it then is: it hangs on the time in the head.
     no_such_block, wrong_sum = packed[10] | 0b110, bytes(255 - each for each in packed[-8:-4])
@@ -190,10 +186,10 @@ def test_a_backup_that_is_damaged_is_something_that_a_check_found(
             ["restore", "--check", bad],
             ["restore", bad, "--config", config],
         ):
-            said = fairbank(*words, works=Works())
+            said = fairbank(*words)
             err = " ".join(
                 said.err.split()
             )  # where its lines are broken hangs on how long the path is
             assert (said.code, told in err, "try: use another backup" in err) == (8, True, True)
     bad.write_bytes(gzip.compress(b'{"format": "another"}\n'))
-    assert fairbank("backup", "verify", bad, works=Works()).code == 2
+    assert fairbank("backup", "verify", bad).code == 2

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 
-from fairbank.cli.jobs import COLUMNS
+from fairbank.cli.commands.bank.jobs import COLUMNS
 from fairbank.report.columns import Look
 from tests.cli.centre import AYLA, DANA, JORGE, MINH
 from tests.cli.conftest import Run

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
 from tests.cli.conftest import Run
 from tests.support.small_disk import small_disk
 
@@ -29,7 +28,7 @@ def test_a_replay_into_a_read_only_place_names_its_field(
 ) -> None:
     trace = tmp_path / "good.swf"
     trace.write_text(TRACE)
-    said = fairbank("replay", trace, "--store", f"sqlite:///{read_only}/x.sqlite", works=Works())
+    said = fairbank("replay", trace, "--store", f"sqlite:///{read_only}/x.sqlite")
     words = " ".join(said.err.split())
     assert (said.code, "read-only" in words, "field: --store" in words, "Errno" in words) == (
         4,
@@ -42,14 +41,9 @@ def test_a_replay_into_a_read_only_place_names_its_field(
 def test_a_backup_into_a_read_only_folder_is_not_told_to_make_room(
     fairbank: Run, read_only: Path, tmp_path: Path
 ) -> None:
-    assert fairbank("init", tmp_path / "bank", works=Works()).code == 0
+    assert fairbank("init", tmp_path / "bank").code == 0
     said = fairbank(
-        "backup",
-        "create",
-        read_only / "a.fbk",
-        "--config",
-        tmp_path / "bank" / "fairbank.toml",
-        works=Works(),
+        "backup", "create", read_only / "a.fbk", "--config", tmp_path / "bank" / "fairbank.toml"
     )
     words = " ".join(said.err.split())
     assert (said.code, "read-only" in words, "field: FILE" in words, "make room" in words) == (
@@ -63,7 +57,7 @@ def test_a_backup_into_a_read_only_folder_is_not_told_to_make_room(
 def test_an_output_for_which_there_is_no_room() -> None:
     with open("/dev/full", "w", encoding="ascii") as full:
         said = subprocess.run(
-            [sys.executable, "-m", "fairbank.compose", "help", "exit-codes"],
+            [sys.executable, "-m", "fairbank.cli", "help", "exit-codes"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

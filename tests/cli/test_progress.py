@@ -7,7 +7,7 @@ from argparse import Namespace
 
 import pytest
 
-from fairbank.cli.progress import CLEAR_LINE, Progress
+from fairbank.cli.framework.progress import CLEAR_LINE, Progress
 
 OPTIONS = Namespace(progress="auto", quiet=False)
 

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from fairbank.cli import main, refusals, sproject
+from fairbank.cli import main
+from fairbank.cli.commands.bank import refusals, sproject
 from fairbank.core.time import parse_instant
 from fairbank.report.columns import Look
 from fairbank.report.envelope import envelope

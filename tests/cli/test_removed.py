@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fairbank.cli import sproject
+from fairbank.cli.commands.bank import sproject
 from tests.cli.centre import AYLA
 from tests.cli.conftest import Run, runner
 from tests.cli.telling import told

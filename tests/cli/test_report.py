@@ -9,19 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fairbank.compose import Works
-from fairbank.compose.figures import site_factor_figures
+from fairbank.report.plots.site_factor import site_factor_figures
 from fairbank.report.plots.svg import svg
 from tests.cli.conftest import Run
-from tests.cli.paper import PaperWorks
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def test_six_figures_are_written_and_told(fairbank: Run, tmp_path: Path) -> None:
-    said = fairbank(
-        "report", "sitefactor", str(tmp_path / "new" / "folder"), "--json", works=Works()
-    )
+    said = fairbank("report", "sitefactor", str(tmp_path / "new" / "folder"), "--json")
     assert said.code == 0, said
     told = json.loads(said.out)["data"]
     assert [Path(each["file"]).name for each in told] == [
@@ -35,15 +31,7 @@ def test_six_figures_are_written_and_told(fairbank: Run, tmp_path: Path) -> None
 def test_where_svg_is_not_taken_png_is(fairbank: Run, tmp_path: Path) -> None:
     settings = tmp_path / "agent.toml"
     settings.write_text('[site_factor]\nrule = "linear"\n')
-    said = fairbank(
-        "report",
-        "sitefactor",
-        str(tmp_path),
-        "--png",
-        "--agent-config",
-        str(settings),
-        works=Works(),
-    )
+    said = fairbank("report", "sitefactor", str(tmp_path), "--png", "--agent-config", str(settings))
     assert said.code == 0, said
     assert [each.name for each in tmp_path.iterdir() if each != settings] == ["site-factor.png"]
     assert (tmp_path / "site-factor.png").read_bytes().startswith(b"\x89PNG\r\n")
@@ -54,9 +42,7 @@ def test_the_rule_of_an_agent_is_drawn(fairbank: Run, tmp_path: Path) -> None:
     settings.write_text(
         '[site_factor]\nrule = "sigmoid"\ncredit.steepness = 5\nexpiry.midpoint = 0.75\n'
     )
-    said = fairbank(
-        "report", "sitefactor", str(tmp_path), "--agent-config", str(settings), works=Works()
-    )
+    said = fairbank("report", "sitefactor", str(tmp_path), "--agent-config", str(settings))
     assert said.code == 0, said
     assert [each.name for each in tmp_path.glob("*.svg")] == ["site-factor.svg"]
     assert ">sigmoid<" in (tmp_path / "site-factor.svg").read_text()
@@ -64,31 +50,16 @@ def test_the_rule_of_an_agent_is_drawn(fairbank: Run, tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_or_read_is_told(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    said = fairbank("report", "sitefactor", str(tmp_path / "file"), works=Works())
+    said = fairbank("report", "sitefactor", str(tmp_path / "file"))
     assert said.code == 2
     assert "cannot write" in said.err
     assert "FOLDER" in said.err
     said = fairbank(
-        "report",
-        "sitefactor",
-        str(tmp_path),
-        "--agent-config",
-        str(tmp_path / "none.toml"),
-        works=Works(),
+        "report", "sitefactor", str(tmp_path), "--agent-config", str(tmp_path / "none.toml")
     )
     assert said.code == 3
     assert "none.toml" in said.err
     assert "--agent-config" in said.err
-
-
-def test_the_command_only_asks_the_composition(fairbank: Run) -> None:
-    works = PaperWorks()
-    assert (
-        fairbank("report", "sitefactor", "there", works=works)
-        .out.splitlines()[1]
-        .startswith("there/site-factor-1.svg")
-    )
-    assert works.asked == [("site_factor", "there", None, False)]
 
 
 @pytest.mark.parametrize("number", range(1, 7))

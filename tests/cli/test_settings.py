@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairbank.cli import settings as door
-from fairbank.cli.settings import read_client_settings
-from fairbank.cli.zone import Local
+from fairbank.cli.framework import client_settings as door
+from fairbank.cli.framework.client_settings import read_client_settings
+from fairbank.cli.framework.host import Local
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.rest.client import MungeSigner, TokenSigner
 from fairbank.rest.client.token_file import read_token

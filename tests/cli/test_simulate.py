@@ -408,7 +408,7 @@ def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
 
 
 PROGRAM = shlex.join(
-    [sys.executable, "-c", "from fairbank.compose import main; raise SystemExit(main())"]
+    [sys.executable, "-c", "from fairbank.cli.main import main; raise SystemExit(main())"]
 )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from fairbank.compose import Works
 from tests.cli.conftest import Run, Said
 
 CENTRE = """
@@ -37,7 +36,7 @@ def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     (tmp_path / "wide.toml").write_text('days = 5\n\n[[pools]]\nname = "cpu"\nprocessors = 2048\n')
 
     def call(words: str) -> Said:
-        return fairbank(*words.split(), works=Works())
+        return fairbank(*words.split())
 
     return call
 

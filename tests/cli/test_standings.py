@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
+from fairbank.cli.framework.host import Local
+from fairbank.slurm.rankings import read_shares
 from tests.cli.conftest import Run, Said
 from tests.support.recorded import Recorded, line
 from tests.support.standing import asked, printed
@@ -47,7 +48,7 @@ def plain(text: str) -> str:
 @pytest.fixture
 def ask(fairbank: Run, slurm: Recorded) -> Ask:
     def call(*words: object) -> Said:
-        return fairbank(*words, works=Works())
+        return fairbank(*words)
 
     return call
 
@@ -112,7 +113,7 @@ def test_share_looks_at_one_clock(slurm: Recorded) -> None:
         printed("fair-tree", "config").replace("ResetPeriod = NONE", "ResetPeriod = DAILY"),
     )
     morning = 1_800_000_000
-    found, later = (Works().slurm_says.shares(None, now=morning + seconds) for seconds in (0, 600))
+    found, later = (read_shares(None, morning + seconds, Local()) for seconds in (0, 600))
     assert (found.as_of, later.as_of) == (morning, morning + 600)
     assert found.rule.reset_in is not None
     assert later.rule.reset_in == found.rule.reset_in - 600
@@ -202,8 +203,6 @@ def test_for_programs(ask: Ask) -> None:
         [11, 12],
     )
     assert found["data"][0]["account"] == "wg_bio"
-    assert ask("prio", "--yaml").out.startswith("schema: ")
-    assert ask("share", "--yaml").out.startswith("schema: ")
     assert ask("share", "--helpformat").out.split()[0] == "Account"
 
 
@@ -264,7 +263,7 @@ def test_where_nobody_told_whose_jobs_they_are(ask: Ask, tmp_path: Path) -> None
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
     blank = "Account and QOS of 9 jobs are not known: squeue tells them, or with --from its file squeue.txt."
     assert ask("prio", "--from", tmp_path).err == "", "what shows no account lacks none"
-    for form in (("--json",), ("--yaml",), ("-o", "%i %o %n")):
+    for form in (("--json",), ("-o", "%i %o %n")):
         assert plain(ask("prio", "--from", tmp_path, *form).err) == blank
     told = plain(ask("prio", "--from", tmp_path, "--explain", "-j", "10").err)
     assert told.startswith("Account and QOS of 1 job are not known")

@@ -19,7 +19,7 @@ FORBIDDEN = frozenset(
     "email http urllib.parse urllib.request ssl hashlib hmac ctypes fractions decimal pathlib shutil tempfile tomllib concurrent "
     "multiprocessing threading difflib traceback shlex csv sqlite3 random secrets statistics zoneinfo calendar pydoc".split()
 )
-START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:], None))"
+START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:]))"
 EVERYDAY = (
     "--help",
     "balance --help",
@@ -94,15 +94,8 @@ def test_help_speaks_to_nobody(bank: Bank) -> None:
         "json",
         "argparse",
         "fairbank.rest.client",
-        "fairbank.cli.balance",
+        "fairbank.cli.commands.bank.balance",
     }
-
-
-def test_the_composition_costs_an_everyday_command_next_to_nothing() -> None:
-    """What the heavy commands are made of is imported when it is used."""
-    own = "import sys; import fairbank.cli.main; before = set(sys.modules); import fairbank.compose; print(*set(sys.modules) - before)"
-    done = subprocess.run([sys.executable, "-c", own], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["fairbank.compose"]
 
 
 # Before a small trace is simulated these would cost as much as simulating it.
@@ -112,7 +105,7 @@ HEAVY = frozenset("msgspec numpy inspect asyncio sqlalchemy".split())
 def test_a_simulation_without_a_bank_pays_for_none(tmp_path: Path) -> None:
     trace = tmp_path / "one.swf"
     trace.write_text("; MaxProcs: 8\n1 0 -1 60 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n")
-    own = "import sys; from fairbank.compose import main; print(main(), *sys.modules, file=sys.stderr)"
+    own = "import sys; from fairbank.cli.main import main; print(main(), *sys.modules, file=sys.stderr)"
     words = [sys.executable, "-c", own, "simulate", str(trace)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     succeeded, *imported = done.stderr.split()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.cli.statement import COLUMNS
+from fairbank.cli.commands.bank.statement import COLUMNS
 from fairbank.report.columns import Look, with_minutes
 from tests.cli.conftest import Run
 
@@ -26,7 +26,7 @@ def test_a_statement_in_pages_is_the_same_statement(
     fairbank: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
-    monkeypatch.setattr("fairbank.cli.desk.PAGE", 3)
+    monkeypatch.setattr("fairbank.cli.framework.context.PAGE", 3)
     assert (
         json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--limit", "0", "--json").out)
         == whole
@@ -40,7 +40,7 @@ def test_a_statement_has_no_more_entries_than_it_may_and_says_how_many(
 ) -> None:
     """Whether or not the limit is at the end of a page; and the sums at its end are those after its last entry."""
     whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
-    monkeypatch.setattr("fairbank.cli.desk.PAGE", 3)
+    monkeypatch.setattr("fairbank.cli.framework.context.PAGE", 3)
     few = fairbank("statement", "1", "-S", "2026-01-01", "--limit", limit, "--json")
     part = json.loads(few.out)
     assert part["data"] == whole["data"][:limit]

@@ -20,7 +20,7 @@ import pytest
 from tests.cli.served import Bank
 from tests.support.waiting import wait_until
 
-START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:], None))"
+START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:]))"
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

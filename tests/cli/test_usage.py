@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fairbank.cli.idle import remarks, same_exit
+from fairbank.cli.commands.bank.efficiency import remarks, same_exit
 from tests.cli.centre import AYLA, DANA, MINH
 from tests.cli.conftest import Run
 
@@ -66,7 +66,7 @@ def test_a_period_of_which_only_the_end_is_said_tells_where_it_begins(
 ) -> None:
     said = fairbank(*words.split(), "--endtime", "2026-01-01")
     assert said.code == 2
-    assert "(usual: from now-30days on)" in " ".join(said.err.split())
+    assert "(default: from now-30days on)" in " ".join(said.err.split())
     assert "  field: --endtime\n  try: say where it begins: -S\n" in said.err
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.compose import Works
 from tests.cli.conftest import Run, Said
 from tests.support.standing import printed
 
@@ -18,7 +17,7 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
 
     def call(*words: object) -> Said:
-        return fairbank(*words, "--from", tmp_path, works=Works())
+        return fairbank(*words, "--from", tmp_path)
 
     return call
 
@@ -30,7 +29,6 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
         (("share", "--tree", "-l"), "-l"),
         (("share", "--tree", "-m"), "-m"),
         (("share", "--json", "-n"), "-n"),
-        (("share", "--yaml", "-l"), "-l"),
         (("share", "--forecast", "-P"), "--forecast"),
         (("share", "--forecast", "-p"), "--forecast"),
         (("share", "--forecast", "--tree"), "--forecast"),
@@ -45,7 +43,7 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
 def test_an_option_that_would_change_nothing_is_refused(
     fairbank: Run, words: tuple[str, ...], field: str
 ) -> None:
-    said = fairbank(*words, works=Works())
+    said = fairbank(*words)
     assert (said.code, said.out) == (2, ""), "before Slurm is asked, which is not even there"
     assert f"field: {field}" in said.err
     assert "try: " in said.err

@@ -72,20 +72,12 @@ def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -
     [
         ("whatif", "FILE", ""),
         ("whatif nothing.swf --add-procs 1", "cannot read nothing.swf", "name a trace"),
-        ("whatif week.swf", "nothing would be otherwise", "--drop-user"),
-        (
-            "whatif week.swf --add-procs 4 --seed 3",
-            "--seed says which shaken copies are meant",
-            "add --shaken N",
-        ),
-        ("whatif week.swf --to-policy easy", "nothing would be otherwise", "--to-policy"),
+        ("whatif week.swf", "nothing would change", "--drop-user"),
+        ("whatif week.swf --add-procs 4 --seed 3", "--seed needs --shaken", "add --shaken N"),
+        ("whatif week.swf --to-policy easy", "nothing would change", "--to-policy"),
         ("whatif week.swf --to-policy ezzy", "there is no policy 'ezzy'", "there are: fifo"),
-        (
-            "whatif week.swf --job 3",
-            "nothing would be otherwise with this job",
-            "--size N or --limit TIME",
-        ),
-        ("whatif week.swf --size 3", "none is named", "add --job N"),
+        ("whatif week.swf --job 3", "--job needs --size or --limit", "--size N or --limit TIME"),
+        ("whatif week.swf --size 3", "--size and --limit need --job", "add --job N"),
         (
             "whatif week.swf --job 9999 --size 3",
             "there is no job 9999 in this trace",

@@ -23,7 +23,6 @@ STORIES = {
     "later": "why 2 --trace seed.swf --at 3600",
     "accounting": "why 2 --trace sacct.txt --procs 8",
     "json": "why 3 --trace seed.swf --json",
-    "yaml": "why 2 --trace seed.swf --yaml",
 }
 HEAD = "; UnixStartTime: 1000000020\n; MaxProcs: 8\n"
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from fairbank import __version__
 from fairbank.bank.query import PAGE_MAX
-from fairbank.cli.desk import PAGE
+from fairbank.cli.framework.context import PAGE
 from fairbank.cli.main import COMMANDS, find
 from fairbank.core.errors import Conflict, Corrupt, FairbankError, Unavailable
 from tests.cli.conftest import Run
-from tests.cli.paper import PaperWorks
+from tests.cli.fakes import FakeServices
 
 CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
 ELSEWHERE = {
@@ -132,7 +132,7 @@ def test_nobody_there_is_exit_6_with_the_way_out(fairbank: Run) -> None:
     ],
 )
 def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: FairbankError, code: int) -> None:
-    said = fairbank("doctor", works=PaperWorks(trouble=trouble))
+    said = fairbank("doctor", services=FakeServices(trouble=trouble))
     assert said.code == code
     assert said.out == ""
 
@@ -140,8 +140,8 @@ def test_the_exit_code_is_the_troubles(fairbank: Run, trouble: FairbankError, co
 def test_a_bug_is_one_sentence_unless_somebody_wants_it_all(
     fairbank: Run, surroundings: pytest.MonkeyPatch
 ) -> None:
-    works = PaperWorks(trouble=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
-    said = fairbank("doctor", works=works)
+    services = FakeServices(trouble=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
+    said = fairbank("doctor", services=services)
     assert said.code == 1
     assert (
         said.err.splitlines()[0]
@@ -151,11 +151,11 @@ def test_a_bug_is_one_sentence_unless_somebody_wants_it_all(
 
 
 def test_an_interruption_is_130(fairbank: Run) -> None:
-    assert fairbank("doctor", works=PaperWorks(trouble=KeyboardInterrupt())).code == 130  # type: ignore[arg-type]
+    assert fairbank("doctor", services=FakeServices(trouble=KeyboardInterrupt())).code == 130  # type: ignore[arg-type]
 
 
 def test_whoever_stops_reading_is_not_scolded(fairbank: Run) -> None:
-    said = fairbank("doctor", works=PaperWorks(trouble=BrokenPipeError()))  # type: ignore[arg-type]
+    said = fairbank("doctor", services=FakeServices(trouble=BrokenPipeError()))  # type: ignore[arg-type]
     assert (said.code, said.err) == (0, "")
 
 
@@ -173,7 +173,7 @@ words = st.one_of(
 def test_no_words_whatever_give_a_traceback(changing: Run, said: list[str]) -> None:
     if "--watch" in said or "-" in said:
         return  # the one never ends, the other reads our own standard input
-    ended = changing(*said)
+    ended = changing(*said, services=FakeServices())
     assert ended.code in CODES
     assert "should not have happened" not in ended.err
     assert ended.code == 0 or ended.err

@@ -238,7 +238,7 @@ def contents(store: Store) -> tuple[Sequence[Any], ...]:
 def copied(source: Store, target: Store) -> None:
     """Restore the one from the other, as a backup would."""
     projects, members, allocations, users, runs, entries, (registry,), tokens = contents(source)
-    with target.filling(replace=True) as filling:
+    with target.restoring(replace=True) as filling:
         filling.projects(projects)
         filling.members(members)
         filling.allocations(allocations)

@@ -173,10 +173,10 @@ questions: st.SearchStrategy[Question] = st.one_of(
         st.just(GroupPage(3)),
     ),
     _asking("statement", st.integers(0, 9), ats, ats, pages),
-    _asking("before", st.integers(0, 9), ats),
+    _asking("entry_before", st.integers(0, 9), ats),
     _asking("users", st.frozensets(st.integers(0, 9), max_size=4), owners),
     _asking("members", requests.projects, pages),
-    _asking("drawn", st.integers(0, 9), pages),
+    _asking("allocation_users", st.integers(0, 9), pages),
     _asking(
         "debits",
         _every(DebitQuery, visibility=sights, projects=projects, allocation=number, owner=owners),
@@ -188,6 +188,6 @@ questions: st.SearchStrategy[Question] = st.one_of(
     ),
     _asking("memberships", requests.uids),
     _asking("run", requests.runs),
-    _asking("overdue", ats, st.integers(0, 9)),
-    _asking("expired", ats, st.integers(0, 9)),
+    _asking("overdue_runs", ats, st.integers(0, 9)),
+    _asking("expired_allocations", ats, st.integers(0, 9)),
 )

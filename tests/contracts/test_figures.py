@@ -48,9 +48,9 @@ def test_a_statement_and_its_opening_balance(store: Store) -> None:
         granted(store, Deposit(allocation=1, amount=SuMinutes(day)), at=START + day * DAY)
     since, until = Instant(START + 2 * DAY), Instant(START + 4 * DAY)
     assert [each.amount for each in Look(store).statement(1, since, until, PAGE)] == [2, 3]
-    assert Look(store).before(1, since).deposited == 101
-    assert Look(store).before(1, Instant(START)) is None
-    assert Look(store).before(77, since) is None
+    assert Look(store).entry_before(1, since).deposited == 101
+    assert Look(store).entry_before(1, Instant(START)) is None
+    assert Look(store).entry_before(77, since) is None
     assert Look(store).statement(77, since, until, PAGE) == []
     assert [each.amount for each in Look(store).statement(1, since, until, Page(1, after=4))] == [3]
     assert [
@@ -67,8 +67,8 @@ def test_a_statement_adds_up_where_a_clock_was_put_back(store: Store) -> None:
     for first in range(0, 50, 5):
         for last in range(first, 50, 5):
             since, until = Instant(START + first), Instant(START + last)
-            opening = Look(store).before(1, since)
-            closing = Look(store).before(1, until)
+            opening = Look(store).entry_before(1, since)
+            closing = Look(store).entry_before(1, until)
             moved = Look(store).statement(1, since, until, PAGE)
             deposited = [each.deposited if each else 0 for each in (opening, closing)]
             assert deposited[0] + sum(each.amount for each in moved) == max(deposited)
@@ -323,7 +323,7 @@ def test_a_statement_of_a_long_book_is_cut_where_its_times_say(store: Store) -> 
     book = Look(store).statement(1, Instant(0), Instant(2**40), Page(PAGE_MAX))
     for at in range(START - 5, START + 300, 5):
         earlier = [each for each in book if each.at < at]
-        assert Look(store).before(1, Instant(at)) == (earlier[-1] if earlier else None)
+        assert Look(store).entry_before(1, Instant(at)) == (earlier[-1] if earlier else None)
         assert Look(store).statement(1, Instant(0), Instant(at), Page(PAGE_MAX)) == earlier
 
 
@@ -333,9 +333,9 @@ def test_a_cut_stays_where_it_is_when_the_book_grows(store: Store) -> None:
     granted(store, allocation(1, 100), at=START)
     for amount, at in enumerate((10, 30, 15, 25, 40, 20, 50), start=1):
         granted(store, Deposit(allocation=1, amount=SuMinutes(amount)), at=START + at)
-    cuts = [Look(store).before(1, Instant(START + each)) for each in range(5, 51)]
+    cuts = [Look(store).entry_before(1, Instant(START + each)) for each in range(5, 51)]
     seqs = [each.seq if each else 0 for each in cuts]
     assert seqs == sorted(seqs), "a later instant cuts no earlier"
     for _ in range(20):
         granted(store, Deposit(allocation=1, amount=SuMinutes(1)), at=START + 51)
-    assert [Look(store).before(1, Instant(START + each)) for each in range(5, 51)] == cuts
+    assert [Look(store).entry_before(1, Instant(START + each)) for each in range(5, 51)] == cuts

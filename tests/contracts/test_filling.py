@@ -47,7 +47,7 @@ def backup() -> Store:
 
 
 def test_what_is_filled_in_is_what_is_read(store: Store, backup: Store) -> None:
-    with store.filling(replace=False) as filling:
+    with store.restoring(replace=False) as filling:
         projects, members, allocations, users, runs, entries, (registry,), tokens = contents(backup)
         filling.projects(projects[:1])
         filling.projects(projects[1:])
@@ -80,14 +80,14 @@ def test_numbers_go_on_behind_the_backup(place: Place, backup: Store) -> None:
 def test_a_store_that_is_not_empty_is_left_alone(store: Store, backup: Store) -> None:
     granted(store, project("physics", 100))
     before = contents(store)
-    with pytest.raises(Conflict, match="not empty"), store.filling(replace=False):
+    with pytest.raises(Conflict, match="not empty"), store.restoring(replace=False):
         pytest.fail("there is nothing to be filled here")
     assert contents(store) == before
 
 
 def test_a_token_alone_is_not_empty_either(store: Store) -> None:
     granted(store, token())
-    with pytest.raises(Conflict), store.filling(replace=False):
+    with pytest.raises(Conflict), store.restoring(replace=False):
         pytest.fail("there is nothing to be filled here")
 
 
@@ -106,7 +106,7 @@ def test_a_restore_that_fails_has_changed_nothing(
     if replace:
         fill(store)
     before = contents(store)
-    with pytest.raises(ZeroDivisionError), store.filling(replace=replace) as filling:
+    with pytest.raises(ZeroDivisionError), store.restoring(replace=replace) as filling:
         filling.projects([*contents(backup)[0]][:0] if replace else contents(backup)[0])
         _ = 1 / 0
     assert contents(store) == before
@@ -115,10 +115,10 @@ def test_a_restore_that_fails_has_changed_nothing(
 
 def test_whoever_fills_is_told_what_was_revoked(store: Store) -> None:
     granted(store, token(), token("phone"), RevokeToken(token=2), at=START)
-    with store.filling(replace=True) as filling:
-        assert filling.revoked() == {token("phone").digest: START}
-    with store.filling(replace=False) as filling:
-        assert filling.revoked() == {}
+    with store.restoring(replace=True) as filling:
+        assert filling.revoked_tokens() == {token("phone").digest: START}
+    with store.restoring(replace=False) as filling:
+        assert filling.revoked_tokens() == {}
 
 
 def test_a_restore_may_run_while_others_read_and_write(sql_place: Place, backup: Store) -> None:

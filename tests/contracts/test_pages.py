@@ -26,7 +26,7 @@ PAGED: dict[str, Callable[[Store, Page], list[Any]]] = {
     "entries": lambda store, page: Look(store).entries(EntryQuery(), page),
     "refusals": lambda store, page: Look(store).refusals(RefusalQuery(), page),
     "members": lambda store, page: Look(store).members(1, page),
-    "drawn": lambda store, page: Look(store).drawn(1, page),
+    "drawn": lambda store, page: Look(store).allocation_users(1, page),
 }
 
 

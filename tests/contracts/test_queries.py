@@ -162,18 +162,18 @@ def test_user_sums(filled: Store) -> None:
 
 
 def test_what_upkeep_asks_for(filled: Store) -> None:
-    assert Look(filled).overdue(Instant(START + 60), 10) == []
-    assert Look(filled).overdue(Instant(START + 61), 10) == [job(4)]
-    assert Look(filled).overdue(Instant(START + 10_000), 10) == [job(4), job(3)]
-    assert Look(filled).overdue(Instant(START + 10_000), 1) == [job(4)]
-    assert Look(filled).expired(Instant(END - 1), 10) == []
-    assert Look(filled).expired(Instant(END), 10) == [1, 3]  # 4 is frozen, and stays so
-    assert Look(filled).expired(Instant(END), 1) == [1]
+    assert Look(filled).overdue_runs(Instant(START + 60), 10) == []
+    assert Look(filled).overdue_runs(Instant(START + 61), 10) == [job(4)]
+    assert Look(filled).overdue_runs(Instant(START + 10_000), 10) == [job(4), job(3)]
+    assert Look(filled).overdue_runs(Instant(START + 10_000), 1) == [job(4)]
+    assert Look(filled).expired_allocations(Instant(END - 1), 10) == []
+    assert Look(filled).expired_allocations(Instant(END), 10) == [1, 3]  # 4 is frozen, and stays so
+    assert Look(filled).expired_allocations(Instant(END), 1) == [1]
 
 
 def test_what_has_ended_need_not_be_ended(store: Store) -> None:
     granted(grown(store), Expire(allocation=3), at=END)
-    assert Look(store).expired(Instant(END), 10) == [1]
+    assert Look(store).expired_allocations(Instant(END), 10) == [1]
 
 
 def test_the_audit_reads_whole_tables_in_its_order(filled: Store) -> None:

@@ -57,7 +57,7 @@ def test_what_was_revoked_since_stays_revoked_when_books_are_replaced(
 
 
 def test_tokens_are_known_by_their_secrets_not_by_their_numbers(store: Store, backup: Path) -> None:
-    with store.filling(replace=True):
+    with store.restoring(replace=True):
         pass
     granted(store, token("other"), token("laptop"), RevokeToken(token=2), at=START + 7)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
@@ -79,7 +79,7 @@ def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(
     forged = MemoryStore()
     *rows, tokens = contents(store)
     projects, members, allocations, users, runs, entries, (registry,) = rows
-    with forged.filling(replace=True) as filling:
+    with forged.restoring(replace=True) as filling:
         filling.projects(projects)
         filling.members(members)
         filling.allocations(allocations)

@@ -33,48 +33,48 @@ def figures(day: int, cluster: str = "darwin", usage: float = 0.1) -> list[Share
 
 def kept(store: Store, query: ShareQuery = EVER) -> list[ShareRecord]:
     with store.reading() as reader:
-        return reader.share_figures(query)
+        return reader.share_records(query)
 
 
 def test_what_is_kept_is_what_is_read_to_the_last_bit(store: Store) -> None:
-    assert store.keep_shares(figures(20_000))
+    assert store.add_share_records(figures(20_000))
     assert kept(store) == figures(20_000)
     with store.reading() as reader:
-        assert sorted(reader.scan_share_figures(), key=lambda each: each.user) == sorted(
+        assert sorted(reader.scan_share_records(), key=lambda each: each.user) == sorted(
             figures(20_000), key=lambda each: each.user
         )
 
 
 def test_once_a_day_and_cluster(store: Store) -> None:
-    assert store.keep_shares(figures(20_000))
-    assert store.keep_shares(figures(20_000, usage=9.0)) == 0
-    assert store.keep_shares([]) == 0
-    assert store.keep_shares(figures(20_000, "frontera")) == 4
-    assert store.keep_shares(figures(20_001)) == 4
+    assert store.add_share_records(figures(20_000))
+    assert store.add_share_records(figures(20_000, usage=9.0)) == 0
+    assert store.add_share_records([]) == 0
+    assert store.add_share_records(figures(20_000, "frontera")) == 4
+    assert store.add_share_records(figures(20_001)) == 4
     assert kept(store) == figures(20_000) + figures(20_001) + figures(20_000, "frontera")
 
 
 def test_what_came_in_the_course_of_a_day_is_added(store: Store) -> None:
-    store.keep_shares(figures(20_000))
+    store.add_share_records(figures(20_000))
     new = msgspec.structs.replace(figures(20_000)[0], account="new")
-    assert store.keep_shares([*figures(20_000, usage=9.0), new]) == 1
+    assert store.add_share_records([*figures(20_000, usage=9.0), new]) == 1
     assert kept(store) == [*figures(20_000)[:3], new, figures(20_000)[3]]
 
 
 def test_old_days_are_forgotten(store: Store) -> None:
     for day in (20_000, 20_001, 20_002):
-        store.keep_shares(figures(day))
-        store.keep_shares(figures(day, "frontera"))
-    assert store.forget_shares(20_002) == 16
+        store.add_share_records(figures(day))
+        store.add_share_records(figures(day, "frontera"))
+    assert store.delete_share_records(20_002) == 16
     assert kept(store) == figures(20_002) + figures(20_002, "frontera")
-    assert (store.forget_shares(20_002), store.forget_shares(0)) == (0, 0)
-    assert store.keep_shares(figures(20_000)) == 4, "nothing remembers that it was there"
+    assert (store.delete_share_records(20_002), store.delete_share_records(0)) == (0, 0)
+    assert store.add_share_records(figures(20_000)) == 4, "nothing remembers that it was there"
 
 
 def test_in_pages(store: Store) -> None:
     for day in (20_000, 20_001):
-        store.keep_shares(figures(day))
-        store.keep_shares(figures(day, "frontera"))
+        store.add_share_records(figures(day))
+        store.add_share_records(figures(day, "frontera"))
     found: list[ShareRecord] = []
     while page := kept(
         store, EVER._replace(limit=3, after=share_key(found[-1]) if found else None)
@@ -89,7 +89,7 @@ def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
     with ThreadPoolExecutor(4) as threads:
         said = list(
             threads.map(
-                lambda each: each[1].keep_shares(figures(20_000, usage=float(each[0]))),
+                lambda each: each[1].add_share_records(figures(20_000, usage=float(each[0]))),
                 enumerate(stores),
             )
         )
@@ -124,7 +124,7 @@ def test_what_is_asked_for(store: Store, query: ShareQuery, count: int) -> None:
         figures(20_000, "frontera"),
         figures(20_000),
     ):
-        store.keep_shares(day)
+        store.add_share_records(day)
     found = kept(store, query)
     assert len(found) == count
     assert sorted(map(repr, found)) == sorted(
@@ -134,17 +134,17 @@ def test_what_is_asked_for(store: Store, query: ShareQuery, count: int) -> None:
 
 def test_a_snapshot_does_not_change(store: Store) -> None:
     with store.reading() as reader:
-        assert reader.share_figures(EVER) == []
-        store.keep_shares(figures(20_000))
-        assert reader.share_figures(EVER) == []
+        assert reader.share_records(EVER) == []
+        store.add_share_records(figures(20_000))
+        assert reader.share_records(EVER) == []
     assert kept(store)
 
 
 def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
     file, clock, source = tmp_path / "x.fbk", ManualClock(Instant(0)), MemoryStore()
-    source.keep_shares(figures(20_000))
+    source.add_share_records(figures(20_000))
     Backups(source, clock).create(file)
-    store.keep_shares(figures(19_999))
+    store.add_share_records(figures(19_999))
     with pytest.raises(Conflict, match="not empty"):
         Backups(store, clock).restore(file)
     Backups(store, clock).restore(file, replace=True)
@@ -157,7 +157,7 @@ def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize("sql_place", ["sqlite"], indirect=True)
 def test_a_spoilt_row_is_told(sql_place: Place) -> None:
     store = sql_place.open()
-    store.keep_shares(figures(20_000))
+    store.add_share_records(figures(20_000))
     sql_place.run("UPDATE share_figure SET usage = 'much' WHERE login = 'ada'")
     with pytest.raises(Corrupt, match="fair share"):
         kept(store)

@@ -86,7 +86,7 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
         ("projects", (ProjectQuery(visibility=SIGHT), PAGE)),
         ("allocations", (AllocationQuery(visibility=SIGHT, ids=frozenset({1})), PAGE)),
         ("users", (frozenset({1, 2}),)),
-        ("drawn", (1, PAGE)),
+        ("allocation_users", (1, PAGE)),
         (
             "debits",
             (
@@ -111,7 +111,7 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
             ),
         ),
         ("statement", (1, Instant(0), Instant(START + 1), PAGE)),
-        ("before", (1, Instant(START + 1))),
+        ("entry_before", (1, Instant(START + 1))),
         (
             "usage",
             (UsageQuery(visibility=SIGHT, resource="cpu"), UsageBy.MONTH, GroupPage(5, "2026-01")),
@@ -119,8 +119,8 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
         ("usage", (UsageQuery(visibility=SIGHT), UsageBy.PARTITION, GroupPage(5, "a"))),
         ("members", (1, PAGE)),
         ("memberships", (ALICE,)),
-        ("overdue", (START, 10)),
-        ("expired", (START, 10)),
+        ("overdue_runs", (START, 10)),
+        ("expired_allocations", (START, 10)),
         ("registry", ()),
         ("tokens", (ALICE,)),
         ("tokens", (ALICE, PAGE)),

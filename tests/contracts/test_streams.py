@@ -69,5 +69,5 @@ def _fill_journal(store: Store) -> None:
         msgspec.structs.replace(last, id=last.id + number, seq=last.seq + number, key=None)
         for number in range(ENTRIES)
     ]
-    with store.filling(replace=True) as filling:
+    with store.restoring(replace=True) as filling:
         filling.entries(copies)

@@ -60,8 +60,8 @@ def test_a_token_remembers_by_which_it_was_made(store: Store) -> None:
     (phone,) = issued(store, msgspec.structs.replace(PHONE, parent=laptop))
     look = Look(store)
     assert [each.parent for each in look.tokens(None)] == [None, laptop]
-    assert look.token_numbered(phone) == look.token(PHONE.digest)
-    assert look.token_numbered(phone + 1) is None
+    assert look.token_by_id(phone) == look.token(PHONE.digest)
+    assert look.token_by_id(phone + 1) is None
     assert reason(ask(store, PHONE, at=NOW)) is Reason.TOKEN_TAKEN
 
 
@@ -160,20 +160,20 @@ def test_the_audit_finds_a_token_that_was_given_back_its_validity(sql_place: Pla
 
 
 def test_a_nonce_is_spent_once_until_it_expires(store: Store) -> None:
-    assert store.spend(b"\x00\xffn", 1001, NOW, LATER)
-    assert not store.spend(b"\x00\xffn", 1001, NOW, LATER)
-    assert not store.spend(b"\x00\xffn", 1002, Instant(LATER - 1), Instant(LATER + 1))
-    assert store.spend(b"other", 1001, NOW, LATER)
-    assert store.spend(b"\x00\xffn", 1001, LATER, Instant(LATER + 1_000))
-    assert not store.spend(b"\x00\xffn", 1001, LATER, Instant(LATER + 1_000))
+    assert store.use_nonce(b"\x00\xffn", 1001, NOW, LATER)
+    assert not store.use_nonce(b"\x00\xffn", 1001, NOW, LATER)
+    assert not store.use_nonce(b"\x00\xffn", 1002, Instant(LATER - 1), Instant(LATER + 1))
+    assert store.use_nonce(b"other", 1001, NOW, LATER)
+    assert store.use_nonce(b"\x00\xffn", 1001, LATER, Instant(LATER + 1_000))
+    assert not store.use_nonce(b"\x00\xffn", 1001, LATER, Instant(LATER + 1_000))
 
 
 def test_expired_nonces_are_forgotten(sql_place: Place) -> None:
     store = sql_place.open()
     for number in range(150):
-        store.spend(b"%d" % number, 1001, NOW, LATER)
+        store.use_nonce(b"%d" % number, 1001, NOW, LATER)
     for number in range(3):
-        store.spend(b"later%d" % number, 1001, LATER, Instant(LATER + 1))
+        store.use_nonce(b"later%d" % number, 1001, LATER, Instant(LATER + 1))
     assert sql_place.run("SELECT count(*) FROM nonce") == [(3,)]
 
 
@@ -183,7 +183,7 @@ def test_a_nonce_spent_on_many_servers_at_once_is_spent_on_one(place: Place) -> 
         for number in range(20):
             expiring = [
                 pool.submit(
-                    stores[each % 2].spend, b"%d" % number, 1001, NOW, Instant(NOW + number)
+                    stores[each % 2].use_nonce, b"%d" % number, 1001, NOW, Instant(NOW + number)
                 )
                 for each in range(8)
             ]
@@ -192,6 +192,6 @@ def test_a_nonce_spent_on_many_servers_at_once_is_spent_on_one(place: Place) -> 
 
 def test_a_spent_nonce_outlives_the_server(sql_place: Place) -> None:
     store = sql_place.open()
-    assert store.spend(b"n", 1001, NOW, LATER)
+    assert store.use_nonce(b"n", 1001, NOW, LATER)
     store.close()
-    assert not sql_place.open().spend(b"n", 1001, NOW, LATER)
+    assert not sql_place.open().use_nonce(b"n", 1001, NOW, LATER)

@@ -53,7 +53,7 @@ def _opened(url: str) -> Iterator[Store]:
 
 
 def emptied(store: Store) -> Store:
-    with store.filling(replace=True):
+    with store.restoring(replace=True):
         return store
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from fairbank.compose import Works
+from fairbank.cli.commands.planning.replay import replay_trace
+from fairbank.core.time import Instant
+from fairbank.simulator.traces.swf import write
+from fairbank.simulator.traces.synthetic import month
+from fairbank.simulator.traces.synthetic_site import SyntheticSite
 from tests.support.server import FairbankServer, made
 from tests.support.traces import JOBS
 
 Tell = Callable[[str], None]
 
-STARTS = 1_793_491_200  # 2026-11-01
+STARTS = Instant(1_793_491_200)  # 2026-11-01
 
 
 @pytest.fixture
@@ -55,17 +59,12 @@ def urls(tmp_path: Path, database: str) -> list[str]:
 @pytest.mark.slow
 def test_the_synthetic_month(tmp_path: Path, urls: list[str], tell: Tell) -> None:
     """As `fairbank replay` does it, but in this very process."""
-    month, works = str(tmp_path / "month.swf"), Works()
-    works.paper.synthesise(month, seed=1, starts=STARTS)
-    plan: dict[str, Any] = {
-        "cluster": "local",
-        "percent": 90,
-        "periods": 2,
-        "days": None,
-        "payer": None,
-        "record_overruns": False,
-    }
-    done = [works.paper.replay(month, url, progress=None, **plan) for url in urls]
+    trace = tmp_path / "month.swf"
+    trace.write_text("".join(write(*month(SyntheticSite(starts=STARTS), 1))))
+    options = Namespace(
+        grant=90, periods=2, days=None, by=None, record_overruns=False, progress="none", quiet=True
+    )
+    done = [replay_trace(options, str(trace), url, cluster="local") for url in urls]
     assert all(check.held for each in done for check in each.checks)
     assert sum(done[0].refusals.values()) > 0
     assert len({each.fingerprint for each in done}) == 1

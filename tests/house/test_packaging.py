@@ -10,15 +10,17 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
-from fairbank.cli.command import Command, Noun
+from fairbank.cli.framework.client_settings import SITE_SOCKET
+from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import find
-from fairbank.cli.settings import SITE_SOCKET
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.compare.health import SOCKET
 from fairbank.slurm.compare.plugin_files import TABLE
@@ -63,6 +65,18 @@ def test_lua_files_and_units_are_in_the_package(checkout: Path) -> None:
         for link in share.rglob("*")
         if not link.is_dir()
     } == wanted
+
+
+def test_build_backend_bound_admits_released_and_locked_versions(checkout: Path) -> None:
+    """`pip install .` takes any version in the bound. 0.7.14 fails on the links in packaging/data."""
+    project = tomllib.loads((checkout / "pyproject.toml").read_text())
+    (backend,) = map(Requirement, project["build-system"]["requires"])
+    locked = re.search(
+        r"^uv==(\S+)", (checkout / "requirements-setup.lock").read_text(), re.MULTILINE
+    )
+    assert locked is not None
+    versions = ("0.7.14", "0.7.15", "0.8.24", "0.13.6", locked[1])
+    assert list(backend.specifier.filter(versions)) == list(versions[1:])
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import fairbank
-from tools.map.graph import Graph
+from tools.dependencies.graph import Graph
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +33,9 @@ def test_what_the_code_imports_is_declared(checkout: Path, project: dict[str, An
     provided_by = packages_distributions()
     graph = Graph(checkout / "src" / "fairbank")
     undeclared = [
-        f"{graph.where(found)}: {found.target}"
+        f"{graph.location(found)}: {found.target}"
         for found in graph.imports
-        if not found.inside
+        if not found.is_internal
         and (top := found.target.partition(".")[0]) not in sys.stdlib_module_names
         and not declared & {canonicalize_name(name) for name in provided_by.get(top, [])}
     ]
@@ -63,7 +63,7 @@ def test_make_alone_lists_the_verbs(checkout: Path) -> None:
             "check",
             "bench",
             "campaign",
-            "map",
+            "reference",
             "docs",
             "lock",
         )

@@ -19,7 +19,7 @@ pytestmark = [
 
 @pytest.mark.parametrize(
     ("page", "place", "commands"),
-    [("README.md", 0, 8), ("docs/howto/simulate.md", 1, 2)],
+    [("README.md", 2, 8), ("docs/howto/simulate.md", 1, 2)],
     ids=["a bank", "on paper"],
 )
 def test_a_session_prints_what_stands_there(

@@ -92,7 +92,7 @@ def test_any_price_is_the_banks(
     qos: str,
 ) -> None:
     place = msgspec.structs.replace(
-        place, partition=msgspec.structs.replace(place.partition, adding=adding)
+        place, partition=msgspec.structs.replace(place.partition, billing_rule=adding)
     )
     policy = msgspec.structs.replace(CENTRE, projects=(), balances=(), places=(place,))
     truth = bill(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
-from fairbank.compose.slurm_says import Shares, SlurmSays
 from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareField, ShareRow, lines, parse_fields
 from fairbank.slurm.fairshare_view.recomputed_shares import computed
+from fairbank.slurm.rankings import Shares, read_shares
 
 TREES = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "trees"
 FIGURES = "norms,normu,eff,fair,level"
@@ -19,7 +20,7 @@ SETUPS = sorted(folder.name for folder in TREES.iterdir())
 
 
 def told(setup: str) -> Shares:
-    return SlurmSays().shares(str(TREES / setup), now=0)
+    return read_shares(str(TREES / setup), 0, UTC)
 
 
 def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.multifactor.basic import FIRST, next_priority
 from fairbank.priority.multifactor.combination import best
 
 queues = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3), st.integers(0, 2)), max_size=40)
@@ -46,20 +45,3 @@ def test_without_further_columns_the_lowest_row_goes_first(
 def test_the_ends_of_32_bits_are_in_order() -> None:
     priority = np.array([1, 2**32 - 1, 0, 2**31, 2**31 - 1], dtype=np.uint32)
     assert best(priority, 4).tolist() == [1, 3, 4, 0]
-
-
-# --- first come, first served ---
-
-
-def test_each_job_comes_after_those_before_it() -> None:
-    first = next_priority(None)
-    assert first == FIRST == 4_294_901_759
-    assert next_priority(first) == first - 1
-
-
-def test_nice_moves_a_job_and_one_is_the_lowest() -> None:
-    assert next_priority(1_000, nice=100) == 899
-    assert next_priority(1_000, nice=-100) == 1_099
-    assert next_priority(1_000, nice=5_000) == 1
-    assert next_priority(1) == 1
-    assert next_priority(None, nice=-(2**31 - 3)) == 2**32 - 1

@@ -1,20 +1,15 @@
-"""The answer as JSON and YAML."""
+"""The answer as JSON."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import Column, Look, su, text
-from fairbank.report.envelope import as_json, as_yaml, envelope
+from fairbank.report.envelope import as_json, envelope
 from fairbank.report.tables import sort_rows
-
-yaml = pytest.importorskip("yaml")
 
 ROW = {"id": 1, "account": "chem\x1b[31m", "available": 90, "state": "active"}
 
@@ -47,27 +42,6 @@ def test_json_does_nothing_to_a_terminal() -> None:
     assert made.isascii()
     assert "\x1b" not in made
     assert json.loads(made)["data"][0]["account"] == ROW["account"]
-
-
-leaves = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text()
-# YAML's keys end at 1,024 characters, and one may take ten of them when it is escaped.
-words = st.text(min_size=1, max_size=100) | st.sampled_from(
-    ["yes", "no", "null", "on", "y", "1", "a-b", "a: b"]
-)
-documents = st.dictionaries(
-    words,
-    st.recursive(
-        leaves,
-        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=4),
-        max_leaves=12,
-    ),
-    max_size=5,
-)
-
-
-@given(documents.filter(bool))
-def test_yaml_reads_back_as_the_same(document: dict[str, Any]) -> None:
-    assert yaml.safe_load(as_yaml(document)) == document
 
 
 COLUMNS = (Column("PROJECT", text("account")), Column("AVAILABLE", su("available"), right=True))

@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta, timezone
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec.structs import replace
 
 from fairbank.report.columns import Look
 from fairbank.report.explanation import JobExplanation, as_data, lines
+from fairbank.scheduling.explain.answer import (
+    EarlierStart,
+    EarlierStartAdvice,
+    Explanation,
+    JobCheck,
+    StartRange,
+)
 
 
-class Check(NamedTuple):
-    what: str
-    ok: bool
-    evidence: str
-
-
-class Likely(NamedTuple):
-    earliest: int
-    latest: int | None
-    runs: int
-    started: int
-
-
-class Suggestion(NamedTuple):
-    option: str
-    at: int
-
-
-class Advice(NamedTuple):
-    suggestion: Suggestion | None
-    tried: Sequence[str] = ()
-
-
-class Why(NamedTuple):
-    code: str = "Priority"
-    headline: str = "Job 7 waits behind job 6 (Priority)."
-    checks: tuple[Check, ...] = (
-        Check("its turn", False, "ahead is job 6"),
-        Check("credit", True, "enough"),
+def why(**known: Any) -> Explanation:
+    """Explanation of job 7, with some of it different."""
+    return Explanation(
+        **{
+            "number": 7,
+            "code": "Priority",
+            "headline": "Job 7 waits behind job 6 (Priority).",
+            "checks": (
+                JobCheck("its turn", False, "ahead is job 6"),
+                JobCheck("credit", True, "enough"),
+            ),
+            "position": 2,
+            "ahead": (6,),
+            "waiting": 3,
+            "expected": None,
+            **known,
+        }
     )
-    position: int | None = 2
-    waiting: int = 3
-    expected: int | None = None
-    likely: Likely | None = None
-    advice: Advice | None = None
 
 
 JOB = JobExplanation(
-    "7", {"user": "ann", "account": ""}, submitted=0, as_of=90_061, why=Why(), ahead=["6"]
+    "7", {"user": "ann", "account": ""}, submitted=0, as_of=90_061, why=why(), ahead=["6"]
 )
 
 
@@ -71,56 +62,60 @@ def test_what_there_is_to_say() -> None:
 
 def test_a_start_is_told_as_far_as_it_is_known() -> None:
     def start(**known: Any) -> str:
-        return told(JOB._replace(why=Why(**known)))[7]
+        return told(JOB._replace(why=why(**known)))[7]
 
     assert (
         start(expected=60)
         == "Start     1970-01-01 00:01:00 if everybody uses the whole time limit and nobody comes before it"
     )
-    both = Likely(60, 120, 100, 100)
+    both = StartRange(60, 120, 100, 100)
     assert (
         start(likely=both)
         == "Start     likely from 1970-01-01 00:01:00 to 1970-01-01 00:02:00 (8 of 10 of 100 rehearsals)"
     )
-    assert "to a time that nobody can tell" in start(likely=both._replace(latest=None))
+    assert "to a time that nobody can tell" in start(likely=replace(both, latest=None))
 
 
 def test_a_job_without_a_place_and_one_behind_many() -> None:
     assert "Queue     it has no place in it: something else than room holds it back" in told(
-        JOB._replace(why=Why(position=None))
+        JOB._replace(why=why(position=None))
     )
     assert (
-        told(JOB._replace(why=Why(position=1), ahead=[]))[6]
+        told(JOB._replace(why=why(position=1), ahead=[]))[6]
         == "Queue     1st of 3; nobody is ahead"
     )
     many = told(
-        JOB._replace(why=Why(position=23, waiting=111), ahead=list(map(str, range(1, 23))))
+        JOB._replace(why=why(position=23, waiting=111), ahead=list(map(str, range(1, 23))))
     )[6]
     assert many == "Queue     23rd of 111; ahead: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 12 more"
     places = [
-        told(JOB._replace(why=Why(position=place)))[6].split()[1]
+        told(JOB._replace(why=why(position=place)))[6].split()[1]
         for place in (3, 4, 11, 12, 13, 21, 101, 111)
     ]
     assert places == ["3rd", "4th", "11th", "12th", "13th", "21st", "101st", "111th"]
 
 
 def test_what_came_of_it() -> None:
-    assert told(JOB._replace(why=Why(advice=Advice(Suggestion("-n 4", 100_000))), started=3_600))[
-        -2:
-    ] == [
+    assert told(
+        JOB._replace(
+            why=why(advice=EarlierStartAdvice(EarlierStart("-n 4", 100_000), ())), started=3_600
+        )
+    )[-2:] == [
         "Sooner    with -n 4 it would start by 1970-01-02 03:46:40, as things stand",
         "In fact   under this policy it started at 1970-01-01 01:00:00, after 01:00:00",
     ]
 
 
 def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
-    found = told(JOB._replace(why=Why(advice=Advice(None, ("-p cpu,gpu", "any shorter -t")))))
+    found = told(
+        JOB._replace(why=why(advice=EarlierStartAdvice(None, ("-p cpu,gpu", "any shorter -t"))))
+    )
     assert (
         found[-1]
         == "Sooner    nothing that was tried would start it sooner: -p cpu,gpu; any shorter -t"
     )
     assert (
-        told(JOB._replace(why=Why(advice=Advice(None))))[-1]
+        told(JOB._replace(why=why(advice=EarlierStartAdvice(None, ()))))[-1]
         == "Sooner    there is nothing to try that might start it sooner"
     )
 
@@ -132,8 +127,8 @@ def test_the_time_zone_of_all_its_times_is_told_once() -> None:
 
 
 def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
-    why = Why(headline="word " * 40, checks=(Check("its turn", False, "word " * 60),))
-    long = JOB._replace(why=why, facts={"user": "\x1b[31mann"})
+    known = why(headline="word " * 40, checks=(JobCheck("its turn", False, "word " * 60),))
+    long = JOB._replace(why=known, facts={"user": "\x1b[31mann"})
     found = told(long, 60)
     assert max(map(len, found)) <= 60
     assert not [line for line in found if "\x1b" in line]
@@ -143,12 +138,12 @@ def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
 
 
 def test_programs_are_told_all() -> None:
-    why = Why(
+    known = why(
         expected=60,
-        likely=Likely(60, None, 50, 20),
-        advice=Advice(Suggestion("-t 00:10:00", 0), ("-n 4", "any shorter -t")),
+        likely=StartRange(60, None, 50, 20),
+        advice=EarlierStartAdvice(EarlierStart("-t 00:10:00", 0), ("-n 4", "any shorter -t")),
     )
-    found = as_data(JOB._replace(why=why, started=3_600, reason="Resources", told=120))
+    found = as_data(JOB._replace(why=known, started=3_600, reason="Resources", told=120))
     assert (found["job"], found["ahead"], found["slurm_reason"], found["slurm_expects"]) == (
         "7",
         ["6"],
@@ -176,7 +171,7 @@ def test_programs_are_told_all() -> None:
 
 
 def test_what_slurm_says_otherwise_stands_beside_it() -> None:
-    said = told(JOB._replace(why=Why(expected=60), reason="Resources", told=120), 200)[7]
+    said = told(JOB._replace(why=why(expected=60), reason="Resources", told=120), 200)[7]
     assert said.endswith(
         "nobody comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is Resources"
     )

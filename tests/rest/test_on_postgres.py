@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from fairbank.compose.counter import apart
 from fairbank.rest.app import document
 from fairbank.service.settings import CounterPlace, Log, StoreSettings
 from fairbank.service.write_queue.writers import Windows
+from fairbank.setup.write_queue import apart
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.rest.refused import refused

@@ -141,8 +141,8 @@ def store_entries(store: Store) -> int:
 
 TAKEN_UP = """
 import os, signal
-from fairbank.service.auditing import verify
-from fairbank.store.opening import open_store
+from fairbank.service.ops.audit_processes import verify
+from fairbank.store.factory import open_store
 
 class Slow:
     def __call__(self):

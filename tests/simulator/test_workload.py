@@ -60,8 +60,8 @@ def test_another_process_gives_the_same_bytes() -> None:
     program = (
         "import hashlib; from fairbank.simulator.traces.swf import write;"
         "from fairbank.simulator.traces.synthetic import month;"
-        "from fairbank.simulator.traces.synthetic_site import Centre;"
-        "print(hashlib.sha256(''.join(write(*month(Centre(), 7))).encode()).hexdigest())"
+        "from fairbank.simulator.traces.synthetic_site import SyntheticSite;"
+        "print(hashlib.sha256(''.join(write(*month(SyntheticSite(), 7))).encode()).hexdigest())"
     )
     environment = os.environ | {"PYTHONHASHSEED": "4711"}
     there = subprocess.run(

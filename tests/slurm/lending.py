@@ -17,7 +17,7 @@ from tests.slurm.lab.cluster import Cluster
 
 PYTHON = "/usr/bin/python3"
 """Debian's, which every user may run; the checkout's own may be in somebody's home."""
-SPROJECT = "import sys; sys.argv[0] = 'sproject'; from fairbank.compose import sproject; sys.exit(sproject())"
+SPROJECT = "import sys; sys.argv[0] = 'sproject'; from fairbank.cli.main import sproject; sys.exit(sproject())"
 
 
 def demand_python() -> None:

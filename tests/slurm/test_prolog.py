@@ -59,7 +59,7 @@ class Bank:
         log.chmod(0o666)
         self.script.write_text(
             packed.replace("export PATH\n", f"export PATH\n{exports}exec >>{log} 2>&1\n").replace(
-                "/opt/fairbank/bin/fairbank", f"{PYTHON} -m fairbank.compose"
+                "/opt/fairbank/bin/fairbank", f"{PYTHON} -m fairbank.cli"
             )
         )
         self.script.chmod(0o755)

@@ -38,7 +38,7 @@ class Terminal:
         return self._seen(words, words)
 
     def fairbank(self, *words: str) -> tuple[int, str]:
-        return self._seen(("fairbank", *words), (PYTHON, "-m", "fairbank.compose", *words))
+        return self._seen(("fairbank", *words), (PYTHON, "-m", "fairbank.cli", *words))
 
     def sproject(self, *words: str) -> tuple[int, str]:
         return self._seen(("sproject", *words), (PYTHON, "-c", SPROJECT, *words))

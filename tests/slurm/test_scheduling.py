@@ -137,7 +137,7 @@ def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[
 def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
     """The reason is slurmctld's, the start what it expects to a minute, and who runs or is not there is told so."""
     queue = Queue(slurm)
-    fairbank = (sys.executable, "-m", "fairbank.compose", "why")
+    fairbank = (sys.executable, "-m", "fairbank.cli", "why")
     try:
         hole_just_fits(queue)
         let_go(slurm, PARTITIONS)
@@ -178,7 +178,7 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
 ) -> None:
     """slurmctld's own words for each kind of dependency are read, and each is told with what the job does."""
     queue = Queue(slurm)
-    fairbank = (sys.executable, "-m", "fairbank.compose", "why")
+    fairbank = (sys.executable, "-m", "fairbank.cli", "why")
 
     def checks(name: str) -> dict[str, str]:
         (data,) = json.loads(

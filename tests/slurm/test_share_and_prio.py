@@ -45,7 +45,7 @@ class Players:
 
     def fairbank(self, who: str, *words: str) -> Ran:
         return self.slurm.run(
-            who, PYTHON, "-m", "fairbank.compose", *words, environment=self._environment
+            who, PYTHON, "-m", "fairbank.cli", *words, environment=self._environment
         )
 
     def both(self, who: str, *words: str) -> tuple[Ran, Ran]:

@@ -15,7 +15,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention
 from fairbank.store.sqlite.store import writing_engine
-from fairbank.store.urls import path_of, read_url
+from fairbank.store.urls import parse_url, path_of
 from tests.contracts.centre import END, START, allocation, charge, contents, fill, granted, hold
 from tests.contracts.places import Place
 
@@ -97,7 +97,7 @@ def test_nor_replaced_by_a_connection_of_ours(file_place: Place) -> None:
     store = file_place.open()
     fill(store)
     store.close()
-    engine = writing_engine(path_of(read_url(file_place.url)), "truncate")
+    engine = writing_engine(path_of(parse_url(file_place.url)), "truncate")
     with (
         engine.connect() as connection,
         pytest.raises(DBAPIError, match="never changed or deleted"),

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from fairbank.store.sqlite.driver import driver
-from fairbank.store.sqlite.index_sums import indexes, unlike
+from fairbank.store.sqlite.index_sums import index_faults, indexes
 from fairbank.store.sqlite.store import reading_engine
 from tests.faults.sample import write_sample
 from tests.support.indexes import hollow, replant
@@ -48,12 +48,12 @@ def test_every_index_is_compared(written: Path) -> None:
 
 
 def test_indexes_that_say_what_their_tables_say_are_no_complaint(written: Path) -> None:
-    assert looking(written, unlike) == []
+    assert looking(written, index_faults) == []
 
 
 def test_an_index_without_rows_is_found(written: Path) -> None:
     hollow(written, "run_project")
-    (found,) = looking(written, unlike)
+    (found,) = looking(written, index_faults)
     assert found.startswith("the index run_project lacks ")
 
 
@@ -61,12 +61,12 @@ def test_an_index_that_lacks_a_single_row_is_found(written: Path) -> None:
     with closing(driver.connect(str(written))) as connection:
         (first,) = connection.execute("SELECT min(id) FROM run").fetchone()
     replant(written, "run_owner", f"CREATE INDEX planted ON run (owner, id) WHERE id <> {first}")
-    assert looking(written, unlike) == [
+    assert looking(written, index_faults) == [
         "the index run_owner lacks 1 of the rows of its table, which nobody finds through it"
     ]
 
 
 def test_an_index_with_the_rows_of_its_table_under_other_keys_is_found(written: Path) -> None:
     replant(written, "run_owner", "CREATE INDEX planted ON run (project, id)")
-    (found,) = looking(written, unlike)
+    (found,) = looking(written, index_faults)
     assert found.startswith("the index run_owner lacks ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.store.sqlite.integrity import in_words
+from fairbank.store.sqlite.integrity import summarise
 
 
 def test_many_rows_of_one_index_are_one_complaint() -> None:
@@ -10,7 +10,7 @@ def test_many_rows_of_one_index_are_one_complaint() -> None:
         *(f"row {number} missing from index journal_key" for number in (1, 2, 7)),
         "wrong # of entries in index journal_key",
     ]
-    assert list(in_words(said)) == [
+    assert list(summarise(said)) == [
         "the index journal_key lacks 3 of the rows of its table, which nobody finds through it"
     ]
 
@@ -22,9 +22,9 @@ def test_each_kind_has_its_words_and_what_has_none_is_told_as_it_is() -> None:
         "non-unique entry in index journal_key",
         "Page 7 is never used",
     ]
-    assert list(in_words(said)) == [
+    assert list(summarise(said)) == [
         "the index journal_key has more than once what there may be once, in 1 of its rows",
         "the index run_owner has another number of rows than its table",
         "Page 7 is never used",
     ]
-    assert list(in_words(())) == []
+    assert list(summarise(())) == []

@@ -139,13 +139,13 @@ def test_of_what_is_no_batch_the_same_is_told(
 ) -> None:
     assert isinstance(store, SqlStore)
     told = list[int]()
-    with pytest.raises(Unavailable, match=NOT_CARRIED_OUT), store._writing():
+    with pytest.raises(Unavailable, match=NOT_CARRIED_OUT), store._write_transaction():
         cut(postgres_server)
     postgres_server.start()
     with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:
-        keeping = pool.submit(one_by_one, lambda day: store.keep_shares([figure(day)]), told)
+        keeping = pool.submit(one_by_one, lambda day: store.add_share_records([figure(day)]), told)
         wait_for_one()
         cut(postgres_server)
         with pytest.raises(Unavailable, match=NOT_KNOWN):
             keeping.result()
-    assert not store.keep_shares([figure(len(told))]), "they are there"
+    assert not store.add_share_records([figure(len(told))]), "they are there"

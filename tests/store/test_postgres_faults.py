@@ -57,11 +57,11 @@ def test_a_restart_between_two_batches_is_not_even_noticed(
 ) -> None:
     store = place.open()
     fill(store)
-    store.spend(b"one", 1001, START, LATER)
+    store.use_nonce(b"one", 1001, START, LATER)
     server.restart()
     granted(store, hold(1, 5))
     assert contents(store)[2][0].held == 5
-    assert not store.spend(b"one", 1001, START, LATER)
+    assert not store.use_nonce(b"one", 1001, START, LATER)
 
 
 def test_while_the_server_is_dead_everything_is_unreachable(
@@ -73,7 +73,7 @@ def test_while_the_server_is_dead_everything_is_unreachable(
     for attempt in (
         lambda: ask(store, hold(1, 5)),
         lambda: contents(store),
-        lambda: store.spend(b"n", 1, START, LATER),
+        lambda: store.use_nonce(b"n", 1, START, LATER),
     ):
         with pytest.raises(Unavailable):
             attempt()
@@ -193,7 +193,7 @@ def test_a_deadlock_is_contention(place: Place) -> None:
 
 
 def test_a_statement_that_takes_too_long_is_unreachable(impatient: PostgresStore) -> None:
-    with pytest.raises(Unavailable, match="timeout"), impatient._writing() as connection:
+    with pytest.raises(Unavailable, match="timeout"), impatient._write_transaction() as connection:
         connection.exec_driver_sql("SELECT pg_sleep(30)")
 
 
@@ -233,8 +233,8 @@ def test_a_nonce_that_another_server_is_spending_for_too_long_is_busy(
     ) as other:
         other.execute("INSERT INTO nonce (nonce, uid, expires_at) VALUES ('one', 1001, 9000000)")
         with pytest.raises(Busy, match="lock timeout"):
-            impatient.spend(b"one", 1001, START, LATER)
-    assert not impatient.spend(b"one", 1001, START, LATER)
+            impatient.use_nonce(b"one", 1001, START, LATER)
+    assert not impatient.use_nonce(b"one", 1001, START, LATER)
 
 
 def test_books_are_opened_while_somebody_writes(place: Place) -> None:
@@ -280,7 +280,7 @@ def test_commits_are_durable_whatever_the_database_says(place: Place) -> None:
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$"
     )
     store = PostgresStore(make_url(place.url))
-    with store._writing() as connection:
+    with store._write_transaction() as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
     store.close()
 

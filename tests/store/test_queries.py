@@ -83,7 +83,7 @@ def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(
     assert f"journal.{kinds}" in SQLITE[name]
     assert f"journal.{kinds}" in POSTGRES[name]
     store = SqliteStore(path_of(make_url(file_place.url)))
-    with store._writing() as connection:
+    with store._write_transaction() as connection:
         (made,) = connection.exec_driver_sql(
             "SELECT sql FROM sqlite_master WHERE name = 'journal_undoing'"
         ).scalars()
@@ -101,7 +101,7 @@ def test_postgres_finds_every_row_by_its_key(postgres_place: Place, name: str) -
     """Also in a young database without statistics, where it would rather read whole tables, and go on doing so while these grow."""
     store = PostgresStore(make_url(postgres_place.url))
     nothing = ", ".join("NULL" for _ in set(re.findall(r"\$\d+", POSTGRES[name])))
-    with store._writing() as connection:
+    with store._write_transaction() as connection:
         connection.exec_driver_sql(f"PREPARE asked AS {POSTGRES[name]}")
         plan = connection.exec_driver_sql(f"EXPLAIN EXECUTE asked ({nothing})").scalars().all()
     store.close()
@@ -112,7 +112,7 @@ def test_postgres_finds_every_row_by_its_key(postgres_place: Place, name: str) -
 @pytest.mark.parametrize("name", ["allocations", *LOOK_UPS[1:]])
 def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
-    with store._writing() as connection:
+    with store._write_transaction() as connection:
         wanted = ("[]",) * SQLITE[name].count("?")
         plan = [
             row[3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.service.ops.doctor import guards
-from fairbank.store.sql.schema_check import Fault, SchemaDifference, differences
+from fairbank.store.sql.schema_check import SchemaDifference, SchemaFault, schema_differences
 from tests.contracts.centre import fill
 from tests.contracts.places import Place
 
@@ -13,22 +13,22 @@ from tests.contracts.places import Place
 def test_books_as_they_were_made(sql_place: Place) -> None:
     fill(sql_place.open())
     sql_place.run("CREATE VIEW our_report AS SELECT account FROM project")
-    assert differences(sql_place.url) == []
+    assert schema_differences(sql_place.url) == []
     assert [(each.what, each.ok) for each in guards(sql_place.url)] == [
         ("the guards and views are as Fairbank made them", True)
     ]
 
 
 def test_in_memory_there_is_nobody_else() -> None:
-    assert differences("memory:") == []
+    assert schema_differences("memory:") == []
 
 
 def test_a_guard_that_was_taken_away(sql_place: Place) -> None:
     sql_place.run(
         f"DROP TRIGGER journal_only_grows{' ON journal' if sql_place.is_postgres else ''}"
     )
-    assert differences(sql_place.url) == [
-        SchemaDifference("trigger", "journal_only_grows", Fault.MISSING)
+    assert schema_differences(sql_place.url) == [
+        SchemaDifference("trigger", "journal_only_grows", SchemaFault.MISSING)
     ]
     (check,) = guards(sql_place.url)
     assert (check.what, check.ok) == ("trigger journal_only_grows is missing", False)
@@ -39,12 +39,16 @@ def test_a_view_that_was_forged(sql_place: Place) -> None:
     sql_place.run("DROP VIEW balances")
     columns = "id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit, deposited AS balance"
     sql_place.run(f"CREATE VIEW balances AS SELECT {columns} FROM allocation")
-    assert differences(sql_place.url) == [SchemaDifference("view", "balances", Fault.ALTERED)]
+    assert schema_differences(sql_place.url) == [
+        SchemaDifference("view", "balances", SchemaFault.ALTERED)
+    ]
 
 
 def test_an_index_that_is_gone(sql_place: Place) -> None:
     sql_place.run("DROP INDEX run_open")
-    assert differences(sql_place.url) == [SchemaDifference("index", "run_open", Fault.MISSING)]
+    assert schema_differences(sql_place.url) == [
+        SchemaDifference("index", "run_open", SchemaFault.MISSING)
+    ]
 
 
 def test_a_trigger_that_nobody_of_ours_made(file_place: Place) -> None:
@@ -60,16 +64,16 @@ def test_a_trigger_that_nobody_of_ours_made(file_place: Place) -> None:
     [
         (
             "ALTER TABLE journal DISABLE TRIGGER journal_only_grows",
-            [SchemaDifference("trigger", "journal_only_grows", Fault.ALTERED)],
+            [SchemaDifference("trigger", "journal_only_grows", SchemaFault.ALTERED)],
         ),
         (
             "CREATE OR REPLACE FUNCTION fairbank_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
-            [SchemaDifference("function", "fairbank_refuse", Fault.ALTERED)],
+            [SchemaDifference("function", "fairbank_refuse", SchemaFault.ALTERED)],
         ),
         (
             "ALTER TABLE allocation DROP CONSTRAINT allocation_periods_apart",
             [
-                SchemaDifference(kind, "allocation_periods_apart", Fault.MISSING)
+                SchemaDifference(kind, "allocation_periods_apart", SchemaFault.MISSING)
                 for kind in ("constraint", "index")
             ],
         ),
@@ -79,5 +83,5 @@ def test_what_only_postgres_has(
     postgres_place: Place, statement: str, found: list[SchemaDifference]
 ) -> None:
     postgres_place.run(statement)
-    assert differences(postgres_place.url) == found
+    assert schema_differences(postgres_place.url) == found
     assert postgres_place.run("SELECT 1 FROM pg_namespace WHERE nspname = 'fairbank_doctor'") == []

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from fairbank.cli.ending import exit_code
+from fairbank.cli.framework.error_exit import exit_code
 from fairbank.core.errors import Busy, Corrupt, Forbidden, InvalidInput, NotFound, Unavailable
 from fairbank.store.contract import Contention
 from fairbank.store.factory import open_store
@@ -92,7 +92,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 @needs_wal
 def test_the_journal_is_a_write_ahead_log_and_every_commit_is_synced(file: Path) -> None:
     store = SqliteStore(file)
-    with store._writing() as connection:
+    with store._write_transaction() as connection:
         facts = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
             for name in ("journal_mode", "synchronous", "foreign_keys", "wal_autocheckpoint")
@@ -141,7 +141,7 @@ def test_a_file_with_a_write_ahead_log_is_converted_when_it_is_ours_alone(file: 
     before = contents(store)
     assert file.read_bytes()[18] == WAL
     with pytest.raises(InvalidInput, match="cannot be given the journal"):
-        SqliteStore(file, journal="truncate", patience_seconds=0.1).examine(lambda connection: None)
+        SqliteStore(file, journal="truncate", patience_seconds=0.1).check(lambda connection: None)
     store.close()
     converted = open_store(url(file), journal="truncate")
     assert contents(converted) == before
@@ -161,7 +161,7 @@ def test_new_books_wait_for_whoever_writes_the_file(tmp_path: Path) -> None:
     other = driver.connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(InvalidInput, match="cannot be given the journal 'wal': database is locked"):
-        SqliteStore(path, patience_seconds=0.1).examine(lambda connection: None)
+        SqliteStore(path, patience_seconds=0.1).check(lambda connection: None)
     with ThreadPoolExecutor(1) as pool:
         made = pool.submit(migrate, url(path))
         assert wait([made], timeout=0.3).not_done, made
@@ -273,10 +273,10 @@ def test_a_full_check_gives_signs_of_life_and_then_no_more(
     store = open_store(url(path))
     fill(store)
     signs: list[None] = []
-    assert store.damage(at_work=lambda: signs.append(None)) == []
+    assert store.integrity_errors(at_work=lambda: signs.append(None)) == []
     during = len(signs)
     assert during > 2, "one at its beginning, the others while it goes on"
     contents(store)
-    assert store.damage() == []
+    assert store.integrity_errors() == []
     assert len(signs) == during, "the same connection is asked again, by somebody who does not wait"
     store.close()

@@ -9,7 +9,7 @@ import pytest
 from fairbank.core.errors import InvalidInput
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
-from fairbank.store.urls import MEMORY, POSTGRESQL, SQLITE, path_of, read_url, shown_url
+from fairbank.store.urls import MEMORY, POSTGRESQL, SQLITE, parse_url, path_of, redacted_url
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ from fairbank.store.urls import MEMORY, POSTGRESQL, SQLITE, path_of, read_url, s
     ],
 )
 def test_what_is_understood(text: str, driver: str) -> None:
-    assert read_url(text).drivername == driver
+    assert parse_url(text).drivername == driver
 
 
 def test_the_path_of_a_file() -> None:
-    assert path_of(read_url("sqlite:////var/lib/books.sqlite")) == Path("/var/lib/books.sqlite")
-    assert path_of(read_url("sqlite:///books.sqlite")) == Path("books.sqlite")
+    assert path_of(parse_url("sqlite:////var/lib/books.sqlite")) == Path("/var/lib/books.sqlite")
+    assert path_of(parse_url("sqlite:///books.sqlite")) == Path("books.sqlite")
 
 
 WRONG = [
@@ -49,7 +49,7 @@ WRONG = [
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_not_understood(text: str) -> None:
     with pytest.raises(InvalidInput) as told:
-        read_url(text)
+        parse_url(text)
     assert told.value.field == "store.url"
     assert "postgresql://" in str(told.value.remedy)
 
@@ -60,7 +60,7 @@ def test_what_is_not_understood(text: str) -> None:
 )
 def test_a_password_is_not_repeated(text: str) -> None:
     with pytest.raises(InvalidInput) as told:
-        read_url(text)
+        parse_url(text)
     assert "secret" not in str(told.value)
 
 
@@ -83,4 +83,4 @@ def test_memory_is_opened_empty() -> None:
     ],
 )
 def test_a_password_is_not_shown(text: str, shown: str) -> None:
-    assert shown_url(text) == shown
+    assert redacted_url(text) == shown

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairbank.compose import Works
+from fairbank.setup.init import init
 from tests.support.account import Account
 from tests.support.daemon import Daemon
 
@@ -34,9 +34,8 @@ class FairbankServer(Daemon):
         self.config = self.folder / "fairbank.toml"
         self.socket = self.folder / "fairbank.sock"
         self.store = store or f"sqlite:///{self.folder}/books.sqlite"
-        Works().init(
-            str(self.folder), self.store
-        )  # as `fairbank init` does, without the start of another Python
+        # As `fairbank init` does, without the start of another Python.
+        init(str(self.folder), self.store)
         for section, lines in {
             **sections,
             "policy": f"{AHEAD}\n{sections.get('policy', '')}",

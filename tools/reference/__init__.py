@@ -1,1 +1,1 @@
-"""The reference pages that are drawn from the code: settings, routes, commands, states, refusals."""
+"""Generator of the reference and manual pages, from the code."""

@@ -1,4 +1,7 @@
-"""`python -m tools.reference` draws the pages, those of `man` too; with `--check` it says which are older than the code."""
+"""`python -m tools.reference`: write the generated reference and manual pages.
+
+With `--check` it writes nothing and reports the pages that are older than the code.
+"""
 
 from __future__ import annotations
 
@@ -11,40 +14,39 @@ from tools.reference.manual import manual
 from tools.reference.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs" / "reference"
+REFERENCE = ROOT / "docs" / "reference"
 MANUAL = ROOT / "packaging" / "data" / "share" / "man"
-DRAWN = "<!-- drawn by `make map` from the code; do not edit by hand -->\n\n"
+HEADER = "<!-- generated from the code by `make reference`; do not edit by hand -->\n\n"
 
 
-def drawn() -> Iterator[tuple[Path, str]]:
-    """Each file with the text that it is to have."""
-    for name, draw in PAGES.items():
-        yield FOLDER / f"{name}.md", DRAWN + draw()
+def generated() -> Iterator[tuple[Path, str]]:
+    """Yield each generated file with its text."""
+    for name, page in PAGES.items():
+        yield REFERENCE / f"{name}.md", HEADER + page()
     for name, text in manual().items():
         yield MANUAL / f"man{name[-1]}" / name, text
 
 
 def main() -> int:
-    os.environ["COLUMNS"] = "100"  # argparse folds its help to the terminal
-    wanted = dict(drawn())
-    there = set(MANUAL.glob("*/*")) | wanted.keys()
+    """Write or check the pages; return 1 if a check finds an old one."""
+    os.environ["COLUMNS"] = "100"  # argparse wraps its help to the width of the terminal
+    texts = dict(generated())
+    present = set(MANUAL.glob("*/*"))
     stale = sorted(
-        path for path in there if not path.exists() or path.read_text() != wanted.get(path)
+        path
+        for path in present | texts.keys()
+        if not path.exists() or path.read_text() != texts.get(path)
     )
     if "--check" in sys.argv[1:]:
-        if stale:
-            names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
-            print(
-                f"{names}: older than the code; run `make map` and look at what changed",
-                file=sys.stderr,
-            )
+        for path in stale:
+            print(f"{path.relative_to(ROOT)}: older than the code; run `make reference`")
         return 1 if stale else 0
     for path in stale:
-        if path not in wanted:
+        if path in texts:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(texts[path])
+        else:
             path.unlink()
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(wanted[path])
     return 0
 
 

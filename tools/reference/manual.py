@@ -1,4 +1,4 @@
-"""The manual pages, as `man` reads them: one for each command, drawn from its own parser, and one of the reasons why the bank says no."""
+"""Manual pages in roff: one for each command, from its parser, and one for the reasons."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ from importlib import import_module
 
 from fairbank import __version__
 from fairbank.bank.refusals import Reason
-from fairbank.cli import main as front
-from fairbank.cli import settings as client
-from fairbank.cli.command import Command, Noun
-from fairbank.cli.exits import EXIT_CODES
-from fairbank.cli.parser import Parser
-from fairbank.cli.sproject import COMMAND as SPROJECT
+from fairbank.cli import main as program
+from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
+from fairbank.cli.framework import client_settings as client
+from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.exit_codes import EXIT_CODES
+from fairbank.cli.framework.parser import Parser
 
 SHARED = ("How to show it", "Care", "Which bank, and as whom", "Common options")
-"""Groups of options that many verbs have: told once a page."""
+"""Groups of options that many verbs have; each page prints them once."""
 TITLES = {"positional arguments": "Arguments", "options": "Options"}
 
 
 def manual() -> Mapping[str, str]:
-    """The pages by the names of their files."""
+    """Return the pages by file name."""
     pages = {
-        "fairbank.1": _front(),
-        "fairbank-reasons.7": _reasons(),
+        "fairbank.1": _program_page(),
+        "fairbank-reasons.7": _reasons_page(),
         "sproject.1": _page("sproject", SPROJECT, "HADM's words for the same bank"),
     }
-    for entry in front.COMMANDS:
-        found: Command | Noun = import_module(f"fairbank.cli.{entry.module}").COMMAND
-        pages[f"fairbank-{entry.name}.1"] = _page(f"fairbank {entry.name}", found, entry.about)
+    for entry in program.COMMANDS:
+        command: Command | Noun = import_module(f"fairbank.cli.{entry.module}").COMMAND
+        pages[f"fairbank-{entry.name}.1"] = _page(f"fairbank {entry.name}", command, entry.about)
     return pages
 
 
-def said(text: str) -> str:
-    """Text as roff takes it for nothing but text."""
+def escape(text: str) -> str:
+    """Return text in which roff finds no commands."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
-def _head(name: str, section: int, about: str) -> list[str]:
+def _header(name: str, section: int, about: str) -> list[str]:
     page = name.replace(" ", "-")
     return [
-        '.\\" drawn by `make map` from the code; do not edit by hand',
+        '.\\" generated from the code by `make reference`; do not edit by hand',
         f'.TH "{page.upper()}" {section} "" "fairbank {__version__}" "Fairbank"',
         ".SH NAME",
-        f"{said(page)} \\- {said(about)}",
+        f"{escape(page)} \\- {escape(about)}",
     ]
 
 
 def _page(name: str, command: Command | Noun, about: str) -> str:
     verbs = command.verbs if isinstance(command, Noun) else {"": command}
-    lines = _head(name, 1, about)
+    lines = _header(name, 1, about)
     parsers = {
         f"{name} {verb}".strip(): each.parser(f"{name} {verb}".strip())
         for verb, each in verbs.items()
@@ -59,35 +59,37 @@ def _page(name: str, command: Command | Noun, about: str) -> str:
     lines.append(".SH SYNOPSIS")
     for prog, parser in parsers.items():
         places = " ".join(
-            f"\\fI{said(_place(each))}\\fR" for each in parser._actions if not each.option_strings
+            f"\\fI{escape(_argument(each))}\\fR"
+            for each in parser._actions
+            if not each.option_strings
         )
-        lines += [f"\\fB{said(prog)}\\fR {places} [\\fIOPTIONS\\fR]".replace("  ", " "), ".br"]
+        lines += [f"\\fB{escape(prog)}\\fR {places} [\\fIOPTIONS\\fR]".replace("  ", " "), ".br"]
     for prog, parser in parsers.items():
         each = verbs[prog.removeprefix(name).strip()]
         lines += [
-            f".SH {said(prog.upper())}" if isinstance(command, Noun) else ".SH DESCRIPTION",
-            f"{said(each.about)}.",
+            f".SH {escape(prog.upper())}" if isinstance(command, Noun) else ".SH DESCRIPTION",
+            f"{escape(each.about)}.",
         ]
-        if isinstance(command, Noun) and prog == f"{name} {command.usual}":
+        if isinstance(command, Noun) and prog == f"{name} {command.default}":
             lines += [".PP", "This is meant where no verb is said."]
-        lines += [".PP", "Examples:", *_literally(each.examples)]
+        lines += [".PP", "Examples:", *_verbatim(each.examples)]
         lines += _groups(parser, own=True)
     seen: set[str] = set()
     for parser in parsers.values():
         lines += _groups(parser, own=False, seen=seen)
-    return "\n".join([*lines, *_tail(name)]) + "\n"
+    return "\n".join([*lines, *_footer(name)]) + "\n"
 
 
-def _place(action: Action) -> str:
+def _argument(action: Action) -> str:
     return f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar or action.dest)
 
 
-def _literally(lines: Iterable[str]) -> list[str]:
-    return [".PP", ".nf", *(f"    {said(line)}" for line in lines), ".fi"]
+def _verbatim(lines: Iterable[str]) -> list[str]:
+    return [".PP", ".nf", *(f"    {escape(line)}" for line in lines), ".fi"]
 
 
 def _groups(parser: Parser, *, own: bool, seen: set[str] | None = None) -> Iterator[str]:
-    """The options of a command: its `own`, or those that others have too, each group once for all that was `seen`."""
+    """Yield the options of a command: its own, or the shared ones that are not in `seen`."""
     seen = set() if seen is None else seen
     formatter = parser._get_formatter()
     for group in parser._action_groups:
@@ -97,26 +99,32 @@ def _groups(parser: Parser, *, own: bool, seen: set[str] | None = None) -> Itera
         if not fresh or (title in SHARED) is own:
             continue
         if own or title not in seen:
-            yield f"{'.SS' if own else '.SH'} {said(title if own else title.upper())}"
+            yield f"{'.SS' if own else '.SH'} {escape(title if own else title.upper())}"
         seen |= {title, *(f"{title} {_names(each)}" for each in fresh)}
         for each in fresh:
             choices = (
                 f"; one of {', '.join(map(str, each.choices))}" if each.choices is not None else ""
             )
             text = formatter._expand_help(each) if each.help else ""
-            yield from (".TP", _names(each), said(f"{text}{choices}".lstrip("; ") or "as in Slurm"))
+            yield from (
+                ".TP",
+                _names(each),
+                escape(f"{text}{choices}".lstrip("; ") or "as in Slurm"),
+            )
 
 
 def _names(action: Action) -> str:
     takes = (
-        "" if action.nargs == 0 else f" \\fI{said(str(action.metavar or action.dest.upper()))}\\fR"
+        ""
+        if action.nargs == 0
+        else f" \\fI{escape(str(action.metavar or action.dest.upper()))}\\fR"
     )
     if not action.option_strings:
-        return f"\\fI{said(str(action.metavar or action.dest))}\\fR"
-    return ", ".join(f"\\fB{said(flag)}\\fR" for flag in action.option_strings) + takes
+        return f"\\fI{escape(str(action.metavar or action.dest))}\\fR"
+    return ", ".join(f"\\fB{escape(flag)}\\fR" for flag in action.option_strings) + takes
 
 
-def _tail(name: str) -> list[str]:
+def _footer(name: str) -> list[str]:
     lines = [".SH EXIT STATUS", *_pairs((str(code), about) for code, about in EXIT_CODES.items())]
     if name != "fairbank":
         lines += [
@@ -128,11 +136,11 @@ def _tail(name: str) -> list[str]:
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
     for name, about in pairs:
-        yield from (".TP", f"\\fB{said(name)}\\fR", said(about))
+        yield from (".TP", f"\\fB{escape(name)}\\fR", escape(about))
 
 
-def _front() -> str:
-    lines = _head("fairbank", 1, front.ABOUT)
+def _program_page() -> str:
+    lines = _header("fairbank", 1, program.ABOUT)
     lines += [
         ".SH SYNOPSIS",
         "\\fBfairbank\\fR [\\fICOMMAND\\fR] [\\fIOPTIONS\\fR]",
@@ -141,22 +149,26 @@ def _front() -> str:
     lines += [
         "Without a command: my projects on one screen. Each command has a page of its own, such as \\fBfairbank\\-balance\\fR(1)."
     ]
-    lines += [".PP", "Examples:", *_literally(front.EXAMPLES)]
-    for group in dict.fromkeys(entry.group for entry in front.COMMANDS):
+    lines += [".PP", "Examples:", *_verbatim(program.EXAMPLES)]
+    for group in dict.fromkeys(entry.group for entry in program.COMMANDS):
         lines += [
-            f".SS {said(group)}",
-            *_pairs((entry.name, entry.about) for entry in front.COMMANDS if entry.group == group),
+            f".SS {escape(group)}",
+            *_pairs(
+                (entry.name, entry.about) for entry in program.COMMANDS if entry.group == group
+            ),
         ]
     lines += [".SH FILES", *_pairs(_files())]
     own = [(f"FAIRBANK_{key.upper()}", about) for key, about in client.KEYS.items()]
     lines += [".SH ENVIRONMENT", "Options count before the environment, and that before files."]
     lines += _pairs([*own, *client.ENVIRONMENT.items()])
-    pages: Sequence[str] = [f"\\fBfairbank\\-{said(entry.name)}\\fR(1)" for entry in front.COMMANDS]
+    pages: Sequence[str] = [
+        f"\\fBfairbank\\-{escape(entry.name)}\\fR(1)" for entry in program.COMMANDS
+    ]
     return (
         "\n".join(
             [
                 *lines,
-                *_tail("fairbank"),
+                *_footer("fairbank"),
                 ".SH SEE ALSO",
                 ", ".join([*pages, "\\fBfairbank\\-reasons\\fR(7)", "\\fBsproject\\fR(1)"]),
             ]
@@ -177,8 +189,8 @@ def _files() -> list[tuple[str, str]]:
     ]
 
 
-def _reasons() -> str:
-    lines = _head("fairbank reasons", 7, "reasons of refusals, and what to do")
+def _reasons_page() -> str:
+    lines = _header("fairbank reasons", 7, "reasons of refusals, and what to do")
     lines += [
         ".SH DESCRIPTION",
         "Capitals in a remedy stand for the figures of each case; a refusal itself names them.",
@@ -186,12 +198,12 @@ def _reasons() -> str:
     for each in Reason:
         info = each.info
         lines += [
-            f".SH {said(each.name)}",
-            f"{said(info.message)}.",
+            f".SH {escape(each.name)}",
+            f"{escape(info.message)}.",
             ".PP",
-            said(info.explanation),
+            escape(info.explanation),
             ".PP",
-            f"What to do: {said(info.general_remedy)}",
+            f"What to do: {escape(info.general_remedy)}",
         ]
         lines += [".PP", f"Exit code {each.kind.exit_code}, HTTP status {each.kind.status}."]
     return (

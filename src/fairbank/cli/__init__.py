@@ -1,1 +1,1 @@
-"""Our own commands: each a file, light to start, speaking to the bank over REST; the heavy ones are made of `works`."""
+"""Commands `fairbank` and `sproject`. Each is one file that imports little until it runs."""

@@ -6,21 +6,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fairbank.cli import names
-from fairbank.cli.command import Command, Noun
-from fairbank.cli.options import add_nothing
+from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.options import add_nothing
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from fairbank.cli.desk import Desk
+    from fairbank.cli.framework.context import Context
 
 
-def _script(shell: str, desk: Desk, options: Namespace) -> int:
+def _script(shell: str, context: Context, options: Namespace) -> int:
     from fairbank.cli.completion_scripts import bash, fish
     from fairbank.cli.completion_words import all_places, sproject_places
 
     script = fish if shell == "fish" else bash
-    desk.say(f"{script(all_places())}{script(sproject_places(), 'sproject')}".rstrip("\n"))
+    context.say(f"{script(all_places())}{script(sproject_places(), 'sproject')}".rstrip("\n"))
     return 0
 
 

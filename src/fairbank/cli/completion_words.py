@@ -7,8 +7,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairbank.cli.command import Command, Noun
-from fairbank.cli.topics import TOPICS
+from fairbank.cli.commands.bank.help_topics import TOPICS
+from fairbank.cli.framework.command import Command, Noun
 
 if TYPE_CHECKING:
     from argparse import Action
@@ -58,7 +58,7 @@ def all_places() -> dict[str, Place]:
             continue
         found: Command | Noun = import_module(f"fairbank.cli.{entry.module}").COMMAND
         if isinstance(found, Noun):
-            there[entry.name] = Place(words=tuple(found.verbs), usual=found.usual)
+            there[entry.name] = Place(words=tuple(found.verbs), usual=found.default)
             there[f"{HELP} {entry.name}"] = Place(words=tuple(found.verbs))
             there |= {
                 f"{entry.name} {verb}": _place(command) for verb, command in found.verbs.items()
@@ -70,9 +70,9 @@ def all_places() -> dict[str, Place]:
 
 def sproject_places() -> dict[str, Place]:
     """The same of `sproject`, whose verbs follow it straight away."""
-    from fairbank.cli.sproject import COMMAND
+    from fairbank.cli.commands.bank.sproject import COMMAND
 
-    there = {"": Place(words=tuple(COMMAND.verbs), usual=COMMAND.usual)}
+    there = {"": Place(words=tuple(COMMAND.verbs), usual=COMMAND.default)}
     for verb, command in COMMAND.verbs.items():
         place = _place(command)
         there[verb] = place._replace(

@@ -1,21 +1,26 @@
-"""`fairbank`: finds the command, loads only what it needs, and turns every ending into a sentence and an exit code."""
+"""Entry points `fairbank` and `sproject`, and the table of commands.
+
+A command's module is imported only when the command is used, so that `fairbank --help` and the
+everyday commands start fast.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
-from fairbank.cli.ending import ended
-from fairbank.cli.shown import Shown, did_you_mean
+from fairbank.cli.framework.error_exit import run_to_exit
+from fairbank.cli.framework.shown import Shown, did_you_mean
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairbank.cli.command import Command, Noun
-    from fairbank.cli.works import Works
+    from fairbank.cli.framework.command import Command, Noun
 
 ABOUT = "the allocation bank of a computing centre"
 EXAMPLES = (
@@ -26,7 +31,7 @@ EXAMPLES = (
 
 
 class Entry(NamedTuple):
-    """A line of the table of commands."""
+    """Line of the table of commands; `module` is its path below `fairbank.cli`."""
 
     name: str
     module: str
@@ -43,41 +48,61 @@ _EVERYBODY, _STAFF, _SLURM, _HOST = (
 _GROUPS = (_EVERYBODY, _STAFF, _SLURM, _HOST)
 
 COMMANDS = (
-    Entry("balance", "balance", "what is left, and when it runs out", _EVERYBODY),
-    Entry("usage", "usage", "who used what, when and where", _EVERYBODY),
-    Entry("statement", "statement", "every entry of an allocation's journal", _EVERYBODY),
-    Entry("jobs", "jobs", "jobs with what they cost; and those that were refused", _EVERYBODY),
-    Entry("quote", "quote", "what a job would cost, and whether it fits", _EVERYBODY),
-    Entry("whoami", "whoami", "who the bank takes you for", _EVERYBODY),
-    Entry("token", "token", "tokens for signing in over the network", _EVERYBODY),
-    Entry("status", "status", "whether the bank answers", _EVERYBODY),
+    Entry("balance", "commands.bank.balance", "what is left, and when it runs out", _EVERYBODY),
+    Entry("usage", "commands.bank.usage", "who used what, when and where", _EVERYBODY),
+    Entry(
+        "statement", "commands.bank.statement", "every entry of an allocation's journal", _EVERYBODY
+    ),
+    Entry(
+        "jobs",
+        "commands.bank.jobs",
+        "jobs with what they cost; and those that were refused",
+        _EVERYBODY,
+    ),
+    Entry("quote", "commands.bank.quote", "what a job would cost, and whether it fits", _EVERYBODY),
+    Entry("whoami", "commands.bank.whoami", "who the bank takes you for", _EVERYBODY),
+    Entry("token", "commands.bank.token", "tokens for signing in over the network", _EVERYBODY),
+    Entry("status", "commands.bank.status", "whether the bank answers", _EVERYBODY),
     Entry("completion", "completion", "completion of words and names in your shell", _EVERYBODY),
-    Entry("project", "project", "projects and their members", _STAFF),
-    Entry("alloc", "alloc", "allocations: make, change, freeze, cap", _STAFF),
-    Entry("deposit", "deposit", "put credit into an allocation", _STAFF),
-    Entry("withdraw", "withdraw", "take credit out of an allocation", _STAFF),
-    Entry("transfer", "transfer", "move credit between two allocations", _STAFF),
-    Entry("refund", "refund", "give back what a job was charged", _STAFF),
-    Entry("undo", "undo", "take back what an entry did, by another one", _STAFF),
-    Entry("share", "share", "fair share: shares, usage, and what moves it", _SLURM),
-    Entry("prio", "prio", "priorities of jobs that wait, and who is ahead", _SLURM),
-    Entry("why", "why", "why a job waits, and when it is likely to start", _SLURM),
-    Entry("reconcile", "reconcile", "compare every run with Slurm's accounting", _SLURM),
-    Entry("shadow", "shadow", "what would be charged and refused", _SLURM),
-    Entry("slurm", "slurm", "import from Slurm, write its policy and accounts", _SLURM),
-    Entry("init", "init", "make a bank, or migrate one of an older Fairbank", _HOST),
-    Entry("serve", "serve", "run the bank", _HOST),
-    Entry("audit", "audit", "read the books again and compare every row", _HOST),
-    Entry("backup", "backup", "make and check backups", _HOST),
-    Entry("restore", "restore", "fill a store from a backup", _HOST),
-    Entry("doctor", "doctor", "look for what is wrong with this bank, or next to Slurm", _HOST),
-    Entry("replay", "replay", "run a recorded workload through a bank", _HOST),
-    Entry("simulate", "simulate", "a recorded workload under other policies", _HOST),
-    Entry("whatif", "whatif", "a workload, had something been otherwise", _HOST),
-    Entry("report", "report", "figures of how jobs are ranked", _HOST),
-    Entry("demo", "demo", "a month of jobs, then a newcomer's session", _HOST),
-    Entry("agent", "agent", "run the agent beside slurmctld; its status", _SLURM),
+    Entry("project", "commands.admin.project", "projects and their members", _STAFF),
+    Entry("alloc", "commands.admin.alloc", "allocations: make, change, freeze, cap", _STAFF),
+    Entry("deposit", "commands.admin.deposit", "put credit into an allocation", _STAFF),
+    Entry("withdraw", "commands.admin.withdraw", "take credit out of an allocation", _STAFF),
+    Entry("transfer", "commands.admin.transfer", "move credit between two allocations", _STAFF),
+    Entry("refund", "commands.admin.refund", "give back what a job was charged", _STAFF),
+    Entry("undo", "commands.admin.undo", "take back what an entry did, by another one", _STAFF),
+    Entry("share", "commands.slurm.share", "fair share: shares, usage, and what moves it", _SLURM),
+    Entry("prio", "commands.slurm.prio", "priorities of jobs that wait, and who is ahead", _SLURM),
+    Entry("why", "commands.slurm.why", "why a job waits, and when it is likely to start", _SLURM),
+    Entry(
+        "reconcile", "commands.slurm.reconcile", "compare every run with Slurm's accounting", _SLURM
+    ),
+    Entry("shadow", "commands.slurm.shadow", "what would be charged and refused", _SLURM),
+    Entry(
+        "slurm", "commands.slurm.slurm", "import from Slurm, write its policy and accounts", _SLURM
+    ),
+    Entry("init", "commands.admin.init", "make a bank, or migrate one of an older Fairbank", _HOST),
+    Entry("serve", "commands.admin.serve", "run the bank", _HOST),
+    Entry("audit", "commands.admin.audit", "read the books again and compare every row", _HOST),
+    Entry("backup", "commands.admin.backup", "make and check backups", _HOST),
+    Entry("restore", "commands.admin.restore", "fill a store from a backup", _HOST),
+    Entry(
+        "doctor",
+        "commands.admin.doctor",
+        "look for what is wrong with this bank, or next to Slurm",
+        _HOST,
+    ),
+    Entry("replay", "commands.planning.replay", "run a recorded workload through a bank", _HOST),
+    Entry(
+        "simulate", "commands.planning.simulate", "a recorded workload under other policies", _HOST
+    ),
+    Entry("whatif", "commands.planning.whatif", "a workload, had something been otherwise", _HOST),
+    Entry("report", "commands.planning.report", "figures of how jobs are ranked", _HOST),
+    Entry("demo", "commands.planning.demo", "a month of jobs, then a newcomer's session", _HOST),
+    Entry("agent", "commands.slurm.agent", "run the agent beside slurmctld; its status", _SLURM),
 )
+
+_OVERVIEW = "commands.bank.overview"
 
 SHORT_NAMES = {
     "sbalance": ("balance",),
@@ -87,48 +112,60 @@ SHORT_NAMES = {
     "swhy": ("why",),
     "sbank": (),
 }
-"""In the manner of Slurm's commands, for who makes links of these names: ln -s fairbank sbalance."""
+"""Names of links to `fairbank`, in the style of Slurm's commands: ln -s fairbank sbalance."""
 
 
-def run(argv: Sequence[str], works: Works) -> int:
-    """Carry out one command line (without the program's name). Returns the exit code; raises nothing."""
-    return ended(lambda: _carry_out(list(argv), works))
+def main() -> int:
+    """Run `fairbank` with the arguments of the process, also under one of its short names."""
+    name = os.path.basename(sys.argv[0])
+    return run([*SHORT_NAMES.get(name, ()), *sys.argv[1:]])
 
 
-def _carry_out(words: list[str], works: Works) -> int:
-    words = _behind_the_command(words)
+def sproject() -> int:
+    """Run `sproject`, HADM's command for the same bank, with the arguments of the process."""
+    from fairbank.cli.commands.bank import sproject as command
+
+    return command.run(sys.argv[1:])
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line (without the program's name). Return the exit code; raise nothing."""
+    return run_to_exit(lambda: _execute(list(argv)))
+
+
+def _execute(words: list[str]) -> int:
+    words = _move_options_behind_command(words)
     if not words:
-        return _command("overview").carry_out("fairbank", [], works)
+        return _command(_OVERVIEW).execute("fairbank", [])
     word, *rest = words
     if word in ("-V", "--version"):
         raise Shown(f"fairbank {__version__}\n")
     if word in ("-h", "--help", "help"):
-        return _help(rest, works)
+        return _help(rest)
     if word.startswith("-"):
-        return _command("overview").carry_out("fairbank", words, works)
+        return _command(_OVERVIEW).execute("fairbank", words)
     entry = find(word)
-    return _command(entry.module).carry_out(f"fairbank {entry.name}", rest, works)
+    return _command(entry.module).execute(f"fairbank {entry.name}", rest)
 
 
-def _help(rest: list[str], works: Works) -> int:
+def _help(rest: list[str]) -> int:
     if not rest or rest[0].startswith("-"):
         raise Shown(overview())
     word = rest[0]
     if word not in (entry.name for entry in COMMANDS):
-        from fairbank.cli.topics import topic
+        from fairbank.cli.commands.bank.help_topics import topic
 
-        return topic(" ".join(rest), works, [entry.name for entry in COMMANDS])
-    return _carry_out([*rest, "--help"], works)
+        return topic(" ".join(rest), [entry.name for entry in COMMANDS])
+    return _execute([*rest, "--help"])
 
 
 def _command(module: str) -> Command | Noun:
-    found = import_module(f"fairbank.cli.{module}")
-    made: Command | Noun = found.COMMAND
-    return made
+    command: Command | Noun = import_module(f"fairbank.cli.{module}").COMMAND
+    return command
 
 
 def find(word: str) -> Entry:
-    """The command of this name. Raises InvalidInput, with what may have been meant."""
+    """Return the command of this name. Raises InvalidInput with the nearest names."""
     for entry in COMMANDS:
         if entry.name == word:
             return entry
@@ -140,7 +177,6 @@ _WITH_VALUE = frozenset({"--server", "--as", "--units", "--color", "-o", "--form
 _ALONE = frozenset(
     {
         "--json",
-        "--yaml",
         "--csv",
         "-P",
         "--parsable",
@@ -156,8 +192,8 @@ _ALONE = frozenset(
 )
 
 
-def _behind_the_command(words: list[str]) -> list[str]:
-    """`fairbank --json balance` means `fairbank balance --json`."""
+def _move_options_behind_command(words: list[str]) -> list[str]:
+    """Read `fairbank --json balance` as `fairbank balance --json`."""
     early = 0
     while early < len(words) and (
         words[early] in _ALONE | _WITH_VALUE or words[early].partition("=")[0] in _WITH_VALUE
@@ -168,7 +204,7 @@ def _behind_the_command(words: list[str]) -> list[str]:
 
 
 def overview() -> str:
-    """The help of `fairbank` itself."""
+    """Return the help of `fairbank` itself."""
     lines = [f"fairbank: {ABOUT}", "", "Examples:", *(f"  {example}" for example in EXAMPLES), ""]
     for group in _GROUPS:
         lines += [

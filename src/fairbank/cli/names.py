@@ -11,7 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairbank.cli.people import user_name
+from fairbank.cli.framework.host import user_name
 from fairbank.core.errors import FairbankError
 from fairbank.report.cells import plain
 from fairbank.rest.client import Client
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterator, Mapping
 
-    from fairbank.cli.desk import Desk
-    from fairbank.cli.parser import Parser
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
 
 CAP_SECONDS = 0.75
 """How long the bank may take. With what Python takes to start it stays under a second."""
@@ -100,11 +100,11 @@ def add(parser: Parser) -> None:
     )
 
 
-def run(desk: Desk, options: Namespace) -> int:
+def run(context: Context, options: Namespace) -> int:
     try:
-        kept = Kept(_place(desk, options.kind))
+        kept = Kept(_place(context, options.kind))
         fresh = kept.fresh()
-        _show(_asked(desk, options, kept) if fresh is None else fresh, options)
+        _show(_asked(context, options, kept) if fresh is None else fresh, options)
     except (FairbankError, OSError):
         pass  # a shell is no place to read of it: the next command will tell
     return 0
@@ -116,7 +116,7 @@ def _show(found: list[Name], options: Namespace) -> None:
     sys.stdout.flush()
 
 
-def _asked(desk: Desk, options: Namespace, kept: Kept) -> list[Name]:
+def _asked(context: Context, options: Namespace, kept: Kept) -> list[Name]:
     """What the bank answers within the cap; what it did not is left to the watchdog, which ends this process."""
     from threading import Lock, Timer
 
@@ -139,8 +139,8 @@ def _asked(desk: Desk, options: Namespace, kept: Kept) -> list[Name]:
     whole = True
     try:
         bank = Client(
-            desk.settings.address,
-            signer=desk.settings.signer(),
+            context.settings.address,
+            signer=context.settings.signer(),
             acting_as=options.acting_as,
             timeout_seconds=CAP_SECONDS,
         )
@@ -165,12 +165,12 @@ def harmless(word: str) -> bool:
     )
 
 
-def _place(desk: Desk, kind: str) -> str:
+def _place(context: Context, kind: str) -> str:
     """A file for each bank, user and kind."""
     from zlib import crc32
 
     folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    whose = f"{desk.settings.address} {os.geteuid()} {desk.options.acting_as} {desk.settings.token_file}"
+    whose = f"{context.settings.address} {os.geteuid()} {context.options.acting_as} {context.settings.token_file}"
     return os.path.join(folder, "fairbank", f"{kind}-{crc32(whose.encode()):08x}")
 
 

@@ -4,79 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import iso, parse_instant, show_duration
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
 
+if TYPE_CHECKING:
+    from fairbank.scheduling.explain.answer import EarlierStartAdvice, Explanation
+
 AHEAD_MAX = 10
 """Number of jobs before it that are listed; --json lists all."""
 HEAD = 10
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-
-
-class CheckRow(Protocol):
-    """Condition for the start of the job, and the evidence."""
-
-    @property
-    def what(self) -> str: ...
-    @property
-    def ok(self) -> bool: ...
-    @property
-    def evidence(self) -> str: ...
-
-
-class StartRangeRow(Protocol):
-    """Range of starts in 80 % of the simulated runs."""
-
-    @property
-    def earliest(self) -> int: ...
-    @property
-    def latest(self) -> int | None: ...
-    @property
-    def runs(self) -> int: ...
-    @property
-    def started(self) -> int: ...
-
-
-class SuggestionRow(Protocol):
-    """Option of sbatch, and the start of the job with it."""
-
-    @property
-    def option(self) -> str: ...
-    @property
-    def at(self) -> int: ...
-
-
-class AdviceRow(Protocol):
-    """Change that starts the job soonest, and the changes that were tried."""
-
-    @property
-    def suggestion(self) -> SuggestionRow | None: ...
-    @property
-    def tried(self) -> Sequence[str]: ...
-
-
-class ExplanationRow(Protocol):
-    """Explanation; times are seconds since 1970."""
-
-    @property
-    def code(self) -> str: ...
-    @property
-    def headline(self) -> str: ...
-    @property
-    def checks(self) -> Sequence[CheckRow]: ...
-    @property
-    def position(self) -> int | None: ...
-    @property
-    def waiting(self) -> int: ...
-    @property
-    def expected(self) -> int | None: ...
-    @property
-    def likely(self) -> StartRangeRow | None: ...
-    @property
-    def advice(self) -> AdviceRow | None: ...
 
 
 class JobExplanation(NamedTuple):
@@ -93,7 +33,7 @@ class JobExplanation(NamedTuple):
     facts: Mapping[str, object]
     submitted: int
     as_of: int
-    why: ExplanationRow
+    why: Explanation
     ahead: Sequence[str]
     reason: str | None = None
     told: int | None = None
@@ -189,7 +129,7 @@ def _start(row: JobExplanation, look: Look) -> str:
     return f"{_found(row.why, look)}{there}{other}"
 
 
-def _found(why: ExplanationRow, look: Look) -> str:
+def _found(why: Explanation, look: Look) -> str:
     found, expected = why.likely, why.expected
     if found is not None:
         until = "a time that nobody can tell" if found.latest is None else look.moment(found.latest)
@@ -206,7 +146,7 @@ def _found(why: ExplanationRow, look: Look) -> str:
     )
 
 
-def _sooner(advice: AdviceRow, now: int, look: Look) -> str:
+def _sooner(advice: EarlierStartAdvice, now: int, look: Look) -> str:
     found = advice.suggestion
     if found is None:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"

@@ -112,7 +112,7 @@ class Allocations:
         """What each user drew, and the caps, by uid; `page.after` is one. Raises NotFound, Forbidden."""
         allocation = self.get(asker, number)
         with self._store.reading() as reader:
-            return reader.drawn(allocation.id, page)
+            return reader.allocation_users(allocation.id, page)
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
         """What each owner was charged in each allocation, by (allocation, owner)."""
@@ -140,7 +140,7 @@ class Allocations:
                         None,
                     )
                 elif not entries:
-                    opening = reader.before(number, until)
+                    opening = reader.entry_before(number, until)
                 return Statement(
                     found[0], opening, entries, changes(_terms_before(reader, entries), entries)
                 )

@@ -14,4 +14,4 @@ class Nonces:
 
     def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
         """Remember a nonce (in hexadecimal) until it expires; False when it was spent before."""
-        return self._store.spend(bytes.fromhex(nonce), uid, self._clock.now(), expires_at)
+        return self._store.use_nonce(bytes.fromhex(nonce), uid, self._clock.now(), expires_at)

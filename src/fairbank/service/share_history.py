@@ -23,7 +23,9 @@ class ShareHistory:
         """Keep the figures, all of `cluster`, of associations that have none of that day yet; returns how many that were, or would be.
         Raises Forbidden for who does not speak for the cluster, Busy, Unavailable."""
         demand_cluster(asker, cluster, "record the fair share")
-        return len(self._new(figures)) if self._foretelling else self._store.keep_shares(figures)
+        return (
+            len(self._new(figures)) if self._foretelling else self._store.add_share_records(figures)
+        )
 
     def _new(self, figures: Sequence[ShareRecord]) -> set[ShareKey]:
         days = {each.day for each in figures}
@@ -35,7 +37,7 @@ class ShareHistory:
         )
         with self._store.reading() as reader:
             return {share_key(each) for each in figures} - {
-                share_key(each) for each in reader.share_figures(asked)
+                share_key(each) for each in reader.share_records(asked)
             }
 
     def kept(self, asker: Asker, query: ShareQuery) -> list[ShareRecord]:
@@ -48,7 +50,7 @@ class ShareHistory:
         ):
             query = self._seen(asker, query)
         with self._store.reading() as reader:
-            return reader.share_figures(query)
+            return reader.share_records(query)
 
     def _seen(self, asker: Asker, query: ShareQuery) -> ShareQuery:
         roles = {

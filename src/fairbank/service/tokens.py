@@ -139,7 +139,7 @@ class Tokens:
     def _demand_short_line(self, number: int) -> None:
         """Raises Forbidden: at each sign-in by a token all of its line is looked at."""
         with self._store.reading() as reader:
-            maker = reader.token_numbered(number)
+            maker = reader.token_by_id(number)
             line = [] if maker is None else list(_line(maker, reader))
         if len(line) >= LINE_MAX:
             raise Forbidden(
@@ -156,7 +156,7 @@ def _line(token: Token, reader: Reader) -> Iterator[Token]:
     each: Token | None = token
     while each is not None:
         yield each
-        each = None if each.parent is None else reader.token_numbered(each.parent)
+        each = None if each.parent is None else reader.token_by_id(each.parent)
 
 
 def _with_its_line(token: Token, reader: Reader) -> Token:

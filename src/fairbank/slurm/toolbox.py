@@ -1,4 +1,4 @@
-"""What the commands beside Slurm are made of (cli.beside.BesideSlurm): one Slurm, one bank, and the uses of the two."""
+"""One Slurm and one bank, and what commands do with the two."""
 
 from __future__ import annotations
 

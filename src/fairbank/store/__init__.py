@@ -1,1 +1,1 @@
-"""Where the bank sleeps: one contract (`contract`), three stores that keep it (`memory`, `sqlite`, `postgres`)."""
+"""Storage of the bank: one contract (`contract`), three stores (`memory`, `sqlite`, `postgres`)."""

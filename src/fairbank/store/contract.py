@@ -1,4 +1,4 @@
-"""What every store promises; `tests/contracts` holds all three to it."""
+"""Contract of every store. `tests/contracts` checks all three against it."""
 
 from __future__ import annotations
 
@@ -36,164 +36,177 @@ from fairbank.cluster.job import Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord
 from fairbank.core.time import Instant
 
-AtWork = Callable[[], None]
-"""Called now and then as long as something lasts of which nobody knows how far it is."""
+ProgressCallback = Callable[[], None]
+"""Called now and then during an operation of unknown duration."""
 
 
 class Contention(Exception):
-    """Another writer was in the way (a deadlock, a serialisation failure, a unique key taken meanwhile): try the batch again."""
+    """Another writer interfered: a deadlock, a serialisation failure, a unique key taken meanwhile.
+    Retry the batch.
+    """
 
 
 class Reader(Protocol):
-    """One consistent view of the books. Each method is one statement on the SQL stores."""
+    """Consistent view of the ledger. On the SQL stores each method is one statement."""
 
     def projects(self, query: ProjectQuery, page: Page) -> list[Project]:
-        """By id, as are all pages of rows."""
+        """Return projects by id, the order of all pages."""
         ...
 
     def members(self, project: int, page: Page) -> list[Member]:
-        """By uid; `page.after` is one."""
+        """Return the members of a project by uid; `page.after` is a uid."""
         ...
 
     def memberships(self, uid: int) -> list[Member]:
-        """A user's roles, by project; none in those that were removed."""
+        """Return the roles of a user by project, without removed projects."""
         ...
 
     def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
-        """With their sums."""
+        """Return allocations with their sums."""
         ...
 
     def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
-        """Everybody, or one user, who drew on these allocations or has a cap there, by (allocation, uid)."""
-        ...
-
-    def drawn(self, allocation: int, page: Page) -> list[UserRow]:
-        """What each user drew from one allocation, by uid; `page.after` is one."""
-        ...
-
-    def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
-        """What each owner was charged, by (allocation, owner); nobody who was charged nothing."""
-        ...
-
-    def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
-        """The number of a run is that of the entry that opened it."""
-        ...
-
-    def run(self, run: Run) -> RunRecord | None:
-        """A run by the scheduler's name for it."""
-        ...
-
-    def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
-        """Journal entries of any book, by id."""
-        ...
-
-    def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
-        """Entries of refused jobs, by id."""
-        ...
-
-    def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
-        """Entries of one book in its own order, after `before(since)` up to `before(until)`; `page.after` is a seq.
-
-        So the opening balance and the entries make the closing balance, even where a clock was put back.
+        """Return the users, or one user, who used these allocations or have a cap there, by
+        (allocation, uid).
         """
         ...
 
-    def before(self, book: int, at: Instant) -> Entry | None:
-        """The last entry of a book made before `at`: its sums are the opening balance. Nothing comes before a book's first entry.
+    def allocation_users(self, allocation: int, page: Page) -> list[UserRow]:
+        """Return the use of one allocation by each user, by uid; `page.after` is a uid."""
+        ...
 
-        Where a clock was put back there may be several places to cut: a later `at` never cuts earlier, and entries made since
-        leave a cut alone (`store.cutting`).
+    def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
+        """Return the charges of each owner, by (allocation, owner); owners without charges are left
+        out.
+        """
+        ...
+
+    def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
+        """Return runs. The id of a run is that of the entry that opened it."""
+        ...
+
+    def run(self, run: Run) -> RunRecord | None:
+        """Return the run with the scheduler's name for it."""
+        ...
+
+    def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
+        """Return journal entries of any book, by id."""
+        ...
+
+    def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
+        """Return the entries of refused jobs, by id."""
+        ...
+
+    def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
+        """Return the entries of a book in its order, after `entry_before(since)` up to
+        `entry_before(until)`.
+
+        `page.after` is a seq. The opening balance plus the entries gives the closing balance, even
+        if a clock was set back.
+        """
+        ...
+
+    def entry_before(self, book: int, at: Instant) -> Entry | None:
+        """Return the last entry of a book made before `at`; its sums are the opening balance.
+
+        If a clock was set back there can be several positions. A later `at` never gives an earlier
+        entry, and entries made since do not change the result (`store.sql.time_index`).
         """
         ...
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        """Sums over the runs that ended, charged or not, by group."""
+        """Return sums over the runs that ended, charged or not, by group."""
         ...
 
-    def overdue(self, now: Instant, limit: int) -> list[Run]:
-        """Runs whose hold should have lapsed by now, the longest overdue first."""
+    def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
+        """Return the runs whose hold should have lapsed by now, the longest overdue first."""
         ...
 
-    def expired(self, now: Instant, limit: int) -> list[int]:
-        """Active allocations past their end, to be ended; what is frozen stays so."""
+    def expired_allocations(self, now: Instant, limit: int) -> list[int]:
+        """Return the active allocations past their end. Frozen allocations stay frozen."""
         ...
 
     def registry(self) -> RegistryHead:
-        """How far the registry is."""
+        """Return the position of the registry's book."""
         ...
 
     def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
-        """A user's tokens, or everybody's, by id; those that expired or were revoked too. Without a page all of them."""
+        """Return the tokens of a user, or all, by id, including expired and revoked ones."""
         ...
 
     def token(self, digest: bytes) -> Token | None:
-        """The token of this digest, whether it still counts or not."""
+        """Return the token with this digest, valid or not."""
         ...
 
-    def token_numbered(self, number: int) -> Token | None:
-        """The token with this number, likewise."""
+    def token_by_id(self, number: int) -> Token | None:
+        """Return the token with this id, valid or not."""
         ...
 
     # Whole tables, or what belongs to a stretch of books, in the order of the audit; databases stream them, in constant memory.
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
-        """Every entry, by (book, seq)."""
+        """Yield every entry, by (book, seq)."""
         ...
 
     def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
-        """By id."""
+        """Yield every allocation, by id."""
         ...
 
     def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
-        """By (allocation, id)."""
+        """Yield every run, by (allocation, id)."""
         ...
 
     def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
-        """By (allocation, uid)."""
+        """Yield every user row, by (allocation, uid)."""
         ...
 
     def scan_projects(self) -> Iterator[Project]:
-        """By id."""
+        """Yield every project, by id."""
         ...
 
     def scan_members(self) -> Iterator[Member]:
-        """By (project, uid)."""
+        """Yield every member, by (project, uid)."""
         ...
 
-    def share_figures(self, query: ShareQuery) -> list[ShareRecord]:
-        """Daily figures of fair share, by cluster, day and association; a page of them in the order of the store."""
+    def share_records(self, query: ShareQuery) -> list[ShareRecord]:
+        """Return a page of daily fair-share records, by cluster, day and association."""
         ...
 
-    def scan_share_figures(self) -> Iterator[ShareRecord]:
-        """All of them, streamed, in the order of the store."""
+    def scan_share_records(self) -> Iterator[ShareRecord]:
+        """Yield every fair-share record in the order of the store."""
         ...
 
     def count_entries(self) -> int:
-        """How many entries `scan_entries` gives."""
+        """Return the number of entries that `scan_entries` yields."""
         ...
 
     def repeated_keys(self, limit: int) -> list[RepeatedKey]:
-        """Keys under which one actor has more than one entry, by actor and key: looked for in the entries themselves, by no index."""
+        """Return keys under which an actor has more than one entry. The entries are read, not an
+        index.
+        """
         ...
 
 
 class Transaction(Protocol):
-    """One batch: load and lock what it needs, then write what judging it changed. Both, or nothing."""
+    """One batch: load and lock what it needs, then write what the rules changed, all or nothing."""
 
     def load(self, locks: LockSet) -> TransactionData:
-        """The rows needed, locked: the allocations in the order of their numbers, then the registry. May be asked again with the registry,
-        before anything is written: the working set from before is then void, its locks are not."""
+        """Return the rows needed, locked: the allocations by id, then the registry.
+
+        May be called again with the registry before anything is written; the first result is then
+        void, its locks are not.
+        """
         ...
 
     def write(self, data: TransactionData) -> None:
-        """Write what judging changed. The store commits when the block ends."""
+        """Write the changes. The store commits when the block ends."""
         ...
 
 
-class Filling(Protocol):
-    """An empty store being filled from a backup, in one transaction."""
+class RestoreTarget(Protocol):
+    """Empty store that is filled from a backup in one transaction."""
 
-    def revoked(self) -> Mapping[bytes, Instant]:
-        """By their digests, when tokens were revoked in the books that are being replaced."""
+    def revoked_tokens(self) -> Mapping[bytes, Instant]:
+        """Return the digests of the tokens that the replaced store had revoked, with the times."""
         ...
 
     def projects(self, rows: Sequence[Project]) -> None: ...
@@ -204,48 +217,69 @@ class Filling(Protocol):
     def entries(self, rows: Sequence[Entry]) -> None: ...
     def registry(self, head: RegistryHead) -> None: ...
     def tokens(self, rows: Sequence[Token]) -> None: ...
-    def share_figures(self, rows: Sequence[ShareRecord]) -> None: ...
+    def share_records(self, rows: Sequence[ShareRecord]) -> None: ...
 
 
 class Store(Protocol):
-    """Where the bank sleeps. So many threads as `writers` hold a transaction at a time, others wait; any number may read."""
+    """Storage of the bank. At most `writers` threads hold a transaction at a time; any number can
+    read.
+    """
 
     @property
     def writers(self) -> int: ...
 
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unavailable."""
-        ...
-
-    def reading(self) -> AbstractContextManager[Reader]:
-        """A consistent snapshot. Raises Unavailable."""
-        ...
-
-    def filling(self, *, replace: bool) -> AbstractContextManager[Filling]:
-        """Fill the store from a backup; with `replace` whatever is there is dropped in the same transaction.
-
-        Raises Conflict when the store is not empty and `replace` is false.
+        """Begin a transaction that commits at the end of the block. Raises Contention,
+        Unavailable.
         """
         ...
 
-    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Remember a nonce until it expires; False when it was spent before, on any server. Durable before it returns."""
+    def reading(self) -> AbstractContextManager[Reader]:
+        """Begin a consistent snapshot. Raises Unavailable."""
         ...
 
-    def keep_shares(self, figures: Sequence[ShareRecord]) -> int:
-        """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unavailable."""
+    def restoring(self, *, replace: bool) -> AbstractContextManager[RestoreTarget]:
+        """Fill the store from a backup; `replace` deletes its content in the same transaction.
+
+        Raises:
+            Conflict: the store is not empty and `replace` is false.
+        """
         ...
 
-    def forget_shares(self, before: int) -> int:
-        """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unavailable."""
+    def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Store a nonce until it expires. Return False if any server has seen it. Durable before it
+        returns.
+        """
         ...
 
-    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
-        """What the database itself finds wrong with its file, in words; nothing where it is sound, or has no such check of its own.
+    def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
+        """Store the records of associations that have none of that day; return their number. Raises
+        Busy, Unavailable.
+        """
+        ...
 
-        Takes as long as the file is long; a check that is not thorough, which compares indexes with their tables by sums only, a fifth of
-        that. Raises Corrupt where not even that can be read, Unavailable.
-        `at_work` is called at its beginning and several times a second, in the thread that asks.
+    def delete_share_records(self, before: int) -> int:
+        """Delete the records of all days before this one; return their number. Raises Busy,
+        Unavailable.
+        """
+        ...
+
+    def integrity_errors(
+        self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
+    ) -> list[str]:
+        """Return the errors that the database finds in its file; empty if there are none or no such
+        check.
+
+        The duration is proportional to the size of the file; without `thoroughly` indexes are
+        compared with their tables only by sums, in a fifth of the time.
+
+        Args:
+            thoroughly: whether to look up each row in each index.
+            at_work: called at the beginning and several times a second, in the calling thread.
+
+        Raises:
+            Corrupt: not even the check can be run.
+            Unavailable: the database does not answer.
         """
         ...
 

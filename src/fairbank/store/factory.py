@@ -1,4 +1,4 @@
-"""Opening the books, wherever a URL says they are."""
+"""Creation of a store from its URL."""
 
 from __future__ import annotations
 
@@ -8,26 +8,33 @@ from pathlib import Path
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from fairbank.store.migration import demand_current, no_books
+from fairbank.store.migration import check_current_schema, no_store_error
 from fairbank.store.postgres.store import PostgresStore
 from fairbank.store.sql.store import SqlStore
 from fairbank.store.sqlite.store import SqliteStore
-from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
+from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
 
 def open_store(url: str, *, journal: str | None = None) -> Store:
-    """The store at `memory:`, `sqlite:///path` or `postgresql://...`; `journal` is SQLite's: wal or truncate (None: whichever is
-    safe here, wal if it may be).
+    """Open the store at `memory:`, `sqlite:///path` or `postgresql://...`.
 
-    Raises InvalidInput for a URL or journal that cannot be, NotFound when there are no books yet, Conflict when they have
-    another schema or the database is not UTF-8, Forbidden when the file is another user's, Unavailable when the database does not answer.
+    Args:
+        url: the URL of the store.
+        journal: SQLite's journal mode, wal or truncate; None: wal if it is safe here.
+
+    Raises:
+        InvalidInput: the URL or the journal mode is invalid.
+        NotFound: there is no store yet.
+        Conflict: the store has another schema, or the database is not UTF-8.
+        Forbidden: the file belongs to another user.
+        Unavailable: the database does not answer.
     """
-    where = read_url(url)
+    where = parse_url(url)
     if where.drivername == MEMORY:
         return MemoryStore()
     store = _sqlite(path_of(where), journal) if where.drivername == SQLITE else PostgresStore(where)
     try:
-        store.examine(demand_current)
+        store.check(check_current_schema)
     except BaseException:
         store.close()
         raise
@@ -43,7 +50,7 @@ def _sqlite(path: Path, journal: str | None) -> SqlStore:
                 remedy=f"mkdir -p {path.parent}, then fairbank init",
             )
         if not path.exists():
-            raise no_books(str(path))
+            raise no_store_error(str(path))
         if not path.is_file():
             raise InvalidInput(
                 f"{path} is no file", field="store.url", remedy="name the file with the books"

@@ -1,6 +1,6 @@
-"""Making the books, and bringing older ones up to date.
+"""Creation and upgrade of a store.
 
-All migrations run in one transaction: a migration that is killed has changed nothing, and may be started again.
+All migrations run in one transaction: one that is killed has no effect and can be repeated.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Engine, inspect
 from fairbank.core.errors import Conflict, NotFound
 from fairbank.store.postgres.store import migrating_engine
 from fairbank.store.schema import REVISIONS
-from fairbank.store.sql.db_errors import as_troubles
+from fairbank.store.sql.db_errors import translated_errors
 from fairbank.store.sqlite.store import create_file, writing_engine
-from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
+from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -25,12 +25,15 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7283746)"
 
 
 def migrate(url: str, *, journal: str | None = None) -> bool:
-    """Make the books at `url`, or bring them up to date; False when there was nothing to do.
+    """Create the store at `url` or upgrade it. Return False if there was nothing to do.
 
-    Raises InvalidInput, NotFound when a folder is missing, Conflict when this Fairbank does not know the schema of the books or the
-    database is not UTF-8, Unavailable.
+    Raises:
+        InvalidInput: the URL is invalid.
+        NotFound: a directory is missing.
+        Conflict: this version does not know the schema, or the database is not UTF-8.
+        Unavailable: the database does not answer.
     """
-    where = read_url(url)
+    where = parse_url(url)
     if where.drivername == MEMORY:
         return False
     if where.drivername == SQLITE:
@@ -41,12 +44,12 @@ def migrate(url: str, *, journal: str | None = None) -> bool:
 
 def _migrate(engine: Engine, begin: list[str]) -> bool:
     try:
-        with as_troubles(), engine.connect() as connection:
+        with translated_errors(), engine.connect() as connection:
             for statement in begin:
                 connection.exec_driver_sql(statement)
             if schema_is_current(connection):
                 return False
-            demand_known(schema_version(connection))
+            check_known_schema(schema_version(connection))
             run_migrations(connection)
             connection.commit()
             return True
@@ -55,7 +58,7 @@ def _migrate(engine: Engine, begin: list[str]) -> bool:
 
 
 def run_migrations(connection: Connection) -> None:
-    """All that the database has not seen yet, inside the transaction that the connection is in."""
+    """Apply all migrations that the database lacks, inside the transaction of the connection."""
     alembic = Config()
     alembic.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     alembic.set_main_option("path_separator", "os")
@@ -63,12 +66,12 @@ def run_migrations(connection: Connection) -> None:
     command.upgrade(alembic, "head")
 
 
-SETTINGS_FOLDER = "FOLDER, that of fairbank.toml"
-"""What a remedy says to whoever knows where the settings are."""
+SETTINGS_DIRECTORY = "FOLDER, that of fairbank.toml"
+"""Placeholder in remedies for the directory of the settings."""
 
 
 def schema_version(connection: Connection) -> str | None:
-    """The newest migration that the database has seen; None when there are no books in it."""
+    """Return the newest migration of the database, or None if it has no store."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
@@ -76,33 +79,39 @@ def schema_version(connection: Connection) -> str | None:
 
 
 def schema_is_current(connection: Connection) -> bool:
-    """Whether the database is what this Fairbank expects. Cheap: for each start."""
+    """Return whether the database has the current schema. Cheap enough for each start."""
     return schema_version(connection) == REVISIONS[-1]
 
 
-def demand_known(version: str | None) -> None:
-    """Raises Conflict for a database that another Fairbank has migrated, most likely a newer one."""
+def check_known_schema(version: str | None) -> None:
+    """Raise Conflict for a database migrated by another version of Fairbank, probably a newer
+    one.
+    """
     if version is not None and version not in REVISIONS:
         raise Conflict(
-            f"the books have schema {version[:40]!r}, which this Fairbank does not know: it knows schemas up to {REVISIONS[-1]}",
+            f"the books have schema {version[:40]!r}, which this Fairbank does not know: it knows"
+            f" schemas up to {REVISIONS[-1]}",
             field="store.url",
             remedy="use the Fairbank that migrated them, or a newer one",
         )
 
 
-def demand_current(connection: Connection) -> None:
-    """Raises NotFound when there are no books, Conflict when they have another schema."""
+def check_current_schema(connection: Connection) -> None:
+    """Raise NotFound if there is no store, Conflict if it has another schema."""
     version = schema_version(connection)
     if version is None:
-        raise no_books("this database")
-    demand_known(version)
+        raise no_store_error("this database")
+    check_known_schema(version)
     if version != REVISIONS[-1]:
         raise Conflict(
             f"the books have schema {version}, this Fairbank needs {REVISIONS[-1]}",
             field="store.url",
-            remedy=f"stop the servers, make a backup with the Fairbank that ran them, then: fairbank init {SETTINGS_FOLDER}",
+            remedy=(
+                "stop the servers, make a backup with the Fairbank that ran them, then: fairbank"
+                f" init {SETTINGS_DIRECTORY}"
+            ),
         )
 
 
-def no_books(where: str) -> NotFound:
+def no_store_error(where: str) -> NotFound:
     return NotFound(f"there are no books in {where}", field="store.url", remedy="fairbank init")

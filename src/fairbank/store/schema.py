@@ -1,4 +1,4 @@
-"""The tables, as SQLAlchemy describes them; migrations make them, and add views, triggers and the exclusion constraint."""
+"""Tables as SQLAlchemy describes them. The migrations create them, with views and triggers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sqlalchemy import (
 from fairbank.bank.entry import LOOKED_THROUGH
 
 REVISIONS = ("0001",)
-"""What the migrations call themselves, in their order."""
+"""Names of the migrations, in order."""
 
 # The statements that look these through say the same words (store/queries): SQLite finds the index by them.
 _UNDOING = text(f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})")
@@ -33,11 +33,15 @@ _UNDOING = text(f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUG
 metadata = MetaData()
 
 entry_id = Sequence("entry_id_seq", metadata=metadata)
-"""On PostgreSQL a batch draws its entries' numbers while it locks; SQLite counts on from the last entry."""
+"""On PostgreSQL a batch draws the ids of its entries while it locks; SQLite continues from the last
+entry.
+"""
 
 
 class _Flag(Boolean):
-    """Read as it is written: SQLAlchemy would take a spoilt cell of SQLite's for "no", and the audit would not see it (`rows`)."""
+    """Boolean that is read unchanged: SQLAlchemy would read a corrupt cell of SQLite as false, and
+    the audit would miss it (`rows`).
+    """
 
     def result_processor(self, dialect: Any, coltype: object) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Where the books are, as a URL: `memory:`, `sqlite:///path`, `postgresql://user@host/database`."""
+"""URL of a store: `memory:`, `sqlite:///path`, `postgresql://user@host/database`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SPELLINGS = {
 }
 
 
-def read_url(text: str) -> URL:
-    """`text` under the driver's name that we use. Raises InvalidInput."""
+def parse_url(text: str) -> URL:
+    """Parse the URL of a store and select the driver. Raises InvalidInput."""
     if text == "memory:":
         return URL.create(MEMORY)
     try:
@@ -35,14 +35,17 @@ def read_url(text: str) -> URL:
         raise InvalidInput(
             f"{_without_password(text)!r} is not a database",
             field="store.url",
-            remedy="write sqlite:///var/lib/fairbank/books.sqlite, postgresql://user@host/name or memory:",
+            remedy=(
+                "write sqlite:///var/lib/fairbank/books.sqlite, postgresql://user@host/name or"
+                " memory:"
+            ),
         )
     return url.set(drivername=_SPELLINGS[url.drivername])
 
 
-def shown_url(text: str) -> str:
-    """A store's URL for people to read: without the password in it, wherever that stands."""
-    url = read_url(text)
+def redacted_url(text: str) -> str:
+    """Return the URL without its password."""
+    url = parse_url(text)
     hidden = {key: _HIDDEN for key in url.query if "password" in key.lower()}
     if url.password is None and not hidden:
         return text
@@ -54,7 +57,7 @@ def shown_url(text: str) -> str:
 
 
 def path_of(url: URL) -> Path:
-    """The file of an SQLite URL."""
+    """Return the file of an SQLite URL."""
     return Path(url.database or "")
 
 

@@ -1,4 +1,4 @@
-"""Groups of usage under their names: days and months in UTC, whatever database counted them."""
+"""Usage by group: names of groups, days and months in UTC for every database."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from fairbank.core.time import DAY
 
 _FIRST_DAY = date(1970, 1, 1)
 
-UNTOLD = -1
-"""In place of an exit status that nobody told."""
+UNKNOWN_STATUS = -1
+"""Stands for an unknown exit status."""
 
 
-def of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
-    """What these used together."""
+def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
+    """Return the usage of these runs together."""
     used = [efficiency(run) for run in runs]
     early = [run for run in runs if failed_early(run)]
     exits = {
-        UNTOLD if run.job_details is None else _told(run.job_details.exit_status) for run in early
-    } or {UNTOLD}
+        UNKNOWN_STATUS if run.job_details is None else _told(run.job_details.exit_status)
+        for run in early
+    } or {UNKNOWN_STATUS}
     return Usage(
         group,
         runs=len(runs),
@@ -42,8 +43,8 @@ def of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
     )
 
 
-def of_figures(group: str | int, figures: Sequence[int | None]) -> Usage:
-    """The same as databases count it: `figures` as `selecting.usage` has them, sums of nothing included."""
+def usage_of_row(group: str | int, figures: Sequence[int | None]) -> Usage:
+    """Return the usage of a database row with the columns of `store.sql.statements.usage`."""
     *sums, lowest, highest = figures
     return msgspec.structs.replace(
         Usage(group, *[int(each or 0) for each in sums]), early_exit=_exit(lowest, highest)
@@ -51,16 +52,16 @@ def of_figures(group: str | int, figures: Sequence[int | None]) -> Usage:
 
 
 def _told(status: int | None) -> int:
-    return UNTOLD if status is None else status
+    return UNKNOWN_STATUS if status is None else status
 
 
 def _exit(lowest: int | None, highest: int | None) -> int | None:
-    """The status of all, if it is the same."""
-    return lowest if lowest == highest and lowest != UNTOLD else None
+    """Return the exit status of all runs if it is the same."""
+    return lowest if lowest == highest and lowest != UNKNOWN_STATUS else None
 
 
 def _joined(one: Usage, other: Usage) -> Usage:
-    """Both together, under the group of the first."""
+    """Return the sum of both under the group of the first."""
     sums = [
         a + b
         for a, b in zip(
@@ -73,8 +74,8 @@ def _joined(one: Usage, other: Usage) -> Usage:
     )
 
 
-def beyond(after: str | int | None, by: UsageBy) -> str | int | None:
-    """The group as databases count it: the day's number, for a month the number of its last day."""
+def group_after(after: str | int | None, by: UsageBy) -> str | int | None:
+    """Return the group as databases number it: the day, for a month its last day."""
     if after is None or by not in (UsageBy.DAY, UsageBy.MONTH):
         return after
     year, month, *day = map(int, str(after).split("-"))
@@ -83,13 +84,15 @@ def beyond(after: str | int | None, by: UsageBy) -> str | int | None:
     ).days
 
 
-def days_of(page: GroupPage, by: UsageBy) -> int:
-    """How many groups of the database surely make a page: a month has 31 days at most."""
+def page_days(page: GroupPage, by: UsageBy) -> int:
+    """Return the number of database groups that fill a page: a month has at most 31 days."""
     return page.size * 31 if by is UsageBy.MONTH else page.size
 
 
-def named(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:
-    """`groups` in rising order. Days come numbered from 1970 and in order, also for months: a month is the sum of its days."""
+def named_groups(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:
+    """Return `groups` with their names in ascending order. Days are numbered from 1970, for months
+    too: a month is the sum of its days.
+    """
     match by:
         case UsageBy.DAY:
             return [msgspec.structs.replace(day, group=_date(day.group)) for day in groups]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.cli.ending import exit_code
+from fairbank.cli.framework.error_exit import exit_code
 from fairbank.core.errors import (
     Conflict,
     Corrupt,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.cli.ending import exit_code
+from fairbank.cli.framework.error_exit import exit_code
 from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.rest.client import Address, Client, MungeSigner, TokenSigner, parse_address
 from fairbank.rest.client.client import quoted, target_of

@@ -15,7 +15,6 @@ from threading import Thread
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.compose.counter import apart
 from fairbank.core.errors import Busy, InvalidInput, NotFound, Unavailable
 from fairbank.rest.client import Client, parse_address
 from fairbank.service.ledger import Ledger
@@ -23,6 +22,7 @@ from fairbank.service.settings import Log, StoreSettings
 from fairbank.service.write_queue.process import started
 from fairbank.service.write_queue.protocol import WorkerSettings
 from fairbank.service.write_queue.queue import Came, Counter
+from fairbank.setup.write_queue import apart
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
@@ -67,7 +67,7 @@ def counters(pid: int) -> list[int]:
     return [
         each
         for each in children(pid)
-        if b"fairbank.compose.counter" in Path(f"/proc/{each}/cmdline").read_bytes()
+        if b"fairbank.setup.write_queue" in Path(f"/proc/{each}/cmdline").read_bytes()
     ]
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from fairbank.cli import main
-from fairbank.compose import Works
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import Said
@@ -43,7 +42,7 @@ class Centre:
     def said(self, *words: str, code: int) -> Said:
         """The same with its talk."""
         self._capsys.readouterr()
-        ended = main.run(words, Works())
+        ended = main.run(words)
         told = self._capsys.readouterr()
         assert ended == code, told.out + told.err
         return Said(ended, told.out, told.err)

@@ -5,21 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.compare.classification import restart_of
-from fairbank.slurm.parsers import (
-    job_ends,
-    json_2205,
-    json_2311,
-    sacct,
-    sacctmgr,
-    scontrol,
-    squeue,
-    sshare,
-)
+from fairbank.slurm.parsers import job_ends, json_2311, sacct, sacctmgr, scontrol, squeue, sshare
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
 from fairbank.slurm.parsers.version import Version, acquaintance, read_version
 from tests.slurm.lab.recording import SACCT
@@ -152,33 +142,10 @@ def test_pipes_as_delimiters_break_names_with_pipes() -> None:
     )
 
 
-def test_the_json_of_2205_says_the_same_as_its_columns() -> None:
-    columns = by_run(sacct.read_jobs(said("22.05", "sacct-separated.txt"), SACCT))
-    found = json_2205.read_jobs(said("22.05", "sacct-all.json").encode())
-    assert found.unreadable == ()
-    assert len(found.rows) == 37
-    for here, job in by_run(found).items():
-        if here in columns:
-            told = columns[here]
-            assert (
-                msgspec.structs.replace(job, owner=told.owner, tres=told.tres, elapsed=told.elapsed)
-                == told
-            )
-            assert job.elapsed - told.elapsed in ((0,) if job.ended else (0, 1, 2))
-    tres = {job.job_id: job.tres for job in found.rows}
-    assert (
-        tres[3] == "cpu=16,mem=65536,node=1,gres/gpu=2"
-    )  # where a node has no meter, its energy is null
-
-
 def test_the_queue_of_2205() -> None:
-    columns, told = (
-        squeue.read_queue(said("22.05", "squeue-runs.txt")),
-        json_2205.read_queue(said("22.05", "squeue-all.json").encode()),
-    )
-    assert columns.unreadable == told.unreadable == ()
-    assert len(columns.rows) == len(told.rows) == 38
-    assert {each.state for each in columns.rows} == {each.state for each in told.rows}
+    columns = squeue.read_queue(said("22.05", "squeue-runs.txt"))
+    assert columns.unreadable == ()
+    assert len(columns.rows) == 38
 
 
 def test_accounts_people_shares_and_qualities() -> None:
@@ -270,12 +237,7 @@ def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
 def test_what_is_no_json_of_slurms_is_told(text: bytes) -> None:
-    for read in (
-        json_2205.read_jobs,
-        json_2311.read_jobs,
-        json_2205.read_queue,
-        json_2311.read_queue,
-    ):
+    for read in (json_2311.read_jobs, json_2311.read_queue):
         with pytest.raises(InvalidInput, match="--json"):
             read(text)
 

@@ -33,21 +33,21 @@ def on(kind: str, number: int | None = None, **more: Any) -> Dependency:
     [
         ("", []),
         ("afterok:31(unfulfilled)", [on("afterok", 31)]),
-        ("afterok:31(failed)", [on("afterok", 31, met=DependencyState.NEVER)]),
-        ("afterok:31(fulfilled)", [on("afterok", 31, met=DependencyState.YES)]),
+        ("afterok:31(failed)", [on("afterok", 31, state=DependencyState.NEVER)]),
+        ("afterok:31(fulfilled)", [on("afterok", 31, state=DependencyState.YES)]),
         ("after:31+10(unfulfilled)", [on("after", 31, minutes=10)]),
-        ("afterany:15_*(unfulfilled)", [on("afterany", 15, whole=True)]),
+        ("afterany:15_*(unfulfilled)", [on("afterany", 15, all_tasks=True)]),
         ("afternotok:15_0(unfulfilled)", [on("afternotok", 15, task=0)]),
-        ("after:15_*+5(unfulfilled)", [on("after", 15, whole=True, minutes=5)]),
+        ("after:15_*+5(unfulfilled)", [on("after", 15, all_tasks=True, minutes=5)]),
         ("singleton(unfulfilled)", [on("singleton")]),
         ("singleton", [on("singleton")]),
         (
             "afterburstbuffer:3(unfulfilled),expand:4(failed)",
-            [on("afterburstbuffer", 3), on("expand", 4, met=DependencyState.NEVER)],
+            [on("afterburstbuffer", 3), on("expand", 4, state=DependencyState.NEVER)],
         ),
         (
             "aftercorr:15_*(unfulfilled),singleton(unfulfilled)",
-            [on("aftercorr", 15, whole=True), on("singleton")],
+            [on("aftercorr", 15, all_tasks=True), on("singleton")],
         ),
         ("afterok:1:2_3,7", [on("afterok", 1), on("afterok", 2, task=3), on("afterany", 7)]),
         ("afterlunch:1(unfulfilled)", [on("afterlunch", 1)]),
@@ -60,7 +60,7 @@ def test_dependencies_are_read(text: str, each: list[Dependency]) -> None:
 def test_one_of_several_is_enough() -> None:
     found = read_dependencies("afterok:1(failed)?singleton(unfulfilled)")
     assert found == Dependencies(
-        found.text, (on("afterok", 1, met=DependencyState.NEVER), on("singleton")), any_of=True
+        found.text, (on("afterok", 1, state=DependencyState.NEVER), on("singleton")), any_of=True
     )
     assert (found.is_met, found.is_unmeetable) == (False, False)
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_read_stands_as_it_is(text: str) -> None:
     assert (found.is_met, found.is_unmeetable, found.open) == (False, False, ())
 
 
-YES, NOT_YET, NEVER = (on("afterok", 1, met=met) for met in DependencyState)
+YES, NOT_YET, NEVER = (on("afterok", 1, state=met) for met in DependencyState)
 
 
 @pytest.mark.parametrize(
@@ -170,14 +170,14 @@ def test_an_array_and_one_of_its_tasks() -> None:
         ended=("FAILED",),
     )
     over = (EndedJob(30, 20, 5, "FAILED"), EndedJob(31, 19, 5, "COMPLETED"))
-    assert seen(on("afterok", 20, whole=True), *ARRAY, ended=over)[1] == whole
+    assert seen(on("afterok", 20, all_tasks=True), *ARRAY, ended=over)[1] == whole
     assert seen(on("afterok", 20, task=1), *ARRAY)[1].running == ("20_1",)
     assert seen(on("afterok", 20, task=3), *ARRAY)[1].waiting == ("20_3",)
     assert seen(on("afterok", 20, task=5), *ARRAY, ended=over)[1] == JobStates(ended=("FAILED",))
 
 
 def test_aftercorr_is_about_the_task_of_the_same_number_where_there_is_one() -> None:
-    corr = on("aftercorr", 20, whole=True)
+    corr = on("aftercorr", 20, all_tasks=True)
     depends, found = seen(corr, *ARRAY, task=3, array=50, tasks=(3, 9))
     assert (depends, found.waiting) == (on("aftercorr", 20, task=3), ("20_3",))
     depends, found = seen(corr, *ARRAY, task=9, array=50, tasks=(3, 9))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.cli.exits import FOUND
+from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.core.time import DAY, iso
 from fairbank.core.units import show_su
 from fairbank.rest.client import Refused

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from fairbank.cli.exits import FOUND, WRONG_USAGE
+from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
 from fairbank.slurm.bank import BankClient, Progress, silent
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.compare.bank_records import BookedProject

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.cli.exits import WRONG_USAGE
+from fairbank.cli.framework.exit_codes import WRONG_USAGE
 from tests.slurm.beside.centre import MY_UID, Centre
 
 pytestmark = pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The code as text: one function a page, one file for what it tells."""
+"""Reference pages: one function per page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every key of agent.toml, and every metric of the agent."""
+"""Reference page of the agent: settings and metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.reference.pages.keys import key_tables
 
 
 def agent_page() -> str:
-    """Every key of agent.toml, and every metric of the agent."""
+    """Return the page with every key of agent.toml and every metric."""
     lines = [
         "# The agent",
         "",

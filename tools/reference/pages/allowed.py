@@ -1,4 +1,4 @@
-"""What each state allows: the ledger itself is asked, each request of a small bank in which one thing is in that state."""
+"""Outcomes of each request in each state, computed by the ledger on a small bank."""
 
 from __future__ import annotations
 
@@ -32,34 +32,38 @@ from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
-# The allocation in question is number 1, valid from START up to END; number 2 is active all the time, for transfers.
+# Allocation 1 is under test and valid from START to END. Allocation 2 is its partner in transfers.
 _START, _END, _LATER = Instant(1_000), Instant(2_000), Instant(9_000)
-_MEANWHILE = Instant(1_500)
+_DURING = Instant(1_500)
 _AT = {
     Standing.PLANNED: Instant(500),
-    Standing.ACTIVE: _MEANWHILE,
-    Standing.FROZEN: _MEANWHILE,
+    Standing.ACTIVE: _DURING,
+    Standing.FROZEN: _DURING,
     Standing.ENDED: Instant(2_500),
 }
 _STORED = {Standing.FROZEN: AllocationState.FROZEN, Standing.ENDED: AllocationState.ENDED}
 _RUN, _SOME = Run("darwin", 1, 900), SuMinutes(10)
 _TERMS: Mapping[str, Any] = {"allocation": 1, "project": 1, "resource": "cpu"}
-_LIFE: Mapping[str, Any] = {
+_RUN_FIELDS: Mapping[str, Any] = {
     "run": _RUN,
     "chain": (1,),
     "resource": "cpu",
     "owner": 7,
-    "start": _MEANWHILE,
+    "start": _DURING,
 }
-_END_OF_IT: Mapping[str, Any] = {
+_END_FIELDS: Mapping[str, Any] = {
     "ended": Instant(1_600),
     "outcome": "COMPLETED",
     "elapsed_seconds": 60,
 }
 
 _OF_ALLOCATION: Mapping[str, Request] = {
-    "the hold of one that started within its period": Hold(amount=_SOME, until=_LATER, **_LIFE),
-    "the charge of one that started within its period": Charge(amount=_SOME, **_LIFE, **_END_OF_IT),
+    "the hold of one that started within its period": Hold(
+        amount=_SOME, until=_LATER, **_RUN_FIELDS
+    ),
+    "the charge of one that started within its period": Charge(
+        amount=_SOME, **_RUN_FIELDS, **_END_FIELDS
+    ),
     "deposit": Deposit(allocation=1, amount=_SOME),
     "withdraw": Withdraw(allocation=1, amount=_SOME),
     "transfer from it": Transfer(source=1, target=2, amount=_SOME),
@@ -71,41 +75,42 @@ _OF_ALLOCATION: Mapping[str, Request] = {
     "end, by the sweep": Expire(allocation=1),
 }
 _OF_RUN: Mapping[str, Request] = {
-    "start": Hold(amount=SuMinutes(20), until=_LATER, **_LIFE),
+    "start": Hold(amount=SuMinutes(20), until=_LATER, **_RUN_FIELDS),
     "change of its limit": Adjust(run=_RUN, amount=SuMinutes(30), until=_LATER),
-    "end with a cost": Charge(amount=_SOME, **_LIFE, **_END_OF_IT),
-    "end without a cost": Release(**_LIFE, **_END_OF_IT),
+    "end with a cost": Charge(amount=_SOME, **_RUN_FIELDS, **_END_FIELDS),
+    "end without a cost": Release(**_RUN_FIELDS, **_END_FIELDS),
     "refund": Refund(run=_RUN, amount=SuMinutes(1)),
     "lapse, by the sweep": Lapse(run=_RUN),
 }
 
 
-def of_an_allocation() -> Iterator[tuple[str, list[str]]]:
-    """For each request, what is answered where the allocation stands so, in the order of `Standing`."""
+def allocation_outcomes() -> Iterator[tuple[str, list[str]]]:
+    """Yield each request with its outcomes by state of the allocation, in the order of `Standing`."""
     starting = {
-        each: Hold(amount=_SOME, until=_LATER, **{**_LIFE, "start": _AT[each]}) for each in Standing
+        each: Hold(amount=_SOME, until=_LATER, **{**_RUN_FIELDS, "start": _AT[each]})
+        for each in Standing
     }
     yield (
         "the hold of a run that starts now",
-        [_said(_work(each), starting[each], _AT[each]) for each in Standing],
+        [_outcome(_work(each), starting[each], _AT[each]) for each in Standing],
     )
     for name, request in _OF_ALLOCATION.items():
-        yield name, [_said(_work(standing), request, _AT[standing]) for standing in Standing]
+        yield name, [_outcome(_work(standing), request, _AT[standing]) for standing in Standing]
 
 
-def of_a_run() -> Iterator[tuple[str, list[str]]]:
-    """For each request, what is answered where the run is in that state, in the order of `RunState`."""
+def run_outcomes() -> Iterator[tuple[str, list[str]]]:
+    """Yield each request with its outcomes by state of the run, in the order of `RunState`."""
     for name, request in _OF_RUN.items():
-        yield name, [_said(_with_run(state), request, Instant(5_000)) for state in RunState]
+        yield name, [_outcome(_with_run(state), request, Instant(5_000)) for state in RunState]
 
 
 def _work(standing: Standing) -> TransactionData:
     common: Mapping[str, Any] = {"project": 1, "category": "research", "deposited": SuMinutes(100)}
     state = _STORED.get(standing, AllocationState.ACTIVE)
-    asked = Allocation(id=1, resource="cpu", start=_START, end=_END, state=state, **common)
+    tested = Allocation(id=1, resource="cpu", start=_START, end=_END, state=state, **common)
     other = Allocation(id=2, resource="cpu", start=_LATER, end=Instant(9_999), **common)
     return TransactionData(
-        allocations=[asked, other],
+        allocations=[tested, other],
         projects=[Project(id=1, gname="chem", gid=1, account="chem")],
         registry=RegistryHead(),
         entry_ids=count(1),
@@ -113,21 +118,23 @@ def _work(standing: Standing) -> TransactionData:
 
 
 def _with_run(state: RunState) -> TransactionData:
-    """The run was held; then that became of it which brings it into this state."""
+    """Return data in which the run had a hold and then reached this state."""
     work = _work(Standing.ACTIVE)
-    roads: Mapping[RunState, tuple[Request, ...]] = {
+    requests: Mapping[RunState, tuple[Request, ...]] = {
         RunState.HELD: (),
-        RunState.CHARGED: (Charge(amount=SuMinutes(15), **_LIFE, **_END_OF_IT),),
-        RunState.RELEASED: (Release(**_LIFE, **{**_END_OF_IT, "outcome": "NODE_FAIL"}),),
+        RunState.CHARGED: (Charge(amount=SuMinutes(15), **_RUN_FIELDS, **_END_FIELDS),),
+        RunState.RELEASED: (Release(**_RUN_FIELDS, **{**_END_FIELDS, "outcome": "NODE_FAIL"}),),
         RunState.LAPSED: (Lapse(run=_RUN),),
     }
-    hold = Hold(amount=SuMinutes(20), until=Instant(4_000), **{**_LIFE, "start": Instant(1_400)})
-    for request in (hold, *roads[state]):
+    hold = Hold(
+        amount=SuMinutes(20), until=Instant(4_000), **{**_RUN_FIELDS, "start": Instant(1_400)}
+    )
+    for request in (hold, *requests[state]):
         apply(work, SubmittedRequest(request, Instant(5_000), 0), Policy())
     return work
 
 
-def _said(work: TransactionData, request: Request, now: Instant) -> str:
+def _outcome(work: TransactionData, request: Request, now: Instant) -> str:
     outcome = apply(work, SubmittedRequest(request, now, 0), Policy())
     if isinstance(outcome, Refusal):
         return outcome.reason.name

@@ -1,12 +1,12 @@
-"""What the commands read to find the bank, and what else in the environment."""
+"""Reference page of the client settings and environment variables."""
 
 from __future__ import annotations
 
-from fairbank.cli import settings as client
+from fairbank.cli.framework import client_settings as client
 
 
 def client_page() -> str:
-    """What the commands read to find the bank, and what else in the environment."""
+    """Return the page with the settings that commands read to find the bank."""
     lines = [
         "# Client settings",
         "",

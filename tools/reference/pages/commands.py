@@ -1,15 +1,15 @@
-"""Every command's help."""
+"""Reference page of the commands."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
 from fairbank.cli import main as front
-from fairbank.cli.command import Noun
+from fairbank.cli.framework.command import Noun
 
 
 def commands_page() -> str:
-    """Every command's help."""
+    """Return the page with the help of every command."""
     lines = ["# Commands", "", "```text", front.overview().rstrip(), "```", ""]
     links = ", ".join(
         f"`{name}` for `{' '.join(('fairbank', *words))}`"

@@ -13,7 +13,7 @@ import msgspec
 def key_tables(
     tables: Iterable[tuple[str, type[msgspec.Struct]]], *, level: int = 2
 ) -> Iterator[str]:
-    """A table for each kind of settings, under its title and what its own words say of it."""
+    """Yield the lines of a table for each settings class, below its title and docstring."""
     for title, struct in tables:
         yield from (
             f"{'#' * level} {title}",
@@ -29,10 +29,14 @@ def key_tables(
 
 def _keys(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
     for field in msgspec.structs.fields(struct):
-        yield field.name, _kind(field.type), "must be given" if field.required else _default(field)
+        yield (
+            field.name,
+            _type_name(field.type),
+            "must be given" if field.required else _default(field),
+        )
 
 
-def _kind(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " or ".join(f'"{each.value}"' for each in kind)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -51,8 +55,8 @@ def _kind(kind: Any) -> str:
             else "numbers by name"
         )
     if origin in (frozenset, list, tuple):
-        return f"a list of {_kind(inner[0])}{'' if get_origin(inner[0]) is Literal else 's'}"
-    return " or ".join(_kind(each) for each in inner if not isinstance(each, msgspec.Meta))
+        return f"a list of {_type_name(inner[0])}{'' if get_origin(inner[0]) is Literal else 's'}"
+    return " or ".join(_type_name(each) for each in inner if not isinstance(each, msgspec.Meta))
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:

@@ -1,4 +1,4 @@
-"""Every route, from the OpenAPI document."""
+"""Reference page of the HTTP routes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairbank.rest.openapi import describe
 
 
 def routes_page() -> str:
-    """Every route with its parameters and the fields of its body, from the OpenAPI document."""
+    """Return the page with every route, its parameters and fields, from the OpenAPI document."""
     document = describe(ROUTES)
     lines = [
         "# Routes",
@@ -25,13 +25,13 @@ def routes_page() -> str:
             lines += [
                 f"## {verb.upper()} {path}",
                 "",
-                *_described(operation, document["components"]["schemas"]),
+                *_operation(operation, document["components"]["schemas"]),
                 "",
             ]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _described(operation: Mapping[str, Any], shapes: Mapping[str, Any]) -> Iterator[str]:
+def _operation(operation: Mapping[str, Any], shapes: Mapping[str, Any]) -> Iterator[str]:
     yield str(operation.get("description") or operation.get("summary") or "")
     parameters = [each for each in operation.get("parameters", []) if each["in"] != "path"]
     if parameters:
@@ -45,14 +45,14 @@ def _described(operation: Mapping[str, Any], shapes: Mapping[str, Any]) -> Itera
 
 
 def _fields(shape: Mapping[str, Any]) -> str:
-    """The names of an object's fields, those that must be there first: `amount`, `comment`; may be left out: `key`."""
+    """Return the names of an object's fields, the required ones first."""
     needed = [name for name in shape["properties"] if name in shape.get("required", ())]
-    words = {name: f"`{name}`{_words(each)}" for name, each in shape["properties"].items()}
+    words = {name: f"`{name}`{_choices(each)}" for name, each in shape["properties"].items()}
     free = [words[name] for name in shape["properties"] if name not in needed]
     parts = [", ".join(words[name] for name in needed)] if needed else []
     return "; ".join([*parts, *([f"may be left out: {', '.join(free)}"] if free else [])])
 
 
-def _words(field: Mapping[str, Any]) -> str:
-    """The words that a field takes, where it takes certain words only."""
+def _choices(field: Mapping[str, Any]) -> str:
+    """Return the allowed values of an enumeration, in parentheses."""
     return f" ({', '.join(f'`{word}`' for word in field['enum'])})" if "enum" in field else ""

@@ -1,4 +1,4 @@
-"""Every key of fairbank.toml and of slurm.toml."""
+"""Reference pages of fairbank.toml and slurm.toml."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.reference.pages.keys import key_tables
 
 
 def settings_page() -> str:
-    """Every key of fairbank.toml with its type and default."""
+    """Return the page with every key of fairbank.toml, its type and default."""
     lines = [
         "# Settings",
         "",
@@ -32,7 +32,7 @@ def settings_page() -> str:
 
 
 def site_page() -> str:
-    """Every key of slurm.toml with its type and default."""
+    """Return the page with every key of slurm.toml, its type and default."""
     lines = [
         "# The site's rules of submission",
         "",

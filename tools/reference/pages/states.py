@@ -1,15 +1,15 @@
-"""The life-cycle tables, and what each state allows."""
+"""Reference page of the states of allocations and runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from fairbank.bank import allocation, run
-from tools.reference.pages.allowed import of_a_run, of_an_allocation
+from tools.reference.pages.allowed import allocation_outcomes, run_outcomes
 
 
 def states_page() -> str:
-    """The life-cycle tables, and what each state allows."""
+    """Return the page with the transition tables and what each state allows."""
     lines = [
         "# States",
         "",
@@ -35,7 +35,7 @@ def states_page() -> str:
     ]
     lines += _table(
         ("", *(each.value for each in allocation.Standing)),
-        ((name, *said) for name, said in of_an_allocation()),
+        ((name, *outcomes) for name, outcomes in allocation_outcomes()),
     )
     lines += [
         "",
@@ -59,7 +59,8 @@ def states_page() -> str:
         "",
     ]
     lines += _table(
-        ("", *(each.value for each in run.RunState)), ((name, *said) for name, said in of_a_run())
+        ("", *(each.value for each in run.RunState)),
+        ((name, *outcomes) for name, outcomes in run_outcomes()),
     )
     lines += [
         "",
@@ -76,8 +77,8 @@ _STANDINGS: Mapping[allocation.Standing, str] = {
 }
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    top = list(heads)
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    top = list(header)
     return [
         f"| {' | '.join(cells)} |".replace("|  |", "| |", 1)
         for cells in (top, ["---"] * len(top), *rows)

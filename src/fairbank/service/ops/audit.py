@@ -83,7 +83,7 @@ class Audit:
 
 def _of_the_whole(store: Store) -> Iterator[Finding]:
     try:
-        yield from (Finding(None, each) for each in store.damage(thoroughly=False))
+        yield from (Finding(None, each) for each in store.integrity_errors(thoroughly=False))
         with store.reading() as reader:
             repeated = reader.repeated_keys(_REPEATED_MAX)
     except Corrupt as corrupt:

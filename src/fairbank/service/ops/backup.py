@@ -13,7 +13,7 @@ from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Clock
 from fairbank.service.ops.backup_file import Progress, check, chunks, write
 from fairbank.service.ops.restored_tokens import RestoredTokens
-from fairbank.store.contract import AtWork, Store
+from fairbank.store.contract import ProgressCallback, Store
 
 
 class Backups:
@@ -27,7 +27,7 @@ class Backups:
         path: Path,
         progress: Progress | None = None,
         *,
-        at_work: AtWork | None = None,
+        at_work: ProgressCallback | None = None,
         replace: bool = False,
     ) -> int:
         """Write a backup to `path`, whole or not at all, readable by its owner only. Returns the number of rows.
@@ -46,9 +46,9 @@ class Backups:
             raise translate_os_error(error, f"cannot write {path}", field="FILE") from error
         return rows
 
-    def _demand_sound(self, at_work: AtWork | None) -> None:
+    def _demand_sound(self, at_work: ProgressCallback | None) -> None:
         """Rows that an index lacks would be missing from the backup, and nobody would notice before it is needed."""
-        if found := self._store.damage(at_work=at_work):
+        if found := self._store.integrity_errors(at_work=at_work):
             more = f", and {len(found) - 1} more" if len(found) > 1 else ""
             raise Corrupt(
                 f"the books are damaged, so no backup is made of them: {found[0]}{more}",
@@ -81,7 +81,7 @@ class Backups:
         """
         of = check(path)
         rows = 0
-        with self._store.filling(replace=replace) as filling:
+        with self._store.restoring(replace=replace) as filling:
             tokens = RestoredTokens(filling, self._clock.now())
             for table, chunk in chunks(path):
                 table.filled_by(filling, tokens)(chunk)

@@ -29,7 +29,7 @@ from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Corrupt, InvalidInput, NotFound
 from fairbank.core.time import Instant, iso
 from fairbank.service.ops.restored_tokens import RestoredTokens
-from fairbank.store.contract import Filling, Reader
+from fairbank.store.contract import Reader, RestoreTarget
 
 FORMAT = "fairbank.backup/1"
 _ROWS_AT_ONCE = 5_000
@@ -49,32 +49,27 @@ class BackupTable(NamedTuple):
     name: str
     kind: Any
     scan: Callable[[Reader], Iterable[Any]]
-    filled_by: Callable[[Filling, RestoredTokens], Fill]
+    filled_by: Callable[[RestoreTarget, RestoredTokens], Fill]
 
 
 # In the order in which they can be filled. What tells of tokens goes by way of RestoredTokens.
 _TABLES = (
     BackupTable(
-        "project",
-        Project,
-        lambda reader: reader.scan_projects(),
-        lambda filling, _: filling.projects,
+        "project", Project, lambda reader: reader.scan_projects(), lambda target, _: target.projects
     ),
     BackupTable(
-        "member", Member, lambda reader: reader.scan_members(), lambda filling, _: filling.members
+        "member", Member, lambda reader: reader.scan_members(), lambda target, _: target.members
     ),
     BackupTable(
         "allocation",
         Allocation,
         lambda reader: reader.scan_allocations(),
-        lambda filling, _: filling.allocations,
+        lambda target, _: target.allocations,
     ),
     BackupTable(
-        "user", UserRow, lambda reader: reader.scan_users(), lambda filling, _: filling.users
+        "user", UserRow, lambda reader: reader.scan_users(), lambda target, _: target.users
     ),
-    BackupTable(
-        "run", RunRecord, lambda reader: reader.scan_runs(), lambda filling, _: filling.runs
-    ),
+    BackupTable("run", RunRecord, lambda reader: reader.scan_runs(), lambda target, _: target.runs),
     BackupTable(
         "entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries
     ),
@@ -90,8 +85,8 @@ _TABLES = (
     BackupTable(
         "share",
         ShareRecord,
-        lambda reader: reader.scan_share_figures(),
-        lambda filling, _: filling.share_figures,
+        lambda reader: reader.scan_share_records(),
+        lambda target, _: target.share_records,
     ),
 )
 _TABLE = {each.name: each for each in _TABLES}

@@ -14,10 +14,10 @@ from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import Clock, Instant
 from fairbank.service.settings import BankSettings
 from fairbank.service.tokens import AGENT
-from fairbank.store.contract import AtWork, Reader, Store
+from fairbank.store.contract import ProgressCallback, Reader, Store
 from fairbank.store.factory import open_store
-from fairbank.store.sql.schema_check import Fault, differences
-from fairbank.store.urls import SQLITE, path_of, read_url
+from fairbank.store.sql.schema_check import SchemaFault, schema_differences
+from fairbank.store.urls import SQLITE, parse_url, path_of
 
 _DISK_FREE_PERCENT = 10
 _LATE_SECONDS = 600
@@ -25,7 +25,7 @@ _DAMAGE_TOLD = 20
 
 
 def examine(
-    settings: BankSettings, clock: Clock, at_work: AtWork | None = None
+    settings: BankSettings, clock: Clock, at_work: ProgressCallback | None = None
 ) -> Iterator[HealthCheck]:
     """Look at the store and at what the settings promise. `at_work` is called as long as the file with the books is checked."""
     yield from _settings(settings)
@@ -72,7 +72,7 @@ _MEND = "fairbank audit verify; then make a new bank with fairbank init, and mov
 def guards(url: str) -> Iterator[HealthCheck]:
     """Whether the triggers, views, indexes and constraints are those that Fairbank made, each that is not."""
     try:
-        found = differences(url)
+        found = schema_differences(url)
     except FairbankError as trouble:
         yield HealthCheck(
             f"the guards could not be compared: {trouble.message}", False, trouble.remedy
@@ -83,7 +83,7 @@ def guards(url: str) -> Iterator[HealthCheck]:
     for each in found:
         remedy = (
             f"DROP TRIGGER {each.name}, unless you know it; then: fairbank audit verify"
-            if each.fault is Fault.FOREIGN
+            if each.fault is SchemaFault.FOREIGN
             else _MEND
         )
         yield HealthCheck(f"{each.kind} {each.name} is {each.fault.value}", False, remedy)
@@ -93,12 +93,14 @@ _DAMAGED = "fairbank audit verify tells more; then move the file away, and resto
 _INDEXES = "sqlite3 FILE REINDEX makes the indexes again, with the server stopped; then: fairbank audit verify"
 
 
-def _file(store: Store, settings: BankSettings, at_work: AtWork | None) -> Iterator[HealthCheck]:
+def _file(
+    store: Store, settings: BankSettings, at_work: ProgressCallback | None
+) -> Iterator[HealthCheck]:
     """What SQLite itself says of its file. A full check, as long as it takes: the quick one does not compare indexes with their tables."""
-    if read_url(settings.store.url).drivername != SQLITE:
+    if parse_url(settings.store.url).drivername != SQLITE:
         return
     try:
-        found = store.damage(at_work=at_work)
+        found = store.integrity_errors(at_work=at_work)
     except FairbankError as trouble:
         yield HealthCheck(f"the file cannot be checked: {trouble.message}", False, trouble.remedy)
         return
@@ -109,11 +111,11 @@ def _file(store: Store, settings: BankSettings, at_work: AtWork | None) -> Itera
 
 
 def _kind(settings: BankSettings) -> str:
-    return read_url(settings.store.url).drivername.partition("+")[0]
+    return parse_url(settings.store.url).drivername.partition("+")[0]
 
 
 def _disk(settings: BankSettings) -> Iterator[HealthCheck]:
-    where = read_url(settings.store.url)
+    where = parse_url(settings.store.url)
     if where.drivername != SQLITE:
         return
     usage = shutil.disk_usage(Path(path_of(where)).parent)
@@ -129,7 +131,10 @@ def _books(store: Store, clock: Clock) -> Iterator[HealthCheck]:
     since = Instant(clock.now() - _LATE_SECONDS)
     try:
         with store.reading() as reader:
-            overdue, expired = len(reader.overdue(since, 1_000)), len(reader.expired(since, 1_000))
+            overdue, expired = (
+                len(reader.overdue_runs(since, 1_000)),
+                len(reader.expired_allocations(since, 1_000)),
+            )
     except Corrupt as corrupt:
         yield HealthCheck(f"the books cannot be read: {corrupt.message}", False, corrupt.remedy)
         return

@@ -15,15 +15,15 @@ from fairbank.bank.rules.tokens import stay_revoked
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.core.time import Instant
-from fairbank.store.contract import Filling
+from fairbank.store.contract import RestoreTarget
 
 
 class RestoredTokens:
     """Sees the entries and the registry's head of a backup pass by, then fills in the tokens."""
 
-    def __init__(self, filling: Filling, at: Instant) -> None:
+    def __init__(self, filling: RestoreTarget, at: Instant) -> None:
         self._filling, self._at = filling, at
-        self._revoked = filling.revoked()
+        self._revoked = filling.revoked_tokens()
         self._registry = RegistryHead()
         self._last_entry = 0
 

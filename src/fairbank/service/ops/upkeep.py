@@ -53,10 +53,10 @@ class Upkeep:
         unread: set[Lapse | Expire] = set()
         while True:
             with self._store.reading() as reader:
-                runs = reader.overdue(
+                runs = reader.overdue_runs(
                     now, BATCH_MAX + len(unread)
                 )  # the longest overdue come first: those that cannot be read, again
-                allocations = reader.expired(now, BATCH_MAX + len(unread))
+                allocations = reader.expired_allocations(now, BATCH_MAX + len(unread))
             known = len(unread)
             lapses = self._done([Lapse(run=each) for each in runs], now, unread)
             ends = self._done([Expire(allocation=each) for each in allocations], now, unread)
@@ -71,7 +71,7 @@ class Upkeep:
         today = self._clock.now() // DAY
         if self._shares_days is None or today == self._forgotten_on:
             return 0
-        gone = self._store.forget_shares(today + 1 - self._shares_days)
+        gone = self._store.delete_share_records(today + 1 - self._shares_days)
         self._forgotten_on = today
         return gone
 

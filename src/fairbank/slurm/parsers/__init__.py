@@ -1,5 +1,5 @@
-"""What Slurm's commands say, as values: `sacct`, `squeue`, `sacctmgr`, `scontrol`, of every version that we know.
+"""Parsers of the output of `sacct`, `squeue`, `sacctmgr` and `scontrol`, of every known version.
 
-Pure: text in, values out. What cannot be read is told by line and field and left out; it never becomes a wrong value. Where the
-versions differ there is a module for each: `json_2205` and `json_2311`.
+Pure: text in, values out. A damaged line is reported with its number and field and left out; it
+never becomes a wrong value. `json_2311` reads the JSON since Slurm 23.11.
 """

@@ -20,7 +20,7 @@ def awaiting(
     own, over = told[job.number], tuple(ended)
     jobs = tuple({each.job_id: each for each in told.values()}.values())
     depends = msgspec.structs.replace(
-        own.depends, each=tuple(_of_task(each, job, jobs, over) for each in own.depends.items)
+        own.depends, items=tuple(_of_task(each, job, jobs, over) for each in own.depends.items)
     )
     return OpenDependencies(depends, tuple(_seen(each, own, jobs, over) for each in depends.items))
 
@@ -31,7 +31,7 @@ def _of_task(
     """`aftercorr` is about the task of the same number, where the array has one."""
     if on.kind != "aftercorr" or not on.all_tasks or job.task < 0:
         return on
-    one = msgspec.structs.replace(on, task=job.task, whole=False)
+    one = msgspec.structs.replace(on, task=job.task, all_tasks=False)
     there = any(_named(one, each) for each in jobs) or any(_is_over(one, each) for each in over)
     return one if there else on
 

@@ -1,1 +1,1 @@
-"""Package memory."""
+"""Store in memory."""

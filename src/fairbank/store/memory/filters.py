@@ -1,4 +1,4 @@
-"""What queries ask of rows in memory, as SQL would."""
+"""Query conditions on rows in memory, as SQL has them."""
 
 from __future__ import annotations
 
@@ -14,47 +14,51 @@ from fairbank.core.time import Instant
 T = TypeVar("T")
 
 
-def is_of(
+def allocation_matches(
     allocation: Allocation | None,
     resource: str | None,
     category: str | None = None,
     active_at: Instant | None = None,
 ) -> bool:
-    """Whether an allocation is of this resource and category and its period holds that instant; none is of any."""
+    """Return whether an allocation has this resource and category and its term includes that time;
+    None matches all.
+    """
     if resource is None and category is None and active_at is None:
         return True
     if allocation is None or (active_at is not None and not allocation.covers(active_at)):
         return False
-    return equal((allocation.resource, resource), (allocation.category, category))
+    return all_equal((allocation.resource, resource), (allocation.category, category))
 
 
-def asked(no: Refusal, query: RefusalQuery) -> bool:
-    """Whether a refused job asked for what the query names."""
+def refusal_matches(no: Refusal, query: RefusalQuery) -> bool:
+    """Return whether the job of a refusal matches the query."""
     run = None if no.run is None else Run.parse(no.run)
     cluster, job_id = (None, None) if run is None else (run.cluster, run.job_id)
     of_account = query.account is not None and no.account == query.account
-    if not of_account and not among(no.project, query.projects):
+    if not of_account and not is_one_of(no.project, query.projects):
         return False
-    return equal((no.resource, query.resource), (cluster, query.cluster), (job_id, query.job_id))
+    return all_equal(
+        (no.resource, query.resource), (cluster, query.cluster), (job_id, query.job_id)
+    )
 
 
-def among(value: object, wanted: frozenset[T] | None) -> bool:
-    """Whether it is one of those wanted; None wants any."""
+def is_one_of(value: object, wanted: frozenset[T] | None) -> bool:
+    """Return whether the value is among those wanted; None matches all."""
     return wanted is None or value in wanted
 
 
-def equal(*pairs: tuple[object, object]) -> bool:
-    """Whether each value is the one wanted beside it; None wants any."""
+def all_equal(*pairs: tuple[object, object]) -> bool:
+    """Return whether each value equals the wanted one beside it; None matches all."""
     return all(wanted is None or value == wanted for value, wanted in pairs)
 
 
-def during(at: int, since: Instant | None, until: Instant | None) -> bool:
-    """Whether `since` <= at < `until`; None is no bound."""
+def is_between(at: int, since: Instant | None, until: Instant | None) -> bool:
+    """Return whether `since` <= at < `until`; None is unbounded."""
     return (since is None or at >= since) and (until is None or at < until)
 
 
-def paged(rows: Iterable[T], number: Callable[[T], int], page: Page) -> list[T]:
-    """The rows of one page, in its order; `number` is what they are ordered by."""
+def page_of(rows: Iterable[T], number: Callable[[T], int], page: Page) -> list[T]:
+    """Return the rows of one page, ordered by `number`."""
     after = page.after
     if after is not None:
         rows = (

@@ -1,4 +1,4 @@
-"""Reading from the books in memory."""
+"""Reader of the store in memory."""
 
 from __future__ import annotations
 
@@ -37,10 +37,17 @@ from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import DAY, Instant
-from fairbank.store.memory.filters import among, asked, during, equal, is_of, paged
-from fairbank.store.memory.tables import Tables
-from fairbank.store.sql.time_index import cut
-from fairbank.store.usage import beyond, days_of, named, of_runs
+from fairbank.store.memory.filters import (
+    all_equal,
+    allocation_matches,
+    is_between,
+    is_one_of,
+    page_of,
+    refusal_matches,
+)
+from fairbank.store.memory.tables import MemoryTables
+from fairbank.store.sql.time_index import count_before
+from fairbank.store.usage import group_after, named_groups, page_days, usage_of_runs
 
 _ID, _UID = attrgetter("id"), attrgetter("uid")
 _CHARGED = RunState.CHARGED
@@ -58,9 +65,9 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
 
 
 class MemoryReader:
-    """A Reader over tables that nobody changes while it looks."""
+    """Reader over tables that nobody changes meanwhile."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
     def projects(self, query: ProjectQuery, page: Page) -> list[Project]:
@@ -69,18 +76,20 @@ class MemoryReader:
             each
             for each in self._tables.projects.values()
             if (q.visibility.everything or each.id in q.visibility.projects)
-            and among(each.id, q.ids)
-            and equal(
+            and is_one_of(each.id, q.ids)
+            and all_equal(
                 (each.gname, q.gname),
                 (each.gid, q.gid),
                 (each.account, q.account),
                 (each.removed, q.removed),
             )
         )
-        return paged(wanted, _ID, page)
+        return page_of(wanted, _ID, page)
 
     def members(self, project: int, page: Page) -> list[Member]:
-        return paged((each for each in self.scan_members() if each.project == project), _UID, page)
+        return page_of(
+            (each for each in self.scan_members() if each.project == project), _UID, page
+        )
 
     def memberships(self, uid: int) -> list[Member]:
         return [
@@ -97,25 +106,25 @@ class MemoryReader:
             if (
                 (
                     (q.visibility.everything or each.project in q.visibility.projects)
-                    and among(each.project, q.projects)
+                    and is_one_of(each.project, q.projects)
                 )
                 or (each.shared and each.project in q.lenders)
             )
-            and among(each.id, q.ids)
+            and is_one_of(each.id, q.ids)
             and (q.stands is None or each.standing(q.stands[1]) is q.stands[0])
-            and is_of(each, q.resource, q.category, q.active_at)
+            and allocation_matches(each, q.resource, q.category, q.active_at)
         )
-        return paged(wanted, _ID, page)
+        return page_of(wanted, _ID, page)
 
     def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
         return [
             each
             for each in self.scan_users()
-            if each.allocation in allocations and equal((each.uid, uid))
+            if each.allocation in allocations and all_equal((each.uid, uid))
         ]
 
-    def drawn(self, allocation: int, page: Page) -> list[UserRow]:
-        return paged(
+    def allocation_users(self, allocation: int, page: Page) -> list[UserRow]:
+        return page_of(
             (each for each in self.scan_users() if each.allocation == allocation), _UID, page
         )
 
@@ -125,14 +134,14 @@ class MemoryReader:
             each.id
             for each in self._tables.allocations.values()
             if (q.visibility.everything or each.project in q.visibility.projects)
-            and among(each.project, q.projects)
+            and is_one_of(each.project, q.projects)
         }
         charged = [
             each
             for each in self.scan_users()
             if each.sums.charged
             and each.allocation in theirs
-            and equal((each.allocation, q.allocation), (each.uid, q.owner))
+            and all_equal((each.allocation, q.allocation), (each.uid, q.owner))
             and (page.after is None or (each.allocation, each.uid) > page.after)
         ][: page.size]
         latest = {
@@ -156,24 +165,26 @@ class MemoryReader:
             each
             for each in self._tables.runs.values()
             if self._sees_run(q.visibility, each)
-            and among(each.id, q.ids)
-            and among(each.project, q.projects)
-            and is_of(
+            and is_one_of(each.id, q.ids)
+            and is_one_of(each.project, q.projects)
+            and allocation_matches(
                 self._tables.allocations[each.allocation], q.resource, q.category, q.active_at
             )
-            and equal((each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state))
+            and all_equal(
+                (each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state)
+            )
             and (
                 q.failed is None
                 or (each.outcome is not None and (each.outcome != COMPLETED) is q.failed)
             )
-            and equal(
+            and all_equal(
                 (each.run.cluster, q.cluster),
                 (each.run.job_id, q.job_id),
                 (each.partition, q.partition),
             )
-            and during(each.start, q.since, q.until)
+            and is_between(each.start, q.since, q.until)
         )
-        return paged(wanted, _ID, page)
+        return page_of(wanted, _ID, page)
 
     def run(self, run: Run) -> RunRecord | None:
         return self._tables.runs.get(run)
@@ -193,16 +204,16 @@ class MemoryReader:
                     q.visibility, each.book, each.owner if each.kind is Kind.REFUSAL else None
                 )
             )
-            and among(each.id, q.ids)
+            and is_one_of(each.id, q.ids)
             and (
                 each.run in theirs
-                or among(None if each.run else self._project_of(each.book), q.projects)
+                or is_one_of(None if each.run else self._project_of(each.book), q.projects)
             )
-            and among(each.kind, q.kinds)
-            and equal((each.book, q.book), (each.owner, q.owner))
-            and during(each.at, q.since, q.until)
+            and is_one_of(each.kind, q.kinds)
+            and all_equal((each.book, q.book), (each.owner, q.owner))
+            and is_between(each.at, q.since, q.until)
         )
-        return paged(wanted, _ID, page)
+        return page_of(wanted, _ID, page)
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
         q = query
@@ -218,38 +229,42 @@ class MemoryReader:
                 no.project in q.visibility.projects
                 or self._sees(q.visibility, each.book, each.owner)
             )
-            and among(each.id, q.ids)
-            and equal((each.book, q.allocation), (each.owner, q.owner))
-            and is_of(self._tables.allocations.get(each.book), None, q.category, q.active_at)
-            and during(each.at, q.since, q.until)
-            and asked(no, q)
+            and is_one_of(each.id, q.ids)
+            and all_equal((each.book, q.allocation), (each.owner, q.owner))
+            and allocation_matches(
+                self._tables.allocations.get(each.book), None, q.category, q.active_at
+            )
+            and is_between(each.at, q.since, q.until)
+            and refusal_matches(no, q)
         )
-        return paged(wanted, _ID, page)
+        return page_of(wanted, _ID, page)
 
     def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
         entries = self._tables.books.get(book, [])[self._cut(book, since) : self._cut(book, until)]
-        return paged(entries, attrgetter("seq"), page)
+        return page_of(entries, attrgetter("seq"), page)
 
-    def before(self, book: int, at: Instant) -> Entry | None:
+    def entry_before(self, book: int, at: Instant) -> Entry | None:
         place = self._cut(book, at)
         return self._tables.books[book][place - 1] if place else None
 
     def _cut(self, book: int, at: Instant) -> int:
         entries = self._tables.books.get(book, [])
-        return cut(lambda seq: entries[seq - 1].at if seq <= len(entries) else None, at)
+        return count_before(lambda seq: entries[seq - 1].at if seq <= len(entries) else None, at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         groups: dict[str | int, list[RunRecord]] = {}
         for run in self._used(query):
             groups.setdefault(_GROUP[by](run), []).append(run)
-        after: Any = beyond(page.after, by)
+        after: Any = group_after(page.after, by)
         wanted = sorted(
             ((group, runs) for group, runs in groups.items() if after is None or group > after),
             key=itemgetter(0),
         )
-        return named((of_runs(*each) for each in wanted[: days_of(page, by)]), by)[: page.size]
+        return named_groups((usage_of_runs(*each) for each in wanted[: page_days(page, by)]), by)[
+            : page.size
+        ]
 
-    def overdue(self, now: Instant, limit: int) -> list[Run]:
+    def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
         late = [
             each
             for each in self._tables.runs.values()
@@ -257,7 +272,7 @@ class MemoryReader:
         ]
         return [each.run for each in sorted(late, key=attrgetter("until", "id"))[:limit]]
 
-    def expired(self, now: Instant, limit: int) -> list[int]:
+    def expired_allocations(self, now: Instant, limit: int) -> list[int]:
         over = [
             each
             for each in self._tables.allocations.values()
@@ -274,12 +289,12 @@ class MemoryReader:
             for each in sorted(self._tables.tokens.values(), key=_ID)
             if uid is None or each.uid == uid
         ]
-        return found if page is None else paged(found, _ID, page)
+        return found if page is None else page_of(found, _ID, page)
 
     def token(self, digest: bytes) -> Token | None:
         return next((each for each in self._tables.tokens.values() if each.digest == digest), None)
 
-    def token_numbered(self, number: int) -> Token | None:
+    def token_by_id(self, number: int) -> Token | None:
         return self._tables.tokens.get(number)
 
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
@@ -315,10 +330,10 @@ class MemoryReader:
     def scan_members(self) -> Iterator[Member]:
         return iter(sorted(self._tables.members.values(), key=attrgetter("project", "uid")))
 
-    def share_figures(self, query: ShareQuery) -> list[ShareRecord]:
-        return [each for each in self.scan_share_figures() if query.matches(each)][: query.limit]
+    def share_records(self, query: ShareQuery) -> list[ShareRecord]:
+        return [each for each in self.scan_share_records() if query.matches(each)][: query.limit]
 
-    def scan_share_figures(self) -> Iterator[ShareRecord]:
+    def scan_share_records(self) -> Iterator[ShareRecord]:
         return iter(sorted(self._tables.shares.values(), key=share_key))
 
     def count_entries(self) -> int:
@@ -340,15 +355,15 @@ class MemoryReader:
             if (
                 each.state in RESOLVED
                 and self._sees_run(q.visibility, each)
-                and among(each.project, q.projects)
-                and equal((each.allocation, q.allocation), (each.owner, q.owner))
-                and is_of(self._tables.allocations[each.allocation], q.resource)
-                and during(each.ended or 0, q.since, q.until)
+                and is_one_of(each.project, q.projects)
+                and all_equal((each.allocation, q.allocation), (each.owner, q.owner))
+                and allocation_matches(self._tables.allocations[each.allocation], q.resource)
+                and is_between(each.ended or 0, q.since, q.until)
             ):
                 yield each
 
     def _ran_for(self, projects: frozenset[int]) -> set[int | None]:
-        """The runs for these projects that these or their parents carry."""
+        """Return the runs of these projects, charged to them or to their parents."""
         parents = {each.id: each.parent for each in self._tables.projects.values()}
         line = {number for each in projects for number in line_of(each, parents)}
         return {

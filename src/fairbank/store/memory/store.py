@@ -1,4 +1,4 @@
-"""The store in memory: the twin of the SQL stores, for tests, replays and plans. It forgets everything when it is closed."""
+"""Store in memory, the twin of the SQL stores, for tests, replays and simulations."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.share_record import ShareRecord, share_key
 from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
-from fairbank.store.contract import AtWork, Filling, Reader, Transaction
+from fairbank.store.contract import ProgressCallback, Reader, RestoreTarget, Transaction
 from fairbank.store.memory.reader import MemoryReader
-from fairbank.store.memory.tables import Tables
+from fairbank.store.memory.tables import MemoryTables
 
 
 class MemoryStore:
-    """One lock for writers; readers look at tables that nobody changes any more."""
+    """Store with one lock for writers. Readers see tables that are no longer changed."""
 
     writers = 1
 
     def __init__(self) -> None:
-        self._tables = Tables()
+        self._tables = MemoryTables()
         self._turn = threading.Lock()
         self._looking = threading.Lock()
         self._nonces: dict[bytes, int] = {}
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commits at the end of the block; a block that raises has changed nothing."""
+        """Begin a transaction that commits at the end of the block and has no effect after an
+        exception.
+        """
         with self._turn:
             transaction = MemoryTransaction(self._tables)
             yield transaction
@@ -45,7 +47,7 @@ class MemoryStore:
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
-        """A consistent snapshot."""
+        """Begin a consistent snapshot."""
         with self._looking:
             tables = self._tables
             tables.readers += 1
@@ -56,8 +58,10 @@ class MemoryStore:
                 tables.readers -= 1
 
     @contextmanager
-    def filling(self, *, replace: bool) -> Iterator[Filling]:
-        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false."""
+    def restoring(self, *, replace: bool) -> Iterator[RestoreTarget]:
+        """Fill the store from a backup. Raises Conflict if it is not empty and `replace` is
+        false.
+        """
         with self._turn:
             there = self._tables
             if not replace and (there.projects or there.entries or there.tokens or there.shares):
@@ -65,7 +69,7 @@ class MemoryStore:
                     "the books are not empty",
                     remedy="restore into a new database, or say --replace",
                 )
-            filling = MemoryFilling(
+            filling = MemoryRestore(
                 {
                     each.digest: each.revoked
                     for each in there.tokens.values()
@@ -76,8 +80,8 @@ class MemoryStore:
             with self._looking:
                 self._tables = filling.tables
 
-    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Remember a nonce until it expires; False when it was spent before."""
+    def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Store a nonce until it expires. Return False if it was used before."""
         with self._turn:
             self._nonces = {known: until for known, until in self._nonces.items() if until > now}
             if nonce in self._nonces:
@@ -85,33 +89,35 @@ class MemoryStore:
             self._nonces[nonce] = expires
             return True
 
-    def keep_shares(self, figures: Sequence[ShareRecord]) -> int:
-        """Keep the figures of associations that have none of that day yet; returns how many that were."""
+    def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
+        """Store the records of associations that have none of that day; return their number."""
         with self._turn, self._changing() as tables:
             there = {share_key(each) for each in figures} & tables.shares.keys()
             new = [each for each in figures if share_key(each) not in there]
             tables.add_shares(new)
             return len(new)
 
-    def forget_shares(self, before: int) -> int:
-        """Forget the figures of all days before this one; returns how many there were."""
+    def delete_share_records(self, before: int) -> int:
+        """Delete the records of all days before this one; return their number."""
         with self._turn, self._changing() as tables:
             old = [place for place, each in tables.shares.items() if each.day < before]
             for place in old:
                 del tables.shares[place]
             return len(old)
 
-    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
-        """Nothing: there is no file."""
+    def integrity_errors(
+        self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
+    ) -> list[str]:
+        """Return nothing: there is no file."""
         return []
 
     def close(self) -> None:
-        """Forget everything."""
-        self._tables = Tables()
+        """Delete everything."""
+        self._tables = MemoryTables()
 
     @contextmanager
-    def _changing(self) -> Iterator[Tables]:
-        """Tables that nobody is looking at, and nobody begins to look at meanwhile."""
+    def _changing(self) -> Iterator[MemoryTables]:
+        """Yield tables without readers, and keep new readers out."""
         with self._looking:
             if self._tables.readers:
                 self._tables = self._tables.copy()
@@ -119,9 +125,9 @@ class MemoryStore:
 
 
 class MemoryTransaction:
-    """A batch over the tables. What it writes is applied when its block ends."""
+    """Batch over the tables, applied when its block ends."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
         self.written: TransactionData | None = None
 
@@ -132,14 +138,14 @@ class MemoryTransaction:
         self.written = data
 
 
-class MemoryFilling:
-    """New tables, which take the place of the old ones when all is filled in."""
+class MemoryRestore:
+    """New tables that replace the old ones at the end."""
 
     def __init__(self, revoked: Mapping[bytes, Instant]) -> None:
-        self.tables = Tables()
+        self.tables = MemoryTables()
         self._revoked = revoked
 
-    def revoked(self) -> Mapping[bytes, Instant]:
+    def revoked_tokens(self) -> Mapping[bytes, Instant]:
         return self._revoked
 
     def projects(self, rows: Sequence[Project]) -> None:
@@ -166,5 +172,5 @@ class MemoryFilling:
     def tokens(self, rows: Sequence[Token]) -> None:
         self.tables.tokens.update((each.id, each) for each in rows)
 
-    def share_figures(self, rows: Sequence[ShareRecord]) -> None:
+    def share_records(self, rows: Sequence[ShareRecord]) -> None:
         self.tables.add_shares(rows)

@@ -1,4 +1,4 @@
-"""The books in memory: plain dictionaries, and what one batch changes in them."""
+"""Tables in memory: dictionaries, and the changes of one batch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fairbank.cluster.job import Run
 from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
 
 
-class Tables:
-    """All rows. `readers` counts who is looking: then a writer changes a copy, and they keep what they saw."""
+class MemoryTables:
+    """All rows. While `readers` is not 0 a writer changes a copy, so readers keep their view."""
 
     def __init__(self) -> None:
         self.readers = 0
@@ -35,9 +35,9 @@ class Tables:
         self.registry = RegistryHead()
         self.last_entry = 0
 
-    def copy(self) -> Tables:
-        """The same rows, free to be changed."""
-        twin = Tables()
+    def copy(self) -> MemoryTables:
+        """Return a copy with the same rows."""
+        twin = MemoryTables()
         twin.projects, twin.members, twin.allocations = (
             self.projects.copy(),
             self.members.copy(),
@@ -56,7 +56,7 @@ class Tables:
         return twin
 
     def load(self, locks: LockSet) -> TransactionData:
-        """The rows that a batch needs."""
+        """Return the rows that a batch needs."""
         runs = [self.runs[run] for run in locks.runs if run in self.runs]
         numbers = locks.allocations.union(each.allocation for each in runs)
         for project, resource, reach in locks.filters({each.run for each in runs}):
@@ -102,7 +102,7 @@ class Tables:
         )
 
     def apply(self, data: TransactionData) -> None:
-        """Make the changes of a batch."""
+        """Apply the changes of a batch."""
         changes = data.changes
         self.add_projects(
             data.projects[number] for number in changes.new_projects | changes.changed_projects

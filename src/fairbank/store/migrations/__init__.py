@@ -1,1 +1,1 @@
-"""How a database becomes, and stays, what `fairbank.store.schema` describes; run by Alembic."""
+"""Migrations to the schema of `fairbank.store.schema`, run by Alembic."""

@@ -1,4 +1,6 @@
-"""Alembic runs this file for each migration. The connection is handed in by `fairbank.store.migration`, inside its transaction."""
+"""Environment of Alembic. `fairbank.store.migration` passes its connection, inside its
+transaction.
+"""
 
 from __future__ import annotations
 

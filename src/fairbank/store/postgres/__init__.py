@@ -1,1 +1,1 @@
-"""Package postgres."""
+"""Store on PostgreSQL."""

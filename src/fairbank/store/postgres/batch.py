@@ -1,4 +1,6 @@
-"""A batch on PostgreSQL: whole columns travel as arrays, so that a batch of any size takes the same few statements."""
+"""Batch on PostgreSQL. Columns are sent as arrays, so a batch of any size takes the same
+statements.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.store import schema
 from fairbank.store.contract import Contention
-from fairbank.store.postgres.commit import committing
+from fairbank.store.postgres.commit import commit_errors
 from fairbank.store.queries import queries
 from fairbank.store.sql.batch import (
     Columns,
@@ -43,9 +45,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class PostgresTransaction(SqlTransaction):
-    """A batch in one transaction at READ COMMITTED: the row locks, not the snapshot, are what keeps others out.
+    """Batch in one transaction at READ COMMITTED. Row locks, not the snapshot, exclude other
+    writers.
 
-    BEGIN travels with the first statement and COMMIT with the last: a batch of reports waits for the database four times, not six.
+    BEGIN is sent with the first statement and COMMIT with the last: a batch of reports takes four
+    round trips, not six.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -71,17 +75,19 @@ class PostgresTransaction(SqlTransaction):
         return super().load(locks)
 
     def commit(self) -> None:
-        """What is still to be written, and COMMIT. Raises Unavailable, which says whether it is known that nothing was carried out."""
+        """Send the pending statements and COMMIT. Raises Unavailable, which says whether the
+        outcome is known.
+        """
         if self._begun:
-            with committing(self._connection), self._driver.pipeline():
+            with commit_errors(self._connection), self._driver.pipeline():
                 self._write_what_waits()
                 self._beside.execute("COMMIT")
 
     def _begin(self, first: Sequence[Callable[[], None]]) -> None:
-        """BEGIN, and with it what sends the first statements.
+        """Send BEGIN with the first statements.
 
-        A connection that died in the pool (the database was restarted) shows itself here, when nothing is lost yet: then the next one
-        is tried, and at last a new one.
+        A pooled connection that died (the database was restarted) fails here, when nothing is lost:
+        the next one is tried, finally a new one.
         """
         for left in reversed(range(_TRIES)):
             try:
@@ -151,8 +157,8 @@ class PostgresTransaction(SqlTransaction):
         )
 
     def _one_by_one(self, name: str) -> Iterator[int]:
-        """Numbers that are taken when they are used, so that what is refused leaves no gap among numbers that people type. A batch
-        that is judged again uses the same again.
+        """Yield ids that are drawn when they are used, so that a refusal leaves no gap in ids that
+        people type. A batch that is applied again uses the same ids.
         """
         taken = self._taken.setdefault(name, [])
         for place in count():
@@ -185,7 +191,9 @@ class PostgresTransaction(SqlTransaction):
             self._cursor.execute(_SQL["write"], arrays, prepare=True, binary=True)
 
     def _copy(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
-        """Add rows by COPY: more round trips than in the statement with the others, less work for each row."""
+        """Insert rows by COPY: more round trips than with the other statements, less work per
+        row.
+        """
         if rows:
             with self._cursor.copy(f"COPY {table.name} FROM STDIN (FORMAT BINARY)") as copy:
                 copy.set_types([_TYPES[type(column.type)] for column in table.columns])
@@ -203,8 +211,8 @@ def _arrays(tables: Iterable[Columns]) -> list[Any]:
 
 
 def _funds_wanted(locks: LockSet) -> Columns:
-    """Project, resource, and what of their allocations: first and last instant, whether also those that are not shared, and whether only
-    if a run that ends is not in the books.
+    """Return the columns of the series wanted: project, resource, first and last time, whether also
+    allocations that are not shared, and whether only for an end whose run is unknown.
     """
     found = (
         (late, *each)
@@ -221,11 +229,12 @@ def _funds_wanted(locks: LockSet) -> Columns:
 
 
 def _array(column: Sequence[Any]) -> Any:
-    """A column of numbers, texts or None as PostgreSQL reads arrays.
+    """Return a column of integers, texts or None as PostgreSQL's array literal.
 
-    A JSON array between other brackets is that, and made in a tenth of the time that the driver takes for a list: quotes
-    and backslashes are escaped alike, and null is NULL. Only the escapes for control characters differ; a text with one
-    goes the long way. Where there is nothing but None nothing need travel: `unnest` fills up what is shorter than its neighbours.
+    A JSON array in other brackets is such a literal, built in a tenth of the driver's time for a
+    list: quotes and backslashes are escaped alike, and null is NULL. Only the escapes of control
+    characters differ; a text with one takes the driver's path. A column of None is sent empty:
+    `unnest` pads it.
     """
     if column and column[0] is None and column.count(None) == len(column):
         return "{}"
@@ -236,5 +245,5 @@ def _array(column: Sequence[Any]) -> Any:
 
 
 def _hexadecimal(column: Sequence[bytes | None]) -> list[str | None]:
-    """Bytes as PostgreSQL reads them."""
+    """Return bytes in PostgreSQL's hexadecimal form."""
     return [None if each is None else f"\\x{each.hex()}" for each in column]

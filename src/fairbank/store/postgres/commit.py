@@ -1,4 +1,4 @@
-"""COMMIT on PostgreSQL, and what is known where the connection is lost there."""
+"""COMMIT on PostgreSQL, and its outcome if the connection is lost."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ _LOST = ("08", "57P")
 
 
 @contextmanager
-def committing(connection: Connection) -> Iterator[None]:
-    """For what COMMIT is sent with. Raises Unavailable for a connection that is lost: before that was sent nothing was carried out, and
-    the trouble says so; afterwards nobody here knows."""
+def commit_errors(connection: Connection) -> Iterator[None]:
+    """Translate a lost connection during COMMIT into Unavailable.
+
+    Before COMMIT was sent nothing was carried out, and the error says so; afterwards the outcome is
+    unknown.
+    """
     _demand_session(connection)
     try:
         yield
@@ -30,15 +33,22 @@ def committing(connection: Connection) -> Iterator[None]:
             complaint.sqlstate or "08"
         ).startswith(_LOST):
             raise Unavailable(
-                f"the database does not answer any more, and whether this was carried out is not known: {first_line(complaint)}",
-                remedy="ask again with the same key: it counts once; without a key look into the statement first",
+                "the database does not answer any more, and whether this was carried out is not"
+                f" known: {first_line(complaint)}",
+                remedy=(
+                    "ask again with the same key: it counts once; without a key look into the"
+                    " statement first"
+                ),
             ) from error
         raise
 
 
 def _demand_session(connection: Connection) -> None:
-    """Raises Unavailable for a session that is over. A database that is asked nothing says nothing: what there is to read is its farewell,
-    or the end of the connection. Only then it is worth a question of its own."""
+    """Raise Unavailable if the session has ended.
+
+    An idle database sends nothing, so readable data is its farewell or the end of the connection.
+    Only then a query is worthwhile.
+    """
     driver: Any = connection.connection.driver_connection
     if not driver.closed and not _speaks(driver):
         return
@@ -46,7 +56,8 @@ def _demand_session(connection: Connection) -> None:
         connection.exec_driver_sql("SELECT 1")
     except exc.DBAPIError as error:
         raise Unavailable(
-            f"the database does not answer any more, and this was not carried out: {first_line(error.orig)}",
+            "the database does not answer any more, and this was not carried out:"
+            f" {first_line(error.orig)}",
             remedy="try again",
         ) from error
 

@@ -1,4 +1,4 @@
-"""The store on PostgreSQL 15 and newer: for servers with many users, or several servers over one database."""
+"""Store on PostgreSQL 15 or newer, for many users or several servers on one database."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
 from fairbank.store.contract import Transaction
 from fairbank.store.postgres.batch import PostgresTransaction
-from fairbank.store.postgres.commit import committing
+from fairbank.store.postgres.commit import commit_errors
 from fairbank.store.queries import queries
-from fairbank.store.sql.db_errors import as_troubles
-from fairbank.store.sql.restore import TABLES, SqlFilling
-from fairbank.store.sql.store import SqlStore, begun, once
+from fairbank.store.sql.db_errors import translated_errors
+from fairbank.store.sql.restore import TABLES, SqlRestore
+from fairbank.store.sql.store import SqlStore, contention_is_busy, transaction_on
 
 _SQL = queries("postgres")
 PATIENCE_SECONDS = 30
@@ -44,7 +44,7 @@ _READING = {"jit": "off"}
 
 
 class PostgresStore(SqlStore):
-    """The same few statements for a batch of any size; two connections write batches, a few more spend nonces."""
+    """Store with two connections for batches, a few for nonces, and a pool for readers."""
 
     writers = 2  # one is judged while the database writes the other: more than two find no processor where Python's threads take turns
 
@@ -74,8 +74,10 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unavailable."""
-        with self._turn(), as_troubles(), self._writer.connect() as connection:
+        """Begin a transaction that commits at the end of the block. Raises Contention,
+        Unavailable.
+        """
+        with self._writer_slot(), translated_errors(), self._writer.connect() as connection:
             transaction = self._transaction_over(connection)  # it begins with what it loads first
             yield transaction
             transaction.commit()
@@ -83,16 +85,22 @@ class PostgresStore(SqlStore):
     def _transaction_over(self, connection: Connection) -> PostgresTransaction:
         return PostgresTransaction(connection)
 
-    def _filling_over(self, connection: Connection) -> PostgresFilling:
-        return PostgresFilling(connection)
+    def _filling_over(self, connection: Connection) -> PostgresRestore:
+        return PostgresRestore(connection)
 
     def _commit(self, connection: Connection) -> None:
-        with committing(connection):
+        with commit_errors(connection):
             connection.commit()
 
-    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Remember a nonce until it expires; False when it was spent before. Does not wait for batches. Raises Busy, Unavailable."""
-        with once(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
+    def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Store a nonce until it expires. Return False if it was used before. Does not wait for
+        batches. Raises Busy, Unavailable.
+        """
+        with (
+            contention_is_busy(),
+            translated_errors(),
+            transaction_on(self._writer, self.begin_writing) as connection,
+        ):
             driver: Any = connection.connection.driver_connection
             fresh = (
                 psycopg.RawCursor(driver)
@@ -105,7 +113,9 @@ class PostgresStore(SqlStore):
 
 
 def migrating_engine(url: URL) -> Engine:
-    """For statements that may take as long as they need. Its connections raise Conflict for a database that is not UTF-8."""
+    """Return an engine without time limits. Its connections raise Conflict unless the database is
+    UTF-8.
+    """
     return _engine(url, {"lock_timeout": f"{PATIENCE_SECONDS}s"}, 1, PATIENCE_SECONDS)
 
 
@@ -119,7 +129,10 @@ def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: flo
         max_overflow=0,
         pool_timeout=patience_seconds,
     )
-    durable = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+    durable = (
+        "SELECT set_config('synchronous_commit', 'on', false) WHERE"
+        " current_setting('synchronous_commit') = 'off'"
+    )
     configure = "SELECT " + ", ".join(
         f"set_config('{name}', '{value}', false)" for name, value in settings.items()
     )
@@ -142,11 +155,16 @@ def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: flo
 
 
 def _other_encoding(encoding: str) -> Conflict:
-    """In LATIN1 most names and comments cannot be written, and text of SQL_ASCII cannot be read back as text."""
+    """Return the error for a database that is not UTF-8. LATIN1 cannot store most names and
+    comments, and SQL_ASCII returns bytes.
+    """
     return Conflict(
         f"the database's encoding is {encoding}, and the books are kept in {_ENCODING}",
         field="store.url",
-        remedy=f"create the database with ENCODING '{_ENCODING}' (createdb -E {_ENCODING} -T template0 NAME)",
+        remedy=(
+            f"create the database with ENCODING '{_ENCODING}' (createdb -E {_ENCODING} -T template0"
+            " NAME)"
+        ),
     )
 
 
@@ -157,7 +175,10 @@ _GUARDED = ("allocation", "run", "journal")
 _ALONE = "LOCK TABLE allocation, registry IN EXCLUSIVE MODE"
 
 # The statement limits of a batch are not meant for a restore.
-_LIMITS = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)"
+_LIMITS = (
+    "SELECT set_config('statement_timeout', '0', true),"
+    " set_config('idle_in_transaction_session_timeout', '0', true)"
+)
 
 # What is numbered next comes after what is there; entries also after all that were there: who follows them goes on from there.
 _NUMBERING = """
@@ -168,11 +189,11 @@ SELECT setval('project_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM project), 
 """
 
 
-class PostgresFilling(SqlFilling):
-    """DELETE and COPY, both undone when the transaction is.
+class PostgresRestore(SqlRestore):
+    """Restore by DELETE and COPY, both undone with the transaction.
 
-    TRUNCATE would be quicker, but it waits for readers and they for it, and whoever reads a snapshot from before it would
-    find the books empty.
+    TRUNCATE would be faster, but it blocks readers, and a reader with an older snapshot would find
+    the tables empty.
     """
 
     def begin(self, *, replace: bool) -> None:

@@ -1,4 +1,4 @@
-"""The hot statements, as named SQL: a `.sql` file for each database, a line `-- name: ...` before each statement."""
+"""Hot statements as named SQL: a `.sql` file per database, `-- name: ...` before each statement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 
 
 def queries(database: str) -> Mapping[str, str]:
-    """The statements of `database` by their names, without comments."""
+    """Return the statements of a database by name, without comments."""
     text = (files(__name__) / f"{database}.sql").read_text(encoding="utf-8")
     _, *parts = _NAME.split(text)
     return {

@@ -1,1 +1,1 @@
-"""Package sql."""
+"""Parts shared by the SQL stores."""

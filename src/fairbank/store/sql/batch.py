@@ -1,4 +1,4 @@
-"""One batch in an SQL database: what is locked and read, in which order, and what is written. How is for each database to say."""
+"""Batch in an SQL database: locks, reads, writes, and their order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.store import schema
 from fairbank.store.contract import Contention
-from fairbank.store.sql.project_use import allocations_of, children_of, held_runs_of, used_of
+from fairbank.store.sql.project_use import (
+    allocations_of,
+    children_of,
+    open_runs_of,
+    projects_in_use,
+)
 from fairbank.store.sql.rows import (
     Row,
     allocation_row,
@@ -42,11 +47,11 @@ Columns = list[Sequence[Any]]
 
 
 class SqlTransaction(ABC):
-    """A Transaction over one connection. What it reads after its locks cannot change before it commits; a key or a run that others
-    enter meanwhile makes its write Contention.
+    """Transaction over one connection.
 
-    The statements of every hold and charge go straight to the driver: describing their results anew each time would cost
-    more than the statements themselves.
+    What it reads after its locks cannot change before it commits; a key or run that another writer
+    adds meanwhile makes its write fail with Contention. The statements of holds and charges bypass
+    SQLAlchemy, whose description of their results would cost more than the statements.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -58,26 +63,27 @@ class SqlTransaction(ABC):
 
     @abstractmethod
     def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
-        """The rows that the named statement finds for the wanted keys."""
+        """Return the rows that the named statement finds for the keys."""
 
     @abstractmethod
     def _load(self, locks: LockSet) -> tuple[list[Allocation], list[RunRecord]]:
-        """Lock and read the allocations concerned, in the order of their numbers, and read the runs: as they are under the lock."""
+        """Lock and read the allocations by id, and read the runs as they are under the lock."""
 
     @abstractmethod
     def _fresh(
         self, locks: LockSet
     ) -> tuple[Iterable[int], Iterable[int], Iterable[int], Iterable[int]]:
-        """Numbers for new entries, allocations, projects and tokens."""
+        """Return ids for new entries, allocations, projects and tokens."""
 
     @abstractmethod
     def _write_batch(self, data: TransactionData) -> None:
-        """Write sums, runs and entries: what every hold and charge changes."""
+        """Write sums, runs and entries: the changes of every hold and charge."""
 
     def load(self, locks: LockSet) -> TransactionData:
         """Lock the allocations, then the registry, then read. Raises Contention.
 
-        Allocations are locked the first time only: one that was opened since may have a lower number than those that are locked.
+        Allocations are locked only the first time: one opened since may have a lower id than those
+        locked.
         """
         if self._read_runs is None:
             self._read_runs = []
@@ -105,21 +111,27 @@ class SqlTransaction(ABC):
             runs=runs,
             users=self._users(locks, runs),
             known=map(entry_of, self._find("known", columns(locks.keys, 2))) if locks.keys else (),
-            told=map(entry_of, self._find("told", [list(told)]))
-            if (told := entries_of_runs(locks, runs))
-            else (),
-            undoing=map(entry_of, self._find("undoing", [list(locks.undone)]))
-            if locks.undone
-            else (),
-            words=map(entry_of, self._find("words", columns(locks.reworded, 2)))
-            if locks.reworded
-            else (),
+            told=(
+                map(entry_of, self._find("told", [list(told)]))
+                if (told := entries_of_runs(locks, runs))
+                else ()
+            ),
+            undoing=(
+                map(entry_of, self._find("undoing", [list(locks.undone)])) if locks.undone else ()
+            ),
+            words=(
+                map(entry_of, self._find("words", columns(locks.reworded, 2)))
+                if locks.reworded
+                else ()
+            ),
             projects=self._projects(locks),
-            held_runs=held_runs_of(self._connection, locks.closing, len(locks.runs) + 1),
-            used=used_of(self._connection, locks.renaming),
-            members=map(member_of, self._find("members", columns(locks.members, 2)))
-            if locks.members
-            else (),
+            held_runs=open_runs_of(self._connection, locks.closing, len(locks.runs) + 1),
+            used=projects_in_use(self._connection, locks.renaming),
+            members=(
+                map(member_of, self._find("members", columns(locks.members, 2)))
+                if locks.members
+                else ()
+            ),
             tokens=self._tokens(locks),
             registry=self._registry,
             entry_ids=entry_ids,
@@ -129,7 +141,7 @@ class SqlTransaction(ABC):
         )
 
     def write(self, data: TransactionData) -> None:
-        """Write what changed, each row after those it points to."""
+        """Write the changes, each row after those it refers to."""
         self._write_registry(data)
         self._write_terms(data)
         self._write_batch(data)
@@ -151,7 +163,9 @@ class SqlTransaction(ABC):
         )
 
     def _projects(self, locks: LockSet) -> Iterable[Project]:
-        """Those wanted by number or for their allocations, those that a new one would collide with, and what is under one that closes."""
+        """Return the projects wanted by id or for their allocations, those that a new one would
+        collide with, and the children of one that closes.
+        """
         numbers = locks.projects | {
             self._loaded[each].project for each in locks.enriched if each in self._loaded
         }
@@ -177,7 +191,7 @@ class SqlTransaction(ABC):
         )
 
     def _tokens(self, locks: LockSet) -> Iterable[Token]:
-        """Those wanted by number, and those whose secret is the same."""
+        """Return the tokens wanted by id, and those with the same secret."""
         if not locks.tokens and not locks.digests:
             return ()
         t = schema.token.c
@@ -187,7 +201,9 @@ class SqlTransaction(ABC):
         return map(token_of, self._connection.execute(found))
 
     def _write_registry(self, data: TransactionData) -> None:
-        """Projects, members, tokens and the head of the registry: rare, so any SQL will do."""
+        """Write projects, members, tokens and the head of the registry's book. Rare, so plain SQL
+        suffices.
+        """
         changes = data.changes
         if changes.changed_projects:  # first: a new one may have the names that were given up
             changed = [
@@ -240,10 +256,11 @@ class SqlTransaction(ABC):
             )
 
     def _write_terms(self, data: TransactionData) -> None:
-        """Each change of terms as it was judged, one by one, with the sums of that time, since the database compares them with the
-        credit limit; then new allocations.
+        """Write each change of terms with the sums of its time, which the database compares with
+        the credit limit; then new allocations.
 
-        In this order, because the database looks for overlaps at each step: one that was ended or moved makes room for another.
+        The order matters because the database checks for overlaps at each step: an allocation that
+        was ended or moved makes room for another.
         """
         changes = data.changes
         amended = [
@@ -275,12 +292,12 @@ class SqlTransaction(ABC):
 
 
 def columns(rows: Collection[Sequence[Any]], width: int) -> Columns:
-    """`rows` turned into `width` columns, also when there are none."""
+    """Transpose `rows` into `width` columns, also if there are no rows."""
     return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
 def changed_sums(data: TransactionData) -> list[tuple[Any, ...]]:
-    """What every entry of an allocation changes, after its number; like all that follows, in the order of the key."""
+    """Return the sums that entries changed, by allocation id."""
     return [
         _SUMS(data.allocations[number])
         for number in sorted(data.changes.touched - data.changes.opened)
@@ -288,13 +305,13 @@ def changed_sums(data: TransactionData) -> list[tuple[Any, ...]]:
 
 
 def changed_users(data: TransactionData) -> list[tuple[Any, ...]]:
-    """Whole rows, some of them new."""
+    """Return user rows, some of them new, by key."""
     found = ((pair, data.users[pair]) for pair in sorted(data.changes.changed_users))
     return [(*pair, sums.charged, sums.held, sums.cap) for pair, sums in found]
 
 
 def changed_runs(data: TransactionData) -> list[tuple[Any, ...]]:
-    """What may change of a run, after its number."""
+    """Return the changed columns of runs, by id."""
     found = sorted((data.runs[run] for run in data.changes.changed_runs), key=_ID)
     return [
         (
@@ -318,7 +335,7 @@ def changed_runs(data: TransactionData) -> list[tuple[Any, ...]]:
 
 
 def new_runs(data: TransactionData) -> list[tuple[Any, ...]]:
-    """Whole rows."""
+    """Return the rows of new runs."""
     return [
         run_row(record)
         for record in sorted((data.runs[run] for run in data.changes.new_runs), key=_ID)

@@ -1,4 +1,4 @@
-"""What a database complains of, as the bank's own troubles."""
+"""Database errors as Fairbank's errors."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _SQLITE_DAMAGED = (
     "no such column",
     "no such table",
 )
-NO_ROOM = "disk is full"
-"""In what SQLite says where there is no room."""
+DISK_FULL = "disk is full"
+"""Part of SQLite's message for a full disk."""
 
 _SQLITE_BROKEN = re.compile(
     r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)"
@@ -45,8 +45,8 @@ _SQLITE_BROKEN = re.compile(
 
 
 @contextmanager
-def as_troubles() -> Iterator[None]:
-    """Raises Contention, Unavailable, Busy or Corrupt for what the database complains of inside; leaves everything else alone."""
+def translated_errors() -> Iterator[None]:
+    """Translate database errors inside the block into Contention, Unavailable, Busy or Corrupt."""
     try:
         yield
     except exc.TimeoutError as error:
@@ -77,7 +77,10 @@ def _of_postgres(complaint: psycopg.Error) -> Exception | None:
     if state in _BROKEN:
         return _corrupt(complaint.diag.constraint_name, complaint)
     if state in _GONE:
-        remedy = "fairbank doctor tells what else is missing; fill a new database from a backup: fairbank init, fairbank restore FILE"
+        remedy = (
+            "fairbank doctor tells what else is missing; fill a new database from a backup:"
+            " fairbank init, fairbank restore FILE"
+        )
         return Corrupt(
             f"the books lack a part of themselves: {first_line(complaint)}", remedy=remedy
         )
@@ -87,7 +90,9 @@ def _of_postgres(complaint: psycopg.Error) -> Exception | None:
 
 
 def _of_sqlite(complaint: BaseException | None) -> Exception | None:
-    """SQLite tells by words; its extended codes are not handed on by every driver."""
+    """Translate an error of SQLite by its message; not every driver passes the extended codes
+    on.
+    """
     text = str(complaint)
     if any(words in text for words in _SQLITE_DAMAGED):  # first: it may quote any rule of ours
         return _damaged(complaint)
@@ -103,7 +108,7 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
 def _unreachable(complaint: BaseException | None) -> Unavailable:
     remedy = (
         "make room on its disk, then try again"
-        if NO_ROOM in str(complaint)
+        if DISK_FULL in str(complaint)
         else "try again; if it stays so: fairbank doctor"
     )
     return Unavailable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
@@ -112,17 +117,21 @@ def _unreachable(complaint: BaseException | None) -> Unavailable:
 def _damaged(complaint: BaseException | None) -> Corrupt:
     return Corrupt(
         f"the database file is damaged: {first_line(complaint)}",
-        remedy="move the file away, make a new one with: fairbank init, and fill it from a backup: fairbank restore FILE",
+        remedy=(
+            "move the file away, make a new one with: fairbank init, and fill it from a backup:"
+            " fairbank restore FILE"
+        ),
     )
 
 
 def _corrupt(constraint: str | None, complaint: BaseException | None) -> Corrupt:
     return Corrupt(
-        f"the database refused what the ledger wrote, by its rule {constraint or 'of append-only tables'}: {first_line(complaint)}",
+        "the database refused what the ledger wrote, by its rule"
+        f" {constraint or 'of append-only tables'}: {first_line(complaint)}",
         remedy="nothing was written; please report this, and run: fairbank audit verify",
     )
 
 
 def first_line(complaint: BaseException | None) -> str:
-    """What a database says first; the rest are hints and places in statements."""
+    """Return the first line of a database error; the rest are hints and positions."""
     return str(complaint).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""What databases say in different words: SQL expressions that are written out for each."""
+"""SQL expressions that differ between databases."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
 
-class Fact(FunctionElement[str]):
-    """A member of a JSON object as text, null where there is none."""
+class JsonMember(FunctionElement[str]):
+    """Member of a JSON object as text; NULL if missing."""
 
     name = "fact"
     type = Text()
@@ -26,46 +26,50 @@ class Fact(FunctionElement[str]):
 
 
 class Bytewise(FunctionElement[str]):
-    """A text that is ordered and compared by its bytes, whatever language the database was made for."""
+    """Text that is ordered and compared by bytes, whatever the collation of the database."""
 
     name = "bytewise"
     type = Text()
     inherit_cache = True
 
 
-class Few(FunctionElement[int]):
-    """The few numbers that a statement finds: PostgreSQL may guess that they are many, and then reads a whole table, not its index."""
+class FewIds(FunctionElement[int]):
+    """Few ids that a subquery finds. PostgreSQL may expect many and scan the table instead of its
+    index.
+    """
 
     name = "few"
     type = BigInteger()
     inherit_cache = True
 
 
-def fact(details: ColumnElement[Any], member: str) -> Fact:
-    """`member` is a word of ours, never a client's."""
-    return Fact(details, literal_column(f"'{member}'"))
+def json_member(details: ColumnElement[Any], member: str) -> JsonMember:
+    """Return the expression for a member. `member` is a constant, never input."""
+    return JsonMember(details, literal_column(f"'{member}'"))
 
 
 def bytewise(text: ColumnElement[Any]) -> Bytewise:
     return Bytewise(text)
 
 
-def one_of_few(column: ColumnElement[Any], found: Select[Any]) -> ColumnElement[bool]:
-    return column.op("IN", is_comparison=True, return_type=Boolean())(Few(found.scalar_subquery()))
+def in_few(column: ColumnElement[Any], found: Select[Any]) -> ColumnElement[bool]:
+    return column.op("IN", is_comparison=True, return_type=Boolean())(
+        FewIds(found.scalar_subquery())
+    )
 
 
 def _parts(element: FunctionElement[Any], compiler: SQLCompiler, **how: Any) -> list[str]:
     return [compiler.process(each, **how) for each in element.clauses]
 
 
-@compiles(Fact, "sqlite")
-def _fact_in_sqlite(element: Fact, compiler: SQLCompiler, **how: Any) -> str:
+@compiles(JsonMember, "sqlite")
+def _fact_in_sqlite(element: JsonMember, compiler: SQLCompiler, **how: Any) -> str:
     details, member = _parts(element, compiler, **how)
     return f"json_extract({details}, '$.' || {member})"
 
 
-@compiles(Fact, "postgresql")
-def _fact_in_postgres(element: Fact, compiler: SQLCompiler, **how: Any) -> str:
+@compiles(JsonMember, "postgresql")
+def _fact_in_postgres(element: JsonMember, compiler: SQLCompiler, **how: Any) -> str:
     details, member = _parts(element, compiler, **how)
     return f"({details}::json ->> {member})"
 
@@ -82,13 +86,13 @@ def _bytewise_in_postgres(element: Bytewise, compiler: SQLCompiler, **how: Any) 
     return f'({text} COLLATE "C")'
 
 
-@compiles(Few, "sqlite")
-def _few_in_sqlite(element: Few, compiler: SQLCompiler, **how: Any) -> str:
+@compiles(FewIds, "sqlite")
+def _few_in_sqlite(element: FewIds, compiler: SQLCompiler, **how: Any) -> str:
     (found,) = _parts(element, compiler, **how)
     return found
 
 
-@compiles(Few, "postgresql")
-def _few_in_postgres(element: Few, compiler: SQLCompiler, **how: Any) -> str:
+@compiles(FewIds, "postgresql")
+def _few_in_postgres(element: FewIds, compiler: SQLCompiler, **how: Any) -> str:
     (found,) = _parts(element, compiler, **how)
     return f"(SELECT unnest(ARRAY{found}))"

@@ -1,6 +1,6 @@
-"""What goes on, or ever went on, in a project's name: read where staff change a project, so rare.
+"""Current and past use of a project, read when staff change a project.
 
-Where no project is asked about no statement is made: SQLAlchemy takes longer to put one together than a hold takes as a whole.
+Without projects no statement is built: building one in SQLAlchemy takes longer than a whole hold.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ALLOCATION, _PROJECT, _RUN = schema.allocation.c, schema.project.c, schema.run.
 
 
 def allocations_of(connection: Connection, projects: Collection[int]) -> set[int]:
-    """All allocations of these projects."""
+    """Return the ids of all allocations of these projects."""
     if not projects:
         return set()
     return set(
@@ -30,7 +30,7 @@ def allocations_of(connection: Connection, projects: Collection[int]) -> set[int
 
 
 def children_of(connection: Connection, projects: Collection[int]) -> Iterator[Project]:
-    """The projects directly under these, without those that were removed."""
+    """Yield the direct children of these projects, without removed ones."""
     if not projects:
         return iter(())
     found = select(schema.project).where(
@@ -39,10 +39,10 @@ def children_of(connection: Connection, projects: Collection[int]) -> Iterator[P
     return map(project_of, connection.execute(found))
 
 
-def held_runs_of(
+def open_runs_of(
     connection: Connection, projects: Collection[int], most: int
 ) -> Iterator[tuple[int, Run]]:
-    """Runs of these projects with an open hold, wherever it is held: `most` of each project at most."""
+    """Yield runs of these projects with an open hold: at most `most` per project."""
     for project in sorted(projects):
         held = (_RUN.project == project, _RUN.state == RunState.HELD.value)
         found = (
@@ -51,8 +51,8 @@ def held_runs_of(
         yield from ((project, Run(*row)) for row in connection.execute(found))
 
 
-def used_of(connection: Connection, projects: Collection[int]) -> list[int]:
-    """Which of these projects have, or had, an allocation or a run."""
+def projects_in_use(connection: Connection, projects: Collection[int]) -> list[int]:
+    """Return those of the projects that have, or had, an allocation or a run."""
     if not projects:
         return []
     project = schema.project.c.id

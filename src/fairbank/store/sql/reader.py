@@ -1,4 +1,4 @@
-"""Reading from an SQL database: one snapshot, one statement for each question, rows turned into values."""
+"""Reader of an SQL database: one snapshot, one statement per query."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ from fairbank.store.sql.rows import (
     token_of,
     user_of,
 )
-from fairbank.store.sql.share_records import PLACE, figure_of, wanted
-from fairbank.store.usage import named, of_figures
+from fairbank.store.sql.share_records import PLACE, record_of, select_records
+from fairbank.store.usage import named_groups, usage_of_row
 
 T = TypeVar("T")
 
@@ -56,14 +56,14 @@ _ROWS_AT_ONCE = 2_000
 
 
 class SqlReader:
-    """A Reader over one connection, inside the transaction that is its snapshot."""
+    """Reader over one connection, inside the transaction of its snapshot."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._streams: list[CursorResult[Any]] = []
 
     def close(self) -> None:
-        """Give up the streams that were not read to their end; the connection itself is not ours."""
+        """Close streams that were not read to the end. The connection belongs to the caller."""
         for rows in self._streams:
             rows.close()
 
@@ -87,7 +87,7 @@ class SqlReader:
     def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
         return self._all(statements.users(allocations, uid), user_of)
 
-    def drawn(self, allocation: int, page: Page) -> list[UserRow]:
+    def allocation_users(self, allocation: int, page: Page) -> list[UserRow]:
         return self._all(statements.drawn(allocation, page), user_of)
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
@@ -115,17 +115,19 @@ class SqlReader:
     def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
         return self._all(statements.statement(page), entry_of, book=book, since=since, until=until)
 
-    def before(self, book: int, at: Instant) -> Entry | None:
+    def entry_before(self, book: int, at: Instant) -> Entry | None:
         return self._one(statements.BEFORE, entry_of, book=book, at=at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         rows = self._connection.execute(statements.usage(query, by, page)).all()
-        return named((of_figures(group, figures) for group, *figures in rows), by)[: page.size]
+        return named_groups((usage_of_row(group, figures) for group, *figures in rows), by)[
+            : page.size
+        ]
 
-    def overdue(self, now: Instant, limit: int) -> list[Run]:
+    def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
         return self._all(statements.overdue(now, limit), lambda row: Run(*row))
 
-    def expired(self, now: Instant, limit: int) -> list[int]:
+    def expired_allocations(self, now: Instant, limit: int) -> list[int]:
         return self._all(statements.expired(now, limit), lambda row: int(row[0]))
 
     def registry(self) -> RegistryHead:
@@ -140,7 +142,7 @@ class SqlReader:
     def token(self, digest: bytes) -> Token | None:
         return self._one(select(schema.token).where(schema.token.c.digest == digest), token_of)
 
-    def token_numbered(self, number: int) -> Token | None:
+    def token_by_id(self, number: int) -> Token | None:
         return self._one(select(schema.token).where(schema.token.c.id == number), token_of)
 
     def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
@@ -173,14 +175,14 @@ class SqlReader:
             select(schema.member).order_by(schema.member.c.project, schema.member.c.uid), member_of
         )
 
-    def share_figures(self, query: ShareQuery) -> list[ShareRecord]:
-        found = self._all(wanted(query), figure_of)
+    def share_records(self, query: ShareQuery) -> list[ShareRecord]:
+        found = self._all(select_records(query), record_of)
         return (
             found if query.limit else sorted(found, key=share_key)
         )  # databases sort texts each in its own way
 
-    def scan_share_figures(self) -> Iterator[ShareRecord]:
-        return self._stream(select(schema.share_figure).order_by(*PLACE), figure_of)
+    def scan_share_records(self) -> Iterator[ShareRecord]:
+        return self._stream(select(schema.share_figure).order_by(*PLACE), record_of)
 
     def count_entries(self) -> int:
         self._take_time()
@@ -193,7 +195,7 @@ class SqlReader:
         return self._all(statements.repeated_keys(limit), lambda row: RepeatedKey(*row))
 
     def _take_time(self) -> None:
-        """Whole tables take as long as they are long: from here on this snapshot's statements have no limit of time."""
+        """Remove the time limit of this snapshot's statements: whole tables take long."""
         if self._connection.dialect.name == "postgresql":
             self._connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
@@ -212,13 +214,13 @@ class SqlReader:
         *then: Column[int],
         value_of: Callable[[Row], T],
     ) -> Iterator[T]:
-        """The rows of `books`, in the order of the columns."""
+        """Yield the rows of `books`, in the order of the columns."""
         return self._stream(
             select(table).where(*statements.of_books(book, books)).order_by(book, *then), value_of
         )
 
     def _stream(self, found: Select[Any], value_of: Callable[[Row], T]) -> Iterator[T]:
-        """Rows as they are asked for: only so many are fetched at once, however long the table is."""
+        """Yield rows on demand; only a few are fetched at once, however long the table is."""
         self._take_time()
         with self._connection.execute(
             found, execution_options={"yield_per": _ROWS_AT_ONCE}

@@ -1,7 +1,8 @@
-"""Filling an SQL database from a backup: one transaction, everything or nothing.
+"""Restore of an SQL database from a backup, in one transaction.
 
-The journal's guards let nobody change or delete a row, a restore with `replace` included: it takes the guards down and
-puts them up again inside its own transaction, so that no other session ever sees the journal without them.
+The triggers of the journal forbid changes and deletions, also during a restore with `replace`: it
+drops them and creates them again inside its transaction, so no other session sees the journal
+without them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from fairbank.store.sql.rows import (
     token_row,
     user_row,
 )
-from fairbank.store.sql.share_records import figure_row
+from fairbank.store.sql.share_records import record_row
 
 # In this order a table may be filled, in the other emptied. Nonces are no part of a backup, and stay.
 TABLES = (
@@ -47,8 +48,8 @@ TABLES = (
 )
 
 
-class SqlFilling(ABC):
-    """A Filling over one connection, inside the transaction that its store began."""
+class SqlRestore(ABC):
+    """Restore over one connection, inside the transaction that its store began."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -56,14 +57,14 @@ class SqlFilling(ABC):
 
     @abstractmethod
     def _empty(self) -> None:
-        """Delete the rows of TABLES, past their guards."""
+        """Delete the rows of TABLES, past their triggers."""
 
     @abstractmethod
     def _insert(self, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
         """Insert whole rows."""
 
     def begin(self, *, replace: bool) -> None:
-        """Raises Conflict when there is something, and it is not to be replaced."""
+        """Raise Conflict if the store is not empty and must not be replaced."""
         if replace:
             t = schema.token.c
             found = self._connection.execute(
@@ -83,9 +84,9 @@ class SqlFilling(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Everything is filled in: see to what is numbered next."""
+        """Set the next ids after everything is inserted."""
 
-    def revoked(self) -> Mapping[bytes, Instant]:
+    def revoked_tokens(self) -> Mapping[bytes, Instant]:
         return self._revoked
 
     def projects(self, rows: Sequence[Project]) -> None:
@@ -112,5 +113,5 @@ class SqlFilling(ABC):
     def tokens(self, rows: Sequence[Token]) -> None:
         self._insert(schema.token, map(token_row, rows))
 
-    def share_figures(self, rows: Sequence[ShareRecord]) -> None:
-        self._insert(schema.share_figure, map(figure_row, rows))
+    def share_records(self, rows: Sequence[ShareRecord]) -> None:
+        self._insert(schema.share_figure, map(record_row, rows))

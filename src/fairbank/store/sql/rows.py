@@ -1,6 +1,6 @@
-"""Rows of the tables and the values they stand for; columns come in the order of `schema`.
+"""Conversion between table rows and values; columns are in the order of `schema`.
 
-A row that stands for nothing (an altered file, a hand at work) raises Corrupt.
+A row that represents no value (an edited file) raises Corrupt.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ E = TypeVar("E", bound=Enum)
 
 
 class _Words(dict[str, E]):
-    """The members of an enumeration by their words: quicker than asking the enumeration, which counts in long journals."""
+    """Members of an enumeration by their value; faster than the enumeration's own lookup, which
+    matters for long journals.
+    """
 
     def __init__(self, kind: type[E], noun: str) -> None:
         super().__init__({each.value: each for each in kind})
@@ -43,7 +45,7 @@ _ROLES = _Words(Role, "role")
 
 
 def _flag(cell: object) -> bool:
-    """SQLite keeps 0 and 1. Nothing else is taken for either, or a spoilt cell would pass for "no"."""
+    """Return the boolean of SQLite's 0 or 1. Any other value is corrupt, not false."""
     if cell is True or cell == 1:
         return True
     if cell is False or cell == 0:
@@ -213,7 +215,7 @@ _UNTOLD = (None,) * len(JobDetails.__struct_fields__)
 
 
 def _job_details_of(cells: Row) -> JobDetails | None:
-    """A run of which nothing was told has nothing in any of them."""
+    """Return the job details, or None if all cells are empty."""
     if tuple(cells) == _UNTOLD:
         return None
     name, qos, nodes, cpus, tres, limit, status, used = cells
@@ -230,7 +232,7 @@ def _job_details_of(cells: Row) -> JobDetails | None:
 
 
 def job_details_row(told: JobDetails | None) -> tuple[Any, ...]:
-    """The cells of what was told of a run."""
+    """Return the cells of the job details."""
     if told is None:
         return _UNTOLD
     return (
@@ -249,7 +251,9 @@ _DIGEST, _LINK = (Entry.__struct_fields__.index(name) for name in ("digest", "li
 
 
 def entry_of(row: Row) -> Entry:
-    """An entry has the columns of its row in their order: so msgspec makes it, types checked, in a quarter of the time that names take."""
+    """Return the entry of a row. Its fields have the order of the columns, so msgspec builds and
+    checks it in a quarter of the time that keyword arguments take.
+    """
     if isinstance(row[_LINK], str) or isinstance(
         row[_DIGEST], str
     ):  # msgspec would take text for base64
@@ -267,7 +271,7 @@ _COLUMN = re.compile(r".* - at `\$\[(\d+)\]`", re.DOTALL)
 
 
 def _no_entry(row: Row, said: str) -> Corrupt:
-    """msgspec counts the columns; people know them by their names."""
+    """Return the error for a corrupt entry, with column names instead of msgspec's positions."""
     match = _COLUMN.fullmatch(said)
     why = (
         f"its {Entry.__struct_fields__[int(match[1])]} is {str(row[int(match[1])])[:40]!r}"

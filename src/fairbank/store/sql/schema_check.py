@@ -1,7 +1,7 @@
-"""What guards the rows, compared with what the migrations make: triggers, views, indexes and constraints.
+"""Comparison of triggers, views, indexes and constraints with those of the migrations.
 
-What ought to be there is made anew each time, in SQLite's memory, or in a schema of its own on PostgreSQL whose making is rolled
-back: databases write definitions in their own words, which differ between versions.
+The expected definitions are created each time, in SQLite's memory or in a schema on PostgreSQL that
+is rolled back: databases rewrite definitions in their own words, which differ between versions.
 """
 
 from __future__ import annotations
@@ -15,59 +15,65 @@ from sqlalchemy import Connection, create_engine
 
 from fairbank.store.migration import run_migrations
 from fairbank.store.postgres.store import migrating_engine
-from fairbank.store.sql.db_errors import as_troubles
+from fairbank.store.sql.db_errors import translated_errors
 from fairbank.store.sqlite.driver import driver
 from fairbank.store.sqlite.store import reading_engine
-from fairbank.store.urls import MEMORY, SQLITE, path_of, read_url
+from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
-Shape = Mapping[tuple[str, str], str]
+SchemaDefinitions = Mapping[tuple[str, str], str]
 """Definitions by kind and name."""
 
 
-class Fault(Enum):
+class SchemaFault(Enum):
+    """Kind of difference."""
+
     MISSING = "missing"
     ALTERED = "altered"
     FOREIGN = "not Fairbank's"
 
 
 class SchemaDifference(msgspec.Struct, frozen=True):
-    """One thing in the database that is not as the migrations made it: `kind` is trigger, view, index, constraint or function."""
+    """Object that differs: `kind` is trigger, view, index, constraint or function."""
 
     kind: str
     name: str
-    fault: Fault
+    fault: SchemaFault
 
 
-def differences(url: str) -> list[SchemaDifference]:
-    """In the order of kind and name. More views, indexes and functions than ours are no difference, more triggers are.
+def schema_differences(url: str) -> list[SchemaDifference]:
+    """Return the differences, by kind and name. Additional triggers count, additional views,
+    indexes and functions do not.
 
-    Raises Forbidden and Unavailable; FairbankError when the user may not make a schema.
+    Raises Forbidden and Unavailable; FairbankError if the user cannot create a schema.
     """
-    where = read_url(url)
+    where = parse_url(url)
     if where.drivername == MEMORY:
         return []
     wanted, found = _sqlite(path_of(where)) if where.drivername == SQLITE else _postgres(url)
     return list(_compared(wanted, found))
 
 
-def _compared(wanted: Shape, found: Shape) -> Iterator[SchemaDifference]:
+def _compared(wanted: SchemaDefinitions, found: SchemaDefinitions) -> Iterator[SchemaDifference]:
     for kind, name in sorted({*wanted, *found}):
         if (kind, name) not in found:
-            yield SchemaDifference(kind, name, Fault.MISSING)
+            yield SchemaDifference(kind, name, SchemaFault.MISSING)
         elif (kind, name) not in wanted:
             if kind == "trigger":
-                yield SchemaDifference(kind, name, Fault.FOREIGN)
+                yield SchemaDifference(kind, name, SchemaFault.FOREIGN)
         elif wanted[kind, name] != found[kind, name]:
-            yield SchemaDifference(kind, name, Fault.ALTERED)
+            yield SchemaDifference(kind, name, SchemaFault.ALTERED)
 
 
-_SQLITE = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'index') AND sql IS NOT NULL"
+_SQLITE = (
+    "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'index') AND sql"
+    " IS NOT NULL"
+)
 
 
-def _sqlite(path: Path) -> tuple[Shape, Shape]:
+def _sqlite(path: Path) -> tuple[SchemaDefinitions, SchemaDefinitions]:
     made, there = create_engine("sqlite://", module=driver), reading_engine(path)
     try:
-        with as_troubles(), made.connect() as new, there.connect() as old:
+        with translated_errors(), made.connect() as new, there.connect() as old:
             run_migrations(new)
             return _read(new, _SQLITE), _read(old, _SQLITE)
     finally:
@@ -93,10 +99,10 @@ UNION ALL SELECT 'function', proname, prosrc FROM pg_proc WHERE pronamespace = c
 _SCRATCH = "fairbank_doctor"
 
 
-def _postgres(url: str) -> tuple[Shape, Shape]:
-    engine = migrating_engine(read_url(url))
+def _postgres(url: str) -> tuple[SchemaDefinitions, SchemaDefinitions]:
+    engine = migrating_engine(parse_url(url))
     try:
-        with as_troubles(), engine.connect() as connection:
+        with translated_errors(), engine.connect() as connection:
             connection.exec_driver_sql("BEGIN")
             try:
                 return _both(connection)
@@ -106,8 +112,12 @@ def _postgres(url: str) -> tuple[Shape, Shape]:
         engine.dispose()
 
 
-def _both(connection: Connection) -> tuple[Shape, Shape]:
-    """Each is read as the only schema on the path: what is made new must not take the bank's own tables for its own."""
+def _both(connection: Connection) -> tuple[SchemaDefinitions, SchemaDefinitions]:
+    """Return the actual and the expected definitions.
+
+    Each is read as the only schema on the search path: the new one must not resolve to the bank's
+    tables.
+    """
     own = str(connection.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one())
     connection.exec_driver_sql(f"SET LOCAL search_path TO {own}")
     found = _read(connection, _POSTGRESQL, own)
@@ -117,8 +127,8 @@ def _both(connection: Connection) -> tuple[Shape, Shape]:
     return _read(connection, _POSTGRESQL, _SCRATCH), found
 
 
-def _read(connection: Connection, query: str, schema: str = "") -> Shape:
-    """The definitions without their schema's name, and however their lines were broken."""
+def _read(connection: Connection, query: str, schema: str = "") -> SchemaDefinitions:
+    """Return the definitions without schema name and line breaks."""
     rows = connection.exec_driver_sql(query).fetchall()
     return {
         (kind, name): " ".join((text.replace(f"{schema}.", "") if schema else text).split())

@@ -1,4 +1,4 @@
-"""Daily figures of fair share in an SQL database: they are no part of the books, so no batch touches them."""
+"""Daily fair-share records in an SQL database. They are not part of the ledger."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _f = share_figure.c
 PLACE = (_f.cluster, _f.day, _f.account, _f.login, _f.partition)
 
 
-def keep(connection: Connection, figures: Sequence[ShareRecord]) -> int:
-    """Insert the figures of associations that have none of that day; returns how many. Inside a transaction that writes."""
+def insert_records(connection: Connection, figures: Sequence[ShareRecord]) -> int:
+    """Insert the records of associations that have none of that day; return their number. Needs a
+    write transaction.
+    """
     if not figures:
         return 0
     names = [column.name for column in share_figure.columns]
@@ -27,12 +29,12 @@ def keep(connection: Connection, figures: Sequence[ShareRecord]) -> int:
     values = f"({', '.join(names)}) VALUES ({', '.join([place] * len(names))})"
     insert = f"INSERT INTO share_figure {values} ON CONFLICT DO NOTHING"
     return connection.exec_driver_sql(
-        insert, [figure_row(each) for each in sorted(figures, key=share_key)]
+        insert, [record_row(each) for each in sorted(figures, key=share_key)]
     ).rowcount
 
 
-def forget(connection: Connection, before: int) -> int:
-    """Delete what is of earlier days. Cluster by cluster, for in that order they are found."""
+def delete_before(connection: Connection, before: int) -> int:
+    """Delete the records of earlier days, cluster by cluster, the order of the primary key."""
     gone, cluster = 0, ""
     while (
         found := connection.execute(
@@ -46,7 +48,7 @@ def forget(connection: Connection, before: int) -> int:
     return gone
 
 
-def wanted(query: ShareQuery) -> Select[Any]:
+def select_records(query: ShareQuery) -> Select[Any]:
     found = select(share_figure).where(_f.day >= query.since, _f.day < query.until)
     if query.cluster is not None:
         found = found.where(_f.cluster == query.cluster)
@@ -61,7 +63,7 @@ def wanted(query: ShareQuery) -> Select[Any]:
     return found if query.limit is None else found.order_by(*PLACE).limit(query.limit)
 
 
-def figure_of(row: Row) -> ShareRecord:
+def record_of(row: Row) -> ShareRecord:
     try:
         return msgspec.convert(tuple(row), ShareRecord)
     except msgspec.ValidationError as bad:
@@ -71,5 +73,5 @@ def figure_of(row: Row) -> ShareRecord:
         ) from bad
 
 
-def figure_row(figure: ShareRecord) -> tuple[Any, ...]:
+def record_row(figure: ShareRecord) -> tuple[Any, ...]:
     return msgspec.structs.astuple(figure)

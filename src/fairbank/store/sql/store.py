@@ -1,4 +1,4 @@
-"""What the SQL stores have in common: how a transaction begins and ends, reading."""
+"""Parts shared by the SQL stores: transactions and reading."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from sqlalchemy.exc import DBAPIError
 from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Busy, Unavailable
 from fairbank.core.time import Instant
-from fairbank.store.contract import AtWork, Contention, Filling, Reader, Transaction
+from fairbank.store.contract import Contention, ProgressCallback, Reader, RestoreTarget, Transaction
 from fairbank.store.sql.batch import SqlTransaction
-from fairbank.store.sql.db_errors import as_troubles
+from fairbank.store.sql.db_errors import translated_errors
 from fairbank.store.sql.reader import SqlReader
-from fairbank.store.sql.restore import SqlFilling
-from fairbank.store.sql.share_records import forget, keep
+from fairbank.store.sql.restore import SqlRestore
+from fairbank.store.sql.share_records import delete_before, insert_records
 
 _TURN_SECONDS = 60
 
 
 class SqlStore(ABC):
-    """A store over two pools of connections: `writer` and `reader`. Both are in the driver's autocommit mode: we say BEGIN ourselves."""
+    """Store over two connection pools, `writer` and `reader`, in the driver's autocommit mode: the
+    store sends BEGIN itself.
+    """
 
     begin_writing: str
     begin_reading: str
@@ -38,50 +40,62 @@ class SqlStore(ABC):
     def _transaction_over(self, connection: Connection) -> SqlTransaction: ...
 
     @abstractmethod
-    def _filling_over(self, connection: Connection) -> SqlFilling: ...
+    def _filling_over(self, connection: Connection) -> SqlRestore: ...
 
     @abstractmethod
-    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Remember a nonce until it expires; False when it was spent before."""
+    def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Store a nonce until it expires. Return False if it was used before."""
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commits at the end of the block, rolls back when it raises. Raises Contention, Unavailable."""
-        with self._writing() as connection:
+        """Begin a transaction that commits at the end of the block. Raises Contention,
+        Unavailable.
+        """
+        with self._write_transaction() as connection:
             yield self._transaction_over(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
-        """A consistent snapshot. Raises Unavailable."""
-        with self._looking() as connection, closing(SqlReader(connection)) as reader:
+        """Begin a consistent snapshot. Raises Unavailable."""
+        with self._read_transaction() as connection, closing(SqlReader(connection)) as reader:
             yield reader
 
     @contextmanager
-    def filling(self, *, replace: bool) -> Iterator[Filling]:
-        """Fill the store from a backup. Raises Conflict when it is not empty and `replace` is false, Busy."""
-        with self._writing_once() as connection:
+    def restoring(self, *, replace: bool) -> Iterator[RestoreTarget]:
+        """Fill the store from a backup. Raises Conflict if it is not empty and `replace` is false;
+        Busy.
+        """
+        with self._single_write() as connection:
             filling = self._filling_over(connection)
             filling.begin(replace=replace)
             yield filling
             filling.end()
 
-    def keep_shares(self, figures: Sequence[ShareRecord]) -> int:
-        """Keep the figures of associations that have none of that day yet; returns how many that were. Raises Busy, Unavailable."""
-        with self._writing_once() as connection:
-            return keep(connection, figures)
+    def add_share_records(self, figures: Sequence[ShareRecord]) -> int:
+        """Store the records of associations that have none of that day; return their number. Raises
+        Busy, Unavailable.
+        """
+        with self._single_write() as connection:
+            return insert_records(connection, figures)
 
-    def forget_shares(self, before: int) -> int:
-        """Forget the figures of all days before this one; returns how many there were. Raises Busy, Unavailable."""
-        with self._writing_once() as connection:
-            return forget(connection, before)
+    def delete_share_records(self, before: int) -> int:
+        """Delete the records of all days before this one; return their number. Raises Busy,
+        Unavailable.
+        """
+        with self._single_write() as connection:
+            return delete_before(connection, before)
 
-    def examine(self, demand: Callable[[Connection], None]) -> None:
-        """Let `demand` look at the database before anything else does, and raise what it finds wrong. Waits for no writer."""
-        with self._looking() as connection:
+    def check(self, demand: Callable[[Connection], None]) -> None:
+        """Call `demand` with a connection before anything else and raise what it raises. Waits for
+        no writer.
+        """
+        with self._read_transaction() as connection:
             demand(connection)
 
-    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
-        """Nothing: the server looks after its own files."""
+    def integrity_errors(
+        self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
+    ) -> list[str]:
+        """Return nothing: a database server checks its own files."""
         return []
 
     def close(self) -> None:
@@ -90,18 +104,25 @@ class SqlStore(ABC):
         self._writer.dispose()  # last: SQLite's log goes into its file with the last connection, and readers may not write
 
     @contextmanager
-    def _looking(self) -> Iterator[Connection]:
-        """A transaction that reads. Raises Unavailable, also where a reader has to wait for others too long."""
+    def _read_transaction(self) -> Iterator[Connection]:
+        """Begin a read transaction. Raises Unavailable, also if a reader waits too long."""
         try:
-            with as_troubles(), begun(self._reader, self.begin_reading) as connection:
+            with (
+                translated_errors(),
+                transaction_on(self._reader, self.begin_reading) as connection,
+            ):
                 yield connection
         except Contention as busy:
             raise Unavailable(f"the database is busy: {busy}", remedy="try again") from busy
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """A transaction that writes; `writers` of them at a time."""
-        with self._turn(), as_troubles(), begun(self._writer, self.begin_writing) as connection:
+    def _write_transaction(self) -> Iterator[Connection]:
+        """Begin a write transaction; `writers` of them at a time."""
+        with (
+            self._writer_slot(),
+            translated_errors(),
+            transaction_on(self._writer, self.begin_writing) as connection,
+        ):
             yield connection
             self._commit(connection)
 
@@ -109,8 +130,8 @@ class SqlStore(ABC):
         connection.commit()
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """One of the `writers`. Raises Contention when no turn comes."""
+    def _writer_slot(self) -> Iterator[None]:
+        """Take one of the `writers`. Raises Contention if none becomes free."""
         if not self._turns.acquire(timeout=_TURN_SECONDS):
             raise Contention("other threads have been writing for a minute")
         try:
@@ -119,15 +140,15 @@ class SqlStore(ABC):
             self._turns.release()
 
     @contextmanager
-    def _writing_once(self) -> Iterator[Connection]:
-        """The same for whoever does not try again. Raises Busy when other writers are in the way."""
-        with once(), self._writing() as connection:
+    def _single_write(self) -> Iterator[Connection]:
+        """Begin a write transaction for a caller that does not retry. Raises Busy on contention."""
+        with contention_is_busy(), self._write_transaction() as connection:
             yield connection
 
 
 @contextmanager
-def once() -> Iterator[None]:
-    """For whoever does not try again: Contention is Busy."""
+def contention_is_busy() -> Iterator[None]:
+    """Translate Contention into Busy, for callers that do not retry."""
     try:
         yield
     except Contention as others:
@@ -135,10 +156,10 @@ def once() -> Iterator[None]:
 
 
 @contextmanager
-def begun(engine: Engine, begin: str) -> Iterator[Connection]:
-    """A connection inside a transaction, rolled back unless it is committed.
+def transaction_on(engine: Engine, begin: str) -> Iterator[Connection]:
+    """Yield a connection inside a transaction, rolled back unless it is committed.
 
-    A connection that died in the pool (the database was restarted) shows itself at BEGIN, when nothing is lost yet: then
+    A pooled connection that died (the database was restarted) fails at BEGIN, when nothing is lost:
     the pool is emptied and a new connection tried.
     """
     for again in (False, True):

@@ -1,8 +1,9 @@
-"""Where time cuts a book: how many of its entries come before an instant, found in a few dozen looks however long the book is.
+"""Binary search for the number of a book's entries before a time (about 40 index lookups).
 
-Entries are numbered 1, 2, 3, ... in their order, and their times rise with them, unless a clock was put back. So the cut is found
-by steps that halve: go on by a step if there is an entry that far and it was made before the instant. The places looked at do not
-depend on the length of the book, only on what is there: a later instant cuts no earlier, and entries made since leave a cut alone.
+Entries are numbered 1, 2, 3, ... and their times increase, unless a clock was set back. The search
+advances by a step if the entry there exists and was made before the time, then halves the step. The
+positions do not depend on the length of the book, so a later time never gives a smaller number, and
+entries made since do not change the result.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ _ZERO = literal_column("0", BigInteger)
 BOOK: BindParameter[int] = bindparam("book", type_=BigInteger)
 
 
-def cut(made_at: Callable[[int], int | None], at: Instant) -> int:
-    """How many entries come before `at`; `made_at` tells when the entry of a number was made, None where there is none."""
+def count_before(made_at: Callable[[int], int | None], at: Instant) -> int:
+    """Return the number of entries before `at`. `made_at` returns the time of an entry by number,
+    or None.
+    """
     first = made_at(1)
     if first is None or first >= at:
         return 0
@@ -46,10 +49,10 @@ def cut(made_at: Callable[[int], int | None], at: Instant) -> int:
     return place
 
 
-def cut_in_sql(at: str) -> ScalarSelect[int]:
-    """The same in SQL: each look is one search in the index of (book, seq).
+def count_before_sql(at: str) -> ScalarSelect[int]:
+    """Return the same as SQL; each lookup is one search in the index of (book, seq).
 
-    The statement is carried out with `book` and with an instant under the name `at`. It is long: build it once.
+    The statement takes the parameters `book` and `at`. It is long: build it once.
     """
     steps = _start(at)
     there = journal.alias(f"{at}_entry")
@@ -71,7 +74,7 @@ def cut_in_sql(at: str) -> ScalarSelect[int]:
 
 
 def _start(at: str) -> CTE:
-    """No step at all when the book's first entry is not before the instant."""
+    """Return the start of the search: no step if the first entry is not before the time."""
     first = journal.alias()
     begins = (first.c.book == BOOK, first.c.seq == 1, first.c.at < bindparam(at, type_=BigInteger))
     columns = (_number(0).label("place"), _number(FIRST_STEP).label("step"))

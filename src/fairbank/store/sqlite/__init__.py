@@ -1,1 +1,1 @@
-"""Package sqlite."""
+"""Store on SQLite."""

@@ -1,4 +1,4 @@
-"""A batch on SQLite: wanted keys travel as JSON, rows are written by statements that are prepared once, new ones many at a time."""
+"""Batch on SQLite. Keys are passed as JSON; prepared statements write the rows, many per insert."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ _SQL = queries("sqlite")
 _WHAT = attrgetter("first", "last", "own")
 _encode = msgspec.json.Encoder().encode
 
-_AT_ONCE = 50
-"""New rows in one statement. What SQLite does once a statement, such as the list of kinds that an index of the journal has, costs as
-much as to store a row."""
+_ROWS_PER_INSERT = 50
+"""New rows per statement. The fixed cost of a statement, such as evaluating the partial indexes of
+the journal, is about that of storing a row.
+"""
 
 
 class SqliteTransaction(SqlTransaction):
-    """A batch in one transaction that began with BEGIN IMMEDIATE: nobody else writes until it ends."""
+    """Batch in a transaction that began with BEGIN IMMEDIATE: nobody else writes until it ends."""
 
     def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
         return self._rows(name, *(list(zip(*table, strict=True)) for table in wanted))
@@ -86,13 +87,15 @@ class SqliteTransaction(SqlTransaction):
             self._driver.executemany(_in_words(name, words), rows)
 
     def _add_all(self, name: str, table: Columns) -> None:
-        """Insert the rows of `table` by the named statement, many at a time, then the rest one by one."""
+        """Insert the rows of `table` by the named statement, many per statement, the rest one by
+        one.
+        """
         if table[0]:
             words, rows = _bound(table)
-            for _ in range(len(table[0]) // _AT_ONCE):
+            for _ in range(len(table[0]) // _ROWS_PER_INSERT):
                 self._driver.execute(
-                    _in_words(name, words, _AT_ONCE),
-                    list(chain.from_iterable(islice(rows, _AT_ONCE))),
+                    _in_words(name, words, _ROWS_PER_INSERT),
+                    list(chain.from_iterable(islice(rows, _ROWS_PER_INSERT))),
                 )
             self._driver.executemany(_in_words(name, words), rows)
 
@@ -102,11 +105,12 @@ def _number_last(table: Columns) -> Columns:
 
 
 def _bound(table: Columns) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
-    """The word for each column in a statement, and what is left to hand over for each row.
+    """Return the SQL for each column, and the parameters of each row.
 
-    To hand a value to the driver costs about as much as to store it, and None and bytes cost ten times that: the driver
-    looks for somebody who adapts them. So a column of nothing but None or 0 stands in the statement itself, and bytes go
-    as bytearray, which the driver knows. The key is never 0, so that something is left for each row.
+    Passing a value to the driver costs about as much as storing it; None and bytes cost ten times
+    that because the driver looks for an adapter. So a column of only None or 0 is written into the
+    statement, and bytes are passed as bytearray, which the driver knows. The key is never 0, so
+    every row has a parameter.
     """
     words = tuple(_word_for(column) for column in table)
     handed = [
@@ -116,7 +120,7 @@ def _bound(table: Columns) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
 
 
 def _word_for(column: Sequence[Any]) -> str:
-    """What stands for a column in a statement."""
+    """Return the SQL for a column."""
     first = column[0]
     if (first is None or first == 0) and column.count(first) == len(column):
         return "NULL" if first is None else "0"
@@ -133,7 +137,9 @@ def _known_to_driver(column: Sequence[Any]) -> Sequence[Any]:
 
 @lru_cache(maxsize=1_000)
 def _in_words(name: str, words: tuple[str, ...], rows: int = 1) -> str:
-    """The named statement with these words in the places of its values; if it inserts, so many rows."""
+    """Return the named statement with these values in place of its parameters; an insert gets
+    several rows.
+    """
     before, *after = _SQL[name].split("?")
     statement = before + "".join(f"{word}{text}" for word, text in zip(words, after, strict=True))
     head, values, row = statement.partition("VALUES ")

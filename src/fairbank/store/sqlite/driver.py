@@ -1,4 +1,4 @@
-"""Which SQLite is spoken to: the one that pysqlite3 brings along where there is one, else Python's own."""
+"""SQLite library: that of pysqlite3 if installed, otherwise Python's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MENDED_LINES: tuple[Version, ...] = ((3, 44, 6), (3, 50, 7))
 
 
 def wal_is_safe(version: Version) -> bool:
-    """Whether `version` has a write-ahead log without the WAL-reset bug."""
+    """Return whether `version` has a write-ahead log without the WAL-reset bug."""
     if version >= FIRST_MENDED:
         return True
     return any(version[:2] == line[:2] and version >= line for line in MENDED_LINES)

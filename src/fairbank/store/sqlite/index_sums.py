@@ -1,4 +1,4 @@
-"""Whether the indexes of an SQLite file say what their tables say, by sums over both (docs/decisions/0033)."""
+"""Comparison of SQLite's indexes with their tables by sums over both (decision 0033)."""
 
 from __future__ import annotations
 
@@ -6,36 +6,38 @@ import re
 from itertools import chain
 from typing import Any, NamedTuple
 
-from fairbank.store.sqlite.integrity import complaints
+from fairbank.store.sqlite.integrity import integrity_errors
 
 _EVERY = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index'"
 _COLUMNS = (
-    "SELECT part.name, upper(whole.type) FROM pragma_table_info(?) AS whole JOIN pragma_index_info(?) AS part ON part.name = whole.name"
-    " ORDER BY part.seqno"
+    "SELECT part.name, upper(whole.type) FROM pragma_table_info(?) AS whole JOIN"
+    " pragma_index_info(?) AS part ON part.name = whole.name ORDER BY part.seqno"
 )
 _WHERE = re.compile(r"\sWHERE\s(.*)", re.IGNORECASE | re.DOTALL)
 _ALL = "TRUE"
 _WIDE, _NARROW = 2**31 - 1, 2**16 - 1
-"""So much of a number is added up: sums stay whole numbers of 64 bits over a thousand million rows."""
+"""Moduli of the summed columns: sums stay within 64 bits for a thousand million rows."""
 
 
-class Index(NamedTuple):
-    """An index as its file describes it. Of its columns there are the numbers, of texts how long they are."""
+class SqliteIndex(NamedTuple):
+    """Index as its file describes it. Integer columns are summed, texts by their length."""
 
     name: str
     table: str
     numbers: tuple[str, ...]
     where: str
-    """Which rows of the table it has."""
+    """Condition of a partial index."""
 
     @property
     def rows(self) -> str:
-        """Its own, not those of the table."""
+        """SQL for the rows of the index, not of the table."""
         return f"{_quoted(self.table)} INDEXED BY {_quoted(self.name)} WHERE {self.where}"
 
     @property
     def sums(self) -> str:
-        """How many rows it has, and what their numbers come to, alone and with what stands in the columns."""
+        """SQL for the number of rows and the sums of row ids, alone and combined with the
+        columns.
+        """
         stands = " + ".join(self.numbers) or "0"
         folds = (
             "count(*)",
@@ -47,11 +49,12 @@ class Index(NamedTuple):
         )
 
 
-def unlike(connection: Any) -> list[str]:
-    """What the full check says, but only where sums over an index are not those over its table; else nothing.
+def index_faults(connection: Any) -> list[str]:
+    """Return the errors of the full check, but only if the sums over an index differ from its
+    table.
 
-    It reads each once from end to end, where the full check looks each row up in each index. It does not see rows of an index that are
-    all there in a wrong order, nor faults that make up for each other. Raises what the driver raises.
+    Each index is read once, whereas the full check looks up each row in each index. It misses
+    complete indexes in the wrong order, and faults that cancel out. Raises the driver's errors.
     """
     for table, having in indexes(connection).items():
         whole = _one(
@@ -60,20 +63,22 @@ def unlike(connection: Any) -> list[str]:
         if whole != [
             *chain.from_iterable(_one(connection, each.sums, each.rows) for each in having)
         ]:
-            return complaints(connection) or [
+            return integrity_errors(connection) or [
                 f"an index of the table {table} does not say what the table says"
             ]
     return []
 
 
-def indexes(connection: Any) -> dict[str, list[Index]]:
-    """Those of each table. One whose rows have no numbers is its own index, and has no other."""
-    found: dict[str, list[Index]] = {}
+def indexes(connection: Any) -> dict[str, list[SqliteIndex]]:
+    """Return the indexes of each table. A table without row ids is its own index and has no
+    other.
+    """
+    found: dict[str, list[SqliteIndex]] = {}
     for name, table, sql in connection.exec_driver_sql(_EVERY).all():
         columns = connection.exec_driver_sql(_COLUMNS, (table, name)).all()
         where = _WHERE.search(sql or "")
         found.setdefault(table, []).append(
-            Index(
+            SqliteIndex(
                 name,
                 table,
                 tuple(_number(column, of) for column, of in columns),

@@ -1,7 +1,7 @@
-"""The store on SQLite: a file, one writer, a few readers.
+"""Store on SQLite: a file, one writer, a few readers.
 
-With a write-ahead log the readers never wait for the writer. With the journal "truncate" they do, for the moment of each commit,
-and the writer waits until they have read.
+With a write-ahead log readers never wait for the writer. With the journal mode "truncate" they wait
+during each commit, and the writer waits for readers.
 """
 
 from __future__ import annotations
@@ -19,30 +19,32 @@ from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Instant
-from fairbank.store.contract import AtWork
+from fairbank.store.contract import ProgressCallback
 from fairbank.store.queries import queries
-from fairbank.store.sql.db_errors import NO_ROOM, as_troubles
-from fairbank.store.sql.restore import TABLES, SqlFilling
-from fairbank.store.sql.store import SqlStore, once
+from fairbank.store.sql.db_errors import DISK_FULL, translated_errors
+from fairbank.store.sql.restore import TABLES, SqlRestore
+from fairbank.store.sql.store import SqlStore, contention_is_busy
 from fairbank.store.sqlite.batch import SqliteTransaction
 from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
-from fairbank.store.sqlite.index_sums import unlike
-from fairbank.store.sqlite.integrity import complaints
+from fairbank.store.sqlite.index_sums import index_faults
+from fairbank.store.sqlite.integrity import integrity_errors
 
 _SQL = queries("sqlite")
 PATIENCE_SECONDS = 30
 _CACHE_KIB = 64 * 1024
 _WAL_PAGES = 4_000
-"""16 MiB of log before it is copied into the file: a batch over many allocations writes 4 MiB, SQLite's own measure, by itself."""
+"""Checkpoint size: 16 MiB. A batch over many allocations writes 4 MiB, SQLite's default, by
+itself.
+"""
 _STEPS = 100_000
-"""Of SQLite's machine between two signs of life: some hundredths of a second of a full check."""
+"""SQLite instructions between two progress calls: some hundredths of a second of a full check."""
 JOURNALS = ("wal", "truncate")
 _LOCKED = "locked"
-"""In what SQLite says where somebody else is in the way."""
+"""Part of SQLite's message for a locked file."""
 
 
 class SqliteStore(SqlStore):
-    """One connection that writes, in a pool of its own, and a few that only read."""
+    """Store with one connection that writes, in its own pool, and a few that read."""
 
     begin_writing = "BEGIN IMMEDIATE"
     begin_reading = "BEGIN"
@@ -63,22 +65,26 @@ class SqliteStore(SqlStore):
     def _transaction_over(self, connection: Connection) -> SqliteTransaction:
         return SqliteTransaction(connection)
 
-    def _filling_over(self, connection: Connection) -> SqliteFilling:
-        return SqliteFilling(connection)
+    def _filling_over(self, connection: Connection) -> SqliteRestore:
+        return SqliteRestore(connection)
 
-    def examine(self, demand: Callable[[Connection], None]) -> None:
-        """The same; before, that the file can have its journal. Raises InvalidInput where it cannot, Busy."""
-        with once(), as_troubles(), self._writer.connect():
-            super().examine(demand)
+    def check(self, demand: Callable[[Connection], None]) -> None:
+        """Set the journal mode, then check as the base class does. Raises InvalidInput if the mode is
+        impossible; Busy.
+        """
+        with contention_is_busy(), translated_errors(), self._writer.connect():
+            super().check(demand)
 
-    def damage(self, *, thoroughly: bool = True, at_work: AtWork | None = None) -> list[str]:
-        """What `PRAGMA integrity_check` says, in words. Raises Corrupt, Unavailable."""
-        with self._looking() as connection, _telling(connection, at_work):
-            return complaints(connection) if thoroughly else unlike(connection)
+    def integrity_errors(
+        self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
+    ) -> list[str]:
+        """Return the errors of `PRAGMA integrity_check`. Raises Corrupt, Unavailable."""
+        with self._read_transaction() as connection, _progress_reports(connection, at_work):
+            return integrity_errors(connection) if thoroughly else index_faults(connection)
 
-    def spend(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
-        """Remember a nonce until it expires; False when it was spent before."""
-        with self._writing_once() as connection:
+    def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
+        """Store a nonce until it expires. Return False if it was used before."""
+        with self._single_write() as connection:
             connection.exec_driver_sql(_SQL["forget"], (now,))
             return (
                 connection.exec_driver_sql(_SQL["spend"], (nonce, uid, expires)).first() is not None
@@ -86,8 +92,8 @@ class SqliteStore(SqlStore):
 
 
 @contextmanager
-def _telling(connection: Connection, at_work: AtWork | None) -> Iterator[None]:
-    """`at_work` is called as long as statements of this connection go on."""
+def _progress_reports(connection: Connection, at_work: ProgressCallback | None) -> Iterator[None]:
+    """Call `at_work` while statements of this connection run."""
     if at_work is None:
         yield
         return
@@ -103,15 +109,18 @@ def _telling(connection: Connection, at_work: AtWork | None) -> Iterator[None]:
 def writing_engine(
     path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS
 ) -> Engine:
-    """The one connection that writes `path`, a file that exists. Raises InvalidInput when the journal is not to be had."""
-    chosen = journal_of(journal, VERSION)
+    """Return the engine that writes `path`, an existing file. Raises InvalidInput if the journal mode
+    fails.
+    """
+    chosen = journal_mode(journal, VERSION)
     return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)
 
 
-def journal_of(asked: str | None, version: tuple[int, int, int]) -> str:
-    """The journal that is asked for; of itself the write-ahead log, or "truncate" where that is not safe with this version of SQLite.
+def journal_mode(asked: str | None, version: tuple[int, int, int]) -> str:
+    """Return the journal mode: the one requested; by default wal, or truncate if wal is unsafe
+    here.
 
-    Raises InvalidInput for one that is unknown, or not safe.
+    Raises InvalidInput for a mode that is unknown or unsafe.
     """
     if asked is None:
         return "wal" if wal_is_safe(version) else "truncate"
@@ -123,16 +132,21 @@ def journal_of(asked: str | None, version: tuple[int, int, int]) -> str:
         )
     if asked == "wal" and not wal_is_safe(version):
         raise InvalidInput(
-            f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead log (the WAL-reset bug)",
+            f"SQLite {'.'.join(map(str, version))} can lose what was committed to its write-ahead"
+            " log (the WAL-reset bug)",
             field="store.journal",
-            remedy='pip install pysqlite3, which brings a mended SQLite, or set store.journal = "truncate", which is safe but slower',
+            remedy=(
+                "pip install pysqlite3, which brings a mended SQLite, or set store.journal ="
+                ' "truncate", which is safe but slower'
+            ),
         )
     return asked
 
 
 def create_file(path: Path) -> None:
-    """An empty file that only its owner may read, unless there is one. Raises NotFound when its folder is missing,
-    Forbidden, FairbankError."""
+    """Create an empty file that only its owner can read, unless it exists. Raises NotFound if its
+    directory is missing; Forbidden, FairbankError.
+    """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
@@ -146,7 +160,7 @@ def create_file(path: Path) -> None:
 
 
 def reading_engine(path: Path) -> Engine:
-    """A connection that only reads `path`."""
+    """Return an engine that only reads `path`."""
     return _pool(lambda: _read_only(path, PATIENCE_SECONDS), 1, PATIENCE_SECONDS)
 
 
@@ -180,12 +194,12 @@ def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:
 
 
 def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds: float) -> None:
-    """Set the journal mode. A file that has a write-ahead log is taken for ourselves alone while it is converted."""
+    """Set the journal mode. A file with a write-ahead log is locked while it is converted."""
     if journal == "truncate":
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        chosen = _ask_for(connection, journal)
+        chosen = _set_journal(connection, journal)
     else:
-        chosen = _ask_in_turn(connection, journal, patience_seconds)
+        chosen = _set_journal_with_retry(connection, journal, patience_seconds)
     if chosen != journal:
         raise InvalidInput(
             f"{path} cannot be given the journal {journal!r}: {chosen}",
@@ -199,14 +213,14 @@ def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds:
         ).fetchone()  # the lock is let go at the next access
 
 
-def _ask_in_turn(connection: Any, journal: str, patience_seconds: float) -> str:
-    """The journal mode after it was asked for, again after everybody who was in the way, as long as patience lasts.
+def _set_journal_with_retry(connection: Any, journal: str, patience_seconds: float) -> str:
+    """Set the journal mode, waiting for other users of the file until the patience is exhausted.
 
-    SQLite waits for others when a transaction begins, but not when it changes the journal of a file: two who open new books
-    at once would refuse each other.
+    SQLite waits for others when a transaction begins, but not when the journal mode changes: two
+    processes that create a store at once would fail.
     """
     until = time.monotonic() + patience_seconds
-    while _LOCKED in (chosen := _ask_for(connection, journal)) and time.monotonic() < until:
+    while _LOCKED in (chosen := _set_journal(connection, journal)) and time.monotonic() < until:
         try:
             connection.execute("BEGIN EXCLUSIVE")  # waits until nobody else writes
         except driver.OperationalError as locked:
@@ -215,12 +229,12 @@ def _ask_in_turn(connection: Any, journal: str, patience_seconds: float) -> str:
     return chosen
 
 
-def _ask_for(connection: Any, journal: str) -> str:
-    """The journal mode after it was asked for, or what was in the way, in SQLite's words."""
+def _set_journal(connection: Any, journal: str) -> str:
+    """Set the journal mode. Return it, or SQLite's message if the file is locked."""
     try:
         (chosen,) = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()
     except driver.OperationalError as locked:
-        if NO_ROOM in str(locked):
+        if DISK_FULL in str(locked):
             raise
         return str(locked)
     return str(chosen)
@@ -233,7 +247,9 @@ def _read_only(path: Path, patience_seconds: float) -> Any:
 
 
 def _connect(path: Path, mode: str, patience_seconds: float) -> Any:
-    """A connection in autocommit mode; the pools hand it from thread to thread, one at a time."""
+    """Return a connection in autocommit mode. The pools pass it from thread to thread, one at a
+    time.
+    """
     return driver.connect(
         f"file:{quote(str(path))}?mode={mode}",
         uri=True,
@@ -243,11 +259,11 @@ def _connect(path: Path, mode: str, patience_seconds: float) -> Any:
     )
 
 
-class SqliteFilling(SqlFilling):
-    """Deletes and inserts; in SQLite the guards, too, come and go with the transaction."""
+class SqliteRestore(SqlRestore):
+    """Restore by DELETE and INSERT; in SQLite the triggers, too, change with the transaction."""
 
     def end(self) -> None:
-        """SQLite counts on from what is there."""
+        """Do nothing: SQLite continues its ids from the existing rows."""
 
     def _empty(self) -> None:
         guards = self._connection.exec_driver_sql(

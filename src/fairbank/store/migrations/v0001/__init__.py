@@ -1,1 +1,1 @@
-"""What the first migration makes, written down once: later migrations change it, nobody edits it."""
+"""Content of the first migration. Later migrations change it; it is not edited once released."""

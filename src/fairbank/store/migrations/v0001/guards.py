@@ -1,6 +1,8 @@
-"""The guards: periods of one fund never overlap, the journal is only ever added to, allocations and runs are never deleted.
+"""Triggers: terms of an allocation series never overlap, the journal only grows, allocations and
+runs are never deleted.
 
-Only a restore that replaces everything takes the last two down, inside its own transaction (`fairbank.store.sql.restore`).
+Only a restore with `replace` drops the last two, inside its own transaction
+(`fairbank.store.sql.restore`).
 """
 
 from __future__ import annotations
@@ -53,7 +55,10 @@ _SQLITE = (
     _OVERLAP.format(
         name="allocation_apart_when_amended",
         event="UPDATE OF project, resource, start_at, end_at",
-        moved="(NEW.project, NEW.resource, NEW.start_at, NEW.end_at) IS NOT (OLD.project, OLD.resource, OLD.start_at, OLD.end_at) AND",
+        moved=(
+            "(NEW.project, NEW.resource, NEW.start_at, NEW.end_at) IS NOT (OLD.project,"
+            " OLD.resource, OLD.start_at, OLD.end_at) AND"
+        ),
     ),
     _REFUSE.format(name="journal_only_grows", event="UPDATE", table="journal"),
     _REFUSE.format(name="journal_stays", event="DELETE", table="journal"),

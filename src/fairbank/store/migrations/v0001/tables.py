@@ -1,4 +1,4 @@
-"""The tables."""
+"""Tables of the first migration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _HELD = sa.text("state = 'held'")
 _KEYED = sa.text("key IS NOT NULL")
 _REFUSED = sa.text("kind = 'refusal'")
 _UNDOING = sa.text(
-    "kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')"
+    "kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member',"
+    " 'open')"
 )
 
 
@@ -214,7 +215,9 @@ def _sign_in() -> None:
 
 
 def _fair_share() -> None:
-    """Read by day, of one cluster or all: in the order of the key they lie together."""
+    """Create the table of fair-share records. They are read by day, of one or all clusters, which
+    is the order of the primary key.
+    """
     op.create_table(
         "share_figure",
         sa.Column("cluster", sa.Text, primary_key=True),

@@ -1,7 +1,8 @@
-"""Views under the names and columns of HADM's tables (schemas 1 to 6) and of its balances, so that reports written for HADM work.
+"""Views with the names and columns of HADM's tables (schemas 1 to 6) and balances, for HADM's
+reports.
 
-Amounts are SU-minutes, each positive in the view that it belongs to (a withdrawal is a negative credit): the balance is
-credit - predebit - debit. `activity` is all four in one; failures have moved nothing and are not summed.
+Amounts are SU-minutes, positive in their view (a withdrawal is a negative credit): the balance is
+credit - predebit - debit. `activity` joins all four; failures move nothing and are not summed.
 """
 
 from __future__ import annotations
@@ -78,7 +79,10 @@ _WORDS = {
         "nothing": "NULL",
         "book": "nullif(book, 0)",
         "reason": "json_extract(details, '$.reason')",
-        "job_id": "CAST(substr(json_extract(details, '$.run'), instr(json_extract(details, '$.run'), '/') + 1) AS INTEGER)",
+        "job_id": (
+            "CAST(substr(json_extract(details, '$.run'), instr(json_extract(details, '$.run'), '/')"
+            " + 1) AS INTEGER)"
+        ),
     },
 }
 

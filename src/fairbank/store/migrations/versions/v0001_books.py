@@ -1,4 +1,4 @@
-"""The books: tables, the guards over them, and the views for reports."""
+"""Tables of the ledger, their triggers, and the views for reports."""
 
 from __future__ import annotations
 

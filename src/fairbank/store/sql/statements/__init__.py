@@ -1,4 +1,6 @@
-"""Queries as SQL: one statement each, the same for every database, with what the asker may see decided inside it."""
+"""Queries as SQLAlchemy statements: one each, for every database, with visibility as a
+condition.
+"""
 
 from fairbank.store.sql.statements.credit import allocations, debits, drawn, expired, users
 from fairbank.store.sql.statements.journal import (

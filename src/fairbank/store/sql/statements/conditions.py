@@ -1,4 +1,4 @@
-"""Conditions that many statements share, and the page of what they find."""
+"""Conditions shared by several statements, and paging."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def equal(column: ColumnElement[Any], value: object) -> Condition:
     return true() if value is None else column == value
 
 
-def during(column: ColumnElement[Any], since: Instant | None, until: Instant | None) -> Condition:
+def between(column: ColumnElement[Any], since: Instant | None, until: Instant | None) -> Condition:
     return and_(
         true() if since is None else column >= since, true() if until is None else column < until
     )
@@ -27,13 +27,15 @@ def covers(at: Instant | None) -> Condition:
     return true() if at is None else and_(a.start_at <= at, a.end_at > at)
 
 
-def of_allocations(
+def in_allocations(
     of_allocation: ColumnElement[Any],
     resource: str | None,
     category: str | None = None,
     active_at: Instant | None = None,
 ) -> Condition:
-    """Rows of allocations of this resource and category whose period holds that instant."""
+    """Return the condition for rows of allocations with this resource, category and time in their
+    term.
+    """
     if resource is None and category is None and active_at is None:
         return true()
     a = allocation.c

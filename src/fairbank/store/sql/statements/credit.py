@@ -1,4 +1,4 @@
-"""Allocations, and what users drew on them."""
+"""Statements on allocations and their use by users."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fairbank.bank.run import RunState
 from fairbank.core.time import Instant
 from fairbank.store.schema import allocation, run, user_sum
 from fairbank.store.sql.statements.conditions import covers, equal, paged
-from fairbank.store.sql.statements.visibility import Condition, among, of_projects, seen
+from fairbank.store.sql.statements.visibility import Condition, is_in, is_visible, of_projects
 
 
 def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
     a = allocation.c
     wanted = [
         or_(
-            and_(seen(query.visibility, a.project), among(a.project, query.projects)),
-            and_(a.shared, among(a.project, query.lenders)) if query.lenders else false(),
+            and_(is_visible(query.visibility, a.project), is_in(a.project, query.projects)),
+            and_(a.shared, is_in(a.project, query.lenders)) if query.lenders else false(),
         ),
-        among(a.id, query.ids),
+        is_in(a.id, query.ids),
         equal(a.resource, query.resource),
         equal(a.category, query.category),
         true() if query.stands is None else _stands(*query.stands),
@@ -35,7 +35,7 @@ def users(allocations: frozenset[int], uid: int | None) -> Select[Any]:
     u = user_sum.c
     return (
         select(user_sum)
-        .where(among(u.allocation, allocations), equal(u.uid, uid))
+        .where(is_in(u.allocation, allocations), equal(u.uid, uid))
         .order_by(u.allocation, u.uid)
     )
 
@@ -45,7 +45,9 @@ def drawn(allocation: int, page: Page) -> Select[Any]:
 
 
 def debits(query: DebitQuery, page: DebitPage) -> Select[Any]:
-    """The latest charged run is looked for from the owner's latest backwards."""
+    """Select the charges of owners. The latest charged run is searched backwards from the owner's
+    latest.
+    """
     u, r = user_sum.c, run.c
     of_owner = select(r.id).where(
         r.owner == u.uid, r.allocation == u.allocation, r.state == RunState.CHARGED.value
@@ -80,7 +82,7 @@ def expired(now: Instant, limit: int) -> Select[Any]:
 
 
 def _stands(standing: Standing, now: Instant) -> Condition:
-    """`Allocation.standing` as SQL."""
+    """Return `Allocation.standing` as SQL."""
     a = allocation.c
     match standing:
         case Standing.ENDED:

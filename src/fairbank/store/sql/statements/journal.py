@@ -1,4 +1,4 @@
-"""The journal: entries, refusals among them, and the statement of one book."""
+"""Statements on the journal: entries, refusals, the statement of one book."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, cast, func
 
 from fairbank.bank.query import Books, EntryQuery, Page, RefusalQuery, Visibility
 from fairbank.store.schema import journal
-from fairbank.store.sql.dialects import fact
-from fairbank.store.sql.statements.conditions import during, equal, of_allocations, paged
+from fairbank.store.sql.dialects import json_member
+from fairbank.store.sql.statements.conditions import between, equal, in_allocations, paged
 from fairbank.store.sql.statements.visibility import (
     IS_REFUSAL,
     Condition,
-    among,
+    entry_is_visible,
+    is_in,
+    is_visible_or_owned,
     of_entries,
-    seen_or_owned,
-    sees_entry,
 )
-from fairbank.store.sql.time_index import BOOK, cut_in_sql
+from fairbank.store.sql.time_index import BOOK, count_before_sql
 
 
 def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
-    """Those whose book lies in the stretch."""
+    """Return the condition for rows of a range of books."""
     return [
         *([] if books.first is None else [book >= books.first]),
         *([] if books.end is None else [book < books.end]),
@@ -32,19 +32,21 @@ def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
 def entries(query: EntryQuery, page: Page) -> Select[Any]:
     j = journal.c
     wanted = [
-        sees_entry(query.visibility),
-        among(j.id, query.ids),
+        entry_is_visible(query.visibility),
+        is_in(j.id, query.ids),
         equal(j.book, query.book),
         of_entries(query.projects),
-        among(j.kind, None if query.kinds is None else {kind.value for kind in query.kinds}),
+        is_in(j.kind, None if query.kinds is None else {kind.value for kind in query.kinds}),
         equal(j.owner, query.owner),
-        during(j.at, query.since, query.until),
+        between(j.at, query.since, query.until),
     ]
     return paged(select(journal).where(*wanted), j.id, page)
 
 
 def repeated_keys(limit: int) -> Select[Any]:
-    """Its condition is written so that SQLite does not see that the index of the keys would do: what that lacks is what is looked for."""
+    """Select repeated keys. The condition is written so that SQLite does not use the index of the
+    keys, since entries missing there are what is looked for.
+    """
     j = journal.c
     some = func.coalesce(j.key, "") != ""
     repeated = (
@@ -61,43 +63,49 @@ def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
     wanted = [
         IS_REFUSAL,
         _seen_or_refused(query.visibility),
-        among(j.id, query.ids),
+        is_in(j.id, query.ids),
         equal(j.book, query.allocation),
         _asked_for(query.projects, query.account),
         equal(_refused("resource"), query.resource),
-        of_allocations(j.book, None, query.category, query.active_at),
+        in_allocations(j.book, None, query.category, query.active_at),
         equal(j.owner, query.owner),
         _of_job(query.cluster, query.job_id),
-        during(j.at, query.since, query.until),
+        between(j.at, query.since, query.until),
     ]
     return paged(select(journal).where(*wanted), j.id, page)
 
 
 def _refused(member: str) -> ColumnElement[Any]:
-    """What a refusal says of itself. Other kinds of entries are not read: their details need be no JSON."""
-    return case((IS_REFUSAL, fact(journal.c.details, member)))
+    """Return a member of a refusal's details. Other entries are not read: their details need not be
+    JSON.
+    """
+    return case((IS_REFUSAL, json_member(journal.c.details, member)))
 
 
 _PROJECT_REFUSED = cast(_refused("project"), BigInteger)
 
 
 def _asked_for(projects: frozenset[int] | None, account: str | None) -> Condition:
-    of_projects = among(_PROJECT_REFUSED, projects)
+    of_projects = is_in(_PROJECT_REFUSED, projects)
     return of_projects if account is None else or_(of_projects, _refused("account") == account)
 
 
 def _seen_or_refused(visibility: Visibility) -> Condition:
-    """Also those of jobs that asked for these projects' credit, in whatever book they are kept."""
-    seen = seen_or_owned(visibility, journal.c.book, journal.c.owner == visibility.uid)
+    """Also select entries of jobs that asked for these projects' credit, in whatever book they
+    are.
+    """
+    seen = is_visible_or_owned(visibility, journal.c.book, journal.c.owner == visibility.uid)
     return (
         seen
         if visibility.everything or not visibility.projects
-        else or_(seen, among(_PROJECT_REFUSED, visibility.projects))
+        else or_(seen, is_in(_PROJECT_REFUSED, visibility.projects))
     )
 
 
 def _of_job(cluster: str | None, job_id: int | None) -> Condition:
-    """A refused run is written cluster/job@submitted.restart, and no cluster's name has a slash."""
+    """Return the condition for a refused run, cluster/job@submitted.restart; cluster names have no
+    slash.
+    """
     run = _refused("run")
     of_cluster = (
         true() if cluster is None else func.substr(run, 1, len(cluster) + 1) == f"{cluster}/"
@@ -108,10 +116,10 @@ def _of_job(cluster: str | None, job_id: int | None) -> Condition:
 # Built once, for it takes long: carried out with `book`, `since` and `until`, or with `book` and `at`.
 _STATEMENT = select(journal).where(
     journal.c.book == BOOK,
-    journal.c.seq > cut_in_sql("since"),
-    journal.c.seq <= cut_in_sql("until"),
+    journal.c.seq > count_before_sql("since"),
+    journal.c.seq <= count_before_sql("until"),
 )
-BEFORE = select(journal).where(journal.c.book == BOOK, journal.c.seq == cut_in_sql("at"))
+BEFORE = select(journal).where(journal.c.book == BOOK, journal.c.seq == count_before_sql("at"))
 
 
 def statement(page: Page) -> Select[Any]:

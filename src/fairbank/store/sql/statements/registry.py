@@ -1,4 +1,4 @@
-"""Projects, their members, and tokens."""
+"""Statements on projects, members and tokens."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from sqlalchemy import Select, select, true
 from fairbank.bank.query import Page, ProjectQuery
 from fairbank.store.schema import member, project, token
 from fairbank.store.sql.statements.conditions import equal, paged
-from fairbank.store.sql.statements.visibility import among, seen
+from fairbank.store.sql.statements.visibility import is_in, is_visible
 
 
 def projects(query: ProjectQuery, page: Page) -> Select[Any]:
     p = project.c
     wanted = [
-        seen(query.visibility, p.id),
-        among(p.id, query.ids),
+        is_visible(query.visibility, p.id),
+        is_in(p.id, query.ids),
         equal(p.gname, query.gname),
         equal(p.gid, query.gid),
         equal(p.account, query.account),

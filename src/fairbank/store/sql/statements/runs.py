@@ -1,4 +1,4 @@
-"""Runs, and those whose hold lapses."""
+"""Statements on runs and overdue holds."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from fairbank.bank.run import RunState
 from fairbank.cluster.job import COMPLETED
 from fairbank.core.time import Instant
 from fairbank.store.schema import run
-from fairbank.store.sql.statements.conditions import during, equal, of_allocations, paged
-from fairbank.store.sql.statements.visibility import among, sees_run
+from fairbank.store.sql.statements.conditions import between, equal, in_allocations, paged
+from fairbank.store.sql.statements.visibility import is_in, run_is_visible
 
 
 def runs(query: RunQuery, page: Page) -> Select[Any]:
     r = run.c
     wanted = [
-        sees_run(query.visibility),
-        among(r.id, query.ids),
-        among(r.project, query.projects),
-        of_allocations(r.allocation, query.resource, query.category, query.active_at),
+        run_is_visible(query.visibility),
+        is_in(r.id, query.ids),
+        is_in(r.project, query.projects),
+        in_allocations(r.allocation, query.resource, query.category, query.active_at),
         equal(r.allocation, query.allocation),
         equal(r.owner, query.owner),
         equal(r.state, query.state.value if query.state else None),
-        true()
-        if query.failed is None
-        else (
-            r.outcome != COMPLETED if query.failed else r.outcome == COMPLETED
+        (
+            true()
+            if query.failed is None
+            else (r.outcome != COMPLETED if query.failed else r.outcome == COMPLETED)
         ),  # NULL is neither
         equal(r.cluster, query.cluster),
         equal(r.job_id, query.job_id),
         equal(r.partition, query.partition),
-        during(r.start_at, query.since, query.until),
+        between(r.start_at, query.since, query.until),
     ]
     return paged(select(run).where(*wanted), r.id, page)
 

@@ -1,4 +1,6 @@
-"""What groups of runs used. A group's figures are those of `store.usage.of_figures`, in that order."""
+"""Statement on usage by group. The columns are those of `store.usage.usage_of_row`, in that
+order.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,9 @@ from fairbank.cluster.job import COMPLETED
 from fairbank.core.time import DAY
 from fairbank.store.schema import run
 from fairbank.store.sql.dialects import bytewise
-from fairbank.store.sql.statements.conditions import during, equal, of_allocations
-from fairbank.store.sql.statements.visibility import among, sees_run
-from fairbank.store.usage import UNTOLD, beyond, days_of
+from fairbank.store.sql.statements.conditions import between, equal, in_allocations
+from fairbank.store.sql.statements.visibility import is_in, run_is_visible
+from fairbank.store.usage import UNKNOWN_STATUS, group_after, page_days
 
 _r = run.c
 _GIVEN = _r.cpus * _r.elapsed_seconds
@@ -35,11 +37,13 @@ _MEASURED = and_(_r.cpu_seconds.is_not(None), _GIVEN > 0)
 _BUSY = case((_r.cpu_seconds < _GIVEN, _r.cpu_seconds), else_=_GIVEN)
 _EARLY = and_(_r.outcome.in_(sorted(EARLY_OUTCOMES)), _r.elapsed_seconds <= EARLY_SECONDS)
 _PAID = _r.charged - _r.refunded
-_EXIT = func.coalesce(_r.exit_status, UNTOLD)
+_EXIT = func.coalesce(_r.exit_status, UNKNOWN_STATUS)
 
 
 def _sum(figure: ColumnElement[Any] | int, of: ColumnElement[bool]) -> ColumnElement[Any]:
-    """The sum over the runs that this is true of. No other is counted at all: its given time may be nothing, and divide by nothing."""
+    """Return the sum over the runs that fulfil the condition. Others are not evaluated: their time
+    may be zero and would be a divisor.
+    """
     return func.sum(case((of, figure), else_=0))
 
 
@@ -59,7 +63,9 @@ _FIGURES: tuple[ColumnElement[Any], ...] = (
 
 
 def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
-    """Groups with their figures. Days are numbered from 1970, also where months are wanted: databases disagree on calendars."""
+    """Select groups with their figures. Days are numbered from 1970, for months too: databases
+    disagree on calendars.
+    """
     r = run.c
     job = r.cluster + literal_column("'/'", Text) + cast(r.job_id, Text)
     by_name = {
@@ -70,15 +76,15 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
         UsageBy.QOS: bytewise(func.coalesce(r.qos, literal_column(f"'{NO_QOS}'", Text))),
     }
     group = by_name.get(by, r.ended_at // literal_column(str(DAY), BigInteger))
-    after = beyond(page.after, by)
+    after = group_after(page.after, by)
     wanted = [
         r.state.in_([each.value for each in RESOLVED]),
-        sees_run(query.visibility),
-        among(r.project, query.projects),
-        of_allocations(r.allocation, query.resource),
+        run_is_visible(query.visibility),
+        is_in(r.project, query.projects),
+        in_allocations(r.allocation, query.resource),
         equal(r.allocation, query.allocation),
         equal(r.owner, query.owner),
-        during(r.ended_at, query.since, query.until),
+        between(r.ended_at, query.since, query.until),
         true() if after is None else group > after,
     ]
     return (
@@ -86,5 +92,5 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
         .where(*wanted)
         .group_by(group)
         .order_by(group)
-        .limit(days_of(page, by))
+        .limit(page_days(page, by))
     )

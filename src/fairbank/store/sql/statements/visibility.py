@@ -1,4 +1,4 @@
-"""What an asker may see, and what is whose, as conditions in SQL."""
+"""Visibility and ownership as SQL conditions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, false, literal_column, or_, select, 
 from fairbank.bank.entry import REGISTRY, Kind
 from fairbank.bank.query import Visibility
 from fairbank.store.schema import allocation, journal, project, run
-from fairbank.store.sql.dialects import one_of_few
+from fairbank.store.sql.dialects import in_few
 
 Condition = ColumnElement[bool]
 
@@ -18,15 +18,15 @@ Condition = ColumnElement[bool]
 IS_REFUSAL = journal.c.kind == literal_column(f"'{Kind.REFUSAL.value}'")
 
 
-def among(column: ColumnElement[Any], values: Iterable[Any] | None) -> Condition:
+def is_in(column: ColumnElement[Any], values: Iterable[Any] | None) -> Condition:
     return true() if values is None else column.in_(sorted(values))
 
 
-def seen(visibility: Visibility, of_project: ColumnElement[Any]) -> Condition:
-    return true() if visibility.everything else among(of_project, visibility.projects)
+def is_visible(visibility: Visibility, of_project: ColumnElement[Any]) -> Condition:
+    return true() if visibility.everything else is_in(of_project, visibility.projects)
 
 
-def seen_or_owned(
+def is_visible_or_owned(
     visibility: Visibility, of_allocation: ColumnElement[Any], owned: Condition
 ) -> Condition:
     if visibility.everything:
@@ -37,17 +37,21 @@ def seen_or_owned(
     )
 
 
-def sees_run(visibility: Visibility) -> Condition:
-    """Those that ran for one of its projects, that an allocation of these carries, and its own."""
+def run_is_visible(visibility: Visibility) -> Condition:
+    """Return the condition for runs of visible projects, runs charged to their allocations, and own
+    runs.
+    """
     return or_(
-        seen_or_owned(visibility, run.c.allocation, run.c.owner == visibility.uid),
-        seen(visibility, run.c.project),
+        is_visible_or_owned(visibility, run.c.allocation, run.c.owner == visibility.uid),
+        is_visible(visibility, run.c.project),
     )
 
 
-def sees_entry(visibility: Visibility) -> Condition:
-    """Those in books of its projects or about runs for these, and its own refusals."""
-    found = seen_or_owned(
+def entry_is_visible(visibility: Visibility) -> Condition:
+    """Return the condition for entries in books of visible projects or about their runs, and own
+    refusals.
+    """
+    found = is_visible_or_owned(
         visibility, journal.c.book, and_(journal.c.owner == visibility.uid, IS_REFUSAL)
     )
     if visibility.everything or not visibility.projects:
@@ -58,7 +62,9 @@ def sees_entry(visibility: Visibility) -> Condition:
 
 
 def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | None) -> Condition:
-    """Rows of allocations of these projects; the registry is of none."""
+    """Return the condition for rows of these projects' allocations; the registry's book belongs to
+    none.
+    """
     if projects is None:
         return true()
     theirs = select(allocation.c.id).where(allocation.c.project.in_(sorted(projects)))
@@ -66,7 +72,7 @@ def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | No
 
 
 def of_entries(projects: frozenset[int] | None) -> Condition:
-    """Entries about runs for these projects, and others in books of theirs."""
+    """Return the condition for entries about runs of these projects, and others in their books."""
     if projects is None:
         return true()
     others = and_(journal.c.run.is_(None), of_projects(journal.c.book, projects))
@@ -74,19 +80,21 @@ def of_entries(projects: frozenset[int] | None) -> Condition:
 
 
 def _in_their_line(projects: frozenset[int]) -> Condition:
-    """Entries in books of these projects and their parents: their runs have no others, so that nobody need search the whole journal."""
+    """Return the condition for entries in books of these projects and their parents. Their runs
+    have no others, so the whole journal need not be searched.
+    """
     line = (
         select(project.c.id, project.c.parent)
-        .where(among(project.c.id, projects))
+        .where(is_in(project.c.id, projects))
         .cte(recursive=True)
     )
     line = line.union(select(project.c.id, project.c.parent).where(project.c.id == line.c.parent))
-    return one_of_few(
+    return in_few(
         journal.c.book, select(allocation.c.id).where(allocation.c.project.in_(select(line.c.id)))
     )
 
 
 def _about_runs_for(projects: frozenset[int]) -> Condition:
     return (
-        select(run.c.id).where(run.c.id == journal.c.run, among(run.c.project, projects)).exists()
+        select(run.c.id).where(run.c.id == journal.c.run, is_in(run.c.project, projects)).exists()
     )

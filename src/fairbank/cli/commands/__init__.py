@@ -1,0 +1,1 @@
+"""One module per command, in a folder per audience."""

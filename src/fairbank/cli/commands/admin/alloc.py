@@ -1,0 +1,197 @@
+"""Command `fairbank alloc`: list and show allocations. `alloc_terms` changes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.admin import alloc_cap as cap
+from fairbank.cli.commands.admin import alloc_terms as terms
+from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.host import user_name
+from fairbank.cli.framework.options import add_accounts, add_allocation, printable
+from fairbank.cli.framework.output import Listing, caption, show, shown_columns, watched
+from fairbank.cli.framework.selectors import check_listed, group_query, spread
+from fairbank.core.time import DAY
+from fairbank.report.columns import (
+    Amount,
+    Column,
+    Look,
+    Row,
+    Summand,
+    day,
+    instant_of,
+    left,
+    su,
+    text,
+)
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+
+COLUMNS = (
+    Column("ALLOC", text("id"), right=True),
+    Column("PROJECT", text("account")),
+    Column("RESOURCE", text("resource")),
+    Column("CATEGORY", text("category"), drop=4),
+    Column("START", day("start"), drop=3),
+    Column("END", day("end"), drop=1),
+    Column("STATE", text("state"), drop=2),
+    Column("GRANTED", Summand("granted"), right=True, drop=1),
+    Column("AVAILABLE", Summand("available"), right=True),
+    Column("USED", Summand("used"), right=True, extra=True),
+    Column("HELD", Summand("held"), right=True, extra=True),
+    Column("LIMIT", Summand("limit"), right=True, extra=True),
+    Column("SHARED", lambda row, look: "yes" if row["shared"] else "no", extra=True),
+    Column("GROUP", text("gname"), extra=True),
+)
+USER_COLUMNS = (
+    Column("USER", text("user")),
+    Column("UID", text("uid"), right=True, drop=1),
+    Column("USED", su("charged"), right=True),
+    Column("HELD", su("held"), right=True),
+    Column(
+        "CAP",
+        Amount(lambda row, look: "none" if row["cap"] is None else look.su(row["cap"])),
+        right=True,
+    ),
+    Column("LEFT", left("left"), right=True),
+)
+
+
+def _add_filters(parser: Parser) -> None:
+    add_accounts(parser)
+    parser.add_argument(
+        "-g", "--group", metavar="GROUP", help="only of this Unix group, by name or number"
+    )
+    parser.add_argument("--category", metavar="NAME", type=printable, help="only this category")
+    parser.add_argument(
+        "--state", choices=("planned", "active", "frozen", "ended"), help="only in this state"
+    )
+    parser.add_argument(
+        "--active", action="store_true", help="only those whose period is running now"
+    )
+    parser.add_argument(
+        "--active-at", metavar="TIME", help="only those whose period holds this time"
+    )
+
+
+def _list(context: Context, options: Namespace) -> int:
+    if shown_columns(context, COLUMNS):
+        return 0
+    return watched(context, lambda: _show_list(context, options))
+
+
+def _show_list(context: Context, options: Namespace) -> int:
+    query = {
+        "account": options.account,
+        "resource": options.resource,
+        "category": options.category,
+        "state": options.state,
+        "active-at": "now" if options.active else context.moment(options.active_at, "--active-at"),
+        **group_query(options.group),
+    }
+    rows = [row for one in spread(query) for row in context.rows("/alloc", one)]
+    check_listed(context, rows)
+    rows.sort(key=lambda row: (row["account"], row["resource"], row["start"]))
+    show(
+        context,
+        Listing(
+            "fairbank.allocation/1",
+            COLUMNS,
+            rows,
+            caption(context),
+            empty="There is no such allocation that you may see.",
+        ),
+    )
+    return 0
+
+
+def _show(context: Context, options: Namespace) -> int:
+    if shown_columns(context, COLUMNS):
+        return 0
+    row = context.one(f"/alloc/{options.allocation}")
+    if options.form is None and not options.format:
+        context.say(caption(context))
+        context.say()
+        for column in COLUMNS:
+            context.say(f"{column.head.lower():<10} {_cell(column, row, context.format)}")
+        return 0
+    show(context, Listing("fairbank.allocation/1", COLUMNS, [row]))
+    return 0
+
+
+def _cell(column: Column, row: Row, look: Look) -> str:
+    """Return its dates, with the time unless they are whole days."""
+    start, end = instant_of(row["start"]), instant_of(row["end"])
+    at_midnight = look.moment(start) == f"{look.day(start)} 00:00:00"
+    if column.head not in ("START", "END") or (at_midnight and end - start >= DAY):
+        return column.cell(row, look)
+    return look.moment(start if column.head == "START" else end)
+
+
+def _users(context: Context, options: Namespace) -> int:
+    if shown_columns(context, USER_COLUMNS):
+        return 0
+    rows = [
+        {
+            **row,
+            "user": user_name(row["uid"]),
+            "left": None if row["cap"] is None else row["cap"] - row["charged"] - row["held"],
+        }
+        for row in context.rows(f"/alloc/{options.allocation}/user")
+    ]
+    show(
+        context,
+        Listing(
+            "fairbank.drawn/1",
+            USER_COLUMNS,
+            rows,
+            caption(context),
+            empty="Nobody drew on it yet, and nobody has a cap.",
+        ),
+    )
+    return 0
+
+
+COMMAND = Noun(
+    "credit of one project on one resource for one period",
+    {
+        "list": Command(
+            "the allocations that you may see",
+            (
+                "fairbank alloc list",
+                "fairbank alloc list -A chem_qmc --active",
+                "fairbank alloc list --state frozen --csv",
+            ),
+            _add_filters,
+            _list,
+            watch=True,
+        ),
+        "show": Command(
+            "one allocation with its terms and sums",
+            (
+                "fairbank alloc show 1042",
+                "fairbank alloc show 1042 --json",
+                "fairbank alloc show 1042 --units m",
+            ),
+            add_allocation,
+            _show,
+        ),
+        "users": Command(
+            "what each user drew from an allocation, and the caps",
+            (
+                "fairbank alloc users 1042",
+                "fairbank alloc users 1042 --csv",
+                "fairbank alloc users 1042 --units m",
+            ),
+            add_allocation,
+            _users,
+        ),
+        **terms.VERBS,
+        "cap": cap.COMMAND,
+    },
+    default="list",
+)

@@ -1,0 +1,172 @@
+"""Command `fairbank audit`: verify the journals, and print their last entries."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.admin.init import add_config
+from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.exit_codes import FOUND
+from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.progress import Progress, add_progress
+from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.report.cells import counted, plain
+from fairbank.report.columns import Column, text
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.bank.audit import Head
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+
+SHOWN = 50
+COLUMNS = (
+    Column("BOOK", text("book"), right=True),
+    Column("ENTRY", text("entry"), right=True),
+    Column("FINDING", text("what")),
+)
+
+
+def _add_verify(parser: Parser) -> None:
+    add_config(parser)
+    parser.add_argument(
+        "--heads",
+        metavar="FILE",
+        help="what fairbank audit heads wrote earlier; - is standard input",
+    )
+    add_progress(parser)
+
+
+def _verify(context: Context, options: Namespace) -> int:
+    if shown_columns(context, COLUMNS):
+        return 0
+    from functools import partial
+
+    from fairbank.service.ops.audit_processes import verify
+    from fairbank.setup.bank_settings import opened_store, settings_of
+    from fairbank.store.factory import open_store
+
+    heads = {} if options.heads is None else read_heads(options.heads)
+    settings = settings_of(options.config).store
+    with Progress("audit", options) as progress:
+        progress.say(
+            "every book, and the store as a whole, which takes longer the longer its file is"
+        )
+        reopen = partial(open_store, settings.url, journal=settings.journal)
+        with opened_store(options.config) as store:
+            verdict = verify(store, reopen, heads, progress)
+    if options.form or options.format:
+        rows = [
+            {"book": each.book, "entry": each.entry, "what": each.what} for each in verdict.findings
+        ]
+        counts = {"entries": verdict.entries, "books": verdict.books, "runs": verdict.runs}
+        show(
+            context,
+            Listing(
+                "fairbank.finding/1",
+                COLUMNS,
+                rows,
+                empty="Every row is as the journal says.",
+                more=counts,
+            ),
+        )
+        return FOUND if rows else 0
+    for found in verdict.findings[:SHOWN]:
+        where = f", entry {found.entry}" if found.entry is not None else ""
+        context.say(plain(f"x {_place(found.book)}{where}: {found.what}"))
+    if len(verdict.findings) > SHOWN:
+        context.say(f"... and {len(verdict.findings) - SHOWN} more")
+    judged = (
+        f"{counted(len(verdict.findings), 'thing is', 'things are')} wrong"
+        if verdict.findings
+        else "every row is as the journal says"
+    )
+    read = f"{counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')} and {counted(verdict.runs, 'run')}"
+    context.say(f"read {read}: {judged}")
+    return FOUND if verdict.findings else 0
+
+
+def _place(book: int | None) -> str:
+    if book is None:
+        return "the store"
+    return f"allocation {book}" if book else "the registry"
+
+
+def read_heads(path: str) -> dict[int, Head]:
+    """Return the last entry of each journal, as written earlier. Raises NotFound, InvalidInput."""
+    from fairbank.bank.audit import Head
+
+    try:
+        if path == "-":
+            lines = sys.stdin.readlines()
+        else:
+            with open(path, encoding="ascii") as file:
+                lines = file.readlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise NotFound(
+            f"cannot read {path}: {why}",
+            field="--heads",
+            remedy="name a file that fairbank audit heads wrote",
+        ) from error
+    heads = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            book, seq, link = json.loads(line)
+            heads[int(book)] = Head(int(book), int(seq), bytes.fromhex(link))
+        except (ValueError, TypeError) as bad:
+            raise InvalidInput(
+                f"{path}, line {number}: this is no head of a book",
+                field="--heads",
+                remedy="a line is [BOOK, NUMBER, LINK]",
+            ) from bad
+    if not heads:
+        remedy = "name a file that fairbank audit heads wrote"
+        raise InvalidInput(
+            f"{path} is empty, so nothing could be compared", field="--heads", remedy=remedy
+        )
+    return heads
+
+
+def _heads(context: Context, options: Namespace) -> int:
+    from fairbank.service.ops.audit import Audit
+    from fairbank.setup.bank_settings import opened_store
+
+    with opened_store(options.config) as store:
+        heads = Audit(store).heads()
+    for head in heads:
+        context.say(json.dumps([head.book, head.seq, head.link.hex()]))
+    return 0
+
+
+COMMAND = Noun(
+    "the books, read again",
+    {
+        "verify": Command(
+            "read every entry again, compare every row; 8 when wrong",
+            (
+                "fairbank audit verify",
+                "fairbank audit verify --heads monday.heads",
+                "fairbank audit verify --json --progress=plain",
+            ),
+            _add_verify,
+            _verify,
+            asks=False,
+        ),
+        "heads": Command(
+            "how far each book is now, to be kept elsewhere",
+            (
+                "fairbank audit heads > monday.heads",
+                "fairbank audit heads | ssh safe tee monday.heads",
+                "fairbank audit heads | wc -l",
+            ),
+            add_config,
+            _heads,
+            reads=False,
+            asks=False,
+        ),
+    },
+)

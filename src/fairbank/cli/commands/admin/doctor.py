@@ -1,0 +1,174 @@
+"""Command `fairbank doctor`: check this bank, or the connection between Slurm and its bank."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.admin.init import add_config
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.exit_codes import FOUND
+from fairbank.cli.framework.options import add_clusters
+from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.progress import Progress, add_progress
+from fairbank.core.errors import InvalidInput
+from fairbank.report.cells import plain
+from fairbank.report.columns import Column, text
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.core.check import HealthCheck
+
+COLUMNS = (
+    Column("OK", lambda row, look: "ok" if row["ok"] else "x"),
+    Column("CHECK", text("what")),
+    Column("TRY", text("remedy"), drop=1),
+)
+
+
+_BESIDE = {
+    "agent_config": "--agent-config",
+    "site": "--site",
+    "cluster": "--clusters",
+    "server": "--server",
+    "acting_as": "--as",
+}
+
+
+def add(parser: Parser) -> None:
+    add_config(parser)
+    add_progress(parser)
+    group = parser.add_argument_group("Next to Slurm")
+    group.add_argument(
+        "--slurm",
+        action="store_true",
+        help="on slurmctld's host: look at Slurm, the agent, the plug-ins, and the way to the bank",
+    )
+    group.add_argument(
+        "--agent-config",
+        metavar="FILE",
+        help="the agent's settings (default: /etc/fairbank/agent.toml)",
+    )
+    group.add_argument(
+        "--site", metavar="FILE", help="the rules of submission (default: /etc/fairbank/slurm.toml)"
+    )
+    add_clusters(group, "what this Slurm must be called (default: whatever it is)")
+
+
+def run(context: Context, options: Namespace) -> int:
+    if shown_columns(context, COLUMNS):
+        return 0
+    checks = _looked(context, options)
+    if options.form or options.format:
+        rows = [
+            {"what": each.what, "ok": each.ok, "remedy": None if each.ok else each.remedy}
+            for each in checks
+        ]
+        show(context, Listing("fairbank.check/1", COLUMNS, rows))
+    else:
+        for check in checks:
+            context.say(plain(f"{'ok' if check.ok else 'x ':<4}{check.what}"))
+            if not check.ok and check.remedy:
+                context.say(plain(f"      try: {check.remedy}"))
+    return 0 if all(check.ok for check in checks) else FOUND
+
+
+def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
+    if options.slurm:
+        if options.config:
+            raise InvalidInput(
+                "it names the settings of a bank on this host",
+                field="--config",
+                remedy="leave it out, or leave out --slurm",
+            )
+        return check_slurm(context, agent=options.agent_config, site=options.site)
+    for name, word in _BESIDE.items():
+        if getattr(options, name):
+            raise InvalidInput(
+                "it goes with --slurm", field=word, remedy="add --slurm, or leave it out"
+            )
+    with Progress("doctor", options) as progress:
+        return check_bank(
+            options.config, partial(progress.wait, "whether the file with the books is sound")
+        )
+
+
+def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[HealthCheck]:
+    """Check the bank on this host. `at_work` is called now and then while its file is checked."""
+    from pathlib import Path
+
+    from fairbank.core.check import run_check
+    from fairbank.rest.client import Client, parse_address
+    from fairbank.rest.server.open_files import demand_enough
+    from fairbank.rest.sign_in.keyfile import read_secret
+    from fairbank.service.clock import SystemClock
+    from fairbank.service.ops.doctor import examine
+    from fairbank.setup.bank_settings import settings_of
+
+    settings = settings_of(config)
+    path, socket = Path(settings.server.socket), f"unix:{settings.server.socket}"
+    return [
+        run_check(
+            "the secret is there, and nobody else's to read",
+            lambda: read_secret(Path(settings.secret_file)),
+        ),
+        *examine(settings, SystemClock(), at_work),
+        run_check(
+            f"the server answers on {socket}",
+            lambda: Client(parse_address(socket)).get("/health", {}),
+        ),
+        run_check("the open files that the server may have", lambda: demand_enough(path)),
+    ]
+
+
+def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Sequence[HealthCheck]:
+    """HealthCheck Slurm, the agent, the plug-ins and the connection to the bank.
+
+    Args:
+        context: the bank to ask, and the name that the cluster must have.
+        agent: settings of the agent; None for the default.
+        site: rules of submission; None for the default.
+    """
+    import os
+
+    from fairbank.rest.sign_in.munge import LIBRARY, Munge
+    from fairbank.slurm.agent.asking import status_of
+    from fairbank.slurm.agent.settings import read_agent_settings, settings_file
+    from fairbank.slurm.commands import SlurmCommands
+    from fairbank.slurm.compare.health import AgentHealth
+    from fairbank.slurm.doctor import Doctor
+    from fairbank.slurm.site import read_site
+
+    def agent_facts() -> AgentHealth:
+        settings = read_agent_settings(settings_file(agent))
+        partitions = settings.partitions.values()
+        return AgentHealth(
+            socket=settings.plugin.socket,
+            slurm_users=settings.plugin.uids(),
+            patience=max(terms.patience for terms in (settings.terms, *partitions)),
+            status=status_of(agent),
+        )
+
+    def munge(socket: str | None) -> None:
+        munged = Munge(socket=socket, library=os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY))
+        munged.decode(munged.encode(b"fairbank doctor"))
+
+    rules = read_site(site)
+    doctor = Doctor(SlurmCommands(), context.client, agent=agent_facts, munge=munge, site=rules)
+    return list(doctor.examine(context.cluster))
+
+
+COMMAND = Command(
+    "look for what is wrong with this bank, or next to Slurm; 8 when something is",
+    (
+        "fairbank doctor",
+        "fairbank doctor --config /etc/fairbank/fairbank.toml",
+        "fairbank doctor --slurm --json",
+    ),
+    add,
+    run,
+)

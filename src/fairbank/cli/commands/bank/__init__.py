@@ -1,0 +1,1 @@
+"""Commands for every user of the bank."""

@@ -1,0 +1,203 @@
+"""Command `fairbank balance`: remaining credit of each allocation, and when it runs out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.exit_codes import TOO_LITTLE
+from fairbank.cli.framework.options import add_accounts
+from fairbank.cli.framework.output import Listing, caption, show, shown_columns, wants, watched
+from fairbank.cli.framework.selectors import check_listed, spread
+from fairbank.core.time import DAY, iso
+from fairbank.core.units import MINUTES_IN_SU, parse_su, show_su
+from fairbank.report.cells import counted
+from fairbank.report.columns import Column, Look, Row, Summand, day, instant_of, percent, su, text
+from fairbank.report.pace import Outlook, SpendingPace, outlook, say
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping, Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+
+SOON_DAYS = 14
+_WHOLE = 100 * MINUTES_IN_SU
+
+
+def outlook_of(row: Row) -> Outlook:
+    """Return the outlook of a balance row."""
+    return Outlook(
+        SpendingPace(row["course"]),
+        None if row["runs_out"] is None else instant_of(row["runs_out"]),
+        row["left_over"],
+    )
+
+
+def _runs_out(row: Row, look: Look) -> str:
+    """Return the date as precisely as the row has space for."""
+    whole = look.short and look.units == "h" and row["deposited"] >= _WHOLE
+    return say(outlook_of(row), look._replace(decimals=0) if whole else look)
+
+
+WITHOUT_MINE = (
+    Column("PROJECT", text("account")),
+    Column("RESOURCE", text("resource")),
+    Column("GRANTED", Summand("granted"), right=True, drop=4, brief=True),
+    Column("LIMIT", Summand("limit"), right=True, extra=True, drop=4, brief=True),
+    Column("USED", Summand("used"), right=True, drop=2, brief=True),
+    Column("HELD", Summand("held"), right=True, drop=1, brief=True),
+    Column("AVAILABLE", Summand("available"), right=True, brief=True),
+    Column("USED%", percent("used_percent"), right=True, drop=5),
+    Column("EXPIRES", day("end"), drop=3),
+    Column("RUNS-OUT", _runs_out, drop=1),
+    Column("ALLOC", text("id"), right=True, extra=True),
+    Column("CATEGORY", text("category"), extra=True),
+    Column("LEFT", lambda row, look: f"{row['days_left']} d", right=True, extra=True),
+    Column(
+        "PACE", lambda row, look: f"{look.su(row['pace'])}/d", right=True, extra=True, brief=True
+    ),
+    Column("STATE", text("state"), extra=True),
+)
+COLUMNS = (*WITHOUT_MINE, Column("MINE", su("mine"), right=True, extra=True))
+
+
+def add(parser: Parser) -> None:
+    add_accounts(parser)
+    parser.add_argument(
+        "-a",
+        "--all",
+        action="store_true",
+        help="also allocations that are over, frozen, or to come",
+    )
+    parser.add_argument(
+        "--threshold",
+        metavar="N",
+        help="exit code 5 unless each allocation shown has at least N left (100, 90m, 20k)",
+    )
+
+
+def run(context: Context, options: Namespace) -> int:
+    if shown_columns(context, COLUMNS):
+        return 0
+    wanted = None if options.threshold is None else parse_su(options.threshold, field="--threshold")
+    return watched(context, lambda: _show(context, wanted))
+
+
+def _show(context: Context, wanted: int | None) -> int:
+    options = context.options
+    rows = balances(
+        context,
+        {"account": options.account, "resource": options.resource, "all": options.all or None},
+    )
+    check_listed(context, rows)
+    if rows and wants(context, COLUMNS, "MINE"):
+        rows = _with_mine(context, rows)
+    short = [row for row in rows if wanted is not None and row["available"] < wanted]
+    warnings = [line for row in rows if (line := _warning(row, context.bank_time, context.format))]
+    warnings += [
+        f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than {show_su(wanted or 0)}"
+        for row in short
+    ]
+    notes = (
+        ["HELD is set aside for running jobs; what they do not use comes back."]
+        if any(r["held"] for r in rows)
+        else []
+    )
+    show(
+        context,
+        Listing(
+            "fairbank.balance/1",
+            _columns(rows),
+            rows,
+            caption(context),
+            warnings=warnings,
+            notes=notes,
+            empty="There is no allocation that you may see."
+            if options.all
+            else "There is no active allocation that you may see; with --all also those that are over or to come.",
+        ),
+    )
+    return TOO_LITTLE if wanted is not None and (short or not rows) else 0
+
+
+def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
+    """Return the columns, with the credit limit if there is one: else rows would not add up."""
+    lent = any(row["credit_limit"] for row in rows)
+    return tuple(
+        column._replace(extra=False) if lent and column.head == "LIMIT" else column
+        for column in COLUMNS
+    )
+
+
+def balances(context: Context, query: Mapping[str, object]) -> Sequence[Row]:
+    """Return the balance rows by project and resource, with outlook, pace and days to the end."""
+    rows = sorted(
+        (row for one in spread(query) for row in context.rows("/balance", one)),
+        key=lambda each: (each["account"], each["resource"], each["start"]),
+    )
+    return [{**row, **_seen(row, context.bank_time)} for row in rows]
+
+
+def _with_mine(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows with the user's own net charges, where the user may see them."""
+    me = context.me()
+    seen = {row["id"] for row in context.rows("/project")}
+    mine = {
+        row["allocation_id"]: row["amount"] for row in context.rows("/debit", {"owner_uid": me})
+    }
+    return [
+        {**row, "mine": mine.get(row["id"], 0) if row["project"] in seen else None} for row in rows
+    ]
+
+
+def _seen(row: Row, now: int) -> dict[str, object]:
+    start, end = instant_of(row["start"]), instant_of(row["end"])
+    seen = outlook(
+        row["deposited"],
+        row["charged"],
+        start,
+        end,
+        now,
+        held=row["held"],
+        limit=row["credit_limit"],
+    )
+    return {
+        "course": seen.course.value,
+        "runs_out": None if seen.at is None else iso(seen.at),
+        "left_over": seen.left_over,
+        "pace": row["charged"] * DAY // max(DAY, now - start),
+        "days_left": max(0, end - now) // DAY,
+    }
+
+
+def _name(row: Row) -> str:
+    return f"{row['account']}/{row['resource']}"
+
+
+def _warning(row: Row, now: int, look: Look) -> str | None:
+    """Return a warning with a command that every user of the allocation may run."""
+    usage = f"fairbank usage --alloc {row['id']}"
+    match outlook_of(row):
+        case Outlook(SpendingPace.RUNS_OUT, int(at)) if at - now < SOON_DAYS * DAY:
+            return f"! {_name(row)}: at this pace empty in {counted((at - now) // DAY, 'day')}.  See: {usage}"
+        case Outlook(SpendingPace.EMPTY) if row["charged"]:
+            return f"!! {_name(row)}: empty; new jobs are refused.  See: {usage} -S {look.day(instant_of(row['start']))}"
+        case Outlook(SpendingPace.UNUSED):
+            return f"! {_name(row)}: under-used, {counted(row['days_left'], 'day')} left.  See: {usage} --by month"
+        case _:
+            return None
+
+
+COMMAND = Command(
+    "what is left on your allocations, and when it runs out",
+    (
+        "fairbank balance                           all that I may draw on",
+        "fairbank balance -A chem_qmc -r gpu -l     one allocation, with all columns",
+        "fairbank balance -A chem_qmc --threshold 100 && sbatch job.sh",
+    ),
+    add,
+    run,
+    watch=True,
+)

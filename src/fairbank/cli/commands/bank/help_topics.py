@@ -1,0 +1,103 @@
+"""Help on topics: `fairbank help reasons`, `exit-codes`, `environment`, or one reason."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from fairbank.cli.framework.exit_codes import EXIT_CODES
+from fairbank.cli.framework.pager import pager_of, show_text
+from fairbank.cli.framework.shown import did_you_mean, terminal_width
+from fairbank.core.errors import InvalidInput
+from fairbank.report.cells import folded, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fairbank.bank.refusals import Reason
+
+TOPICS = ("reasons", "exit-codes", "environment")
+
+
+def topic(words: str, commands: Sequence[str]) -> int:
+    """Print the help on a topic. Raises InvalidInput with the nearest topics."""
+    from fairbank.bank.refusals import Reason
+
+    word = words.strip().lower().replace(" ", "-")
+    match word:
+        case "reasons":
+            _show(_reasons(Reason))
+        case "exit-codes":
+            _show(
+                [
+                    "Exit codes of all commands:",
+                    "",
+                    *_pairs((str(code), about) for code, about in EXIT_CODES.items()),
+                ]
+            )
+        case "environment":
+            _show(_environment())
+        case _:
+            there = {each.name.lower().replace("_", "-"): each for each in Reason}
+            if word.replace("_", "-") not in there:
+                meant = did_you_mean(word, [*commands, *TOPICS, *there])
+                raise InvalidInput(
+                    f"there is no help on {plain(words[:40])!r}{meant}",
+                    remedy=f"fairbank --help, or fairbank help {TOPICS[0]}",
+                )
+            _show(_reason(there[word.replace("_", "-")]))
+    return 0
+
+
+def _reasons(reasons: Iterable[Reason]) -> Iterator[str]:
+    yield "Reasons of refusals: what each means, and what to do."
+    yield "Capitals in a remedy stand for the figures of your own case; the refusal"
+    yield "itself names them: fairbank jobs --refused"
+    for each in reasons:
+        yield ""
+        yield from _reason(each)
+
+
+def _reason(reason: Reason) -> list[str]:
+    info, kind = reason.info, reason.kind
+    return [
+        f"{reason.name}: {info.message}",
+        f"  {info.explanation}",
+        f"  try: {info.general_remedy}",
+        f"  exit code {kind.exit_code}, HTTP status {kind.status}",
+    ]
+
+
+def _environment() -> list[str]:
+    from fairbank.cli.framework.client_settings import ENVIRONMENT, KEYS, SITE_FILE
+
+    own = [(f"FAIRBANK_{key.upper()}", about) for key, about in KEYS.items()]
+    lines = [
+        "What the commands read in the environment. Options count before it, then it",
+        'does, then files with lines KEY = "TEXT":',
+    ]
+    lines += [
+        "  ~/.config/fairbank/client.toml",
+        f"  {SITE_FILE}",
+        f"  keys: {', '.join(KEYS)}",
+        "",
+    ]
+    return [*lines, *_pairs([*own, *ENVIRONMENT.items()])]
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, about in pairs:
+        yield f"{name:<4} {about}" if len(name) <= 4 else f"{name}\n    {about}"
+
+
+def _show(lines: Iterable[str]) -> None:
+    """Print the lines, folded to the terminal and with a pager if they are long."""
+    room = min(terminal_width(), 100)
+    text = "\n".join(
+        each for line in lines for part in line.split("\n") for each in folded(plain(part), room)
+    )
+    show_text(
+        text, pager_of(Namespace(no_pager=False), os.environ) if sys.stdout.isatty() else None
+    )

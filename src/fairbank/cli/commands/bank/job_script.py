@@ -1,0 +1,211 @@
+"""Job description for sbatch: command line options and #SBATCH lines, as far as they set the price.
+
+See sbatch(1) for their meaning. A range of nodes counts as its upper end.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairbank.cli.commands.bank.ignored_options import unread_options
+from fairbank.cli.framework.options import add_clusters
+from fairbank.cli.framework.parser import Parser
+from fairbank.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+SCRIPT_MAX_LINES = 10_000
+_MARK = "#SBATCH"
+
+_NEXT_PART = ["hetjob"], ["packjob"]
+
+
+def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
+    """Add the options of sbatch that set the price."""
+    group = parser.add_argument_group("The job, as for sbatch")
+    group.add_argument("-A", "--account", metavar="PROJECT", help="who pays")
+    group.add_argument("-p", "--partition", metavar="NAME")
+    add_clusters(group, "which cluster (default: the bank's only one)")
+    group.add_argument("-q", "--qos", metavar="NAME")
+    group.add_argument("-t", "--time", metavar="LIMIT", help="minutes, h:mm:ss or d-hh:mm:ss")
+    group.add_argument("-N", "--nodes", metavar="N")
+    group.add_argument(
+        *(("-n",) if in_script else ()), "--ntasks", metavar="N"
+    )  # our own -n is --noheader
+    group.add_argument("--ntasks-per-node", metavar="N")
+    group.add_argument("-c", "--cpus-per-task", metavar="N")
+    group.add_argument("--mem", metavar="SIZE", help="for each node: 16G, 4000M")
+    group.add_argument("--mem-per-cpu", metavar="SIZE")
+    group.add_argument("--mem-per-gpu", metavar="SIZE")
+    group.add_argument("-G", "--gpus", metavar="[TYPE:]N")
+    group.add_argument("--gpus-per-node", metavar="[TYPE:]N")
+    group.add_argument("--gpus-per-task", metavar="[TYPE:]N")
+    group.add_argument("--gres", metavar="NAME[:TYPE]:N", help="for each node")
+    group.add_argument(*(("-a",) if in_script else ()), "--array", metavar="RANGE")
+
+
+def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
+    """Return the options of the #SBATCH lines, and the ignored ones that may change the price.
+
+    Of a heterogeneous job the first part is read. Raises InvalidInput, naming the line.
+    """
+    words: list[str] = []
+    others: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if number > SCRIPT_MAX_LINES:
+            break
+        if line.startswith(_MARK):
+            try:
+                said = shlex.split(line[len(_MARK) :], comments=True)
+            except ValueError as bad:
+                raise InvalidInput(
+                    f"line {number} cannot be read: {bad}",
+                    field="JOBFILE",
+                    remedy="close the quotes",
+                ) from bad
+            if said in _NEXT_PART:
+                others = said
+                break
+            words += said
+        elif line.strip() and not line.startswith("#"):
+            break
+    parser = Parser("#SBATCH", "")
+    add_job_options(parser, in_script=True)
+    options, rest = parser.parse_known_args(words)
+    return options, [*unread_options(rest), *others]
+
+
+class Described(NamedTuple):
+    """Resources of a job as TRES and in words, and what the price ignores."""
+
+    tres: str
+    words: str
+    doubts: list[str]
+
+
+def described(options: Namespace) -> Described:
+    """Return the requested resources. Raises InvalidInput, naming the option."""
+    nodes = _count(options.nodes, "--nodes") or 1
+    tasks = _count(options.ntasks, "--ntasks") or nodes * (
+        _count(options.ntasks_per_node, "--ntasks-per-node") or 1
+    )
+    cpus = tasks * (_count(options.cpus_per_task, "--cpus-per-task") or 1)
+    things = _things(options, nodes, tasks)
+    gpus = things.get("gres/gpu", 0)
+    memory = _memory(options, nodes, cpus, gpus)
+    counts = {"cpu": cpus, "node": nodes, **things}
+    tres = ",".join(
+        [
+            *(f"{name}={count}" for name, count in counts.items()),
+            *([f"mem={memory}M"] if memory else []),
+        ]
+    )
+    words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
+    words += [f"{memory / 1024:g} GiB"] if memory else []
+    words += [
+        f"{count} {name.removeprefix('gres/')}"
+        for name, count in things.items()
+        if not _is_told_by_type(name, things)
+    ]
+    doubts = [] if memory else ["no memory is said; the partition's default is not in this price"]
+    if options.array:
+        doubts.append(f"this is the price of one task of the array {options.array}")
+    return Described(tres, ", ".join(words), doubts)
+
+
+def _is_told_by_type(name: str, things: dict[str, int]) -> bool:
+    """Return whether `2 gpu` is already covered by `2 gpu:v100`."""
+    return (
+        sum(count for other, count in things.items() if other.startswith(f"{name}:"))
+        == things[name]
+    )
+
+
+_COUNT = re.compile(r"(?:\d{1,9}-)?(\d{1,9})", re.ASCII)
+_SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
+_KIB = {"K": 1, "": 1024, "M": 1024, "G": 1024**2, "T": 1024**3}
+_THING = re.compile(r"(?:(?P<kind>[A-Za-z_][\w.-]*):)?(?P<count>\d{1,9})", re.ASCII)
+
+
+def _count(said: str | None, option: str) -> int | None:
+    if said is None:
+        return None
+    match = _COUNT.fullmatch(said)
+    if said.isascii() and said.isdigit() and len(said) > 9:
+        raise InvalidInput(
+            f"{said[:40]} is more than any cluster has", field=option, remedy=f"at most {10**9 - 1}"
+        )
+    if match is None or int(match[1]) == 0:
+        raise InvalidInput(
+            f"{said[:40]!r} is not a number of anything",
+            field=option,
+            remedy="write a whole number from 1 on",
+        )
+    return int(match[1])
+
+
+def _size(said: str, option: str) -> int:
+    """Return MiB, rounded up."""
+    match = _SIZE.fullmatch(said)
+    if match is None:
+        remedy = "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
+        raise InvalidInput(f"{said[:40]!r} is not a size of memory", field=option, remedy=remedy)
+    return -(-int(match[1]) * _KIB[match[2].upper()] // 1024)
+
+
+def _memory(options: Namespace, nodes: int, cpus: int, gpus: int) -> int:
+    """Return the total memory in MiB; 0 if none is requested."""
+    if options.mem_per_cpu is not None:
+        return _size(options.mem_per_cpu, "--mem-per-cpu") * cpus
+    if options.mem_per_gpu is not None:
+        return _size(options.mem_per_gpu, "--mem-per-gpu") * gpus
+    if options.mem is None:
+        return 0
+    each = _size(options.mem, "--mem")
+    if each == 0:
+        raise InvalidInput(
+            "--mem=0 is all of a node's memory; how much that is, the bank does not know",
+            field="--mem",
+            remedy="say a size",
+        )
+    return each * nodes
+
+
+def _things(options: Namespace, nodes: int, tasks: int) -> dict[str, int]:
+    """Return the totals of GPUs and other generic resources, by kind and by type."""
+    things: dict[str, int] = {}
+    for option, said, times in (
+        ("--gpus", options.gpus, 1),
+        ("--gpus-per-node", options.gpus_per_node, nodes),
+        ("--gpus-per-task", options.gpus_per_task, tasks),
+    ):
+        if said is not None:
+            _add_things(things, [("gpu", each) for each in said.split(",")], times, option)
+            return things  # sbatch takes the total before the parts
+    if options.gres is not None:
+        parts = (
+            each.removeprefix("gres/").removeprefix("gres:").partition(":")
+            for each in options.gres.split(",")
+        )
+        _add_things(things, [(name, rest or "1") for name, _, rest in parts], nodes, "--gres")
+    return things
+
+
+def _add_things(
+    things: dict[str, int], said: list[tuple[str, str]], times: int, option: str
+) -> None:
+    for name, each in said:
+        match = _THING.fullmatch(each if each[-1:].isdigit() else f"{each}:1")
+        if match is None or not name.isidentifier():
+            raise InvalidInput(
+                f"{each[:40]!r} is not [TYPE:]NUMBER",
+                field=option,
+                remedy="write for example 2 or v100:2",
+            )
+        count = int(match["count"]) * times
+        for full in [f"gres/{name}"] + ([f"gres/{name}:{match['kind']}"] if match["kind"] else []):
+            things[full] = things.get(full, 0) + count

@@ -1,0 +1,103 @@
+"""Command `fairbank` without arguments: projects, running jobs and recent refusals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.bank.balance import WITHOUT_MINE as BALANCE
+from fairbank.cli.commands.bank.balance import balances
+from fairbank.cli.commands.bank.jobs import columns, jobs
+from fairbank.cli.commands.bank.refusals import COLUMNS as REFUSALS
+from fairbank.cli.commands.bank.refusals import refusals
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.output import BOLD, PLAIN, caption, coloured
+from fairbank.core.time import DAY
+from fairbank.report.cells import plain
+from fairbank.report.tables import table
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Column, Row
+
+PROJECTS, RUNNING, REFUSED = 7, 4, 3  # rows at most, so that all of it fits on 24 lines
+REFUSED_DAYS = 7
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("-a", "--all", action="store_true", help="all rows, however many")
+
+
+def run(context: Context, options: Namespace) -> int:
+    me = context.one("/whoami")
+    rows = balances(context, {})
+    running = jobs(context, {"owner_uid": me["uid"], "state": "held"}, 0)
+    refused = refusals(
+        context, {"owner_uid": me["uid"], "since": context.bank_time - REFUSED_DAYS * DAY}, 0
+    )
+    name = plain(str(me["user"] or me["uid"]))
+    context.say(f"{caption(context)}   user {name}")
+    _part(
+        context,
+        "What is left",
+        BALANCE,
+        rows,
+        PROJECTS,
+        "you are in no project with an active allocation",
+        "fairbank balance",
+    )
+    held = f", {context.format.su(sum(row['held'] for row in running))} held"
+    _part(
+        context,
+        f"Your running jobs{held if running else ''}",
+        columns(running=True, mine=True),
+        running,
+        RUNNING,
+        "none",
+        "fairbank jobs --running",
+    )
+    _part(
+        context,
+        f"Your jobs refused in the last {REFUSED_DAYS} days",
+        REFUSALS,
+        refused,
+        REFUSED,
+        "none",
+        "fairbank jobs --refused",
+    )
+    return 0
+
+
+def _part(
+    context: Context,
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    most: int,
+    none: str,
+    see: str,
+) -> None:
+    """Print a title and some rows; `see` is the command that shows all."""
+    most = len(rows) if context.options.all else most
+    context.say()
+    head = title if rows else f"{title}: {none}"
+    context.paint(f"{BOLD}{head}{PLAIN}" if context.colours else head)
+    if not rows:
+        return
+    made = table(columns, rows[:most], context.format, context.width)
+    for line in coloured(made.lines, heads=False) if context.colours else made.lines:
+        context.paint(line)
+    if len(rows) > most:
+        context.say(f"... and {len(rows) - most} more: {see}")
+
+
+COMMAND = Command(
+    "my projects on one screen: what is left, what runs, what was refused",
+    ("fairbank", "fairbank --all", "fairbank --help                             all commands"),
+    add,
+    run,
+    reads=False,
+)

@@ -1,0 +1,270 @@
+"""Command `fairbank quote`: price of a job, and whether the project can pay. Nothing is posted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.bank.ignored_options import told
+from fairbank.cli.commands.bank.job_script import add_job_options, described, read_script
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.exit_codes import NOT_DONE, TOO_LITTLE
+from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
+from fairbank.report.cells import folded, padded, plain
+from fairbank.report.columns import Column, Look, Row, text
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.commands.bank.job_script import Described
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+
+SCRIPT_MAX = 4 * 1024 * 1024
+COLUMNS = (
+    Column("TRES", text("what")),
+    Column("COUNT", text("count"), right=True),
+    Column("WEIGHT", text("weight"), right=True),
+    Column("BILLED", text("weighted"), right=True),
+    Column("SETS", lambda row, look: "yes" if row["counts"] else "no"),
+)
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument(
+        "script",
+        metavar="JOBFILE",
+        nargs="?",
+        help="a batch script with #SBATCH lines; - is standard input; exit code 1 when it asks for more than is priced",
+    )
+    add_job_options(parser)
+    parser.add_argument(
+        "--tres", metavar="TRES", help="instead of counts: cpu=8,mem=16G,gres/gpu=1"
+    )
+
+
+def run(context: Context, options: Namespace) -> int:
+    if shown_columns(context, COLUMNS):
+        return 0
+    unread = _take_in_script(options)
+    if options.tres:
+        unread = []  # then it is said what the job holds
+    job = described(options)
+    request = {
+        "account": _account(context, options),
+        "cluster": _cluster(context, options),
+        "partition": _one_partition(_needed(options.partition, "--partition", "-p PARTITION")),
+        "tres": options.tres or job.tres,
+        "time_limit": _limit(_needed(options.time, "--time", "-t 12:00:00")),
+        "qos": options.qos,
+    }
+    answer = context.client.post("/quote", request)
+    context.as_of = answer["as_of"]
+    card = answer["data"]
+    if options.form is None and not options.format:
+        _tell(context, request, card, job, unread)
+    else:
+        quote = {key: value for key, value in card.items() if key != "lines"} | (
+            {"fits": None} if card["fits"] and unread else {}
+        )
+        warnings = [*card["notes"], *([_not_priced(unread)] if unread else [])]
+        more = {"quote": quote, "not_read": sorted(set(unread))}
+        show(
+            context,
+            Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=warnings, more=more),
+        )
+    if not card["fits"]:
+        return TOO_LITTLE
+    return NOT_DONE if unread else 0
+
+
+def _take_in_script(options: Namespace) -> list[str]:
+    """Fill missing options from the script. Return the options that are ignored."""
+    if options.script is None:
+        return []
+    said, unread = read_script(_script(options.script))
+    for name, value in vars(said).items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    return unread
+
+
+def _script(path: str) -> list[str]:
+    try:
+        text = _text(path)
+    except OSError as error:
+        raise NotFound(
+            f"cannot read {path}: {error.strerror}", field="JOBFILE", remedy="name a batch script"
+        ) from error
+    if not text.strip() or "\0" in text:
+        why = "a binary file" if text.strip() else "empty"
+        raise InvalidInput(
+            f"{plain(path)} is not a batch script: it is {why}",
+            field="JOBFILE",
+            remedy="name a text file that begins with #!",
+        )
+    return text.splitlines()
+
+
+def _text(path: str) -> str:
+    if path != "-":
+        with open(path, "rb") as file:
+            return file.read(SCRIPT_MAX).decode("utf-8", "replace")
+    try:
+        return sys.stdin.read(SCRIPT_MAX)
+    except UnicodeDecodeError:
+        return "\0"  # no text either
+
+
+def _limit(said: str) -> int:
+    """Return seconds. Raises InvalidInput."""
+    seconds = parse_duration(said, field="--time")
+    if seconds > LIMIT_MAX_SECONDS:
+        longest = show_duration(LIMIT_MAX_SECONDS)
+        raise InvalidInput(
+            f"{said[:40]!r} is longer than the bank counts",
+            field="--time",
+            remedy=f"at most {longest}",
+        )
+    return seconds
+
+
+def _needed(said: str | None, field: str, example: str) -> str:
+    if said:
+        return said
+    raise InvalidInput(
+        f"a price needs {field.lstrip('-')}",
+        field=field,
+        remedy=f"add {example}, or a script with such a line",
+    )
+
+
+def _one_partition(said: str) -> str:
+    """Return the partition. Raises InvalidInput for a list: the price depends on the choice."""
+    if "," in said:
+        first = said.strip(",").partition(",")[0]
+        raise InvalidInput(
+            "a price is of one partition only",
+            field="--partition",
+            remedy=f"name one of them: -p {plain(first)}",
+        )
+    return said
+
+
+def _account(context: Context, options: Namespace) -> str:
+    """Return the paying project: the option, else sbatch's variables, else the only project."""
+    said = (
+        options.account
+        or os.environ.get("SBATCH_ACCOUNT")
+        or os.environ.get("SLURM_ACCOUNT")
+        or context.settings.account
+    )
+    if said:
+        return str(said)
+    mine = [str(row["account"]) for row in context.rows("/project")]
+    if len(mine) == 1:
+        return mine[0]
+    there = f"yours: {', '.join(mine[:8])}" if mine else "you are in no project"
+    raise InvalidInput(f"which project pays? {there}", field="--account", remedy="add -A PROJECT")
+
+
+def _cluster(context: Context, options: Namespace) -> str | None:
+    """Return the cluster if one was named; the bank takes its only cluster otherwise."""
+    return options.cluster or os.environ.get("SLURM_CLUSTER_NAME") or context.settings.cluster
+
+
+def _tell(context: Context, request: Row, card: Row, job: Described, unread: list[str]) -> None:
+    look, limit = context.format, show_duration(card["seconds"])
+    where = f"{card['cluster']}/{request['partition']}"
+    words = request["tres"] if context.options.tres else job.words
+    name = context.options.script or "job"
+    for line in folded(
+        plain(
+            f"{name}: {where}, {words}, {limit}  ->  {card['account']}/{card['resource']}{_by(card)}"
+        ),
+        context.width,
+    ):
+        context.say(line)
+    for label, said in _price(card):
+        context.say(f"  {padded(label, 18)}{plain(said)}")
+    context.say(f"  {padded('hold at start', 18)}{look.su(card['amount'])} SU")
+    after = f" -> {look.left(card['after'])}" if card["fits"] and not unread else ""
+    context.say(
+        f"  {padded('available', 18)}{look.left(card['available'])}{after} SU   {_verdict(card, look, unread)}"
+    )
+    if card["fits"]:
+        context.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")
+    for line in _advice(card, job, unread, tres=bool(context.options.tres)):
+        context.note(line)
+
+
+def _verdict(card: Row, look: Look, unread: list[str]) -> str:
+    short = f"short by {look.lacking(card['amount'], card['available'])} SU"
+    if not card["fits"]:
+        return f"does not fit: {short}"
+    if card["amount"] > card["available"]:
+        return f"{short}, and let through"
+    return "enough for what is priced" if unread else "fits"
+
+
+def _not_priced(unread: list[str]) -> str:
+    return f"not priced: {told(unread)}; the price may be higher"
+
+
+def _by(card: Row) -> str:
+    return (
+        f", allocation {card['allocation']}"
+        if card["allocation"] is not None
+        else ", which has no allocation now"
+    )
+
+
+def _price(card: Row) -> list[tuple[str, str]]:
+    """Print the bill line by line."""
+    some = not all(line["counts"] for line in card["lines"])
+    lines = []
+    for line in card["lines"]:
+        name, count, weight = _in_gibibytes(line)
+        sets = "   <- sets the price" if some and line["counts"] else ""
+        lines.append((name, f"{count} x {weight} = {_short(Fraction(line['weighted']))}{sets}"))
+    factor = Fraction(card["factor"])
+    times = f" x {_short(factor)} (QOS)" if factor != 1 else ""
+    return [*lines, ("billed per hour", f"{_short(Fraction(card['billing']))}{times} SU")]
+
+
+def _in_gibibytes(line: Row) -> tuple[str, str, str]:
+    count, weight = Fraction(line["count"]), Fraction(line["weight"])
+    if line["what"] == "mem":
+        return "mem, GiB", _short(count / 1024), _short(weight * 1024)
+    return str(line["what"]), _short(count), _short(weight)
+
+
+def _short(number: Fraction) -> str:
+    """Return the number with at most six decimals."""
+    whole, rest = divmod(round(number * 1_000_000), 1_000_000)
+    return f"{whole}.{rest:06}".rstrip("0").rstrip(".")
+
+
+def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list[str]:
+    lines = [f"  note: {doubt}" for doubt in ([] if tres else job.doubts) + card["notes"]]
+    if not card["fits"] and 0 < card["longest_seconds"] < card["seconds"]:
+        lines.append(f"  try: -t {show_duration(card['longest_seconds'])}, the longest that fits")
+    if unread:
+        lines.append(f"  {_not_priced(unread)}")
+    return lines
+
+
+COMMAND = Command(
+    "what a job would cost, why, and whether it fits; exit code 5 when it does not",
+    (
+        "fairbank quote job.sh",
+        "fairbank quote -A chem_qmc -p standard -c 8 --mem 64G -t 12:00:00",
+        "fairbank quote job.sh -t 4:00:00 --json",
+    ),
+    add,
+    run,
+)

@@ -1,0 +1,249 @@
+"""Command `fairbank statement`: entries of an allocation's journal, with the sums after each."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.context import PAGE
+from fairbank.cli.framework.host import user_name
+from fairbank.cli.framework.options import add_account, add_limit, add_period, number
+from fairbank.cli.framework.output import Listing, caption, show, shown_columns, watched
+from fairbank.cli.framework.selectors import find_allocation
+from fairbank.core.units import WORTH
+from fairbank.report.cells import plain
+from fairbank.report.columns import (
+    UNITS,
+    Amount,
+    Column,
+    Look,
+    Row,
+    RunningColumn,
+    instant_of,
+    moment,
+    text,
+)
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping, Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+
+_SIGNS = {1: "+", -1: "-"}
+_SAYS_NO = ("refusal", "declined")
+
+
+def _amount(row: Row, look: Look) -> str:
+    """Return the change of a sum; empty if none changed."""
+    if row.get("sign") is None:
+        return ""
+    sign = _SIGNS.get(row["sign"], "") if row["amount"] > 0 else ""
+    return ("" if look.exact and sign == "+" else sign) + _moved(row, look)
+
+
+def _moved(row: Row, look: Look) -> str:
+    """Return the change as the difference of the rounded sums shown in two rows."""
+    for name in ("charged", "deposited", "held"):
+        before, after = row["before"][name], row[name]
+        if row["amount"] and abs(after - before) == abs(row["amount"]):
+            return ("-" if row["amount"] < 0 else "") + look.moved(
+                (before, after), owed=name != "deposited"
+            )
+    return look.su(row["amount"])
+
+
+def _reason(row: Row, look: Look) -> str:
+    said = [_changed(row["changed"], look)] if row.get("changed") is not None else []
+    said += [row["comment"]] if row.get("comment") else []
+    details = row.get("details") or {}
+    if row.get("kind") == "cap":
+        said.insert(
+            0,
+            f"cap of {row['owner']}: "
+            + (
+                "none" if details.get("cap") is None else f"{look.su(details['cap'])} {_unit(look)}"
+            ),
+        )
+    if row.get("kind") in _SAYS_NO and details:
+        asked = f"asked {look.su(row['amount'])} {_unit(look)}" if row["amount"] else None
+        said += [": ".join(filter(None, (details["reason"], details.get("about"), asked)))]
+    if row.get("returned"):
+        back = "back" if look.short else "returned"
+        held, used = ((row["before"][name], row[name]) for name in ("held", "charged"))
+        said.append(f"{look.moved(held, used, owed=True)} of {look.moved(held, owed=True)} {back}")
+    if details.get("written_off"):
+        said.append(f"{look.su(details['written_off'])} written off")
+    return "; ".join(said)
+
+
+def _unit(look: Look) -> str:
+    return UNITS[look.units]
+
+
+def _changed(terms: Mapping[str, Any], look: Look) -> str:
+    """Return the changed terms: `state frozen`, `credit limit 5`."""
+    return ", ".join(_term(name, value, look) for name, value in terms.items()) or "nothing changed"
+
+
+def _term(name: str, value: Any, look: Look) -> str:
+    if name == "shared":
+        return "shared" if value else "not shared"
+    if name in ("start", "end"):
+        value = look.moment(instant_of(value))
+    return f"{name.replace('_', ' ')} {look.su(value) if name == 'credit_limit' else value}"
+
+
+COLUMNS = (
+    Column("TIME", lambda row, look: row.get("label") or moment("at")(row, look)),
+    Column("ENTRY", text("id"), right=True, drop=4),
+    Column("KIND", text("kind")),
+    Column("JOB/REF", text("job_id"), right=True, drop=1),
+    Column("AMOUNT", Amount(_amount), right=True),
+    Column("USED", RunningColumn("used"), right=True, drop=1),
+    Column("HELD", RunningColumn("held"), right=True, drop=2),
+    Column("AVAILABLE", RunningColumn("available"), right=True),
+    Column("GRANTED", RunningColumn("granted"), right=True, extra=True),
+    Column("OWNER", text("owner"), extra=True),
+    Column("WHO", text("who"), extra=True),
+    Column("SEQ", text("seq"), right=True, extra=True),
+    Column("REASON", _reason, drop=3, least=12),
+)
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument(
+        "allocation", metavar="ALLOC", nargs="?", type=number, help="the number of the allocation"
+    )
+    add_account(parser)
+    add_period(parser, "now-30days")
+    add_limit(parser, PAGE)
+
+
+def run(context: Context, options: Namespace) -> int:
+    if shown_columns(context, COLUMNS):
+        return 0
+    return watched(context, lambda: _show(context, options))
+
+
+def _show(context: Context, options: Namespace) -> int:
+    allocation = find_allocation(context, options.allocation, options.account, options.resource)
+    period = context.period("now-30days")
+    page, whole = read_statement(context, allocation, options.limit, period)
+    entries = rows = _told(context, page)
+    if options.form != "json":
+        rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
+    if options.form is None:
+        last = "(closing)" if whole else "(so far)"
+        rows = [
+            {**page["opening"], "label": "(opening)"},
+            *rows,
+            {**page["closing"], "label": last},
+        ]
+    show(
+        context,
+        Listing(
+            "fairbank.statement/1",
+            COLUMNS,
+            rows,
+            f"{_caption(context, page['allocation'])}\n{caption(context)}",
+            notes=[_of_when(context, period, entries, whole), _proof(context, page["closing"])],
+            more={
+                **{part: page[part] for part in ("allocation", "opening", "closing")},
+                "whole": whole,
+            },
+        ),
+    )
+    return 0
+
+
+def read_statement(
+    context: Context, allocation: int, limit: int, period: Mapping[str, object]
+) -> tuple[dict[str, Any], bool]:
+    """Return the entries of a period, at most `limit` (0: all), and the sums around them."""
+    first, *further = context.pages(f"/alloc/{allocation}/statement", period, limit)
+    page: dict[str, Any] = first["data"]
+    for answer in further:
+        page["entries"] += answer["data"]["entries"]
+        page["closing"] = (
+            answer["data"]["closing"] if answer["data"]["entries"] else page["closing"]
+        )
+    return page, not (further or [first])[-1]["next"]
+
+
+def _of_when(
+    context: Context, period: Mapping[str, str | None], entries: Sequence[Row], whole: bool
+) -> str:
+    """Return the times of the sums at the top and the bottom."""
+    since, until = (
+        (each and context.format.moment(int(each))) for each in (period["since"], period["until"])
+    )
+    if not whole:
+        return f"(opening): the sums before {since}.  (so far): those after entry {entries[-1]['id']}; more entries follow."
+    return f"(opening): the sums before {since}.  (closing): those {f'before {until}' if until else 'of now'}."
+
+
+def _told(context: Context, page: Row) -> list[Row]:
+    """Return the entries with names, and with what a charge released of its hold."""
+    told: list[Row] = []
+    before = page["opening"]
+    for entry in page["entries"]:
+        freed = before["held"] - entry["held"]
+        returned = freed - entry["amount"] if entry["kind"] == "charge" else 0
+        who = user_name(entry["actor"]) + (
+            f" as {user_name(entry['acting_as'])}" if entry["acting_as"] is not None else ""
+        )
+        told.append(
+            {
+                **entry,
+                "returned": max(0, returned),
+                "who": who,
+                "owner": user_name(entry["owner_uid"]),
+            }
+        )
+        before = entry
+    return told
+
+
+def _proof(context: Context, sums: Row) -> str:
+    """Return the line that shows that the figures add up."""
+    parts = (
+        sums["charged"],
+        sums["held"],
+        sums["available"],
+        sums["deposited"],
+        sums["credit_limit"],
+    )
+    rounded = any(
+        each * 100 % WORTH[context.format.units] for each in parts
+    )  # rounded figures would not add up
+    look = context.format._replace(units="m") if rounded else context.format
+    used, held, available, granted, limit = (look.su(each) for each in parts)
+    mark = "ok" if sum(parts[:3]) == sum(parts[3:]) else "!! does not add up:"
+    lent = f" + limit {limit}" if parts[4] else ""
+    return f"{mark}  used {used} + held {held} + available {available} = granted {granted}{lent} {_unit(look)}"
+
+
+def _caption(context: Context, row: Row) -> str:
+    period = f"{context.format.day(instant_of(row['start']))} .. {context.format.day(instant_of(row['end']))}"
+    name = plain(f"{row['account']}/{row['resource']}  {row['category']}")
+    limit = (
+        f"  credit limit {context.format.su(row['credit_limit'])}" if row["credit_limit"] else ""
+    )
+    state = "" if row["state"] == "active" else f"  {row['state']}"
+    return f"Allocation {row['id']}  {name}  {period}  granted {context.format.su(row['deposited'])}{limit}{state}"
+
+
+COMMAND = Command(
+    "every entry of an allocation's journal, with the sums after each",
+    (
+        "fairbank statement 1042                        the last 30 days",
+        "fairbank statement -A chem_qmc -r cpu -S 2026-11-01",
+        "fairbank statement 1042 -S 2026-07-01 --limit 0 --csv",
+    ),
+    add,
+    run,
+    watch=True,
+)

@@ -1,0 +1,185 @@
+"""Command `fairbank token`: tokens for authentication over the network.
+
+A secret is shown once. `fairbank undo` does not apply: revoke a token instead, which is final.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.host import uid_of, user_name
+from fairbank.cli.framework.options import add_writing, at_least_one, number
+from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.write import WriteRequest, post, tell
+from fairbank.core.errors import Conflict
+from fairbank.report.columns import Column, moment, text
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+    from typing import TextIO
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
+
+COLUMNS = (
+    Column("ID", text("id"), right=True),
+    Column("LABEL", text("label")),
+    Column("USER", text("user"), drop=1),
+    Column("SCOPES", lambda row, look: ",".join(row["scopes"])),
+    Column("CREATED", moment("created"), drop=3),
+    Column("EXPIRES", moment("expires")),
+    Column("REVOKED", moment("revoked"), drop=2),
+    Column("MADE-BY", text("parent"), right=True, drop=4),
+)
+DAYS = 90
+
+
+def _add_list(parser: Parser) -> None:
+    parser.add_argument(
+        "-u", "--user", metavar="USER", help="another user's, by name or number; for staff"
+    )
+
+
+def _list(context: Context, options: Namespace) -> int:
+    if shown_columns(context, COLUMNS):
+        return 0
+    uid = None if options.user is None else uid_of(options.user)
+    rows = [{**row, "user": user_name(row["uid"])} for row in context.rows("/token", {"uid": uid})]
+    show(context, Listing("fairbank.token/1", COLUMNS, rows, empty="There is no token."))
+    return 0
+
+
+def _add_create(parser: Parser) -> None:
+    parser.add_argument("label", metavar="LABEL", help="what it is for")
+    parser.add_argument(
+        "--scopes",
+        metavar="SCOPE,...",
+        default="read",
+        help="read, write, agent:CLUSTER (default: read)",
+    )
+    parser.add_argument(
+        "--days",
+        metavar="N",
+        type=at_least_one,
+        default=DAYS,
+        help=f"how long it is good (default: {DAYS})",
+    )
+    parser.add_argument("-u", "--user", metavar="USER", help="whose it is to be; for staff")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write the secret to a new file that only you can read, instead of showing it",
+    )
+    add_writing(parser, reason="none", keyed=False)
+
+
+def _create(context: Context, options: Namespace) -> int:
+    scopes = [scope for scope in options.scopes.replace(",", " ").split() if scope]
+    body = {"label": options.label, "scopes": scopes, "days": options.days}
+    if options.user is not None:
+        body["uid"] = uid_of(options.user)
+    request = WriteRequest("POST", "/token", body, f"Make a token {options.label}?")
+    if options.output is None:
+        return _tell(context, post(context, request))
+    with _new_file(options.output) as file:
+        answer = post(context, request)
+        if answer is not None:
+            file.write(answer["secret"] + "\n")
+    if answer is None:
+        os.unlink(options.output)
+        return tell(context, "fairbank.token/1", None, "")
+    return tell(
+        context,
+        "fairbank.token/1",
+        {**answer, "secret": None},
+        f"{_sentence(answer)}; its secret is in {options.output}",
+    )
+
+
+def _tell(context: Context, answer: Row | None) -> int:
+    """Print the secret, alone on stdout."""
+    if answer is not None and context.options.form is None:
+        context.note(f"{_sentence(answer)}. The secret is shown this once:")
+    return tell(context, "fairbank.token/1", answer, str(answer["secret"]) if answer else "")
+
+
+def _sentence(answer: Row) -> str:
+    return f"token {answer['id']} ({answer['label']}) is good until {answer['expires']}; to take it back: fairbank token revoke {answer['id']}"
+
+
+@contextmanager
+def _new_file(path: str) -> Iterator[TextIO]:
+    """Create a file that only the user can read before the token; delete it on failure."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise Conflict(
+            f"cannot make {path}: {error.strerror}",
+            field="--output",
+            remedy="name a new file in a folder of yours",
+        ) from error
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            yield file
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+def _add_revoke(parser: Parser) -> None:
+    parser.add_argument(
+        "token", metavar="ID", type=number, help="its number in fairbank token list"
+    )
+    add_writing(parser, reason="none", keyed=False)
+
+
+def _revoke(context: Context, options: Namespace) -> int:
+    answer = post(
+        context,
+        WriteRequest("DELETE", f"/token/{options.token}", None, f"Revoke token {options.token}?"),
+    )
+    return tell(
+        context,
+        "fairbank.token/1",
+        answer,
+        f"token {options.token} is revoked; that is not undone, but a new one can be made",
+    )
+
+
+COMMAND = Noun(
+    "tokens for signing in over the network",
+    {
+        "list": Command(
+            "your tokens, without their secrets",
+            ("fairbank token list", "fairbank token list -u ayla", "fairbank token list --json"),
+            _add_list,
+            _list,
+        ),
+        "create": Command(
+            "make a token; its secret is shown once",
+            (
+                "fairbank token create laptop --output ~/.config/fairbank/token",
+                "fairbank token create portal --scopes read,write --days 30",
+                "fairbank token create darwin --scopes agent:darwin -u slurm",
+            ),
+            _add_create,
+            _create,
+        ),
+        "revoke": Command(
+            "make a token good for nothing, at once",
+            (
+                "fairbank token revoke 3",
+                "fairbank token revoke 3 --yes",
+                "fairbank token revoke 3 --dry-run",
+            ),
+            _add_revoke,
+            _revoke,
+        ),
+    },
+    default="list",
+)

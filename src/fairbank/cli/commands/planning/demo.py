@@ -1,0 +1,219 @@
+"""Command `fairbank demo`: a synthetic month through a new bank, then a user's session."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli.commands.planning.replay import replay_trace, tell
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.exit_codes import DONE, FOUND, TOO_LITTLE
+from fairbank.cli.framework.options import count
+from fairbank.cli.framework.progress import add_progress
+from fairbank.core.errors import FairbankError, Unavailable
+from fairbank.core.time import DAY, Instant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+
+FAIRBANK = (sys.executable, "-m", "fairbank.cli")
+MONTH_DAYS, TERM_DAYS = 30, 90
+START_SECONDS = 30
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument(
+        "--directory",
+        metavar="FOLDER",
+        help="where to leave trace and bank, to play on (default: a folder that is removed)",
+    )
+    parser.add_argument(
+        "--seed", metavar="N", type=count, default=1, help="another month (default: 1)"
+    )
+    add_progress(parser)
+
+
+def run(context: Context, options: Namespace) -> int:
+    with _folder(options.directory) as folder:
+        code = _main_job(context, options, folder)
+        with _serving(folder):
+            _session(context, _Shell(context, folder))
+        _verify(context, folder)
+        if options.directory:
+            context.say(
+                f"\nThe bank is in {folder}: fairbank serve --config {folder}/fairbank.toml"
+            )
+    return code
+
+
+@contextmanager
+def _folder(given: str | None) -> Iterator[Path]:
+    if given is None:
+        with tempfile.TemporaryDirectory(prefix="fairbank-demo-") as made:
+            yield Path(made)
+    else:
+        folder = Path(given).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+
+
+# --- the month ---
+
+
+def _main_job(context: Context, options: Namespace, folder: Path) -> int:
+    """Run a month that ended last night through a bank whose allocations last a quarter."""
+    from fairbank.service.ops.atomic_file import whole_file
+    from fairbank.setup.init import init
+    from fairbank.simulator.traces.swf import write
+    from fairbank.simulator.traces.synthetic import month
+    from fairbank.simulator.traces.synthetic_site import SyntheticSite
+
+    starts = (int(time.time()) // DAY - MONTH_DAYS) * DAY
+    trace = folder / "month.swf"
+    centre = SyntheticSite(starts=Instant(starts))
+    with whole_file(trace) as file:
+        file.writelines(map(str.encode, write(*month(centre, options.seed))))
+    jobs = centre.jobs
+    context.say(
+        f"An invented centre: 768 cores, 24 GPUs, 8 projects, 40 users, {jobs:,} jobs in {MONTH_DAYS} days."
+    )
+    context.say(
+        "Each project is granted 95% of what its jobs really used. Every start is a hold, every end a charge.\n"
+    )
+    init(str(folder), None)
+    plan = Namespace(
+        **vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False
+    )
+    done = replay_trace(plan, str(trace), f"sqlite:///{folder}/books.sqlite", cluster="local")
+    tell(context, done)
+    return 0 if all(check.held for check in done.checks) else FOUND
+
+
+# --- the session ---
+
+
+@contextmanager
+def _serving(folder: Path) -> Iterator[None]:
+    """Run the server as a process until the block ends."""
+    log = folder / "server.log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            [*FAIRBANK, "serve", "--config", str(folder / "fairbank.toml")], stdout=out, stderr=out
+        )
+    try:
+        _await(server, folder / "fairbank.sock", log)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _await(server: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while subprocess.run(
+        [*FAIRBANK, "status", "--server", f"unix:{socket}"], capture_output=True, check=False
+    ).returncode:
+        if server.poll() is not None or time.monotonic() > deadline:
+            raise Unavailable(
+                f"the demo's server did not start: {log.read_text(errors='replace')[-500:].strip()}"
+            )
+        time.sleep(0.1)
+
+
+class _Shell:
+    """Shell that runs commands and shows their output as a user would see it."""
+
+    def __init__(self, context: Context, folder: Path) -> None:
+        self._desk = context
+        self._environ = {
+            **os.environ,
+            "FAIRBANK_SERVER": f"unix:{folder}/fairbank.sock",
+            "FAIRBANK_CLUSTER": "local",
+        }
+
+    def type(self, *words: str) -> None:
+        """Show the command and its output. Raises FairbankError when it fails."""
+        self._desk.say(f"\n$ fairbank {' '.join(words)}")
+        sys.stdout.flush()
+        code = subprocess.run([*FAIRBANK, *words], env=self._environ, check=False).returncode
+        if code not in (DONE, TOO_LITTLE):  # that too little is left is an answer
+            raise FairbankError(f"fairbank {' '.join(words)} ended with {code}")
+
+    def rows(self, *words: str) -> list[dict[str, Any]]:
+        """Return the rows of a command's JSON output."""
+        done = subprocess.run(
+            [*FAIRBANK, *words, "--json"], env=self._environ, capture_output=True, check=False
+        )
+        if done.returncode:
+            raise FairbankError(
+                f"fairbank {' '.join(words)} failed: {done.stderr.decode(errors='replace').strip()}"
+            )
+        rows: list[dict[str, Any]] = json.loads(done.stdout)["data"]
+        return rows
+
+
+def _session(context: Context, shell: _Shell) -> None:
+    """Show what a user sees whose job was refused lately."""
+    refused = shell.rows("jobs", "--refused", "-a", "--limit", "1000")
+    balances = shell.rows("balance")
+    if not refused or not balances:
+        raise FairbankError("this month has no refusal to show; try another --seed")
+    last = refused[0]
+    account, user = str(last["account"]), str(last["owner_uid"])
+    allocation = str(last["allocation"])
+    context.say(
+        f"\nThe bank is running. Be user {user} of project {account}, whose job was refused; --as is how staff see what a user sees."
+    )
+    shell.type("balance", "--as", user)
+    shell.type("jobs", "--refused", "--limit", "1", "--as", user)
+    shell.type("statement", allocation, "--as", user, "--limit", "8")
+    shell.type("usage", "-A", account, "--as", user)
+    shell.type(
+        "quote",
+        "-A",
+        account,
+        "-p",
+        "cpu",
+        "-c",
+        "8",
+        "--mem",
+        "64G",
+        "-t",
+        "12:00:00",
+        "--as",
+        user,
+    )
+
+
+def _verify(context: Context, folder: Path) -> None:
+    context.say("\n$ fairbank audit verify")
+    sys.stdout.flush()
+    code = subprocess.run(
+        [*FAIRBANK, "audit", "verify", "--config", f"{folder}/fairbank.toml"], check=False
+    ).returncode
+    if code:
+        raise FairbankError("the audit found discrepancies")
+
+
+COMMAND = Command(
+    "a month of jobs through a new bank, then a newcomer's session",
+    (
+        "fairbank demo",
+        "fairbank demo --directory ~/trial          and keep it, to play on",
+        "fairbank demo --seed 7",
+    ),
+    add,
+    run,
+    asks=False,
+)

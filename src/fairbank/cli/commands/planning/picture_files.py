@@ -1,0 +1,70 @@
+"""Picture files: writing them, and checking beforehand that this is possible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairbank.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fairbank.report.plots.picture import Picture
+
+
+class PictureFile(NamedTuple):
+    """File of a picture that was written, and what it shows."""
+
+    file: str
+    about: str
+
+
+def write_picture(
+    folder: str, name: str, picture: Picture, *, as_png: bool, option: str = "FOLDER"
+) -> str:
+    """Write a picture, whole or not at all, and return the name of its file.
+
+    Args:
+        folder: directory, made if it is missing.
+        name: file name without the ending.
+        picture: what to draw.
+        as_png: write a PNG file instead of SVG.
+        option: option or argument that an error names.
+    """
+    from pathlib import Path
+
+    from fairbank.core.os_errors import translate_os_error
+    from fairbank.report.plots.png import png
+    from fairbank.report.plots.svg import svg
+    from fairbank.service.ops.atomic_file import whole_file
+
+    file = Path(folder, f"{name}.png" if as_png else f"{name}.svg")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(file) as out:
+            out.write(png(picture) if as_png else svg(picture).encode())
+    except OSError as error:
+        raise translate_os_error(error, f"cannot write {file}", field=option) from error
+    return str(file)
+
+
+def check_folder(folder: str, option: str) -> None:
+    """Check that pictures can be written to a directory, or to one that would be made.
+
+    Raises InvalidInput if it is no directory, and what `translate_os_error` makes of a failure to write.
+    """
+    from pathlib import Path
+
+    from fairbank.core.os_errors import translate_os_error
+    from fairbank.service.ops.atomic_file import check_place
+
+    place = Path(folder)
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        raise InvalidInput(
+            f"{place} is no folder", field=option, remedy="name a folder, or one that can be made"
+        )
+    try:
+        # Not access(2): it allows root to write in /proc, where nobody can make a file.
+        check_place(place / "picture")
+    except OSError as error:
+        raise translate_os_error(error, f"cannot write in {place}", field=option) from error

@@ -1,0 +1,187 @@
+"""Rows and notes of simulations, for `simulate` and `whatif`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairbank.report.cells import counted, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fairbank.report.columns import Row
+    from fairbank.simulator.engine.simulated_bank import CreditResult
+    from fairbank.simulator.engine.simulation import SimulationResult
+
+LISTED = 5
+"""So many numbers of jobs that were left out are told one by one; --json tells all."""
+
+
+def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
+    """All the figures of a policy; the fingerprint of its schedule, which nobody reads in a table, only if `exactly`."""
+    figures, misses, credit = outcome.figures, outcome.misses, outcome.credit
+    left = sum(map(len, outcome.left.values()))
+    row: dict[str, Any] = {
+        "policy": outcome.policy,
+        "processors": outcome.processors,
+        "jobs": outcome.lines - left,
+        "left_out": left + sum(map(len, outcome.notes.left.values())),
+        "read_otherwise": {how.name.lower(): number for how, number in outcome.read.items()}
+        | dict(outcome.notes.read),
+        "unfair_starts": misses and misses.part,
+        "mean_miss_seconds": misses and misses.mean_miss,
+        "fair_starts_looked_at": misses and misses.jobs,
+        "astray": outcome.astray,
+        "jain_of_shares": outcome.jain_of_shares,
+        "fingerprint": outcome.starts.fingerprint() if exactly else None,
+    }
+    if credit is not None:
+        row |= _sums(credit, row["jobs"])
+    if figures is None:
+        return row
+    return row | {
+        "users": figures.users,
+        "mean_wait_seconds": figures.mean_wait,
+        "median_wait_seconds": figures.median_wait,
+        "wait_95_seconds": figures.wait_95,
+        "longest_wait_seconds": figures.longest_wait,
+        "mean_turnaround_seconds": figures.mean_turnaround,
+        "mean_bounded_slowdown": figures.mean_slowdown,
+        "utilisation": figures.utilisation,
+        "loss_of_capacity": figures.loss_of_capacity,
+        "makespan_seconds": figures.makespan,
+        "jain": figures.jain,
+    }
+
+
+def _sums(credit: CreditResult, jobs: int) -> dict[str, Any]:
+    """Over all accounts; credit in SU-minutes."""
+    fields = ("granted", "charged", "expired", "refused", "unpaid", "unpaid_minutes")
+    found = {name: sum(getattr(each, name) for each in credit.accounts) for name in fields}
+    granted = found["granted"]
+    return {
+        "granted_minutes": granted,
+        "charged_minutes": found["charged"],
+        "expired_minutes": found["expired"],
+        "expired_part": found["expired"] / granted if granted else None,
+        "refused_jobs": found["refused"],
+        "refused_part": found["refused"] / jobs if jobs and not found["unpaid"] else None,
+        "unpaid_jobs": found["unpaid"],
+        "unpaid_part": found["unpaid"] / jobs if found["unpaid"] else None,
+        "unpaid_minutes": found["unpaid_minutes"],
+    }
+
+
+def credited(outcomes: Sequence[SimulationResult]) -> list[Row]:
+    """What became of each account's credit."""
+    return [
+        {
+            "policy": outcome.policy,
+            "account": each.account,
+            "granted_minutes": each.granted,
+            "charged_minutes": each.charged,
+            "expired_minutes": each.expired,
+            "refused_jobs": each.refused,
+            "unpaid_jobs": each.unpaid,
+            "unpaid_minutes": each.unpaid_minutes,
+        }
+        for outcome in outcomes
+        if outcome.credit is not None
+        for each in outcome.credit.accounts
+    ]
+
+
+def delivered(outcomes: Sequence[SimulationResult]) -> list[Row]:
+    """What each account got of the whole, and its part by shares."""
+    return [
+        {
+            "policy": outcome.policy,
+            "account": each.account,
+            "delivered": each.delivered,
+            "entitled": each.entitled,
+        }
+        for outcome in outcomes
+        for each in outcome.delivered
+    ]
+
+
+def notes_of(outcome: SimulationResult) -> list[str]:
+    """Nothing is left out, or read otherwise than it stands there, in silence."""
+    said = [
+        f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})"
+        for why, lines in outcome.notes.left.items()
+    ]
+    if outcome.announced is not None and outcome.announced > outcome.lines:
+        said.append(
+            f"the header speaks of {counted(outcome.announced, 'job')}, and there are {outcome.lines:,}: the trace may be cut short"
+        )
+    if outcome.strangers:
+        named = ", ".join(map(plain, outcome.strangers[:LISTED])) + (
+            ", ..." if len(outcome.strangers) > LISTED else ""
+        )
+        said.append(
+            f"shares of {counted(len(outcome.strangers), 'account')} without a job in this trace, which count all the same ({named})"
+        )
+    said += [
+        f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})"
+        for why, numbers in outcome.left.items()
+    ]
+    if outcome.figures is None and (refused := _refused(outcome)):
+        said.append(
+            f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let them run last (--unpaid last)"
+        )
+    said += [
+        f"read otherwise: {counted(number, 'job')} {how.value}"
+        for how, number in outcome.read.items()
+        if number
+    ]
+    return said + [
+        f"read otherwise: {counted(number, 'line')}, {how}"
+        for how, number in outcome.notes.read.items()
+    ]
+
+
+def remarks_of(outcomes: Iterable[SimulationResult]) -> list[str]:
+    """What the files of policies say in vain, each once."""
+    return list(
+        dict.fromkeys(
+            f"policy {plain(each.policy)}: {remark}" for each in outcomes for remark in each.remarks
+        )
+    )
+
+
+def refused_of(outcomes: Mapping[str, SimulationResult]) -> list[str]:
+    """How many jobs found no credit, of each schedule by its name, where others ran: the measures are over those."""
+    found = {name: _refused(each) for name, each in outcomes.items() if each.figures is not None}
+    if not any(found.values()):
+        return []
+    alike = len(set(found.values())) == 1
+    numbers = [
+        counted(number, "job") + ("" if alike else f" ({plain(name)})")
+        for name, number in found.items()
+    ]
+    return [
+        f"refused for want of credit: {numbers[0] if alike else ', '.join(numbers)}; the measures are over the others"
+    ]
+
+
+def _refused(outcome: SimulationResult) -> int:
+    return (
+        sum(each.refused for each in outcome.credit.accounts) if outcome.credit is not None else 0
+    )
+
+
+def left_anew(before: SimulationResult, after: SimulationResult) -> list[str]:
+    """Jobs that are left out only after a change."""
+    said = []
+    for reason, numbers in after.left.items():
+        known = set(before.left.get(reason, ()))
+        if anew := [each for each in numbers if each not in known]:
+            said.append(
+                f"left out as changed: {counted(len(anew), 'job')}, {reason.value} ({_some_of(anew)})"
+            )
+    return said
+
+
+def _some_of(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:LISTED])) + (", ..." if len(numbers) > LISTED else "")

@@ -1,0 +1,1 @@
+"""Commands for hosts that run Slurm."""

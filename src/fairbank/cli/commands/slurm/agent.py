@@ -1,0 +1,175 @@
+"""Command `fairbank agent`: run the agent beside slurmctld, and show its status."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.exit_codes import FOUND
+from fairbank.core.time import iso
+from fairbank.report.cells import plain
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+
+
+def _add(parser: Parser) -> None:
+    usual = "/etc/fairbank/agent.toml"
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; default: {usual})",
+    )
+
+
+def _run(context: Context, options: Namespace) -> int:
+    import sys
+
+    import uvloop
+
+    from fairbank.rest.server.log import log_to
+    from fairbank.service.settings import Log
+    from fairbank.slurm.agent.serving import Agent
+    from fairbank.slurm.agent.settings import read_agent_settings, settings_file
+
+    def ready(sockets: Sequence[str]) -> None:
+        context.note(
+            f"The agent hears slurmctld at {sockets[0]} and tells of itself at {sockets[1]}"
+        )
+
+    settings = read_agent_settings(settings_file(options.config))
+    log_to(sys.stderr, Log(settings.log))
+    uvloop.run(Agent(settings).run(ready))
+    return 0
+
+
+def _add_status(parser: Parser) -> None:
+    _add(parser)
+    parser.add_argument("--json", action="store_true", help="all of it, as JSON")
+
+
+def _status(context: Context, options: Namespace) -> int:
+    from fairbank.slurm.agent.asking import status_of
+
+    status = status_of(options.config)
+    if options.json:
+        context.say(json.dumps(status, indent=2))
+    else:
+        for name, said in _lines(status):
+            context.say(f"{name:<11}{plain(said)}")
+    well = status["bank"]["reachable"] and not status["outbox"]["trouble"] and not _aside(status)
+    return 0 if well else FOUND
+
+
+def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    plugins, bank, outbox, senders = (
+        status[each] for each in ("plugins", "bank", "outbox", "senders")
+    )
+    connected = ", ".join(f"{each['slurm']} of cluster {each['cluster']}" for each in plugins)
+    yield "slurmctld", f"connected: {connected}" if plugins else "not connected"
+    if bank["reachable"] is None:
+        yield "bank", "not asked yet: it is when slurmctld's plug-in has said for which cluster"
+    elif bank["reachable"]:
+        yield "bank", f"answers since {iso(bank['since'])}"
+    else:
+        yield "bank", f"away since {iso(bank['since'])}: {bank['trouble']}"
+        if bank["remedy"]:
+            yield "", f"try: {bank['remedy']}"
+    oldest = (
+        ""
+        if outbox["oldest_seconds"] is None
+        else f", the oldest for {outbox['oldest_seconds']:.1f} s"
+    )
+    yield (
+        "outbox",
+        f"{outbox['letters']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only",
+    )
+    if later := outbox.get("later"):
+        yield (
+            "",
+            f"besides, {later} ends that the bank's clock finds too early; they are told again later",
+        )
+        yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
+    if outbox["trouble"]:
+        yield "", f"cannot be written: {outbox['trouble']}"
+        yield "", "try: make room on its disk; the agent goes on by itself"
+    if aside := _aside(status):
+        yield (
+            "aside",
+            f"{aside['frames']} frames of slurmctld's plug-in were not understood, the last: {aside['last']}",
+        )
+        yield "", f"try: {aside['remedy']}"
+    for mishap in status.get("mishaps", ()):
+        often = f"{mishap['count']} {mishap['about']} since {iso(mishap['since'])}, the last at {iso(mishap['last'])}"
+        yield "look at", f"{often}: {mishap['words']}"
+        yield "", f"try: {mishap['remedy']}"
+    yield (
+        "senders",
+        f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy",
+    )
+    yield "questions", f"{status['questions']} open; settled: {_counted(status['answers'])}"
+    for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):
+        yield what, _counted(status["told"][kind])
+    yield "runs", f"{status['runs']} known"
+    if table := status.get("site_factor"):
+        written = (
+            "not written yet"
+            if table["written"] is None
+            else f"{table['values']} values, written {iso(table['written'])}"
+        )
+        yield "factors", written
+        if table["trouble"]:
+            yield "", f"not written again: {table['trouble']}"
+            yield "", f"try: {table['remedy']}"
+    if release := status.get("release"):
+        yield "released", f"{release['released']} jobs that were held for lack of credit"
+        if release["trouble"]:
+            yield "", f"no more just now: {release['trouble']}"
+            yield "", f"try: {release['remedy']}"
+
+
+def _aside(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What was put aside, if anything was."""
+    found: Mapping[str, Any] | None = status.get("aside")
+    return found if found and found["frames"] else None
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{how} {count}" for how, count in counts.items()) or "none"
+
+
+COMMAND = Noun(
+    "run the agent beside slurmctld, and see how it fares",
+    {
+        "run": Command(
+            "hear slurmctld's plug-in and ask the bank, until Ctrl-C or SIGTERM",
+            (
+                "fairbank agent",
+                "fairbank agent --config /etc/fairbank/agent.toml",
+                "FAIRBANK_AGENT_CONFIG=a.toml fairbank agent run",
+            ),
+            _add,
+            _run,
+            reads=False,
+            asks=False,
+        ),
+        "status": Command(
+            "outbox, bank, senders, decisions; 8 when something is wrong or not known yet, 6 without an agent",
+            (
+                "fairbank agent status",
+                "fairbank agent status --json",
+                "fairbank agent status --config a.toml || echo look",
+            ),
+            _add_status,
+            _status,
+            reads=False,
+            asks=False,
+        ),
+    },
+    default="run",
+)

@@ -1,0 +1,253 @@
+"""Command `fairbank prio`: priorities of pending jobs like sprio, for programs, or explained."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, told
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
+from fairbank.cli.framework.host import Local, own_name
+from fairbank.cli.framework.options import listed
+from fairbank.core.errors import InvalidInput
+from fairbank.core.time import iso
+from fairbank.report.cells import counted
+from fairbank.report.columns import Look
+from fairbank.report.differences import possible_reasons, priority_differences
+from fairbank.report.envelope import as_json, envelope
+from fairbank.report.priority_bars import (
+    as_data,
+    best_rows,
+    explain_priority,
+    partition_queues,
+    undated_note,
+    unnamed_note,
+)
+from fairbank.report.sprio import (
+    csv_lines,
+    default_format,
+    lines,
+    parse_format,
+    select_rows,
+    sort_rows,
+    weight_lines,
+)
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.report.sprio import PriorityRow
+    from fairbank.slurm.rankings import Priorities
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("-j", "--jobs", metavar="JOBID,...", type=_jobs, help="only these jobs")
+    parser.add_argument(
+        "-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users"
+    )
+    parser.add_argument(
+        "-p", "--partition", metavar="NAME,...", type=listed, help="only in these partitions"
+    )
+    parser.add_argument(
+        "-S",
+        "--sort",
+        metavar="LETTERS",
+        default="i",
+        help="by these columns, apart by commas; - turns one around",
+    )
+    parser.takes_next("-S", "--sort")
+    add_folder(parser)
+    group = parser.add_argument_group("How to show it")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument(
+        "--explain",
+        dest="form",
+        action="store_const",
+        const="explain",
+        help="bars for each factor, and who is just ahead; of your own jobs, unless -j, -u or -p names others",
+    )
+    form.add_argument(
+        "--check",
+        dest="form",
+        action="store_const",
+        const="check",
+        help="every factor computed anew beside what Slurm says",
+    )
+    form.add_argument(
+        "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
+    )
+    form.add_argument(
+        "--csv",
+        dest="form",
+        action="store_const",
+        const="csv",
+        help="for a spreadsheet: cells whole, apart by commas",
+    )
+    form.add_argument(
+        "-w",
+        "--weights",
+        dest="form",
+        action="store_const",
+        const="weights",
+        help="the weights of the factors, no jobs",
+    )
+    group.add_argument(
+        "-n", "--norm", action="store_true", help="factors from 0 to 1, without their weights"
+    )
+    group.add_argument("-l", "--long", action="store_true", help="all factors, with user and nice")
+    group.add_argument("--noheader", action="store_true", help="without heads")
+    group.add_argument(
+        "-o",
+        "--format",
+        metavar="FORMAT",
+        help="columns as sprio takes them, such as %%.15i %%9r %%.10Y",
+    )
+
+
+def _jobs(text: str) -> list[int]:
+    found = listed(text)
+    if strange := [
+        each for each in found if not (each.isascii() and each.isdigit() and len(each) <= 10)
+    ]:
+        raise ArgumentTypeError(f"{strange[0][:40]!r} is no job id")
+    return [int(each) for each in found]
+
+
+COLUMNS_ONLY = {"format": "--format", "long": "--long", "norm": "--norm", "noheader": "--noheader"}
+"""What there is to choose in the form of sprio only."""
+
+
+def run(context: Context, options: Namespace) -> int:
+    if options.form in ("explain", "check", "json"):
+        fit(options, f"--{options.form}", COLUMNS_ONLY)
+    form = parse_format(options.format) if options.format else None
+    if options.form == "check":
+        return _check(context, options)
+    from fairbank.slurm.rankings import read_priorities
+
+    found = read_priorities(options.folder, context.now())
+    code = told(context, found.unreadable, "sprio -l")
+    if options.form == "weights":
+        columns = form or default_format(
+            found.weights, long=options.long, norm=options.norm, named=found.named
+        )
+        for line in weight_lines(found.weights, columns, header=not options.noheader):
+            context.say(line)
+        return code
+    rows = _chosen(context, options, found.rows)
+    rows = sort_rows(rows, found.weights, options.sort)
+    match options.form:
+        case "json":
+            document = envelope(
+                "fairbank.prio/1",
+                iso(found.as_of),
+                found.cluster,
+                as_data(rows),
+                found.unreadable,
+                Look(),
+            )
+            context.say(as_json(document))
+            note(context, unnamed_note(rows))
+            return code
+        case "explain":
+            _explain(context, found, rows)
+        case _:
+            columns = form or default_format(
+                found.weights,
+                long=options.long,
+                norm=options.norm,
+                named=found.named,
+                users=bool(options.user),
+            )
+            written = csv_lines if options.form == "csv" else lines
+            for line in written(rows, found.weights, columns, header=not options.noheader):
+                context.say(line)
+            note(context, unnamed_note(rows) if columns.tells_names else [])
+    return _known(context, rows, None if _others(options) else own_name()) or code
+
+
+def _chosen(context: Context, options: Namespace, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
+    return select_rows(
+        rows,
+        jobs=options.jobs or None,
+        users=_users(context, options),
+        partitions=options.partition or None,
+    )
+
+
+def _check(context: Context, options: Namespace) -> int:
+    """8 where a factor is not what follows from the answers of Slurm."""
+    from fairbank.slurm.rankings import read_recomputed_priorities
+
+    found = read_recomputed_priorities(options.folder, context.now(), Local())
+    if told(context, found.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"):
+        raise InvalidInput(
+            "with lines left out all other factors may be wrong",
+            field="--check",
+            remedy="mend what is told above first",
+        )
+    rows, anew = (
+        _chosen(context, options, found.reported.rows),
+        _chosen(context, options, found.rows),
+    )
+    different = list(priority_differences(rows, anew, found.reported.weights))
+    for each in different:
+        context.say(str(each))
+    context.say(
+        f"{counted(len(anew), 'row')} computed anew: {counted(len(different), 'difference') if different else 'no differences'}"
+    )
+    note(context, possible_reasons(different))
+    if given := len(rows) - len(anew):
+        context.note(
+            f"Not computed: {counted(given, 'row')} of jobs whose priority was given, or that wait no more."
+        )
+    return _known(context, rows) or (FOUND if different else 0)
+
+
+def _users(context: Context, options: Namespace) -> Sequence[str] | None:
+    """Explanations are of one's own jobs, unless others are named."""
+    return options.user or (None if _others(options) else [own_name()])
+
+
+def _others(options: Namespace) -> bool:
+    """Whether more is asked about than one's own jobs."""
+    return options.form != "explain" or bool(options.user or options.jobs or options.partition)
+
+
+def _explain(context: Context, found: Priorities, rows: Sequence[PriorityRow]) -> None:
+    there = partition_queues(found.rows)
+    for number, row in enumerate(best_rows(rows)):
+        if number:
+            context.say()
+        for line in explain_priority(row, there.get(row.partition_name, ()), found.weights):
+            context.say(line)
+    note(context, [*unnamed_note(rows), *(undated_note(found.rows) if rows else [])])
+
+
+def _known(context: Context, rows: Sequence[PriorityRow], own: str | None = None) -> int:
+    """3 when a job that was named does not wait. `own`: whose jobs were asked about because nobody was named."""
+    missing = [each for each in context.options.jobs or () if each not in {row.job for row in rows}]
+    if missing:
+        context.note(f"Not waiting, or held, or not eligible yet: {', '.join(map(str, missing))}.")
+    elif not rows and own is not None:
+        note(
+            context,
+            [f"None of your jobs ({own}) waits. Name a job with -j JOBID, or users with -u USER."],
+        )
+    elif not rows:
+        context.note("No such job waits.")
+    return NOT_FOUND if missing else 0
+
+
+COMMAND = Command(
+    "why a job waits where it does: the factors of its priority",
+    ("fairbank prio", "fairbank prio --explain -j 812345", "fairbank prio -l -S -Y"),
+    add,
+    run,
+    reads=False,
+    asks=False,
+)

@@ -1,0 +1,131 @@
+"""Command `fairbank shadow`: charges and refusals of Slurm's jobs without enforcement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.slurm.reconcile import period_of
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.options import add_clusters, add_period
+from fairbank.cli.framework.output import Listing, caption, show, shown_columns, watched
+from fairbank.cli.framework.progress import Stages, add_progress
+from fairbank.report.cells import plain
+from fairbank.report.columns import Column, left, moment, su, text
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
+    from fairbank.slurm.compare.shadow import ShadowAccount, ShadowRefusal, ShadowResult
+
+DEFAULT_START = "now-7days"
+
+COLUMNS = (
+    Column("PROJECT", text("account")),
+    Column("RESOURCE", text("resource")),
+    Column("JOBS", text("jobs"), right=True),
+    Column("SU", su("charged"), right=True),
+    Column("HELD", su("held"), right=True, drop=1),
+    Column("REFUSED", text("refused"), right=True),
+    Column("ASKED", su("refused_asked"), right=True, drop=2),
+    Column("LEFT", left("left"), right=True),
+)
+REFUSED_COLUMNS = (
+    Column("JOBID", text("job_id"), right=True),
+    Column("PROJECT", text("account")),
+    Column("USER", text("user")),
+    Column("STARTED", moment("start"), drop=1),
+    Column("ASKED", su("asked"), right=True),
+    Column("AVAILABLE", left("available"), right=True),
+    Column("WHY", text("why"), least=20),
+    Column("PARTITION", text("partition"), extra=True),
+)
+
+
+def add(parser: Parser) -> None:
+    add_period(parser, DEFAULT_START)
+    add_clusters(parser, "what this Slurm must be called (default: whatever it is)")
+    parser.add_argument(
+        "--refused", action="store_true", help="each job that would have been refused, and why"
+    )
+    add_progress(parser)
+
+
+def run(context: Context, options: Namespace) -> int:
+    return (
+        0
+        if shown_columns(context, REFUSED_COLUMNS if options.refused else COLUMNS)
+        else watched(context, lambda: _once(context, options))
+    )
+
+
+def _once(context: Context, options: Namespace) -> int:
+    from fairbank.slurm.toolbox import SlurmToolbox
+
+    since, until = period_of(context, DEFAULT_START)
+    with Stages(options) as progress:
+        slurm = SlurmToolbox(context.client, context.cluster)
+        seen, unreadable = slurm.shadow(since, until, progress=progress)
+    for line in unreadable:
+        context.note(plain(f"! not read: {line}"))
+    refused = options.refused
+    show(
+        context,
+        Listing(
+            "fairbank.shadow-refused/1" if refused else "fairbank.shadow/1",
+            REFUSED_COLUMNS if refused else COLUMNS,
+            [_refused(each) for each in seen.refused]
+            if refused
+            else [_row(each) for each in seen.rows],
+            f"{caption(context)}   nothing is posted",
+            notes=_reasons(seen),
+            empty="No job would have been refused." if refused else "No job ran in that time.",
+            more={"unreadable": list(unreadable)},
+        ),
+    )
+    return 0
+
+
+def _reasons(seen: ShadowResult) -> Sequence[str]:
+    """How many would have been refused for what."""
+    said: dict[str, int] = {}
+    for each in seen.refused:
+        said[each.why.value] = said.get(each.why.value, 0) + 1
+    return [f"{number:,} would have been refused: {why}" for why, number in said.items()]
+
+
+def _row(row: ShadowAccount) -> Row:
+    names = ("account", "resource", "jobs", "charged", "held", "refused", "refused_asked", "left")
+    return {name: getattr(row, name) for name in names}
+
+
+def _refused(each: ShadowRefusal) -> Row:
+    job = each.job
+    return {
+        "job_id": job.job_id,
+        "account": job.account,
+        "user": job.user,
+        "partition": job.partition,
+        "submitted": job.submitted,
+        "start": job.start,
+        "asked": each.asked,
+        "available": each.available,
+        "reason": each.why.name,
+        "why": each.why.value,
+    }
+
+
+COMMAND = Command(
+    "what would have been charged and refused, without enforcing anything",
+    (
+        "fairbank shadow                          by project, the last seven days",
+        "fairbank shadow --refused -S now-1day    each job that would have been refused",
+        "fairbank shadow --watch 60",
+    ),
+    add,
+    run,
+    watch=True,
+)

@@ -1,0 +1,335 @@
+"""Command `fairbank share`: fair share like sshare, for programs, or as an explained tree."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.slurm.share_compose import COMPOSE
+from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, told
+from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.host import Local, own_name
+from fairbank.cli.framework.options import listed
+from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
+from fairbank.core.time import iso
+from fairbank.report import forecasts
+from fairbank.report.cells import counted, plain
+from fairbank.report.columns import Look
+from fairbank.report.envelope import as_json, envelope
+from fairbank.report.share_tree import COLUMNS, as_data, reading_guide, tree_rows
+from fairbank.report.sshare import (
+    FIELDS,
+    LineFormat,
+    default_fields,
+    lines,
+    parse_fields,
+    select_rows,
+)
+from fairbank.report.tables import table
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.report.sshare import ShareRow
+    from fairbank.slurm.rankings import Shares
+
+SSHARE = "sshare -a -l -P"
+"""Where to look for what could not be read."""
+
+
+BATCH = 5_000
+"""Associations sent to the bank in one request."""
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument(
+        "-a",
+        "--all",
+        action="store_true",
+        help="all users (default: all accounts, and of the users only yourself)",
+    )
+    parser.add_argument(
+        "-A",
+        "--accounts",
+        "--account",
+        metavar="ACCOUNT,...",
+        type=listed,
+        help="only these accounts",
+    )
+    parser.add_argument(
+        "-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users"
+    )
+    parser.add_argument(
+        "-U", "--users-only", "--Users", action="store_true", help="only users, no accounts"
+    )
+    parser.add_argument(
+        "-m", "--partition", action="store_true", help="the partition that an association is for"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="ACCOUNT=SHARES,...",
+        type=_changes,
+        help="what if: as it would be with these shares",
+    )
+    add_folder(parser)
+    group = parser.add_argument_group("How to show it")
+    group.add_argument(
+        "--forecast",
+        action="store_true",
+        help="when each is back at level 1 (classic rule: factor 0.5), if it pauses",
+    )
+    form = group.add_mutually_exclusive_group()
+    form.add_argument(
+        "--tree",
+        dest="form",
+        action="store_const",
+        const="tree",
+        help="explained: who is over or under, and what moves it",
+    )
+    form.add_argument(
+        "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
+    )
+    form.add_argument(
+        "--csv",
+        dest="form",
+        action="store_const",
+        const="csv",
+        help="for a spreadsheet: cells whole, apart by commas",
+    )
+    form.add_argument(
+        "-p",
+        "--bars",
+        dest="form",
+        action="store_const",
+        const="bar",
+        help="cells whole, a | behind each: sshare's -p",
+    )
+    form.add_argument(
+        "-P",
+        "--parsable",
+        "--parsable2",
+        dest="form",
+        action="store_const",
+        const="between",
+        help="cells apart by |",
+    )
+    group.add_argument("-n", "--noheader", action="store_true", help="without heads")
+    group.add_argument(
+        "-l",
+        "--long",
+        action="store_true",
+        help="with normalised usage, level, limits and running TRES",
+    )
+    group.add_argument(
+        "-o", "--format", metavar="COL%WIDTH,...", help="which columns; names may be cut short"
+    )
+    group.add_argument("--helpformat", action="store_true", help="list the columns")
+
+
+def _changes(text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in listed(text):
+        name, _, shares = each.partition("=")
+        number = (
+            shares.isascii()
+            and shares.isdigit()
+            and len(shares) <= 10
+            and int(shares) <= SHARES_MAX
+        )
+        if not (name and (shares == "parent" or number)):
+            raise ArgumentTypeError(
+                f"{each[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent"
+            )
+        if name in found:
+            raise ArgumentTypeError(f"{name[:40]!r} is there twice; write each account once")
+        found[name] = ON_PARENT if shares == "parent" else int(shares)
+    return found
+
+
+COLUMNS_ONLY = {"format": "--format", "long": "--long", "partition": "--partition"}
+"""What there is to choose in the form of sshare only."""
+WORDS = {
+    "tree": "--tree",
+    "json": "--json",
+    "csv": "--csv",
+    "bar": "--bars",
+    "between": "--parsable",
+}
+ENDINGS = {"csv": LineFormat.COMMAS, "bar": LineFormat.BAR, "between": LineFormat.BETWEEN}
+
+
+def _fit(options: Namespace) -> None:
+    """Raises InvalidInput for options that would change nothing."""
+    if options.forecast and options.form in ("tree", *ENDINGS):
+        remedy = "it is a table, or with --json for programs"
+        raise InvalidInput(
+            f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy
+        )
+    if options.form == "json":
+        fit(options, WORDS[options.form], COLUMNS_ONLY | {"noheader": "--noheader"})
+    elif options.forecast or options.form == "tree":
+        fit(options, "--forecast" if options.forecast else "--tree", COLUMNS_ONLY)
+
+
+def run(context: Context, options: Namespace) -> int:
+    if options.helpformat:
+        context.say(" ".join(field.name for field in FIELDS))
+        return 0
+    _fit(options)
+    fields = parse_fields(options.format) if options.format else None
+    from fairbank.slurm.rankings import read_shares
+
+    found = read_shares(options.folder, context.now(), Local())
+    code = told(context, found.unreadable, SSHARE)
+    found = _there(context, found)
+    rows = select_rows(
+        found.rows,
+        users=_users(context, options),
+        accounts=options.accounts or None,
+        users_only=options.users_only,
+    )
+    if options.forecast:
+        _show_forecast(context, found, rows)
+    elif options.form == "json":
+        data = as_data(rows, found.rule)
+        document = envelope(
+            "fairbank.share/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
+        )
+        context.say(as_json(document))
+    elif options.form == "tree":
+        _show_tree(context, found, rows)
+    else:
+        fields = fields or default_fields(
+            long=options.long, partitions=options.partition, fair_tree=found.rule.fair_tree
+        )
+        for line in lines(
+            rows, fields, ENDINGS.get(options.form, LineFormat.PADDED), header=not options.noheader
+        ):
+            context.say(line)
+    return code
+
+
+def _there(context: Context, found: Shares) -> Shares:
+    """What was found; with --set as it would be. Raises InvalidInput where there are none, or only some to compute from."""
+    if not found.rows:
+        raise InvalidInput(
+            "there is nobody in what Slurm said of fair share",
+            field="sshare",
+            remedy="look at what it prints: sshare -a",
+        )
+    if not context.options.set:
+        return found
+    if found.unreadable:
+        remedy = "mend what is told above first: sacctmgr show associations"
+        raise InvalidInput(
+            "with associations left out all other figures would be wrong",
+            field="--set",
+            remedy=remedy,
+        )
+    from fairbank.slurm.rankings import with_shares
+
+    changed = with_shares(found, context.options.set)
+    context.note("Computed from these shares and what users used; Slurm has others.")
+    return changed
+
+
+def _add_record(parser: Parser) -> None:
+    add_folder(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be recorded, change nothing"
+    )
+
+
+def _record(context: Context, options: Namespace) -> int:
+    from fairbank.slurm.fairshare_view.daily_records import day_told
+    from fairbank.slurm.rankings import read_shares
+
+    shares = read_shares(options.folder, context.now(), Local())
+    rows = day_told(shares.cluster, shares.rows, shares.rule)
+    path = "/share?dry-run=true" if options.dry_run else "/share"
+    kept = 0
+    for begin in range(0, len(rows), BATCH):
+        batch = {"cluster": shares.cluster, "at": shares.as_of, "rows": rows[begin : begin + BATCH]}
+        kept += context.client.post(path, batch)["data"]["kept"]
+    code = told(context, shares.unreadable, SSHARE)
+    of = f"{plain(str(shares.cluster))}, {iso(shares.as_of)[:10]}"
+    if options.dry_run:
+        context.note(f"Nothing is recorded. {of}: {counted(kept, 'association')} would be.")
+    elif kept:
+        context.say(f"{of}: {counted(kept, 'association')}")
+    else:
+        context.note(f"{of}: recorded before")
+    return code
+
+
+def _users(context: Context, options: Namespace) -> Sequence[str] | None:
+    if options.all:
+        return None
+    return options.user or [own_name()]
+
+
+def _show_tree(context: Context, found: Shares, rows: Sequence[ShareRow]) -> None:
+    made = table(
+        COLUMNS,
+        tree_rows(rows, found.rule),
+        context.format,
+        context.width,
+        heads=not context.options.noheader,
+    )
+    for line in made.lines:
+        context.paint(line)
+    note(context, reading_guide(rows, found.rule, found.backs, context.options.accounts or ()))
+
+
+def _show_forecast(context: Context, found: Shares, rows: Sequence[ShareRow]) -> None:
+    shown = {(row.account, row.user, row.partition) for row in rows}
+    backs = [back for back in found.backs if back[:3] in shown]
+    if context.options.form == "json":
+        data = forecasts.as_data(backs, found.rule)
+        document = envelope(
+            "fairbank.forecast/1", iso(found.as_of), found.cluster, data, found.unreadable, Look()
+        )
+        context.say(as_json(document))
+        return
+    made = table(
+        forecasts.COLUMNS,
+        forecasts.table_rows(backs),
+        context.format,
+        context.width,
+        heads=not context.options.noheader,
+    )
+    for line in made.lines:
+        context.paint(line)
+    note(context, forecasts.assumptions(found.rule))
+
+
+COMMAND = Noun(
+    "fair share as Slurm has it, now and from day to day",
+    {
+        "show": Command(
+            "shares, usage, and the factor that follows (also without this word)",
+            ("fairbank share", "fairbank share --tree -A chem_qmc", "fairbank share --forecast -a"),
+            add,
+            run,
+            reads=False,
+            asks=False,
+        ),
+        "record": Command(
+            "have the bank keep today's figures, once a day and cluster",
+            (
+                "fairbank share record",
+                "fairbank share record --from /srv/slurm-said",
+                "fairbank share record --dry-run",
+            ),
+            _add_record,
+            _record,
+            reads=False,
+        ),
+        "compose": COMPOSE,
+    },
+    default="show",
+)

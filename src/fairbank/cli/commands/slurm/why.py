@@ -1,0 +1,258 @@
+"""Command `fairbank why`: why a job waits, its likely start, and what would start it sooner."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.planning.workload_options import DEFAULT_POLICY, add_processors
+from fairbank.cli.commands.slurm.slurm_options import add_folder, note, told
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.options import count, file_read
+from fairbank.cli.framework.progress import Stages, add_progress
+from fairbank.core.errors import InvalidInput
+from fairbank.core.time import iso
+from fairbank.report.cells import counted
+from fairbank.report.columns import Look
+from fairbank.report.envelope import as_json, envelope
+from fairbank.report.explanation import JobExplanation, as_data, lines
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.scheduling.explain.answer import Explanation
+
+RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
+_JOB = re.compile(r"\d{1,10}(_\d{1,7})?", re.ASCII)
+_OF_TRACE = {
+    "policy": "--policy",
+    "at": "--at",
+    "procs": "--procs",
+    "runs": "--runs",
+    "seed": "--seed",
+}
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument(
+        "job",
+        metavar="JOBID",
+        help="the job that waits; 33_7 is a task of an array, 33 the next of its tasks",
+    )
+    add_folder(parser)
+    parser.add_argument(
+        "--no-advice",
+        dest="advice",
+        action="store_false",
+        help="do not look for what would start it sooner",
+    )
+    parser.add_argument(
+        "--no-likely",
+        dest="likely",
+        action="store_false",
+        help="do not draw when it may start from what accounting knows",
+    )
+    trace = parser.add_argument_group("Of a job of a recorded workload")
+    trace.add_argument(
+        "--trace",
+        metavar="FILE",
+        type=file_read,
+        help="the workload, as `simulate` reads it; - is standard input",
+    )
+    trace.add_argument(
+        "--policy",
+        metavar="NAME|FILE",
+        help=f"as `simulate` takes it: a name, or a file FILE.toml (default: {DEFAULT_POLICY})",
+    )
+    trace.add_argument(
+        "--at", metavar="TIME", help="a time, or seconds of the trace (default: when the job came)"
+    )
+    add_processors(trace)
+    trace.add_argument(
+        "--runs",
+        metavar="N",
+        type=_runs,
+        help=f"rehearsals, at most: from {RUNS_MIN} to {RUNS_MAX} (default: {RUNS})",
+    )
+    trace.add_argument("--seed", metavar="N", type=count, help="other rehearsals (default: 1)")
+    add_progress(parser)
+    form = parser.add_argument_group("How to show it").add_mutually_exclusive_group()
+    form.add_argument(
+        "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
+    )
+
+
+def _runs(said: str) -> int:
+    if not RUNS_MIN <= (number := count(said)) <= RUNS_MAX:
+        raise ArgumentTypeError(f"from {RUNS_MIN} to {RUNS_MAX}")
+    return number
+
+
+def run(context: Context, options: Namespace) -> int:
+    return _at_slurm(context, options) if options.trace is None else _in_trace(context, options)
+
+
+def _at_slurm(context: Context, options: Namespace) -> int:
+    for name, word in _OF_TRACE.items():
+        if getattr(options, name) is not None:
+            raise InvalidInput(
+                "it changes nothing of a job at Slurm",
+                field=word,
+                remedy="leave it out, or name a workload: --trace FILE",
+            )
+    if not _JOB.fullmatch(options.job):
+        raise InvalidInput(
+            f"{options.job[:40]!r} is no job id",
+            field="JOBID",
+            remedy="give one as squeue has it, such as 812345 or 33_7",
+        )
+    from fairbank.slurm.queue_explanation import explain
+
+    with Stages(options) as progress:
+        explanation = explain(
+            options.job,
+            options.folder,
+            advice=options.advice,
+            likely=options.likely,
+            quote=lambda request: (
+                context.client.post("/quote", dict(request))["data"]
+                if context.settings.configured
+                else None
+            ),
+            progress=progress,
+        )
+    code = told(context, explanation.unreadable, "scontrol show job, node, partition, reservation")
+    row = explanation.row
+    _tell(context, row, explanation.cluster, [*explanation.notes, *missing_range(row.why)])
+    return code
+
+
+def _in_trace(context: Context, options: Namespace) -> int:
+    useless = {
+        "--from": options.folder is not None,
+        "--no-advice": not options.advice,
+        "--no-likely": not options.likely,
+        "--server": options.server is not None,
+        "--as": options.acting_as is not None,
+    }
+    for word, said in useless.items():
+        if said:
+            raise InvalidInput(
+                "it changes nothing of a job of a trace",
+                field=word,
+                remedy="leave it out, or --trace",
+            )
+    if not (options.job.isascii() and options.job.isdigit() and len(options.job) <= 12):
+        raise InvalidInput(
+            f"{options.job[:40]!r} is no job of a trace",
+            field="JOBID",
+            remedy="give its number there, the first column",
+        )
+    seconds = (
+        options.at is not None
+        and options.at.isascii()
+        and options.at.isdigit()
+        and len(options.at) <= 12
+    )
+    moment = options.at if seconds else context.moment(options.at, "--at")
+    _tell(context, *_explain_trace_job(options, moment, is_absolute=not seconds))
+    return 0
+
+
+def _explain_trace_job(
+    options: Namespace, moment: str | None, *, is_absolute: bool
+) -> tuple[JobExplanation, None, list[str]]:
+    """Simulate until the job starts and explain why it waited.
+
+    Args:
+        options: those of this command.
+        moment: time to explain; None for the submission.
+        is_absolute: `moment` is in seconds since 1970, not seconds of the trace.
+    """
+    from pathlib import Path
+
+    from fairbank.service.simulation.comparison import in_file, policies_of
+    from fairbank.simulator.results.explanation import Drawing
+    from fairbank.simulator.results.job_query import JobQuery, ask
+    from fairbank.slurm.parsers.any_trace import skim_any
+
+    (policy,) = policies_of([options.policy or DEFAULT_POLICY])
+    query = JobQuery(
+        int(options.job),
+        None if moment is None else int(moment),
+        is_absolute,
+        options.procs,
+        Drawing(
+            RUNS if options.runs is None else options.runs,
+            1 if options.seed is None else options.seed,
+        ),
+    )
+    with Stages(options) as progress, in_file(Path(options.trace), skim_any) as (trace, extent):
+        job = ask(
+            trace, policy, query, lambda jobs: progress(policy.name, jobs, extent.about(jobs))
+        )
+    facts = {
+        "user": job.user,
+        "processors": job.processors,
+        "limit_seconds": job.limit,
+        "policy": job.policy,
+    }
+    row = JobExplanation(
+        str(int(options.job)),
+        facts,
+        job.submitted,
+        job.as_of,
+        job.why,
+        [str(number) for number in job.why.ahead],
+        started=job.started,
+    )
+    remarks = [f"policy {policy.name}: {remark}" for remark in policy.remarks]
+    return row, None, [*missing_range(job.why), *remarks]
+
+
+def missing_range(why: Explanation) -> list[str]:
+    """Return a note why there is no range for the start; empty if there is one or none was asked."""
+    from fairbank.scheduling.explain.answer import NoStartRange
+
+    match why.untold:
+        case NoStartRange.NO_TURN:
+            return [f"no likely start: it does not stand in the queue ({why.code})"]
+        case NoStartRange.TOO_FAR:
+            ahead = f"with {counted(len(why.ahead), 'job')} ahead " if why.ahead else ""
+            return [f"no likely start: {ahead}it is too far off to be rehearsed here"]
+        case NoStartRange.KEPT:
+            return [f"no likely start: as far as the rehearsals went, {why.code} kept it waiting"]
+    return []
+
+
+def _tell(
+    context: Context, row: JobExplanation, cluster: str | None, warnings: Sequence[str]
+) -> None:
+    """In the form that was asked for."""
+    if context.options.form is not None:
+        document = envelope(
+            "fairbank.why/1", iso(row.as_of), cluster, [as_data(row)], warnings, Look()
+        )
+        context.say(as_json(document))
+        return
+    with context.in_pages():
+        for line in lines(row, context.format, context.width):
+            context.say(line)
+    note(context, warnings)
+
+
+COMMAND = Command(
+    "why a job waits, who is ahead, when it is likely to start, what would start it sooner",
+    (
+        "fairbank why 812345",
+        "fairbank why 33_7 --json",
+        "fairbank why 4711 --trace month.swf.gz --policy slurm --at 2026-10-03T09:00",
+    ),
+    add,
+    run,
+    reads=False,
+)

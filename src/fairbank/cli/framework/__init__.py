@@ -1,0 +1,1 @@
+"""Command-line framework: parsing, output, context and endings of every command."""

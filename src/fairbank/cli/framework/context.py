@@ -1,0 +1,150 @@
+"""Context of a running command: options, bank client, clock and output."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli.framework.client_settings import Settings, read_client_settings
+from fairbank.cli.framework.host import Local
+from fairbank.cli.framework.terminal import Terminal
+from fairbank.core.errors import InvalidInput, Unavailable
+from fairbank.core.time import Instant, parse_instant, parse_moment
+from fairbank.rest.client import Client
+from fairbank.rest.client.response import CHECK
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator, Mapping
+
+    Query = Mapping[str, object]
+
+PAGE = 1_000
+"""How many rows are asked for at once: the most that the bank gives."""
+Row = dict[str, Any]
+_NOTHING: Mapping[str, object] = {}
+
+
+class Context(Terminal):
+    """One command's surroundings. `prog` is how it was called."""
+
+    def __init__(self, options: Namespace, prog: str) -> None:
+        super().__init__(options)
+        self.prog = prog
+        self.as_of: str | None = None
+        """When the bank gave its last answer, by its own clock."""
+        self.later_notes: list[str] = []
+        """What is to be noted once the answer is shown."""
+
+    @cached_property
+    def settings(self) -> Settings:
+        given = vars(self.options)
+        clusters = given.get("clusters") or [given.get("cluster")]
+        return read_client_settings(
+            {"server": given.get("server"), "cluster": clusters[0] if len(clusters) == 1 else None},
+            os.environ,
+        )
+
+    @cached_property
+    def client(self) -> Client:
+        return Client(
+            self.settings.address,
+            signer=self.settings.signer(),
+            acting_as=getattr(self.options, "acting_as", None),
+        )
+
+    def get(self, path: str, query: Query = _NOTHING) -> dict[str, Any]:
+        """One answer of the bank; of the query None is left out. Remembers when it was given."""
+        answer = self.client.get(path, query)
+        if "data" not in answer:
+            raise Unavailable(
+                f"what answers at {self.settings.address} is not a bank",
+                field="server",
+                remedy=CHECK,
+            )
+        self.as_of = answer.get("as_of") or self.as_of
+        return answer
+
+    def rows(self, path: str, query: Query = _NOTHING, limit: int = 0) -> list[Row]:
+        """The rows of a list, at most `limit` (0: all). Notes when there are more."""
+        return [row for answer in self.pages(path, query, limit) for row in answer["data"]]
+
+    def pages(self, path: str, query: Query = _NOTHING, limit: int = 0) -> Iterator[dict[str, Any]]:
+        """The answers of a list, page after page, with at most `limit` rows in all of them together (0: all). Notes when there are more."""
+        left, after = limit, None
+        while True:
+            answer = self.get(
+                path, {**query, "limit": min(left, PAGE) if limit else PAGE, "after": after}
+            )
+            left, after = left - len(_listed(answer)), answer.get("next")
+            full = bool(limit) and left <= 0
+            yield answer
+            if full and after:
+                more = f"There are more; this shows {limit}. To see them, add --limit {10 * limit}"
+                self.later_notes += [] if more in self.later_notes else [more]
+            if full or not after:
+                return
+
+    def one(self, path: str) -> Row:
+        """A single object."""
+        found: Row = self.get(path)["data"]
+        return found
+
+    @property
+    def bank_time(self) -> Instant:
+        """The bank's clock when it last answered; ours before that."""
+        return parse_instant(self.as_of) if self.as_of else self.now()
+
+    def now(self) -> Instant:
+        return Instant(int(time.time()))
+
+    def moment(self, said: str | None, field: str, usual: str | None = None) -> str | None:
+        """A time as people write it, as the bank reads it."""
+        word = said or usual
+        if word is None:
+            return None
+        return f"{parse_moment(word, self.now(), Local(), field=field)}"
+
+    def period(self, since: str | None = None) -> dict[str, str | None]:
+        """-S and -E as the bank reads them; `since` is where the period begins when nobody says. Raises InvalidInput."""
+        options = self.options
+        begins, ends = (
+            self.moment(options.starttime, "--starttime", since),
+            self.moment(options.endtime, "--endtime"),
+        )
+        if begins is not None and ends is not None and int(ends) < int(begins):
+            spans = f"from {self.format.moment(int(begins))} to {self.format.moment(int(ends))}"
+            usual = None if options.starttime else since
+            why, remedy = (
+                (f" (default: from {usual} on)", "say where it begins: -S")
+                if usual
+                else ("", "exchange -S and -E")
+            )
+            field = "--endtime" if usual else "--starttime"
+            raise InvalidInput(
+                f"the period ends before it begins: {spans}{why}", field=field, remedy=remedy
+            )
+        return {"since": begins, "until": ends}
+
+    def me(self) -> int:
+        """Whose rights count: ours, or those of the user acted as."""
+        if (
+            getattr(self.options, "acting_as", None) is None
+            and self.settings.address.scheme == "unix"
+        ):
+            return os.geteuid()
+        return int(self.one("/whoami")["uid"])
+
+    @property
+    def cluster(self) -> str | None:
+        """The cluster that was named, if one was."""
+        return self.settings.cluster
+
+
+def _listed(answer: dict[str, Any]) -> list[Row]:
+    """The rows in an answer; in a statement they are not all there is."""
+    data = answer["data"]
+    found: list[Row] = data if isinstance(data, list) else data["entries"]
+    return found

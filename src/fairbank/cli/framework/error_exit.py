@@ -1,0 +1,144 @@
+"""End of a command: error message on stderr and exit code.
+
+A traceback is printed only with FAIRBANK_DEBUG=1.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, cast
+
+from fairbank.cli.framework.exit_codes import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal
+from fairbank.cli.framework.shown import Shown, terminal_width
+from fairbank.core.errors import FairbankError
+from fairbank.core.os_errors import translate_os_error
+from fairbank.core.units import show_su
+from fairbank.report.cells import folded, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fairbank.rest.client import Refused
+
+
+def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
+    """Run a command, print its error if it fails, and return the exit code."""
+    _be_lenient()
+    try:
+        try:
+            code = command()
+        except Shown as text:
+            sys.stdout.write(str(text))
+            code = DONE
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_quietly()
+        return DONE  # whoever read us has seen enough
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except FairbankError as trouble:
+        return _tell(trouble_lines(trouble), exit_code(trouble), program)
+    except OSError as error:
+        return _tell(trouble_lines(translate_os_error(error, _of_file(error))), NOT_DONE, program)
+    except Exception as bug:  # noqa: BLE001  the last line of defence: a person is told in one sentence
+        return _tell(_bug_lines(bug), NOT_DONE, program)
+    return code
+
+
+def _of_file(error: OSError) -> str:
+    """Return the failed action; an error without a file name concerns the output."""
+    return f"cannot use {error.filename}" if error.filename else "the output cannot be written"
+
+
+def exit_code(trouble: FairbankError) -> int:
+    """Return the exit code for a refusal or an error."""
+    return (
+        exit_of_refusal(cast("Refused", trouble).status)
+        if _is_refusal(trouble)
+        else trouble.exit_code
+    )
+
+
+def trouble_lines(trouble: FairbankError) -> list[str]:
+    """Return message, field and remedy; for a refusal all its details."""
+    if _is_refusal(trouble):
+        return refusal_lines(cast("Refused", trouble))
+    lines = [plain(trouble.message)]
+    if trouble.field:
+        lines.append(f"  field: {plain(trouble.field)}")
+    if trouble.remedy:
+        lines.append(f"  try: {plain(trouble.remedy)}")
+    return lines
+
+
+def _is_refusal(trouble: FairbankError) -> bool:
+    """Return whether it is `rest.client.Refused`, which help does not import."""
+    return "refusal" in vars(trouble)
+
+
+def refusal_lines(no: Refused) -> list[str]:
+    """Return the refusal: requested, available, shortfall, and each remedy."""
+    lines = [f"refused: {plain(no.message)}"]
+    said = no.refusal
+    # Where the bank looked for credit, its message has the amounts.
+    if said.get("asked") and said.get("available") is None:
+        lines.append(f"  requested {show_su(int(said['asked']))} SU")
+    if said.get("allocation"):
+        lines.append(f"  allocation: {said['allocation']}")
+    lines += [
+        f"  {'try' if place == 0 else 'or'}: {plain(remedy)}"
+        for place, remedy in enumerate(no.remedies)
+    ]
+    if (
+        said.get("entry") and said.get("run") and said.get("owner") is not None
+    ):  # a job's; other refusals are in no list
+        lines.append(f"  kept as refusal {said['entry']}: fairbank jobs --refused")
+    return lines
+
+
+def _bug_lines(bug: Exception) -> list[str]:
+    if os.environ.get("FAIRBANK_DEBUG"):
+        import traceback
+
+        return [
+            "this should not have happened",
+            *(
+                plain(line)
+                for text in traceback.format_exception(bug)
+                for line in text.splitlines()
+            ),
+        ]
+    said = plain(f"{type(bug).__name__}: {bug}")
+    return [
+        f"this should not have happened: {said[:200]}",
+        "  try: the same with FAIRBANK_DEBUG=1, and report what it prints",
+    ]
+
+
+def _tell(lines: list[str], code: int, program: str) -> int:
+    try:
+        sys.stdout.flush()
+        room = terminal_width()
+        for line in [f"{program}: {lines[0]}", *lines[1:]]:
+            print(*folded(line, room), sep="\n", file=sys.stderr, flush=True)
+    except OSError:
+        _close_quietly()
+    return code
+
+
+def _be_lenient() -> None:
+    """Print characters that the terminal's encoding lacks as escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _close_quietly() -> None:
+    """Send Python's last flush to /dev/null: the reader of the pipe is gone."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):  # no real stream, as under a test
+        return

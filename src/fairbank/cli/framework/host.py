@@ -1,0 +1,79 @@
+"""Time zone and users of this host."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timedelta, tzinfo
+from functools import cache
+
+from fairbank.core.errors import NotFound
+from fairbank.report.cells import plain
+
+
+class Local(tzinfo):
+    """Time zone of the system, as TZ or the system sets it.
+
+    `zoneinfo` needs the name of the zone, which the system does not tell.
+    """
+
+    def fromutc(self, at: datetime) -> datetime:
+        seconds = int((at.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds())  # noqa: DTZ001  a wall clock's difference
+        wall = time.localtime(seconds)
+        fold = wall.tm_isdst == 0 and time.localtime(seconds - 3600).tm_isdst == 1
+        return datetime(*wall[:6], tzinfo=self, fold=int(fold))
+
+    def utcoffset(self, at: datetime | None) -> timedelta:
+        return timedelta(seconds=self._read(at).tm_gmtoff)
+
+    def dst(self, at: datetime | None) -> timedelta:
+        return timedelta(hours=1) if self._read(at).tm_isdst > 0 else timedelta()
+
+    def tzname(self, at: datetime | None) -> str:
+        return self._read(at).tm_zone
+
+    def _read(self, at: datetime | None) -> time.struct_time:
+        if at is None:
+            return time.localtime()
+        said = (at.year, at.month, at.day, at.hour, at.minute, at.second)
+        for summer in (0, 1) if at.fold else (1, 0):  # mktime shifts the clock when we guess wrong
+            wall = time.localtime(time.mktime((*said, 0, 0, summer)))
+            if wall[:6] == said:
+                break
+        return wall
+
+
+def user_name(uid: object) -> str:
+    """Return the user's name on this host, else the number; an empty string for None."""
+    return _name(uid) if isinstance(uid, int) else ""
+
+
+@cache
+def _name(uid: int) -> str:
+    from pwd import getpwuid
+
+    try:
+        return getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return str(uid)
+
+
+def own_name() -> str:
+    """Return the name of the user who runs the command, else the number."""
+    return _name(os.geteuid())
+
+
+def uid_of(user: str, field: str = "--user") -> int:
+    """Return the number of a user given by name or number. Raises NotFound."""
+    if user.isascii() and user.isdigit() and len(user) <= 10:
+        return int(user)
+    from pwd import getpwnam
+
+    try:
+        return getpwnam(user).pw_uid
+    except (KeyError, ValueError) as bad:
+        raise NotFound(
+            f"there is no user {plain(user[:64])!r} on this host",
+            field=field,
+            remedy="write a name that this host knows, or the number",
+        ) from bad

@@ -1,0 +1,212 @@
+"""Output of lists: table, CSV, delimited text, JSON or YAML."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairbank.report.cells import folded, plain
+from fairbank.report.columns import UNITS, Summand, with_minutes
+from fairbank.report.envelope import as_json, envelope
+from fairbank.report.tables import WIDE, choose, csv, separated, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.report.columns import Column, Row
+
+
+class Listing(NamedTuple):
+    """List to print. `caption` (lines) stands above a table, `total` below it."""
+
+    schema: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    caption: str | None = None
+    total: Row | None = None
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    empty: str = "There is nothing to show."
+    more: Mapping[str, object] = {}
+    """What else `--json` is to hold, beside the rows."""
+    exact: bool = False
+    """Whether the table is shown as wide as it is."""
+
+
+def shown_columns(context: Context, columns: Sequence[Column]) -> bool:
+    """Print the columns if --helpformat was given. Return whether it was."""
+    if context.options.helpformat:
+        context.say(" ".join(column.head for column in _there(context, columns)))
+    return bool(context.options.helpformat)
+
+
+def _there(context: Context, columns: Sequence[Column]) -> Sequence[Column]:
+    """Return the columns of this format: for programs each amount also in minutes."""
+    form = context.options.form
+    return (
+        with_minutes(columns, extra=form == "parsable") if form in ("csv", "parsable") else columns
+    )
+
+
+def show(context: Context, listing: Listing) -> None:
+    """Print the list in the requested format, then the notes."""
+    with context.in_pages():
+        _show(context, listing)
+    for line in context.later_notes:
+        context.note(line)
+    context.later_notes.clear()
+
+
+def _show(context: Context, listing: Listing) -> None:
+    options = context.options
+    columns = choose(
+        _there(context, listing.columns),
+        options.format or _usual_format(context),
+        extras=options.long,
+    )
+    match options.form:
+        case "json":
+            context.say(as_json(_document(context, listing)))
+        case "csv":
+            _say(context, csv(columns, listing.rows, context.format, heads=not options.noheader))
+        case "parsable":
+            _say(
+                context,
+                separated(
+                    columns,
+                    listing.rows,
+                    context.format,
+                    options.delimiter,
+                    heads=not options.noheader,
+                ),
+            )
+        case _:
+            _show_table(context, listing, columns)
+
+
+def wants(context: Context, columns: Sequence[Column], head: str) -> bool:
+    """Return whether a column, or its minutes, will be shown if there is space.
+
+    The bank is asked for expensive figures only then.
+    """
+    options = context.options
+    chosen = choose(
+        _there(context, columns), options.format or _usual_format(context), extras=options.long
+    )
+    found = next((column for column in chosen if column.head in (head, f"{head}-MINUTES")), None)
+    return found is not None and (
+        not found.extra or (options.form is None and context.width >= WIDE)
+    )
+
+
+def _usual_format(context: Context) -> str | None:
+    """Return FAIRBANK_FORMAT_BALANCE and the like; they apply to tables, not to scripts."""
+    name = "_".join(context.prog.split()[1:]).upper()
+    return os.environ.get(f"FAIRBANK_FORMAT_{name}") if context.options.form is None else None
+
+
+def _document(context: Context, listing: Listing) -> Mapping[str, object]:
+    return {
+        **envelope(
+            listing.schema,
+            context.as_of,
+            context.cluster,
+            listing.rows,
+            listing.warnings,
+            context.format,
+        ),
+        **listing.more,
+    }
+
+
+def _say(context: Context, lines: Sequence[str]) -> None:
+    for line in lines:
+        context.paint(line)
+
+
+def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -> None:
+    heads = not context.options.noheader
+    if not listing.rows:
+        context.note(listing.empty)
+        return
+    if heads and listing.caption is not None:
+        for line in listing.caption.splitlines():
+            _say(context, folded(plain(line), context.width))
+        context.say()
+    rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
+    made = table(columns, rows, context.format, _room(context, listing), heads=heads)
+    _say(context, coloured(made.lines, heads=heads) if context.colours else made.lines)
+    if (
+        lost := [head for head in made.dropped if head in _summands(columns)]
+    ) and not context.options.quiet:
+        context.note("")
+        context.note(
+            f"{', '.join(lost)}: not shown for want of width, so rows do not add up; -l shows all."
+        )
+    if made.dropped:
+        context.detail(
+            f"No room for {', '.join(made.dropped)}; a wider window or -o +COL shows them."
+        )
+    if (listing.warnings or listing.notes) and not context.options.quiet:
+        context.note("")
+    for line in (*listing.warnings, *listing.notes):
+        context.note(line)
+
+
+def _summands(columns: Sequence[Column]) -> list[str]:
+    """Return the headers of columns without which the amounts of a row do not add up.
+
+    A note says so if one of them is missing.
+    """
+    return [
+        column.head for column in columns if isinstance(column.show, Summand) and not column.extra
+    ]
+
+
+def _room(context: Context, listing: Listing) -> int:
+    """Return the width of the terminal; unlimited if columns were named or all requested."""
+    wanted = context.options.format
+    named = bool(wanted) and not all(each.strip().startswith("+") for each in wanted.split(","))
+    return UNBOUND if listing.exact or named or context.options.long else context.width
+
+
+UNBOUND = 1_000_000
+BOLD, RED, YELLOW, PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
+_MARK = re.compile(r"(?:(?<=\s)|^)(!!?|x)(?=\s)")
+
+
+def coloured(lines: Sequence[str], *, heads: bool) -> list[str]:
+    """Return the header in bold and the marks in colour, which is never the only signal."""
+    marked = [
+        _MARK.sub(lambda mark: f"{YELLOW if mark[1] == '!' else RED}{mark[1]}{PLAIN}", line)
+        for line in lines
+    ]
+    return [f"{BOLD}{lines[0]}{PLAIN}", *marked[1:]] if heads and lines else marked
+
+
+def caption(context: Context, *, unit: bool = True) -> str:
+    """Return `As of 2026-11-21 07:30:12 -05:00   cluster darwin   unit SU`."""
+    parts = [f"As of {context.format.as_of(context.bank_time)}"]
+    if context.cluster:
+        parts.append(f"cluster {plain(context.cluster)}")
+    if unit:
+        parts.append(f"unit {UNITS[context.format.units]}")
+    return "   ".join(parts)
+
+
+CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+
+
+def watched(context: Context, once: Callable[[], int]) -> int:
+    """Run once, or with --watch again and again until interrupted."""
+    while context.options.watch:
+        if context.for_people:
+            sys.stdout.write(CLEAR)
+        once()
+        sys.stdout.flush()
+        time.sleep(context.options.watch)
+    return once()

@@ -1,0 +1,149 @@
+"""Command line parser: argparse with help that starts with the purpose, and better errors."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from fairbank.cli.framework.shown import Shown, did_you_mean, terminal_width
+from fairbank.core.errors import InvalidInput
+from fairbank.report.cells import plain
+
+
+class Parser(argparse.ArgumentParser):
+    """Argument parser that never prints or exits. Raises InvalidInput, or Shown with the help."""
+
+    def __init__(self, prog: str, about: str, examples: Sequence[str] = ()) -> None:
+        super().__init__(
+            prog=prog,
+            description=about,
+            add_help=False,
+            allow_abbrev=False,
+            formatter_class=_formatter,
+        )
+        self._examples = examples
+        self._greedy: set[str] = set()
+
+    def format_help(self) -> str:
+        """Return the help: purpose, three examples, then the options."""
+        places = [_place(action) for action in self._actions if not action.option_strings]
+        places += [
+            f"{action.option_strings[0]} {action.metavar}"
+            for action in self._actions
+            if action.option_strings and action.required
+        ]
+        lines = [f"{self.prog}: {self.description}", ""]
+        lines += ["Examples:", *(f"  {example}" for example in self._examples), ""]
+        lines += [f"Usage: {' '.join([self.prog, *places, '[OPTIONS]'])}", "", ""]
+        formatter = self._get_formatter()
+        for group in self._action_groups:
+            formatter.start_section(_TITLES.get(group.title or "", group.title))
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        return "\n".join(lines) + formatter.format_help()
+
+    def free(self, *flags: str) -> list[str]:
+        """Return those flags that the command does not use for something else."""
+        return [flag for flag in flags if flag not in self._option_string_actions]
+
+    def takes_next(self, *flags: str) -> None:
+        """Let these options take the next word even if it begins with -, as in `-S -Y`."""
+        self._greedy.update(flags)
+
+    def _joined(self, words: Sequence[str]) -> Sequence[str]:
+        found: list[str] = []
+        for word in words:
+            if found and found[-1] in self._greedy:
+                found[-1] = f"{found[-1]}={word}"
+            else:
+                found.append(word)
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidInput(plain(message), remedy=f"{self.prog} --help")
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """Return the parsed options. Raises InvalidInput with the nearest names, or Shown."""
+        options, unknown = self.parse_known_args(self._joined(words))
+        if unknown:
+            word = unknown[0]
+            known = list(self._option_string_actions) if word.startswith("-") else []
+            meant = did_you_mean(word.partition("=")[0], known)
+            what = "option" if word.startswith("-") else "argument"
+            raise InvalidInput(
+                f"{plain(word[:40])!r} is no {what} of {self.prog}{meant}",
+                remedy=f"{self.prog} --help",
+            )
+        return options
+
+    def typed(self, field: str, words: Sequence[str]) -> str:
+        """Return the option or argument in `words` that sets a field of the bank's request."""
+        name = field.removeprefix("--").replace("-", "_")
+        names = {name, _IN_WORDS.get(name, name)}
+        for action in self._actions:
+            if not action.option_strings and action.dest in names:
+                return str(action.metavar or action.dest)
+            if names & {
+                each.lstrip("-").replace("-", "_") for each in (action.dest, *action.option_strings)
+            }:
+                for flag in action.option_strings:
+                    if any(_is_said(flag, word) for word in words):
+                        return flag
+        return field
+
+
+class Help(argparse.Action):
+    """Action of `-h`: raises Shown."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        raise Shown(parser.format_help())
+
+
+_IN_WORDS = {
+    "X_Fairbank_As": "acting_as",
+    "comment": "reason",
+    "since": "starttime",
+    "until": "endtime",
+    "gname": "group",
+    "uid": "user",
+    "owner_uid": "user",
+    "cluster": "clusters",
+    "time_limit": "time",
+    "store.url": "store",
+}
+"""Fields of the bank's language under other names than our options."""
+
+
+def _is_said(flag: str, word: str) -> bool:
+    """Return whether a word is this option, perhaps with its value: --end=TIME, -ATIME."""
+    return word == flag or word.startswith(f"{flag}=" if flag.startswith("--") else flag)
+
+
+_TITLES = {"positional arguments": "Arguments", "options": "Options"}
+
+
+def _place(action: argparse.Action) -> str:
+    return f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar or action.dest)
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Help formatter that writes the placeholder once: `-A, --account PROJECT`."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        return (
+            f"{', '.join(action.option_strings)} {self._format_args(action, action.dest.upper())}"
+        )
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Return the formatter with our width: argparse would import shutil to find it."""
+    return _Formatter(prog, max_help_position=30, width=min(terminal_width(), 100))

@@ -1,0 +1,121 @@
+"""Progress bar on stderr, with rate and time left; plain lines on request."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.framework.parser import Parser
+
+BAR = 30
+EVERY_SECONDS = 0.1
+CLEAR_LINE = "\r\x1b[K"
+
+
+def add_progress(parser: Parser) -> None:
+    parser.add_argument(
+        "--progress",
+        choices=("auto", "plain", "none"),
+        default="auto",
+        help="a bar on a terminal; plain: a line for each tenth",
+    )
+
+
+class Progress:
+    """Progress of one task: call it with the amount done and the total.
+
+    Use it as a context manager, so that its line is removed at the end.
+    """
+
+    def __init__(self, what: str, options: Namespace) -> None:
+        self._what = what
+        self._plain = options.progress == "plain" and not options.quiet
+        self._bar = options.progress == "auto" and not options.quiet and sys.stderr.isatty()
+        self._began = self._last = time.monotonic()
+        self._tenth = 0
+        self._awaited = ""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+
+    def say(self, what: str) -> None:
+        """Show the current step, whose progress is unknown."""
+        if self._bar:
+            print(f"{CLEAR_LINE}{self._what}: {what}", end="", file=sys.stderr, flush=True)
+        elif self._plain:
+            print(f"{self._what}: {what}", file=sys.stderr, flush=True)
+
+    def wait(self, what: str) -> None:
+        """Show what the command waits for, and on a terminal for how long. Call it repeatedly."""
+        now = time.monotonic()
+        if self._awaited != what:
+            self._awaited, self._began = what, now
+            self.say(what)
+        elif self._bar and now - self._last >= EVERY_SECONDS:
+            self._last = now
+            self.say(f"{what} ({_clock(now - self._began)})")
+
+    def __call__(self, done: int, of: int) -> None:
+        now = time.monotonic()
+        if self._awaited:  # the rate is of what is counted
+            self._awaited, self._began = "", now
+        if self._bar and (now - self._last >= EVERY_SECONDS or done >= of):
+            self._last = now
+            print(
+                CLEAR_LINE + bar(self._what, done, of, now - self._began),
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+        elif self._plain and of and done * 10 // of > self._tenth:
+            self._tenth = done * 10 // of
+            print(f"{self._what} {done * 100 // of}%", file=sys.stderr, flush=True)
+
+
+class Stages:
+    """Progress of consecutive tasks, a bar for each."""
+
+    def __init__(self, options: Namespace) -> None:
+        self._options = options
+        self._stage: tuple[str, Progress] | None = None
+
+    def __enter__(self) -> Stages:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._stage is not None:
+            self._stage[1].__exit__()
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        if self._stage is None or self._stage[0] != what:
+            self.__exit__()
+            self._stage = (what, Progress(what, self._options))
+        self._stage[1](done, of)
+
+
+def bar(what: str, done: int, of: int, seconds: float) -> str:
+    """Return `audit [##########--------------------]  33%  212k/s  ETA 0:09`."""
+    part = min(1.0, done / of) if of else 0.0
+    filled = int(part * BAR)
+    rate = done / seconds if seconds > 0 else 0.0
+    left = f"  ETA {_clock((of - done) / rate)}" if rate and 0 < done < of else ""
+    return (
+        f"{what} [{'#' * filled}{'-' * (BAR - filled)}] {int(part * 100):3}%  {_rate(rate)}/s{left}"
+    )
+
+
+def _rate(rate: float) -> str:
+    return f"{rate / 1000:.0f}k" if rate >= 10_000 else f"{rate:.0f}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02}"

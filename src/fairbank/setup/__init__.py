@@ -1,0 +1,1 @@
+"""Set-up of a bank, its server and its write queue process."""

@@ -1,0 +1,55 @@
+"""Settings of a bank, and the store that they name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
+
+from fairbank.core.errors import Conflict
+from fairbank.service.settings import BankSettings, read_settings
+from fairbank.store.contract import Store
+from fairbank.store.factory import open_store
+from fairbank.store.migration import SETTINGS_DIRECTORY
+
+SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
+
+
+def default_directory() -> Path:
+    """Return the directory of a user's own bank."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fairbank"
+
+
+def default_settings() -> Path:
+    """Return the settings named in the environment, else the user's own, else the site's."""
+    named = os.environ.get("FAIRBANK_CONFIG")
+    own = default_directory() / "fairbank.toml"
+    return Path(named) if named else own if own.exists() else Path(SITE_SETTINGS)
+
+
+def settings_of(config: str | None) -> BankSettings:
+    """Return the settings of a file; None for the default file."""
+    return read_settings(Path(config) if config else default_settings())
+
+
+def open_bank_store(config: str | None) -> Store:
+    """Open the store. A store of another schema is refused with the command that migrates it."""
+    where = settings_of(config).store
+    try:
+        return open_store(where.url, journal=where.journal)
+    except Conflict as other:
+        folder = quote(str((Path(config) if config else default_settings()).absolute().parent))
+        other.remedy = other.remedy and other.remedy.replace(SETTINGS_DIRECTORY, folder)
+        raise
+
+
+@contextmanager
+def opened_store(config: str | None) -> Iterator[Store]:
+    """Open the store, and close it afterwards."""
+    store = open_bank_store(config)
+    try:
+        yield store
+    finally:
+        store.close()

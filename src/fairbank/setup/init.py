@@ -1,0 +1,100 @@
+"""Creation of a bank: settings, secret and an empty store."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from fairbank.core.errors import Conflict, FairbankError
+from fairbank.core.os_errors import MAKE_ROOM, translate_os_error
+from fairbank.rest.sign_in.keyfile import make_private, read_secret
+from fairbank.service.settings import example, read_settings
+from fairbank.setup.bank_settings import default_directory
+from fairbank.store.migration import migrate
+from fairbank.store.sql.db_errors import DISK_FULL
+from fairbank.store.urls import SQLITE, parse_url, path_of, redacted_url
+
+SETTINGS = "fairbank.toml"
+
+
+def init(directory: str | None, store: str | None) -> list[str]:
+    """Create settings, secret and an empty store in a directory, or migrate an older store.
+
+    Returns what was done, in sentences. Raises Conflict if there is a current bank already.
+    """
+    folder = Path(directory) if directory else default_directory()
+    try:
+        new = not folder.exists()
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as bad:
+        raise translate_os_error(bad, f"cannot make the folder {folder}", field="FOLDER") from bad
+    settings = folder / SETTINGS
+    if settings.exists():
+        known = read_settings(settings)
+        if store is not None and store != known.store.url:
+            raise Conflict(
+                f"{settings} names another store: {redacted_url(known.store.url)}",
+                field="--store",
+                remedy="name another FOLDER",
+            )
+        if not migrate(known.store.url, journal=known.store.journal):
+            remedy = f"run it with: fairbank serve --config {shlex.quote(str(settings))}"
+            raise Conflict(
+                f"there is a bank in {folder} already, and its schema is current",
+                field="FOLDER",
+                remedy=remedy,
+            )
+        return [f"migrated {redacted_url(known.store.url)}"]
+    url = store or f"sqlite:///{quote(str(folder.resolve()))}/books.sqlite"
+    text = example(folder.resolve(), url)
+    with _nothing_left_behind(_files(folder, url), folder, new=new):
+        migrate(url)
+        read_secret(folder / "secret", create=True)
+        _write(settings, text)
+    return [f"made {each}" for each in (settings, folder / "secret", redacted_url(url))]
+
+
+def _write(settings: Path, text: str) -> None:
+    try:
+        make_private(settings, text)  # a database's URL may hold a password
+    except OSError as bad:
+        raise translate_os_error(bad, f"cannot make {settings}", field="FOLDER") from bad
+
+
+@contextmanager
+def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> Iterator[None]:
+    """Delete what was created, and a new directory, if the disk is full."""
+    made = [each for each in files if not each.exists()]
+    try:
+        yield
+    except FairbankError as full:
+        if DISK_FULL not in full.message:
+            raise
+        if not (
+            folder / SETTINGS
+        ).exists():  # else somebody else made a bank here meanwhile, and these are its files
+            for each in made:
+                each.unlink(missing_ok=True)
+            if new:
+                with suppress(OSError):  # there may be more in it by now
+                    folder.rmdir()
+        raise FairbankError(
+            f"cannot make a bank in {folder}: the disk is full", field="FOLDER", remedy=MAKE_ROOM
+        ) from full
+
+
+def _files(folder: Path, url: str) -> list[Path]:
+    """Return the files made before the settings: the secret, and SQLite's files."""
+    where = parse_url(url)
+    books = [path_of(where)] if where.drivername == SQLITE else []
+    return [
+        folder / "secret",
+        *(
+            each.with_name(each.name + end)
+            for each in books
+            for end in ("", "-journal", "-wal", "-shm")
+        ),
+    ]

@@ -1,0 +1,76 @@
+"""Server of a bank: its settings, store and sockets."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from fairbank.rest.house import furnish
+from fairbank.rest.server.log import log_to
+from fairbank.rest.server.serving import serve
+from fairbank.rest.sign_in.keyfile import read_secret
+from fairbank.rest.sign_in.munge import LIBRARY, Munge
+from fairbank.rest.sign_in.peers import groups_of
+from fairbank.service.clock import SystemClock
+from fairbank.service.services import services
+from fairbank.service.settings import BankSettings, CounterPlace
+from fairbank.service.write_queue.writers import Windows
+from fairbank.setup.bank_settings import open_bank_store, settings_of
+from fairbank.setup.write_queue import apart
+from fairbank.store.urls import POSTGRESQL, parse_url
+
+
+def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
+    """Serve until stopped. `ready` gets the addresses once the server listens."""
+    settings = settings_of(config)
+    log_to(sys.stderr, settings.server.log)
+    clock = SystemClock()
+    store = open_bank_store(config)
+    library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)
+    munge = (
+        Munge(socket=settings.server.munge_socket, library=library)
+        if settings.server.munge
+        else None
+    )
+    bank = services(
+        store,
+        clock=clock,
+        staff=settings.the_staff(),
+        clusters=settings.the_clusters(),
+        policy=settings.policy,
+        key=read_secret(Path(settings.secret_file)),
+        waiting_max=settings.server.waiting_max,
+        groups_of=groups_of if settings.server.unix_groups else None,
+        actor=os.getuid(),
+        shares_days=settings.history.fair_share_days or None,
+        counting=partial(apart, settings.store, settings.server.log)
+        if _has_process(settings)
+        else Windows,
+    )
+    house = furnish(bank, munge=munge, name=settings.server.name)
+    bank.upkeep.start()
+    host, port = settings.server.host, port or settings.server.port
+    tcp = [] if port is None else [f"http://{f'[{host}]' if ':' in host else host}:{port}"]
+    addresses = [f"unix:{settings.server.socket}", *tcp]
+    serve(
+        house,
+        unix=Path(settings.server.socket),
+        host=host,
+        port=port,
+        ready=lambda: ready(addresses),
+    )
+    return 0
+
+
+def _has_process(settings: BankSettings) -> bool:
+    """Return whether the write queue has its own process.
+
+    A store in memory is in one process only, and SQLite has one writer and nothing to wait for.
+    """
+    return (
+        settings.server.counter is CounterPlace.PROCESS
+        and parse_url(settings.store.url).drivername == POSTGRESQL
+    )

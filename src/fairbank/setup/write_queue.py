@@ -1,0 +1,60 @@
+"""Process of the write queue: `python -m fairbank.setup.write_queue`.
+
+The server starts it; its standard input is the socket to the server.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+
+from fairbank.rest.server.log import log_to
+from fairbank.service.ledger import Ledger
+from fairbank.service.settings import Log, StoreSettings
+from fairbank.service.write_queue.child import ServerGone, serve
+from fairbank.service.write_queue.process import Apart, started
+from fairbank.service.write_queue.protocol import WorkerSettings
+
+_log = logging.getLogger(__name__)
+
+COMMAND = (
+    sys.executable,
+    "-P",
+    "-m",
+    "fairbank.setup.write_queue",
+)  # -P: no module from the folder that we were started in
+
+
+def apart(store: StoreSettings, log: Log, bank: Ledger, *, room: int) -> Apart:
+    """Start a write queue in a process that opens the bank's `store`. Raises why it could not."""
+    opening = WorkerSettings(
+        store.url, store.journal, bank.policy, bank.patience.seconds, log.value
+    )
+    return Apart(bank, *started(COMMAND, opening), room=room)
+
+
+def main() -> None:
+    """Serve the queue until the server ends.
+
+    The server receives Ctrl-C and SIGTERM and tells this process; a signal to the whole group must
+    not stop it earlier.
+    """
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    with socket.socket(fileno=sys.stdin.fileno()) as line:
+        try:
+            serve(line, lambda opening: log_to(sys.stderr, Log(opening.log)), _gone)
+        except ServerGone:
+            _gone()
+
+
+def _gone() -> None:
+    _log.warning("the server is gone, and its counter ends")
+    os._exit(1)  # in the middle of a transaction too
+
+
+if __name__ == "__main__":
+    main()

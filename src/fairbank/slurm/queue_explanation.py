@@ -1,0 +1,232 @@
+"""QueueExplanation why a job waits at Slurm, from the queue of this host or a folder of earlier output.
+
+The scheduler's model explains the job. Accounting tells how long the users' jobs really ran, and the
+bank what the job would hold; if either does not answer, a note says so and the rest is explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from fairbank.core.errors import Conflict, FairbankError, NotFound
+from fairbank.core.time import iso
+from fairbank.report.explanation import JobExplanation
+from fairbank.scheduling.explain.answer import Explanation
+from fairbank.scheduling.explain.dependencies import OpenDependencies
+from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.explain.funds import CreditCheckInput
+from fairbank.scheduling.explain.run_times import RunTimeHistory
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.offline import Said
+from fairbank.slurm.parsers.ended_jobs import read_ended
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.queue_snapshot.dependencies import awaiting
+from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
+from fairbank.slurm.queue_snapshot.run_times import DAYS, FILE, QUESTION, history_of, read_past
+from fairbank.slurm.queue_snapshot.snapshot import Live, live, requests
+
+FILES_REMEDY = (
+    f"the folder has {', '.join(f'{name}.txt' for name in QUESTIONS)}; "
+    "docs/howto/explain-a-waiting-job.md says what to ask"
+)
+ACCOUNTING_TIMEOUT_SECONDS = 10.0
+"""Time limit for sacct: the user waits for the answer at a terminal."""
+
+Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
+"""Request to the bank for the price of a job; returns None if no bank is configured."""
+
+
+class QueueExplanation(NamedTuple):
+    """QueueExplanation of one job, lines that could not be read, and remarks."""
+
+    cluster: str | None
+    row: JobExplanation
+    unreadable: Sequence[str]
+    notes: Sequence[str]
+
+
+def explain(
+    job_id: str,
+    folder: str | None,
+    *,
+    advice: bool,
+    likely: bool,
+    quote: Quote,
+    progress: Callable[[str, int, int], None] | None,
+) -> QueueExplanation:
+    """Explain why a job waits.
+
+    Args:
+        job_id: number, or array and task, as squeue prints it.
+        folder: directory with Slurm's earlier output; None to run Slurm's commands.
+        advice: look for changes that would start the job sooner.
+        likely: draw a range for the start from what accounting knows of users.
+        quote: asks the bank for the price of the job.
+        progress: called with the stage, and how much of how much is done.
+
+    Raises:
+        NotFound: there is no such job.
+        Conflict: the job does not wait, or can start now.
+        Unavailable: Slurm does not answer.
+    """
+    answers = _answers(folder)
+    snapshot, unreadable = read_answers(answers)
+    queue = live(snapshot)
+    job = _find_pending(job_id, queue)
+    plan = run_passes(queue.snapshot, queue.parameters, queue.now)
+    if any(start.job.number == job.number for start in plan.starts):
+        raise Conflict(
+            f"job {job_id} can start: nothing that is known here keeps it waiting",
+            field="JOBID",
+            remedy="slurmctld starts it with its next pass; ask again if it still waits in a minute",
+        )
+    notes, told = list(queue.notes), queue.told[job.number]
+    cluster = snapshot.config.get("ClusterName") or None
+    why = explain_on_nodes(
+        queue.snapshot,
+        queue.parameters,
+        job.number,
+        queue.now,
+        plan=plan,
+        advice=advice,
+        history=_run_times(job, folder, queue.now, notes) if likely else None,
+        funds=_funds(job, told, cluster, quote, notes),
+        awaiting=_awaited_jobs(job, queue, answers["jobs"]),
+        tick=progress and partial(progress, "rehearsals"),
+    )
+    return QueueExplanation(cluster, _row(job, told, why, queue), unreadable, notes)
+
+
+def _answers(folder: str | None) -> dict[str, str]:
+    if folder:
+        files = Said(folder, FILES_REMEDY)
+        return {name: files.answer(name) for name in QUESTIONS}
+    slurm = SlurmCommands()
+    return {name: slurm.answer(command) for name, command in QUESTIONS.items()}
+
+
+def _find_pending(job_id: str, queue: Live) -> PendingJob:
+    """Return the pending job of this name; of an array the task that is next."""
+    named = [
+        job
+        for job in queue.snapshot.queue.jobs()
+        if job_id in (job.name, str(job.array), str(job.number))
+    ]
+    if named:
+        return min(named, key=lambda job: (job.name != job_id, job.task))
+    for told in queue.told.values():
+        if not told.waits and job_id in (told.squeue_name, str(told.job_id)):
+            since = "" if told.started is None else f" since {iso(told.started)}"
+            nodes = ", ".join(name for given in told.given for name in given.nodes)
+            where = f" on {nodes}" if nodes else ""
+            raise Conflict(
+                f"job {job_id} does not wait: it is {told.state.lower()}{since}{where}",
+                field="JOBID",
+                remedy="ask for one that waits: squeue --states=PENDING",
+            )
+    raise NotFound(
+        f"slurmctld has no job {job_id} that waits",
+        field="JOBID",
+        remedy="give a job that waits, as squeue --states=PENDING has it; "
+        "sacct knows those that are over",
+    )
+
+
+def _run_times(
+    job: PendingJob, folder: str | None, now: int, notes: list[str]
+) -> RunTimeHistory[str] | None:
+    """Return what the users' jobs of the last weeks used of their time limits.
+
+    None if accounting does not answer. For a held job the answer is empty and nothing is asked:
+    it has no range of starts.
+    """
+    if job.held is not None:
+        return RunTimeHistory()
+    try:
+        text = (
+            Said(folder).answer(FILE)
+            if folder
+            else SlurmCommands(patience_seconds=ACCOUNTING_TIMEOUT_SECONDS).answer(QUESTION)
+        )
+    except FairbankError as error:
+        notes.append(f"no likely start: {error.message}")
+        return None
+    past = read_past(text, now)
+    if past.unreadable:
+        count = len(past.unreadable)
+        notes.append(
+            f"{count:,} {'line' if count == 1 else 'lines'} of accounting could not be read; "
+            f"the first: {past.unreadable[0]}"
+        )
+    if not past.rows:
+        notes.append(
+            "no likely start: accounting has no job with a time limit that ended "
+            f"in the last {DAYS} days"
+        )
+        return None
+    return history_of(past.rows)
+
+
+def _awaited_jobs(job: PendingJob, queue: Live, answer: str) -> OpenDependencies:
+    """Return the jobs that it depends on; `answer` also lists those that ended lately."""
+    numbers = {
+        dependency.job
+        for dependency in queue.told[job.number].depends.items
+        if dependency.job is not None
+    }
+    return awaiting(job, queue.told, read_ended(answer, numbers))
+
+
+def _funds(
+    job: PendingJob, told: SlurmJob, cluster: str | None, quote: Quote, notes: list[str]
+) -> CreditCheckInput | None:
+    """Return what the bank would hold for the job and what is available; None without a bank.
+
+    If the job names several partitions, the one with the least credit decides.
+    """
+    try:
+        cards = [
+            card for request in requests(job, told, cluster) if (card := quote(request)) is not None
+        ]
+    except FairbankError as error:
+        notes.append(f"nothing is known of its funds: {error.message}")
+        return None
+    funds = [
+        CreditCheckInput(
+            project=card["account"],
+            resource=card["resource"],
+            wanted=card["amount"],
+            available=card["available"],
+            observed=bool(card["fits"]) and card["amount"] > card["available"],
+        )
+        for card in cards
+    ]
+    return min(funds, key=lambda each: each.available - each.wanted, default=None)
+
+
+def _row(job: PendingJob, told: SlurmJob, why: Explanation, queue: Live) -> JobExplanation:
+    names = {other.number: other.name for other in queue.snapshot.queue.jobs()}
+    facts = {
+        "name": told.name,
+        "user": job.user,
+        "account": job.account,
+        "qos": job.qos,
+        "partitions": job.partitions,
+        "nodes": job.wanted.nodes,
+        "cpus": told.tres.get("cpu", job.wanted.cpus),
+        "limit_seconds": job.limit,
+    }
+    return JobExplanation(
+        job=job.name,
+        facts=facts,
+        submitted=job.submitted,
+        as_of=queue.now,
+        why=why,
+        ahead=[names[number] for number in why.ahead],
+        reason=told.reason,
+        told=told.expected,
+    )

@@ -1,0 +1,174 @@
+"""Fair share and priorities as Slurm reports them, or as they would be with other shares.
+
+They are read from the Slurm of this host, or from a folder of files with its earlier output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+from typing import Any, NamedTuple
+
+from fairbank.priority.multifactor.settings import Flag
+from fairbank.report.forecasts import Recovery
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.sprio import PriorityRow, WeightRow
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.fairshare_view import recomputed_shares
+from fairbank.slurm.fairshare_view.consistency import agreeing
+from fairbank.slurm.fairshare_view.jobs import demand_factors, priority_rows, weights_of
+from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs, computed, factors_of
+from fairbank.slurm.fairshare_view.recovery_times import backs_of
+from fairbank.slurm.fairshare_view.shares import rule_of, share_rows
+from fairbank.slurm.offline import Said
+from fairbank.slurm.parsers.priority import TRES, read_tracked
+from fairbank.slurm.parsers.sprio import NAMED_SINCE
+from fairbank.slurm.parsers.values import ParsedRows
+
+Source = Said | SlurmCommands
+
+
+class Shares(NamedTuple):
+    """Associations of a cluster in Slurm's order, and the lines that could not be read."""
+
+    cluster: str | None
+    as_of: int
+    rule: RankingRule
+    rows: Sequence[ShareRow]
+    unreadable: Sequence[str]
+
+    @property
+    def backs(self) -> Sequence[Recovery]:
+        """Return when each is back at its share. Computed on use: most output does not show it."""
+        return backs_of(self.rows, self.rule)
+
+
+class Priorities(NamedTuple):
+    """Pending jobs, once for each of their partitions.
+
+    `named`: accounts and QOS are known, as newer versions of Slurm report them.
+    """
+
+    cluster: str | None
+    as_of: int
+    weights: WeightRow
+    rows: Sequence[PriorityRow]
+    named: bool
+    unreadable: Sequence[str]
+
+
+class RecomputedPriorities(NamedTuple):
+    """Priorities as sprio reports them, with all that is needed to compute the factors again."""
+
+    reported: Priorities
+    grounds: PriorityInputs
+    shares: Sequence[ShareRow]
+    rule: RankingRule
+    unreadable: Sequence[str]
+
+    @property
+    def rows(self) -> Sequence[PriorityRow]:
+        """Return the computed rows: without jobs of a set priority and those no longer pending.
+
+        Raises InvalidInput.
+        """
+        return computed(
+            self.reported.rows,
+            self.grounds,
+            factors_of(self.shares, recomputed_shares.computed(self.shares, self.rule)),
+        )
+
+
+def read_shares(folder: str | None, now: int, zone: tzinfo) -> Shares:
+    """Return every association with its shares and usage.
+
+    Args:
+        folder: directory with Slurm's earlier output; None to run Slurm's commands.
+        now: time of the output of Slurm's commands.
+        zone: local time of slurmctld, which decides when usage is reset.
+    """
+    return _shares(_source(folder), now, zone)
+
+
+def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
+    """Return fair share as it would be with other shares of some accounts. Raises NotFound."""
+    rows = recomputed_shares.computed(
+        recomputed_shares.changed(current.rows, changes), current.rule
+    )
+    return current._replace(rows=rows)
+
+
+def read_priorities(folder: str | None, now: int) -> Priorities:
+    """Return the priorities of pending jobs. Raises InvalidInput if Slurm does not use multifactor."""
+    return _priorities(_source(folder), now)
+
+
+def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> RecomputedPriorities:
+    """Return the priorities with what every factor is computed from (arguments: `read_shares`)."""
+    source = _source(folder)
+    reported, shares = _priorities(source, now), _shares(source, now, zone)
+    settings = source.priority().factors
+    answers = (
+        source.pending(),
+        source.places(),
+        source.nodes(),
+        source.qualities(),
+        source.association_priorities(),
+    )
+    jobs, places, nodes, qualities, priorities = answers
+    grounds = PriorityInputs(
+        settings,
+        read_tracked(source.config),
+        jobs.rows,
+        places.rows,
+        nodes.rows,
+        qualities.rows,
+        priorities.rows,
+    )
+    unreadable = (
+        *reported.unreadable,
+        *shares.unreadable,
+        *(line for answer in answers for line in _unreadable(answer)),
+    )
+    return RecomputedPriorities(reported, grounds, shares.rows, shares.rule, unreadable)
+
+
+def _shares(source: Source, now: int, zone: tzinfo) -> Shares:
+    answer, settings = source.shares(), source.priority()
+    as_of = _as_of(source, now)
+    rule = rule_of(settings.fair_share, as_of, zone)
+    rows = share_rows(answer.rows, fair_tree=rule.fair_tree)
+    return Shares(source.cluster or None, as_of, rule, rows, _unreadable(answer))
+
+
+def _priorities(source: Source, now: int) -> Priorities:
+    settings = source.priority()
+    demand_factors(settings)
+    answer, waiting = agreeing(source.factors(), settings.factors), source.waiting()
+    weights = weights_of(settings.factors.weights, source.config.get(TRES, ""))
+    running_too = Flag.CALCULATE_RUNNING in settings.factors.flags
+    rows = priority_rows(
+        answer.rows, weights, None if waiting is None else waiting.rows, running_too=running_too
+    )
+    unreadable = (*_unreadable(answer), *(() if waiting is None else _unreadable(waiting)))
+    return Priorities(
+        source.cluster or None,
+        _as_of(source, now),
+        weights,
+        rows,
+        source.version >= NAMED_SINCE,
+        unreadable,
+    )
+
+
+def _source(folder: str | None) -> Source:
+    return Said(folder) if folder else SlurmCommands()
+
+
+def _as_of(source: Source, now: int) -> int:
+    return source.clock() if isinstance(source, Said) else now
+
+
+def _unreadable(answer: ParsedRows[Any]) -> tuple[str, ...]:
+    return tuple(map(str, answer.unreadable))

@@ -1,0 +1,98 @@
+"""Allowed imports between packages. They go one way; a forbidden one is reported with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from tools.dependencies.graph import Graph, Import
+
+# A name is a folder, or one file where it has rules of its own. The longest name that fits counts.
+# A package may always import itself. Pure: no input, output, clock or randomness without a seed.
+PURE: Mapping[str, str] = {
+    "core": "",
+    "cluster": "core",
+    "bank": "core cluster",
+    "priority": "core cluster",
+    "scheduling": "core cluster",
+    "simulator": "core cluster bank priority scheduling",
+    "report": "core",
+    "report.plots.simulations": "core simulator report",
+    "report.plots.site_factor": "core priority report",
+    "slurm.parsers": "core cluster priority simulator",
+    "slurm.compare": "core cluster bank slurm.parsers",
+    "slurm.fairshare_view": "core priority report slurm.parsers",
+    "slurm.queue_snapshot": "core cluster priority scheduling slurm.parsers",
+}
+SHELLS: Mapping[str, str] = {
+    "store": "core cluster bank",
+    "service": "core cluster bank priority simulator store",
+    "rest": "core cluster bank service rest.bodies rest.sign_in rest.sign_in.doorkeeper",
+    "rest.bodies": "core",
+    "rest.client": "core rest.bodies rest.sign_in",
+    "rest.sign_in": "core",
+    "rest.sign_in.doorkeeper": "core bank service rest rest.sign_in",
+    "rest.server": "core service rest rest.bodies rest.sign_in rest.server.unix_socket",
+    "rest.server.unix_socket": "core",
+    "slurm": "core cluster priority scheduling report rest.bodies rest.client slurm.parsers "
+    "slurm.compare slurm.fairshare_view slurm.queue_snapshot",
+    "slurm.agent": "core cluster priority slurm rest.bodies rest.client rest.sign_in "
+    "rest.server.unix_socket",
+    "cli": "core report rest.client",
+    "setup": "*",  # any package
+}
+PACKAGES = {**PURE, **SHELLS}
+
+ROOT = ""  # the package itself: its name and version, which any module may read
+
+
+def package_of(module: str) -> str:
+    """Return the longest name of the table that covers the module, else its top folder."""
+    parts = module.split(".")
+    names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((name for name in names if name in PACKAGES), parts[0])
+
+
+def may_import(source: str, target: str) -> bool:
+    """Return True if the table allows one module to import another."""
+    here, there = package_of(source), package_of(target)
+    allowed = PACKAGES.get(here, "").split()
+    return target == ROOT or here == there or there in allowed or "*" in allowed
+
+
+def is_free(item: Import) -> bool:
+    """Return True for an import that the rules ignore.
+
+    Type checkers run no code. A command imports its services when it runs, so that start-up
+    stays fast; any package may be imported there.
+    """
+    return item.is_for_types or (item.is_deferred and package_of(item.source) == "cli")
+
+
+def forbidden_imports(graph: Graph) -> Iterator[str]:
+    """Report forbidden imports, cycles, and differences between the table and the folders."""
+    present = {package_of(name) for name in graph.modules if name != ROOT}
+    for name in sorted(present - PACKAGES.keys()):
+        yield f"{name}: add this package to the table in tools/dependencies/rules.py"
+    for name in sorted(PACKAGES.keys() - present):
+        yield f"{name}: no such package; remove it from tools/dependencies/rules.py"
+    for item in graph.imports:
+        if item.is_internal and not is_free(item) and not may_import(item.source, item.target):
+            here = package_of(item.source)
+            hint = f"(allowed: {PACKAGES.get(here) or 'only itself'})"
+            yield f"{graph.location(item)}: {here} may not import {item.target} {hint}"
+    if modules := cycle(graph):
+        yield f"import cycle: {' -> '.join(modules)}"
+
+
+def cycle(graph: Graph) -> list[str]:
+    """Return modules that import each other in a cycle, or an empty list."""
+    needs: dict[str, set[str]] = {name: set() for name in graph.modules}
+    for item in graph.imports:
+        if item.is_internal and item.source != item.target and not is_free(item):
+            needs[item.source].add(item.target)
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return [str(name) for name in error.args[1]]
+    return []

@@ -1,0 +1,1 @@
+"""Language check: names, docstrings, prose and layout that a script can judge."""

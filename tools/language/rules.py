@@ -1,0 +1,190 @@
+"""Rules of the language check. Each reads the files and yields the places that break it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+ROOTS = ("src", "tests", "tools", "benchmarks", "plugins", "packaging", "docs")
+SKIPPED = ("tests/golden/", "src/fairbank/rest/static/")  # recordings and vendored files
+SUFFIXES = (".py", ".md", ".lua", ".c", ".h", ".sh")
+PRODUCT = "src/fairbank/"
+
+COLUMNS = 100
+MODULES = 16  # in one folder, without __init__.py
+QUESTION_WORDS = frozenset("what who whom whose whether how which when where why".split())
+NOUNS_IN_ING = frozenset(
+    "backing billing encoding heading logging packaging parsing pending planning pricing ring routing rounding "
+    "scheduling setting spring string timing tuning".split()
+)
+VERBS_IN_S = frozenset(
+    "asks considers fills gives has keeps knows lacks makes reads says takes tells wants works "
+    "writes".split()
+)
+PRIVATE_WORDS = re.compile(
+    r"\b(anew|befell|doorkeepers?|foretells?|foretold|heads|letters?|misfits?|mishaps?|"
+    r"offices?|rooms?|somebody|streets?|tellers?|told|usual|whoever|wish|wishes)\b",
+    re.IGNORECASE,
+)
+MARKDOWN_CODE = re.compile(r"`[^`]*`")
+
+
+class Place(NamedTuple):
+    """A place that breaks a rule."""
+
+    path: str
+    line: int
+    message: str
+
+    @property
+    def package(self) -> str:
+        """Top-level package of fairbank, or the top folder outside of it."""
+        inside = self.path.removeprefix(PRODUCT)
+        first, slash, _ = inside.partition("/")
+        return first if slash else "fairbank" if inside != self.path else "(top)"
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of the repository. The path is relative to its root."""
+
+    path: str
+    text: str
+
+    @property
+    def is_python(self) -> bool:
+        return self.path.endswith(".py")
+
+    @property
+    def is_product(self) -> bool:
+        return self.is_python and self.path.startswith(PRODUCT)
+
+    @property
+    def is_markdown(self) -> bool:
+        return self.path.endswith(".md")
+
+    @cached_property
+    def nodes(self) -> Sequence[ast.AST]:
+        return list(ast.walk(ast.parse(self.text))) if self.is_python else []
+
+    def docstrings(self) -> Iterator[tuple[int, str]]:
+        """Yield the line and the text of each docstring."""
+        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        for node in self.nodes:
+            if isinstance(node, kinds) and (text := ast.get_docstring(node, clean=False)):
+                yield node.body[0].lineno, text
+
+
+def read_files(root: Path) -> list[File]:
+    """Return the files to check below the root of the repository."""
+    paths = [*root.glob("*.md"), root / "Makefile"]
+    for top in ROOTS:
+        paths += [path for path in (root / top).rglob("*") if path.suffix in SUFFIXES]
+    names = sorted(
+        path.relative_to(root).as_posix()
+        for path in paths
+        if path.is_file() and not path.is_symlink()
+    )
+    return [
+        File(name, (root / name).read_text(encoding="utf-8"))
+        for name in names
+        if not name.startswith(SKIPPED)
+    ]
+
+
+def ambiguous_classes(files: Sequence[File]) -> Iterator[Place]:
+    """Yield product classes whose name another product class has, too."""
+    classes = [
+        (node.name, file.path, node.lineno)
+        for file in files
+        if file.is_product
+        for node in file.nodes
+        if isinstance(node, ast.ClassDef)
+    ]
+    counts = Counter(name for name, _, _ in classes)
+    for name, path, line in classes:
+        if counts[name] > 1:
+            yield Place(path, line, f"{counts[name]} classes have the name {name}")
+
+
+def question_docstrings(files: Sequence[File]) -> Iterator[Place]:
+    """Yield docstrings that begin with a question word."""
+    for file in files:
+        for line, text in file.docstrings():
+            first = (re.findall(r"\w+", text) or [""])[0]
+            if first.lower() in QUESTION_WORDS:
+                yield Place(
+                    file.path, line, f"docstring begins with {first!r}; use a verb or a noun phrase"
+                )
+
+
+def verb_file_names(files: Sequence[File]) -> Iterator[Place]:
+    """Yield Python, C and Lua files and folders named after a gerund or a third-person verb."""
+    sources = [file.path for file in files if not file.is_markdown and "/" in file.path]
+    paths = sources + sorted({path.rpartition("/")[0] + "/" for path in sources})
+    for path in paths:
+        word = re.split(r"[_/.-]", re.sub(r"(\.\w+|/)$", "", path))[-1]
+        gerund = len(word) > 4 and word.endswith("ing") and word not in NOUNS_IN_ING
+        if gerund or word in VERBS_IN_S:
+            yield Place(path, 1, f"file name ends with the verb {word!r}; use a noun")
+
+
+def long_lines(files: Sequence[File]) -> Iterator[Place]:
+    """Yield lines over 100 columns, except table rows and lines with a URL in Markdown."""
+    for file in files:
+        for number, line in enumerate(file.text.split("\n"), 1):
+            is_exempt = file.is_markdown and (line.lstrip().startswith("|") or "://" in line)
+            columns = len(line.expandtabs(8))
+            if columns > COLUMNS and not is_exempt:
+                yield Place(file.path, number, f"{columns} columns; at most {COLUMNS}")
+
+
+def large_folders(files: Sequence[File]) -> Iterator[Place]:
+    """Yield product folders with too many modules."""
+    folders = Counter(
+        file.path.rpartition("/")[0]
+        for file in files
+        if file.is_product and not file.path.endswith("/__init__.py")
+    )
+    for folder, count in sorted(folders.items()):
+        if count > MODULES:
+            yield Place(f"{folder}/", 1, f"{count} modules; at most {MODULES}")
+
+
+def private_words(files: Sequence[File]) -> Iterator[Place]:
+    """Yield words of the former private vocabulary in docstrings and Markdown prose."""
+    for file in files:
+        texts = [(1, _prose(file.text))] if file.is_markdown else list(file.docstrings())
+        for start, text in texts:
+            for number, line in enumerate(text.split("\n"), start):
+                for word in PRIVATE_WORDS.findall(line):
+                    yield Place(file.path, number, f"private word {word!r}; use a standard term")
+
+
+def _prose(markdown: str) -> str:
+    """Return Markdown with code replaced by blanks; the line numbers stay."""
+    lines, is_code = [], False
+    for line in markdown.split("\n"):
+        is_fence = line.lstrip().startswith("```")
+        lines.append("" if is_code or is_fence else MARKDOWN_CODE.sub("", line))
+        is_code ^= is_fence
+    return "\n".join(lines)
+
+
+RULES: Mapping[str, Callable[[Sequence[File]], Iterator[Place]]] = {
+    "class names": ambiguous_classes,
+    "docstrings": question_docstrings,
+    "file names": verb_file_names,
+    "line length": long_lines,
+    "folder size": large_folders,
+    "private words": private_words,
+}
