@@ -73,7 +73,8 @@ def refused(line: str) -> Refusal:
         ),
         (
             "refund 9 6",
-            "the refund is larger than the charge of the run: requested 6 SU, left of its charge 5 SU.",
+            "the refund is larger than the charge of the run: requested 6 SU, "
+            "left of its charge 5 SU.",
             ("refund at most 5",),
             RefusalKind.PAYMENT_REQUIRED,
         ),
@@ -292,8 +293,8 @@ def test_an_account_that_nobody_has_is_named() -> None:
 def test_a_refusal_that_stopped_nobody_says_so() -> None:
     no = Refusal(reason=Reason.FROZEN, allocation=3, observed=True)
     assert (
-        sentence(no)
-        == "the allocation is frozen: requested 0 SU, available 0 SU. The bank only observes: the job ran."
+        sentence(no) == "the allocation is frozen: requested 0 SU, available 0 SU. "
+        "The bank only observes: the job ran."
     )
 
 

@@ -69,8 +69,8 @@ def test_nothing_new_is_drawn_from_an_ended_allocation() -> None:
         kept registry 1
         charge 1 10                     -> ok left 90
         withdraw physics/cpu 40         -> ok left 50           # staff collect what was not used
-        reopen physics/cpu              -> ALLOCATION_EXPIRED                 # with its old end
-        amend physics/cpu period 0..500 -> ALLOCATION_EXPIRED                 # nor does it live on by that alone
+        reopen physics/cpu              -> ALLOCATION_EXPIRED  # with its old end
+        amend physics/cpu period 0..500 -> ALLOCATION_EXPIRED  # nor does it live on by that alone
         charge 3 alice physics/cpu 10   -> NO_ALLOCATION        # its word for usage is the same as for a hold
         charge 4 alice physics/cpu 10 start 399 -> ok left 40
         reopen physics/cpu period 0..500

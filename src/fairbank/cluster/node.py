@@ -113,7 +113,10 @@ def check_integer(value: int, low: int, high: int, *, field: str) -> int:
 
 
 def check_gpus(gpus: Iterable[Gpus], *, field: str) -> None:
-    """Check that each type occurs once and has a valid number. Raises InvalidInput, naming `field`."""
+    """Check that each type occurs once and has a valid number.
+
+    Raises InvalidInput, naming `field`.
+    """
     seen: set[str] = set()
     for kind, number in gpus:
         if kind in seen:

@@ -175,7 +175,10 @@ class RunReports:
         )
 
     def _price(self, report: RunReport, seconds: int) -> SuMinutes:
-        """What `seconds` of the run cost. Raises InvalidInput when nothing says what the run holds."""
+        """What `seconds` of the run cost.
+
+        Raises InvalidInput when nothing says what the run holds.
+        """
         if report.amount is not None:
             amount = report.amount
         else:

@@ -100,7 +100,10 @@ def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
 
 
 def read_priorities(folder: str | None, now: int) -> Priorities:
-    """Return the priorities of pending jobs. Raises InvalidInput if Slurm does not use multifactor."""
+    """Return the priorities of pending jobs.
+
+    Raises InvalidInput if Slurm does not use multifactor.
+    """
     return _priorities(_source(folder), now)
 
 

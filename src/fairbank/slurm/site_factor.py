@@ -144,7 +144,10 @@ def _is_name(packed: bytes, most: int) -> bool:
 
 
 def decode(text: bytes) -> SiteFactorTable:
-    """The table of a file. Raises InvalidInput, saying what is wrong; the plug-in refuses the same."""
+    """The table of a file.
+
+    Raises InvalidInput, saying what is wrong; the plug-in refuses the same.
+    """
     if len(text) < _HEAD.size or text[: len(_MAGIC)] != _MAGIC:
         raise _wrong("it is no table of site factors")
     _, version, summed, written, stale_seconds, partitions, entries, nothing = _HEAD.unpack_from(

@@ -157,7 +157,9 @@ def _summed(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
 
 
 def check_counted(run_seconds: Doubles, rows: Ints) -> None:
-    """Raises InvalidInput, naming the row, where run-seconds [rows, TRES] are more than is counted."""
+    """Raises InvalidInput, naming the row, where run-seconds [rows, TRES] are more than is
+    counted.
+    """
     wrong = np.flatnonzero(~(run_seconds < COUNTED).all(axis=1))
     if wrong.size:
         raise InvalidInput(

@@ -193,7 +193,8 @@ class Doorkeeper:
     def _acting(self, signed_in: SignedIn, named: str, method: str, path: str) -> Asker:
         """The asker who acts as another user, after the journal has it.
 
-        An agent's scopes stay behind like all other rights. Raises Forbidden, InvalidInput, NotFound.
+        An agent's scopes stay behind like all other rights. Raises Forbidden, InvalidInput,
+        NotFound.
         """
         staff = self._services.staff
         if signed_in.uid not in staff.superusers | staff.admins:

@@ -21,7 +21,8 @@ def node_snapshot(
 ) -> OnNodes:
     """Those wait and run on these nodes, where nobody was. The nodes are the snapshot's from now on.
 
-    Raises InvalidInput for two jobs of one number, and for running jobs that hold more than there is.
+    Raises InvalidInput for two jobs of one number, and for running jobs that hold more than there
+    is.
     """
     waiting, there = list(pending), sorted(running)
     numbers = Counter([job.number for job in waiting])

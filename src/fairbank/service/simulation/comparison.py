@@ -254,7 +254,9 @@ def write_starts(lines: Iterable[str], path: Path) -> None:
 
 
 def read_shares(path: Path) -> Mapping[str, int]:
-    """Raises NotFound where the file cannot be read, InvalidInput with the line for what cannot be."""
+    """Raises NotFound where the file cannot be read, InvalidInput with the line for what cannot
+    be.
+    """
     try:
         text = path.read_text("utf-8-sig")
     except OSError as error:

@@ -167,7 +167,10 @@ def is_remark(line: bytes) -> bool:
 
 
 class Remarks:
-    """Counts comments and blank lines. Raises InvalidInput where they are more than anybody needs."""
+    """Counts comments and blank lines.
+
+    Raises InvalidInput where they are more than anybody needs.
+    """
 
     def __init__(self) -> None:
         self._bytes = 0

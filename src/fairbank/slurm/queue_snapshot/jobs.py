@@ -77,7 +77,9 @@ def held(told: SlurmJob) -> str | None:
 
 
 def running(told: SlurmJob, cluster: NodeTable, ways: Ways) -> Active:
-    """Raises InvalidInput where it is not told what it has, NotFound for nodes that are not there."""
+    """Raises InvalidInput where it is not told what it has, NotFound for nodes that are not
+    there.
+    """
     if not told.given:
         raise InvalidInput(
             f"it is not told what job {told.job_id} has",

@@ -69,8 +69,9 @@ class SqliteStore(SqlStore):
         return SqliteRestore(connection)
 
     def check(self, demand: Callable[[Connection], None]) -> None:
-        """Set the journal mode, then check as the base class does. Raises InvalidInput if the mode is
-        impossible; Busy.
+        """Set the journal mode, then check as the base class does.
+
+        Raises InvalidInput if the mode is impossible; Busy.
         """
         with contention_is_busy(), translated_errors(), self._writer.connect():
             super().check(demand)
@@ -109,8 +110,9 @@ def _progress_reports(connection: Connection, at_work: ProgressCallback | None) 
 def writing_engine(
     path: Path, journal: str | None, patience_seconds: float = PATIENCE_SECONDS
 ) -> Engine:
-    """Return the engine that writes `path`, an existing file. Raises InvalidInput if the journal mode
-    fails.
+    """Return the engine that writes `path`, an existing file.
+
+    Raises InvalidInput if the journal mode fails.
     """
     chosen = journal_mode(journal, VERSION)
     return _pool(lambda: _read_write(path, chosen, patience_seconds), 1, patience_seconds)

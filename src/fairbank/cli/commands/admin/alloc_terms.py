@@ -81,7 +81,7 @@ def _create(context: Context, options: Namespace) -> int:
 def _span(
     context: Context, options: Namespace, row: Row | None = None
 ) -> tuple[str | None, str | None]:
-    """Return --start and --end for the request; defaults are those of `row`. Raises InvalidInput."""
+    """Return --start and --end for the request, by default those of `row`. Raises InvalidInput."""
     start, end = context.moment(options.start, "--start"), context.moment(options.end, "--end")
     begins = int(start) if start is not None else instant_of(row["start"]) if row else 0
     ends = int(end) if end is not None else instant_of(row["end"]) if row else begins + 1

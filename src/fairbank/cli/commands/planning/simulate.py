@@ -257,7 +257,10 @@ def _name(number: int) -> str:
 
 
 def _check_pictures(policies: Sequence[str], folder: str) -> None:
-    """Check before the work starts that the pictures can be drawn and written. Raises InvalidInput."""
+    """Check before the work starts that the pictures can be drawn and written.
+
+    Raises InvalidInput.
+    """
     from fairbank.report.plots.hues import HUES
 
     check_folder(folder, "plots")

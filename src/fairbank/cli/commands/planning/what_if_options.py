@@ -118,7 +118,10 @@ def _signed(said: str) -> int:
 
 
 def question_of(options: Namespace) -> Question:
-    """Return what to simulate. Raises InvalidInput if nothing would change, and for a bare --job."""
+    """Return what to simulate.
+
+    Raises InvalidInput if nothing would change, and for a bare --job.
+    """
     from fairbank.service.simulation.what_if import MachineChange, Question
     from fairbank.simulator.traces.workload_edits import Resized, WorkloadEdits
 
