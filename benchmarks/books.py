@@ -95,7 +95,7 @@ def books(url: str, projects: int) -> Iterator[Books]:
 
 def _ask(bank: Ledger, wishes: list[CreateProject] | list[Open]) -> list[Done]:
     batch: list[Request] = [*wishes]
-    outcomes = bank.ask([Asked(wish, Instant(0), ACTOR) for wish in batch])
+    outcomes = bank.apply([Asked(wish, Instant(0), ACTOR) for wish in batch])
     granted = [each for each in outcomes if isinstance(each, Done)]
     if len(granted) < len(outcomes):
         raise RuntimeError("the books could not be set up")

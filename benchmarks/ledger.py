@@ -185,10 +185,10 @@ class Holder:
             runs = [
                 Run("loop", next(self._jobs), STARTS, 0) for _ in range(min(batch, pairs - begin))
             ]
-            self._bank.ask(
+            self._bank.apply(
                 [Asked(hold_of(run, self._projects), Instant(STARTS), ACTOR) for run in runs]
             )
-            self._bank.ask([Asked(charge_of(run), Instant(STARTS), ACTOR) for run in runs])
+            self._bank.apply([Asked(charge_of(run), Instant(STARTS), ACTOR) for run in runs])
         return 2 * pairs
 
 

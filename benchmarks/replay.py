@@ -107,7 +107,7 @@ def _replayed(url: str, trace: Path) -> ReplayResult:
         )
     finally:
         store.close()
-    wrong = [check.what for check in came.checks if not check.held]
+    wrong = [check.what for check in came.checks if not check.holds_true]
     if wrong:
         raise RuntimeError(f"the replay broke a rule: {wrong[0]}")
     return came

@@ -112,7 +112,7 @@ class World:
 
     def wish(self, *wishes: Request) -> list[Done | Refusal]:
         """Straight to the counter, for setting the scene."""
-        return self.house.services.counter.ask(
+        return self.house.services.counter.apply(
             [Asked(each, self.clock.now(), SUPERUSER) for each in wishes]
         )
 
@@ -139,7 +139,7 @@ def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> I
     clock, ticks = ManualClock(NOW), Ticks()
     settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": PATIENT, **more}
     house = furnish(
-        services(store or MemoryStore(), clock=clock, ticks=ticks, key=b"k" * 32, **settings)
+        services(store or MemoryStore(), clock=clock, monotonic=ticks, key=b"k" * 32, **settings)
     )
     try:
         app = create_app(house)

@@ -58,7 +58,7 @@ def test_every_invariant_of_the_policy_holds(
         said,
         f"the least available is {available} SU-minutes",
     )
-    assert [each.what for each in done.checks if not each.held] == []
+    assert [each.what for each in done.checks if not each.holds_true] == []
 
 
 def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from fairbank.bank.working_set import WorkingSet
 from fairbank.core.time import Instant
 from fairbank.store.contract import Store
 
-Means = list[tuple[Allocation, UserSums]]
+Offers = list[tuple[Allocation, UserSums]]
 
 
-def means(
+def available_credit(
     store: Store, lines: Sequence[tuple[int, ...]], resource: str, uid: int, at: Instant
-) -> list[Means]:
+) -> list[Offers]:
     """For each line of projects the allocations that may carry a job of user `uid` starting at `at`, in the ledger's order, with
     what that user drew from each. All in one snapshot."""
     projects = frozenset(project for line in lines for project in line)

@@ -7,27 +7,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-PATIENCE_SECONDS = 30.0
+RETRY_SECONDS = 30.0
 
 
 class Deadline(NamedTuple):
     """A moment after which nothing more is begun."""
 
     at: float
-    ticks: Callable[[], float]
+    monotonic: Callable[[], float]
 
     @property
-    def over(self) -> bool:
-        return self.ticks() >= self.at
+    def is_over(self) -> bool:
+        return self.monotonic() >= self.at
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """So many seconds, by `ticks`."""
 
-    seconds: float = PATIENCE_SECONDS
-    ticks: Callable[[], float] = time.monotonic
+    seconds: float = RETRY_SECONDS
+    monotonic: Callable[[], float] = time.monotonic
 
-    def from_now(self) -> Deadline:
+    def new_deadline(self) -> Deadline:
         """The deadline of what begins now."""
-        return Deadline(self.ticks() + self.seconds, self.ticks)
+        return Deadline(self.monotonic() + self.seconds, self.monotonic)

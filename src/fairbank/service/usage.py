@@ -12,7 +12,7 @@ class UsageReports:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def by(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
+    def totals(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         """One row for each user, day, month, partition, allocation, job or QOS."""
         with self._store.reading() as reader:
             return reader.usage(query, by, page)

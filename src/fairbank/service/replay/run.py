@@ -18,7 +18,7 @@ from fairbank.service.ledger import Ledger
 from fairbank.service.replay.distinct_jobs import distinct
 from fairbank.service.replay.grants import grant, uid_of
 from fairbank.service.replay.plan import OpenTrace, Progress, ReplayPlan
-from fairbank.service.replay.result import Played, ReplayResult, result
+from fairbank.service.replay.result import ReplayCounts, ReplayResult, result
 from fairbank.simulator.engine.bank_replay import (
     CreditDemand,
     Moment,
@@ -62,7 +62,7 @@ def replay(
         bank.policy,
         demand,
         payers.accounts,
-        player.played,
+        player.counts,
         time.perf_counter() - begun,
         progress,
     )
@@ -77,7 +77,7 @@ class _Player:
         projects: Mapping[int, int],
         progress: Progress | None,
     ) -> None:
-        self.played = Played()
+        self.counts = ReplayCounts()
         self._bank, self._demand, self._plan, self._projects, self._progress = (
             bank,
             demand,
@@ -154,7 +154,7 @@ class _Player:
     def _flush(self) -> None:
         """Ask for what has gathered, and note the answers."""
         actor = self._plan.actor
-        outcomes = self._bank.ask([Asked(wish, moment.at, actor) for moment, wish in self._batch])
+        outcomes = self._bank.apply([Asked(wish, moment.at, actor) for moment, wish in self._batch])
         for (moment, wish), outcome in zip(self._batch, outcomes, strict=True):
             if isinstance(wish, Hold):
                 self._note_hold(wish, outcome)
@@ -163,7 +163,7 @@ class _Player:
         self._batch.clear()
 
     def _note_hold(self, wish: Hold, outcome: Outcome) -> None:
-        played = self.played
+        played = self.counts
         if not isinstance(outcome, Done):
             name = outcome.reason.name
             played.refusals[name] = played.refusals.get(name, 0) + 1
@@ -184,7 +184,7 @@ class _Player:
                     remedy=remedies(outcome)[0],
                 )
             return
-        played = self.played
+        played = self.counts
         self._held -= self._holding.pop(wish.run)
         played.written_off += outcome.written_off
         if isinstance(wish, Charge):

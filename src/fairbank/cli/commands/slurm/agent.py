@@ -33,7 +33,7 @@ def _run(context: Context, options: Namespace) -> int:
     import uvloop
 
     from fairbank.rest.server.log import log_to
-    from fairbank.service.settings import Log
+    from fairbank.service.settings import LogFormat
     from fairbank.slurm.agent.serving import Agent
     from fairbank.slurm.agent.settings import read_agent_settings, settings_file
 
@@ -43,7 +43,7 @@ def _run(context: Context, options: Namespace) -> int:
         )
 
     settings = read_agent_settings(settings_file(options.config))
-    log_to(sys.stderr, Log(settings.log))
+    log_to(sys.stderr, LogFormat(settings.log))
     uvloop.run(Agent(settings).run(ready))
     return 0
 
