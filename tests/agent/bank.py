@@ -22,7 +22,7 @@ from fairbank.rest.bodies.requests import AnyReport, Reports
 from fairbank.rest.problems import problem_of_refusal, refused
 from fairbank.rest.statuses import status_of
 from fairbank.rest.views import granted
-from fairbank.service.identity import Asker, Staff
+from fairbank.service.access.identity import Asker, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 from tests.agent.plugin import ACCOUNT, BEGAN, CLUSTER, PARTITION

@@ -35,8 +35,8 @@ from fairbank.core.units import SuMinutes
 from fairbank.rest.house import House, furnish
 from fairbank.rest.server.serving import serve
 from fairbank.rest.sign_in.munge import Munge
+from fairbank.service.access.identity import Staff, asker_of
 from fairbank.service.clock import SystemClock
-from fairbank.service.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 

@@ -157,7 +157,10 @@ def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place:
     fill(store)
     counter = WriterThreads(Ledger(store, Policy()))
     batches = [
-        [Asked(hold(NEXT_BATCH_MIN * batch + each, 3), START, 0) for each in range(1, NEXT_BATCH_MIN + 1)]
+        [
+            Asked(hold(NEXT_BATCH_MIN * batch + each, 3), START, 0)
+            for each in range(1, NEXT_BATCH_MIN + 1)
+        ]
         for batch in range(6)
     ]
     with closing(counter):

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from fairbank.rest.app import document
-from fairbank.service.settings import WriteQueuePlace, LogFormat, StoreSettings
+from fairbank.service.settings import LogFormat, StoreSettings, WriteQueuePlace
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.setup.write_queue import apart
 from fairbank.store.factory import open_store

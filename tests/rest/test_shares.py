@@ -216,4 +216,6 @@ def test_what_is_old_is_forgotten_once_a_day() -> None:
         assert {row["day"] for row in data(world, "/share", SUPERUSER)} == {"2026-11-18"}
     with a_world() as world:
         kept(world, at=DAY)
-        assert world.house.services.upkeep.delete_old_shares() == 0, "for ever, where nobody says otherwise"
+        assert world.house.services.upkeep.delete_old_shares() == 0, (
+            "for ever, where nobody says otherwise"
+        )

@@ -26,7 +26,7 @@ from fairbank.rest.house import House, furnish
 from fairbank.rest.server.front import Front
 from fairbank.rest.short_way.lane import Laned
 from fairbank.rest.sign_in.peers import EXTENSION, Peer
-from fairbank.service.identity import Staff, asker_of
+from fairbank.service.access.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore

@@ -11,8 +11,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
 from fairbank.core.errors import Trouble
 from fairbank.core.time import Instant
-from fairbank.service.ledger import Ledger
-from fairbank.service.retry import Deadline, RetryPolicy
+from fairbank.service.ledger import Deadline, Ledger, RetryPolicy
 from fairbank.service.write_queue.child import ConnectionWriters, read_frames
 from fairbank.service.write_queue.process import ProcessWriteQueue
 from fairbank.service.write_queue.queue import BatchResult, WriteQueue

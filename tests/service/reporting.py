@@ -16,7 +16,7 @@ from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
-from fairbank.service.identity import Staff, asker_of
+from fairbank.service.access.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 from tests.support.ticks import Ticks

@@ -9,8 +9,7 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.core.errors import Busy
-from fairbank.service.ledger import Ledger
-from fairbank.service.retry import RetryPolicy
+from fairbank.service.ledger import Ledger, RetryPolicy
 from fairbank.store.contract import Contention, Transaction
 from fairbank.store.memory.store import MemoryStore
 from tests.service.gated import kept, notes

@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.retry import Deadline, RetryPolicy
+from fairbank.service.ledger import Deadline, RetryPolicy
 from fairbank.service.write_queue.child import ConnectionWriters, ServerDied, read_frames
 from fairbank.service.write_queue.protocol import RequestBatch, frame
 from fairbank.store.memory.store import MemoryStore

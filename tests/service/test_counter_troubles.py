@@ -9,8 +9,7 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.core.errors import Busy, Unreachable
-from fairbank.service.ledger import Ledger
-from fairbank.service.retry import RetryPolicy
+from fairbank.service.ledger import Ledger, RetryPolicy
 from fairbank.service.write_queue.queue import BatchResult
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.migration import migrate

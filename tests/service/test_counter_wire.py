@@ -22,16 +22,16 @@ from fairbank.service.write_queue.protocol import (
     FrameReader,
     RequestBatch,
     WorkerSettings,
-    encode_result,
-    decode_replies,
-    decode_result,
-    encode,
+    decode_batches,
     decode_error,
     decode_failure,
-    encode_error,
-    frame,
+    decode_replies,
+    decode_result,
     decode_settings,
-    decode_batches,
+    encode,
+    encode_error,
+    encode_result,
+    frame,
 )
 from tests.bank.wishes import arriving, of_anything
 from tests.faults.sample import wishes

@@ -13,7 +13,7 @@ from typing import Any
 from fairbank.bank.policy import Policy
 from fairbank.core.time import Instant, ManualClock
 from fairbank.service import project_cache as directory_module
-from fairbank.service.identity import Staff
+from fairbank.service.access.identity import Staff
 from fairbank.service.project_cache import ProjectCache
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
@@ -76,7 +76,13 @@ def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
     """As after a reset by hand, or when a virtual machine was stopped: what the bank's clock says has no part in it."""
     store, ticks, wall = Watched(), Ticks(), ManualClock(10_000)
     house = services(
-        store, clock=wall, staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32, monotonic=ticks
+        store,
+        clock=wall,
+        staff=Staff(),
+        clusters={},
+        policy=Policy(),
+        key=b"k" * 32,
+        monotonic=ticks,
     )
     try:
         assert house.directory.by_account("physics") is None

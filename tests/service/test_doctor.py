@@ -38,7 +38,9 @@ def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
         },
     )
     checks = [
-        each for each in check_bank(settings, ManualClock(Instant(1_000))) if "disk" not in each.what
+        each
+        for each in check_bank(settings, ManualClock(Instant(1_000)))
+        if "disk" not in each.what
     ]
     assert all(each.ok for each in checks), checks
     assert any("only observes" in each.what for each in checks)

@@ -14,8 +14,8 @@ from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import CreateProject
 from fairbank.core.time import ManualClock
+from fairbank.service.access.identity import Asker, Staff, asker_of
 from fairbank.service.dry_run import DryRunResult
-from fairbank.service.identity import Asker, Staff, asker_of
 from fairbank.service.services import Services, services
 from fairbank.store.memory.store import MemoryStore
 

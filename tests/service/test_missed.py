@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.bank.wish import Open
 from fairbank.core.time import Instant
-from fairbank.service import nearest_allocation as room
-from fairbank.service.nearest_allocation import UncoveredJob, nearest_allocations
+from fairbank.service import available_credit as room
+from fairbank.service.available_credit import UncoveredJob, nearest_allocations
 from tests.service.reporting import END, NOW, Centre
 
 

@@ -15,7 +15,7 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, CreateProject, SetMember
 from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant, ManualClock
-from fairbank.service.identity import Asker, Staff, asker_of
+from fairbank.service.access.identity import Asker, Staff, asker_of
 from fairbank.service.ledger import Ledger
 from fairbank.service.project_cache import ProjectCache
 from fairbank.service.projects import Projects

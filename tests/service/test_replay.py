@@ -17,7 +17,7 @@ from fairbank.cluster.job_details import Particulars
 from fairbank.core.errors import Malformed
 from fairbank.service.ledger import Ledger
 from fairbank.service.replay import ReplayPlan, ReplayResult, replay
-from fairbank.service.replay.distinct_jobs import distinct
+from fairbank.service.replay.run import distinct
 from fairbank.service.simulation.trace_files import open_trace
 from fairbank.simulator.engine.bank_replay import moments
 from fairbank.simulator.traces.header import Header

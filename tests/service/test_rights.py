@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.bank.project import Role
 from fairbank.core.errors import Forbidden
-from fairbank.service.identity import Asker
-from fairbank.service.rights import Action, check_allowed
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import Action, check_allowed
 
 READS = frozenset({"read"})
 
@@ -26,7 +26,9 @@ READS = frozenset({"read"})
         (Asker(actor=7, uid=7, admin=True), Action.DEPOSIT, "ask a superuser"),
     ],
 )
-def test_the_remedy_names_who_may_and_what_is_missing(asker: Asker, what: Action, remedy: str) -> None:
+def test_the_remedy_names_who_may_and_what_is_missing(
+    asker: Asker, what: Action, remedy: str
+) -> None:
     with pytest.raises(Forbidden, match=what.value) as no:
         check_allowed(asker, what, 1)
     assert no.value.remedy == remedy

@@ -15,9 +15,9 @@ from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.core.errors import Forbidden, Malformed, Trouble, Unauthenticated, Unknown
 from fairbank.core.time import DAY, Instant, ManualClock
-from fairbank.service.identity import FULL, Asker, Staff, asker_of
+from fairbank.service.access.identity import FULL, Asker, Staff, asker_of
+from fairbank.service.access.tokens import CHAIN_MAX, Tokens, digest, new_secret
 from fairbank.service.ledger import Ledger
-from fairbank.service.tokens import CHAIN_MAX, Tokens, digest, new_secret
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
 

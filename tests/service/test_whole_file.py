@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from fairbank.service.ops.atomic_file import check_writable, atomic_write
+from fairbank.service.ops.atomic_file import atomic_write, check_writable
 
 
 def write(path: Path, text: str) -> None:

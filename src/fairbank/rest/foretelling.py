@@ -47,7 +47,9 @@ def described(operation: dict[str, Any], foretold: object) -> None:
     content["schema"] = {"anyOf": [content["schema"], planned]} if "schema" in content else planned
 
 
-def told(request: Request[Any, Any, Any], foretold: DryRunResult) -> Response[Listing[PlannedEntry]]:
+def told(
+    request: Request[Any, Any, Any], foretold: DryRunResult
+) -> Response[Listing[PlannedEntry]]:
     """The answer to a dry run; no entries where it was carried out before under the same key, or is so already."""
     house = cast("House", request.app.state["house"])
     return Response(

@@ -11,7 +11,7 @@ from functools import partial
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.write_queue.queue import BatchResult, WriteQueue, BatchCallback
+from fairbank.service.write_queue.queue import BatchCallback, BatchResult, WriteQueue
 
 Waiting = asyncio.Future[list[Outcome]]
 

@@ -24,11 +24,10 @@ from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, 
 from fairbank.core.errors import Forbidden, Unknown
 from fairbank.core.time import Clock, Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.dry_run import RequestHandler, apply_request
-from fairbank.service.identity import Asker
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.dry_run import RequestHandler, apply_request, last_terms
 from fairbank.service.project_cache import ProjectCache
-from fairbank.service.rights import Action, check_allowed
-from fairbank.service.terms import last_terms
 from fairbank.store.contract import Reader, Store
 
 
@@ -55,7 +54,9 @@ class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
 class Allocations:
     """The use cases around allocations. A foreign allocation is Unknown; what one may see but not do is Forbidden."""
 
-    def __init__(self, store: Store, judge: RequestHandler, directory: ProjectCache, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, judge: RequestHandler, directory: ProjectCache, clock: Clock
+    ) -> None:
         self._store, self._judge, self._directory, self._clock = store, judge, directory, clock
 
     def find(self, query: AllocationQuery, page: Page) -> list[Allocation]:

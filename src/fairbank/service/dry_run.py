@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from fairbank.bank.changes import changes
-from fairbank.bank.entry import Entry, Kind, facts_of
+from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of
 from fairbank.bank.ledger import Outcome
+from fairbank.bank.query import EntryQuery, Page
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, Request
 from fairbank.bank.working_set import WorkingSet
 from fairbank.core.time import Instant
-from fairbank.service.identity import Asker
+from fairbank.service.access.identity import Asker
 from fairbank.service.ledger import Ledger
-from fairbank.service.terms import last_terms
-from fairbank.store.contract import Store
+from fairbank.store.contract import Reader, Store
 
 
 class DryRunEntry(NamedTuple):
@@ -65,7 +65,9 @@ class DryRun:
         if isinstance(outcome, Refusal):
             return outcome
         changed = changes(_terms_before(self._bank.store, work.entries), work.entries)
-        raise DryRunResult([_dry_run_entry(each, work, changed.get(each.id)) for each in work.entries])
+        raise DryRunResult(
+            [_dry_run_entry(each, work, changed.get(each.id)) for each in work.entries]
+        )
 
 
 def apply_request(judge: RequestHandler, asker: Asker, wish: Request, now: Instant) -> Outcome:
@@ -73,7 +75,9 @@ def apply_request(judge: RequestHandler, asker: Asker, wish: Request, now: Insta
     return judge.apply([Asked(wish, now, asker.actor, asker.acting_as)])[0]
 
 
-def _dry_run_entry(entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None) -> DryRunEntry:
+def _dry_run_entry(
+    entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None
+) -> DryRunEntry:
     new = {
         Kind.PROJECT: ("project", work.changes.new_projects),
         Kind.TOKEN: ("token", work.changes.new_tokens),
@@ -95,3 +99,15 @@ def _terms_before(store: Store, entries: list[Entry]) -> Entry | None:
         return None
     with store.reading() as reader:
         return last_terms(reader, book)
+
+
+def last_terms(reader: Reader, book: int, *, before: int | None = None) -> Entry | None:
+    """The last entry of the book that says what the terms are; of those ahead of the entry `before`, where one is named."""
+    return next(
+        iter(
+            reader.entries(
+                EntryQuery(book=book, kinds=OF_TERMS), Page(1, after=before, newest_first=True)
+            )
+        ),
+        None,
+    )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,7 +17,6 @@ from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked
 from fairbank.bank.working_set import OfficeNeeded, WorkingSet
 from fairbank.core.errors import Busy
-from fairbank.service.retry import Deadline, RetryPolicy
 from fairbank.store.contract import Contention, Store, Transaction
 
 BATCH_MAX = 1_000
@@ -26,7 +27,9 @@ _PAUSE_STEP, _PAUSE_MAX = 0.002, 0.1
 class Ledger:
     """Judges batches against one store, and tries again while other writers are in the way: for as long as `patience` says."""
 
-    def __init__(self, store: Store, policy: Policy, retry_policy: RetryPolicy | None = None) -> None:
+    def __init__(
+        self, store: Store, policy: Policy, retry_policy: RetryPolicy | None = None
+    ) -> None:
         self.store = store
         self.policy = policy
         self.retry_policy = retry_policy or RetryPolicy()
@@ -51,7 +54,9 @@ class Ledger:
 
         Entries and whatever else is new have numbers that are not taken: the next to write gets them. Raises Busy, Unreachable.
         """
-        work, (answer,) = self._run_transaction([asked], self.retry_policy.new_deadline(), write=False)
+        work, (answer,) = self._run_transaction(
+            [asked], self.retry_policy.new_deadline(), write=False
+        )
         if isinstance(answer, Refusal) and any(each.id == answer.entry for each in work.entries):
             answer = msgspec.structs.replace(answer, entry=None)  # it would be kept, and is not
         return answer, work
@@ -94,3 +99,29 @@ class Ledger:
         self, work: WorkingSet, batch: Sequence[Asked]
     ) -> tuple[WorkingSet, list[Outcome]]:
         return work, [judge(work, each, self.policy) for each in batch]
+
+
+RETRY_SECONDS = 30.0
+
+
+class Deadline(NamedTuple):
+    """A moment after which nothing more is begun."""
+
+    at: float
+    monotonic: Callable[[], float]
+
+    @property
+    def is_over(self) -> bool:
+        return self.monotonic() >= self.at
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """So many seconds, by `ticks`."""
+
+    seconds: float = RETRY_SECONDS
+    monotonic: Callable[[], float] = time.monotonic
+
+    def new_deadline(self) -> Deadline:
+        """The deadline of what begins now."""
+        return Deadline(self.monotonic() + self.seconds, self.monotonic)

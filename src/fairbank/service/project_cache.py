@@ -65,9 +65,7 @@ class ProjectCache:
         """Read the projects again where that may tell more of these accounts than is in memory."""
         if self.has_fresh(accounts):
             return
-        with (
-            self._lock
-        ):  # whoever comes meanwhile waits for what is read, and need not read again
+        with self._lock:  # whoever comes meanwhile waits for what is read, and need not read again
             if self._age() >= (_TTL_SECONDS if self._has(accounts) else _MISS_TTL_SECONDS):
                 self._read()
 

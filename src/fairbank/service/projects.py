@@ -8,17 +8,19 @@ from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject, SetMember
 from fairbank.core.errors import Unknown
 from fairbank.core.time import Clock
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request
-from fairbank.service.identity import Asker
 from fairbank.service.project_cache import ProjectCache
-from fairbank.service.rights import Action, check_allowed
 from fairbank.store.contract import Store
 
 
 class Projects:
     """The use cases around projects."""
 
-    def __init__(self, store: Store, judge: RequestHandler, directory: ProjectCache, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, judge: RequestHandler, directory: ProjectCache, clock: Clock
+    ) -> None:
         self._store, self._judge, self._directory, self._clock = store, judge, directory, clock
 
     def find(self, query: ProjectQuery, page: Page) -> list[Project]:

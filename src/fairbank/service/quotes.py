@@ -13,8 +13,8 @@ from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, cluster_names, find_cluster
 from fairbank.core.errors import Malformed, Unknown
 from fairbank.core.time import Clock
+from fairbank.service.access.identity import Asker
 from fairbank.service.available_credit import available_credit
-from fairbank.service.identity import Asker
 from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
 

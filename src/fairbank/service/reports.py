@@ -16,9 +16,9 @@ from fairbank.core.errors import Malformed, Trouble, Unknown
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
 from fairbank.core.tres import billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
-from fairbank.service.identity import Asker
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import check_cluster
 from fairbank.service.project_cache import ProjectCache
-from fairbank.service.rights import check_cluster
 
 PreparedReport = Asked | Trouble
 

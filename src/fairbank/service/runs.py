@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.ledger import Outcome
-from fairbank.bank.query import Page, RefusalQuery, RunQuery
+from fairbank.bank.query import GroupPage, Page, RefusalQuery, RunQuery, Usage, UsageBy, UsageQuery
 from fairbank.bank.quote import usable
 from fairbank.bank.refusal import NOTHING_KNOWN, Alternative, Help, Reason, Refusal, refusal_of
 from fairbank.bank.run import RunRecord
@@ -14,13 +14,17 @@ from fairbank.bank.wish import Refund
 from fairbank.core.errors import Unknown
 from fairbank.core.time import Clock
 from fairbank.core.units import SuMinutes
-from fairbank.service.available_credit import Offers, available_credit
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.memberships import Memberships
+from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.available_credit import (
+    Offers,
+    UncoveredJob,
+    available_credit,
+    nearest_allocations,
+)
 from fairbank.service.dry_run import RequestHandler, apply_request
-from fairbank.service.identity import Asker
-from fairbank.service.memberships import Memberships
-from fairbank.service.nearest_allocation import UncoveredJob, nearest_allocations
 from fairbank.service.project_cache import ProjectCache
-from fairbank.service.rights import Action, check_allowed
 from fairbank.store.contract import Store
 
 _CREDIT_REASONS = (
@@ -130,7 +134,12 @@ class Runs:
 
         Those of the owner's Unix groups are among them where these count, so LDAP may be asked: call it from a worker thread.
         """
-        if no.reason not in _CREDIT_REASONS or no.owner is None or no.resource is None or not no.asked:
+        if (
+            no.reason not in _CREDIT_REASONS
+            or no.owner is None
+            or no.resource is None
+            or not no.asked
+        ):
             return ()
         others = [
             self._directory.by_id(number)
@@ -139,7 +148,9 @@ class Runs:
         ]
         lines = [self._directory.project_chain(project) for project in others]
         offers = zip(
-            others, available_credit(self._store, lines, no.resource, no.owner, self._clock.now()), strict=True
+            others,
+            available_credit(self._store, lines, no.resource, no.owner, self._clock.now()),
+            strict=True,
         )
         rich = [
             Alternative(project.account, left)
@@ -163,3 +174,15 @@ class Runs:
 def _first_sufficient(offers: Offers, asked: int) -> int | None:
     """What the allocation that would pay for `asked` has left for its user; None when none would."""
     return next((left for left in (usable(*offer) for offer in offers) if left >= asked), None)
+
+
+class UsageReports:
+    """Sums over resolved runs, as far as the query's sight sees them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def totals(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
+        """One row for each user, day, month, partition, allocation, job or QOS."""
+        with self._store.reading() as reader:
+            return reader.usage(query, by, page)

@@ -11,23 +11,21 @@ from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
 from fairbank.core.final_state import FinalState
 from fairbank.core.time import Clock
+from fairbank.service.access.identity import Staff
+from fairbank.service.access.memberships import Memberships
+from fairbank.service.access.tokens import Nonces, Tokens
 from fairbank.service.allocations import Allocations
 from fairbank.service.dry_run import DryRun
-from fairbank.service.identity import Staff
 from fairbank.service.ledger import Ledger
-from fairbank.service.memberships import Memberships
-from fairbank.service.nonces import Nonces
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.upkeep import Upkeep
 from fairbank.service.project_cache import ProjectCache
 from fairbank.service.projects import Projects
 from fairbank.service.quotes import Quotes
 from fairbank.service.reports import RunReports
-from fairbank.service.runs import Runs
+from fairbank.service.runs import Runs, UsageReports
 from fairbank.service.share_history import ShareHistory
-from fairbank.service.tokens import Tokens
 from fairbank.service.undo import EntryUndo
-from fairbank.service.usage import UsageReports
 from fairbank.service.write_queue.queue import WriteQueue
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.contract import Store

@@ -17,7 +17,7 @@ from fairbank.core import ids
 from fairbank.core.errors import Forbidden, Malformed, Unknown
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.core.validation import parse_toml, validated_settings
-from fairbank.service.identity import Staff
+from fairbank.service.access.identity import Staff
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]

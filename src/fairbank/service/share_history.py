@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from fairbank.bank.project import Role
 from fairbank.cluster.share_record import ShareKey, ShareQuery, ShareRecord, share_key
-from fairbank.service.identity import Asker
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import check_cluster
 from fairbank.service.project_cache import ProjectCache
-from fairbank.service.rights import check_cluster
 from fairbank.store.contract import Store
 
 
@@ -24,7 +24,9 @@ class ShareHistory:
         Raises Forbidden for who does not speak for the cluster, Busy, Unreachable."""
         check_cluster(asker, cluster, "record the fair share")
         return (
-            len(self._unrecorded(figures)) if self._dry_run else self._store.add_share_records(figures)
+            len(self._unrecorded(figures))
+            if self._dry_run
+            else self._store.add_share_records(figures)
         )
 
     def _unrecorded(self, figures: Sequence[ShareRecord]) -> set[ShareKey]:

@@ -15,9 +15,9 @@ from fairbank.bank.wish import Undo, undo_of
 from fairbank.cluster.job import Run
 from fairbank.core.errors import Unknown
 from fairbank.core.time import Clock
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request
-from fairbank.service.identity import Asker
-from fairbank.service.rights import Action, check_allowed
 from fairbank.store.contract import Reader, Store
 
 # What must be allowed to whoever undoes an entry of each kind: to do its opposite.
@@ -43,7 +43,9 @@ class EntryUndo:
         """Take the entry back. Raises Unknown, Forbidden."""
         wish = self._wish(asker, number, comment, key)
         return (
-            wish if isinstance(wish, Refusal) else apply_request(self._judge, asker, wish, self._clock.now())
+            wish
+            if isinstance(wish, Refusal)
+            else apply_request(self._judge, asker, wish, self._clock.now())
         )
 
     def _wish(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:

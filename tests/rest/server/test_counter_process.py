@@ -89,7 +89,9 @@ def ask(server: FairbankServer, gid: int) -> None:
     )
 
 
-def test_what_many_hand_in_is_carried_out_and_closing_answers_what_waits(counter: WriteQueue) -> None:
+def test_what_many_hand_in_is_carried_out_and_closing_answers_what_waits(
+    counter: WriteQueue,
+) -> None:
     told: list[BatchResult] = []
 
     def hand_in(first: int) -> None:
@@ -204,7 +206,9 @@ def test_a_process_that_ends_without_a_word_is_told_too() -> None:
         )
 
 
-def test_nobody_waits_for_an_answer_in_vain_while_the_line_changes_hands(counter: WriteQueue) -> None:
+def test_nobody_waits_for_an_answer_in_vain_while_the_line_changes_hands(
+    counter: WriteQueue,
+) -> None:
     """The event loop takes the line, and gives it back, while others hand in."""
     stop, answered = [False], []
 

@@ -40,7 +40,11 @@ def lines(stream: io.StringIO, form: LogFormat) -> list[str]:
 
 @pytest.mark.parametrize(
     ("stream", "form"),
-    [(io.StringIO(), LogFormat.AUTO), (io.StringIO(), LogFormat.JSON), (Terminal(), LogFormat.JSON)],
+    [
+        (io.StringIO(), LogFormat.AUTO),
+        (io.StringIO(), LogFormat.JSON),
+        (Terminal(), LogFormat.JSON),
+    ],
 )
 def test_programs_read_json(stream: io.StringIO, form: LogFormat) -> None:
     assert [json.loads(line)["level"] for line in lines(stream, form)] == ["info", "warning"]

@@ -8,7 +8,7 @@ from fairbank.rest.asking.params import PAGE, OnePage
 from fairbank.rest.bodies.answers import AuditAnswer, AuditCard, Head
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import cut
-from fairbank.service.rights import Action, check_allowed
+from fairbank.service.access.permissions import Action, check_allowed
 
 
 @reads("/audit", dependencies={"page": PAGE})

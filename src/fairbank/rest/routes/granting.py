@@ -24,8 +24,8 @@ from fairbank.rest.bodies.answers import ChangedAllocation, Granted, Single
 from fairbank.rest.bodies.requests import Movement, NewAllocation, NewCap, NewTerms, NewTransfer
 from fairbank.rest.routes.alloc import shown
 from fairbank.rest.verbs import AGAIN, again, writes
+from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.allocations import TermChanges
-from fairbank.service.rights import Action, check_allowed
 
 
 @writes(post, "/alloc", responses=again(Single[ChangedAllocation]))

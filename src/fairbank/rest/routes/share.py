@@ -26,7 +26,7 @@ from fairbank.rest.views import (
     share_day,
     single,
 )
-from fairbank.service.rights import check_cluster
+from fairbank.service.access.permissions import check_cluster
 
 AfterPlace = Annotated[
     str | None, QueryParameter(max_length=300, description="`next` of the page before")

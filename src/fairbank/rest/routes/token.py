@@ -11,7 +11,7 @@ from fairbank.rest.bodies.answers import Listing, Single, TokenCard, TokenRow
 from fairbank.rest.bodies.requests import NewToken
 from fairbank.rest.verbs import reads, writes
 from fairbank.rest.views import by_id, cut, listing, single, token_card, token_row
-from fairbank.service.tokens import unknown_cluster_warnings
+from fairbank.service.access.tokens import unknown_cluster_warnings
 
 
 @reads("/token", dependencies={"page": PAGE})

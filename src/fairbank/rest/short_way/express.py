@@ -30,7 +30,7 @@ from fairbank.rest.house import House
 from fairbank.rest.short_way.lane import plain
 from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.teller import Teller, Waiting, settle
-from fairbank.service.identity import Asker
+from fairbank.service.access.identity import Asker
 from fairbank.service.write_queue.queue import BatchResult
 
 if TYPE_CHECKING:

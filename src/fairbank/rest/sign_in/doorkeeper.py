@@ -32,8 +32,8 @@ from fairbank.rest.sign_in.authorization import (
 from fairbank.rest.sign_in.munge import Decoded
 from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.workers import Workers
-from fairbank.service.identity import FULL, Asker, asker_of
-from fairbank.service.tokens import AGENT
+from fairbank.service.access.identity import FULL, Asker, asker_of
+from fairbank.service.access.tokens import AGENT
 
 Scope = MutableMapping[str, Any]
 

@@ -47,7 +47,9 @@ def verify(
     stretches = _split(store, jobs * _PARTS_PER_PROCESS, entries_min)
     if jobs == 1 or len(stretches) == 1:
         return Audit(store).verify(heads, progress)
-    return _combine(_run_in_processes(open_again, heads, stretches, jobs), progress, _entries(store))
+    return _combine(
+        _run_in_processes(open_again, heads, stretches, jobs), progress, _entries(store)
+    )
 
 
 def _split(store: Store, pieces: int, entries_min: int) -> list[Books]:
@@ -112,7 +114,9 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-def _verify_books(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books) -> AuditResult:
+def _verify_books(
+    open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books
+) -> AuditResult:
     store = open_again()
     try:
         return Audit(store).verify(heads, books=books)

@@ -11,7 +11,7 @@ from pathlib import Path
 from fairbank.core.errors import Conflict, Corrupt, Malformed, Unknown
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Clock
-from fairbank.service.ops.backup_file import Progress, verify_file, chunks, write
+from fairbank.service.ops.backup_file import Progress, chunks, verify_file, write
 from fairbank.service.ops.restored_tokens import RestoredTokens
 from fairbank.store.contract import ProgressCallback, Store
 

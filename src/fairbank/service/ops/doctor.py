@@ -12,8 +12,8 @@ from fairbank.bank.query import AllocationQuery, Page
 from fairbank.core.check import HealthCheck
 from fairbank.core.errors import Corrupt, Trouble
 from fairbank.core.time import Clock, Instant
+from fairbank.service.access.tokens import AGENT
 from fairbank.service.settings import BankSettings
-from fairbank.service.tokens import AGENT
 from fairbank.store.contract import ProgressCallback, Reader, Store
 from fairbank.store.factory import open_store
 from fairbank.store.sql.schema_check import SchemaFault, schema_differences

@@ -59,7 +59,9 @@ class Upkeep:
                 allocations = reader.expired_allocations(now, BATCH_MAX + len(unread))
             known = len(unread)
             lapses = self._apply_unread([Lapse(run=each) for each in runs], now, unread)
-            ends = self._apply_unread([Expire(allocation=each) for each in allocations], now, unread)
+            ends = self._apply_unread(
+                [Expire(allocation=each) for each in allocations], now, unread
+            )
             lapsed, ended = lapsed + lapses, ended + ends
             if (
                 not lapses + ends and len(unread) == known
@@ -79,9 +81,7 @@ class Upkeep:
         self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
     ) -> int:
         """How many of the wishes were granted, of those that are not known to be `unread`."""
-        return self._apply(
-            [each for each in wishes if each not in unread][:BATCH_MAX], now, unread
-        )
+        return self._apply([each for each in wishes if each not in unread][:BATCH_MAX], now, unread)
 
     def _apply(
         self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
@@ -105,9 +105,7 @@ class Upkeep:
                 unread.add(wishes[0])
                 return 0
             half = len(wishes) // 2
-            return self._apply(wishes[:half], now, unread) + self._apply(
-                wishes[half:], now, unread
-            )
+            return self._apply(wishes[:half], now, unread) + self._apply(wishes[half:], now, unread)
 
     def start(self, every_seconds: float = 60) -> None:
         """Sweep in a thread of its own until `stop`."""
@@ -127,7 +125,9 @@ class Upkeep:
                 swept = self.sweep()
                 if swept.holds_expired or swept.allocations_ended:
                     _log.info(
-                        "upkeep: %d holds lapsed, %d allocations ended", swept.holds_expired, swept.allocations_ended
+                        "upkeep: %d holds lapsed, %d allocations ended",
+                        swept.holds_expired,
+                        swept.allocations_ended,
                     )
                 if gone := self.delete_old_shares():
                     _log.info("upkeep: %d old figures of fair share forgotten", gone)

@@ -125,7 +125,9 @@ def _balance(each: Allocation, account: str) -> ReplayBalance:
     )
 
 
-def _checks(allocations: list[Allocation], played: ReplayCounts, policy: Policy) -> list[ReplayInvariant]:
+def _checks(
+    allocations: list[Allocation], played: ReplayCounts, policy: Policy
+) -> list[ReplayInvariant]:
     charged, held = (
         sum(each.charged for each in allocations),
         sum(each.held for each in allocations),

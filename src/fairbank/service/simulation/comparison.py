@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import Malformed, Unknown
 from fairbank.core.os_errors import translate_os_error
-from fairbank.service.ops.atomic_file import check_writable, atomic_write
+from fairbank.service.ops.atomic_file import atomic_write, check_writable
 from fairbank.service.simulation.trace_files import Reader, open_skimmed
 from fairbank.simulator.engine.policies import SimulationPolicy, policy_named
 from fairbank.simulator.engine.simulation import (

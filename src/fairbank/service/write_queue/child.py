@@ -14,19 +14,18 @@ from functools import partial
 from fairbank.bank.ledger import Outcome
 from fairbank.core.errors import Trouble
 from fairbank.service.gc_tuning import tune_gc
-from fairbank.service.ledger import Ledger
-from fairbank.service.retry import Deadline, RetryPolicy
+from fairbank.service.ledger import Deadline, Ledger, RetryPolicy
 from fairbank.service.write_queue.protocol import (
     READ_MAX,
     BatchReply,
     FrameReader,
     RequestBatch,
     WorkerSettings,
-    encode_result,
-    encode_error,
-    frame,
-    decode_settings,
     decode_batches,
+    decode_settings,
+    encode_error,
+    encode_result,
+    frame,
 )
 from fairbank.service.write_queue.queue import BatchResult
 from fairbank.service.write_queue.writers import QueuedBatch, WriterThreads
@@ -40,7 +39,9 @@ class ServerDied(Exception):
 
 
 def serve(
-    connection: socket.socket, prepare: Callable[[WorkerSettings], None], on_server_death: Callable[[], None]
+    connection: socket.socket,
+    prepare: Callable[[WorkerSettings], None],
+    on_server_death: Callable[[], None],
 ) -> None:
     """Judge what the server hands in, until it says that this was all. `prepare` is called before the store is opened.
 
@@ -58,7 +59,10 @@ def serve(
     tune_gc()
     connection.sendall(frame(None))
     ConnectionWriters(
-        connection, Ledger(store, opening.policy, RetryPolicy(opening.retry_seconds)), said, on_server_death
+        connection,
+        Ledger(store, opening.policy, RetryPolicy(opening.retry_seconds)),
+        said,
+        on_server_death,
     ).serve_until_end()
     store.close()
 
@@ -105,7 +109,9 @@ class ConnectionWriters(WriterThreads):
         self._reading = True
         self._changed.release()
         try:
-            submissions = [self._outbox.queued_batch(each) for each in decode_batches(next(self._frames))]
+            submissions = [
+                self._outbox.queued_batch(each) for each in decode_batches(next(self._frames))
+            ]
             if not submissions:
                 self._end.set_result(None)
         except Exception as error:  # noqa: BLE001 (it is raised where somebody waits for the end)

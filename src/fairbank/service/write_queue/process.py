@@ -34,14 +34,19 @@ from fairbank.service.write_queue.protocol import (
     FrameReader,
     RequestBatch,
     WorkerSettings,
+    decode_error,
+    decode_failure,
     decode_replies,
     decode_result,
     encode,
-    decode_error,
-    decode_failure,
     frame,
 )
-from fairbank.service.write_queue.queue import WriteQueue, BatchCallback, check_batch_size, call_safely
+from fairbank.service.write_queue.queue import (
+    BatchCallback,
+    WriteQueue,
+    call_safely,
+    check_batch_size,
+)
 
 _END: list[RequestBatch] = []
 
@@ -53,7 +58,12 @@ class ProcessWriteQueue(WriteQueue):
     for the end of that process and tells its status."""
 
     def __init__(
-        self, bank: Ledger, connection: socket.socket, wait_for_exit: Callable[[], int], *, capacity: int = 10_000
+        self,
+        bank: Ledger,
+        connection: socket.socket,
+        wait_for_exit: Callable[[], int],
+        *,
+        capacity: int = 10_000,
     ) -> None:
         super().__init__(bank, capacity)
         self._connection, self._wait_for_exit = connection, wait_for_exit
@@ -90,7 +100,9 @@ class ProcessWriteQueue(WriteQueue):
         """As of every counter."""
         check_batch_size(batch)
         number = next(self._numbers)
-        said = msgspec.Raw(encode(RequestBatch(number, self.bank.retry_policy.new_deadline().at, batch)))
+        said = msgspec.Raw(
+            encode(RequestBatch(number, self.bank.retry_policy.new_deadline().at, batch))
+        )
         with self._lock:
             self._check_capacity(batch, self._count, closed=self._closed)
             self._callbacks[number] = len(batch), notify

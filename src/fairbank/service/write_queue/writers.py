@@ -22,9 +22,14 @@ from typing import NamedTuple
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
 from fairbank.core.errors import Busy, Unreachable
-from fairbank.service.ledger import BATCH_MAX, Ledger
-from fairbank.service.retry import Deadline
-from fairbank.service.write_queue.queue import BatchResult, WriteQueue, BatchCallback, check_batch_size, call_safely
+from fairbank.service.ledger import BATCH_MAX, Deadline, Ledger
+from fairbank.service.write_queue.queue import (
+    BatchCallback,
+    BatchResult,
+    WriteQueue,
+    call_safely,
+    check_batch_size,
+)
 
 NEXT_BATCH_MIN = 100
 
@@ -131,7 +136,9 @@ class WriterThreads(WriteQueue):
                 size += len(taken[-1].batch)
             self._count -= size
             self._busy += bool(taken)
-            if self._can_begin or self._closed:  # for the other windows: one more may begin, or none will
+            if (
+                self._can_begin or self._closed
+            ):  # for the other windows: one more may begin, or none will
                 self._changed.notify_all()
         return taken
 
@@ -147,7 +154,9 @@ class WriterThreads(WriteQueue):
             call_safely(each.notify, outcomes[begin:end])
             begin = end
 
-    def _apply_separately(self, taken: list[QueuedBatch], error: Exception, deadline: Deadline) -> None:
+    def _apply_separately(
+        self, taken: list[QueuedBatch], error: Exception, deadline: Deadline
+    ) -> None:
         """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served. It does not
         lie at a wish when nobody answers; and when the time is over, or nobody answers any more, whatever is left is not begun.
         """

@@ -149,7 +149,8 @@ def tell(context: Context, done: ReplayResult) -> None:
     figures = figures_of(context, done)
     summary = {name: value for name, value, _ in figures}
     checks = [
-        {"what": each.what, "held": each.holds_true, "figures": each.figures} for each in done.checks
+        {"what": each.what, "held": each.holds_true, "figures": each.figures}
+        for each in done.checks
     ]
     plain_form = context.options.form is None
     if plain_form:

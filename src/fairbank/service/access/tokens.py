@@ -19,9 +19,9 @@ from fairbank.bank.wish import IssueToken, RevokeToken
 from fairbank.core import ids
 from fairbank.core.errors import Conflict, Forbidden, Malformed, Unauthenticated, Unknown
 from fairbank.core.time import DAY, LAST_INSTANT, Clock, Instant, iso
+from fairbank.service.access.identity import FULL, Asker
+from fairbank.service.access.permissions import Action, check_allowed, is_allowed
 from fairbank.service.dry_run import RequestHandler, apply_request
-from fairbank.service.identity import FULL, Asker
-from fairbank.service.rights import Action, check_allowed, is_allowed
 from fairbank.store.contract import Reader, Store
 
 AGENT = "agent:"
@@ -243,3 +243,14 @@ def _checked_days(days: int) -> int:
             f"a token cannot be good for {days} days", field="days", remedy=f"from 1 to {DAYS_MAX}"
         )
     return days
+
+
+class Nonces:
+    """What the MUNGE door asks (rest.sign_in.credentials.NonceTable)."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
+        """Remember a nonce (in hexadecimal) until it expires; False when it was spent before."""
+        return self._store.use_nonce(bytes.fromhex(nonce), uid, self._clock.now(), expires_at)

@@ -7,7 +7,7 @@ from enum import Enum
 
 from fairbank.bank.project import Role
 from fairbank.core.errors import Forbidden
-from fairbank.service.identity import Asker
+from fairbank.service.access.identity import Asker
 
 
 class Action(Enum):

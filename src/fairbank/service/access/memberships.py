@@ -49,7 +49,11 @@ class Memberships:
         if self._groups_of is None:
             return frozenset()
         known = self._by_group.get(uid)
-        return known[1] if known is not None and self._monotonic() - known[0] < GROUPS_TTL_SECONDS else None
+        return (
+            known[1]
+            if known is not None and self._monotonic() - known[0] < GROUPS_TTL_SECONDS
+            else None
+        )
 
     def _store_in_cache(self, uid: int, projects: frozenset[int]) -> None:
         if len(self._by_group) >= _CACHE_MAX:
