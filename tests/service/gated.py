@@ -42,7 +42,7 @@ class Gated(Ledger):
         self.failure: Exception = Trouble("this wish breaks the bank")
         self.before_failing: Callable[[], None] = lambda: None
 
-    def ask(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
+    def apply(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
         texts = [str(each.wish.details) for each in batch if isinstance(each.wish, Note)]
         self.asked.append(texts)
         assert self.gate.wait(30)

@@ -25,9 +25,9 @@ class Seen(Gated):
         super().__init__(MemoryStore(), RetryPolicy(30, lambda: 0.0))
         self.threads: list[int] = []
 
-    def ask(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
+    def apply(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
         self.threads.append(threading.get_ident())
-        return super().ask(batch, deadline)
+        return super().apply(batch, deadline)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from fairbank.service.services import services
 from fairbank.service.settings import BankSettings, WriteQueuePlace
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.setup.bank_settings import open_bank_store, settings_of
-from fairbank.setup.write_queue import apart
+from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.urls import POSTGRESQL, parse_url
 
 
@@ -46,7 +46,7 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         groups_of=groups_of if settings.server.unix_groups else None,
         actor=os.getuid(),
         shares_days=settings.history.fair_share_days or None,
-        make_queue=partial(apart, settings.store, settings.server.log)
+        make_queue=partial(start_write_queue, settings.store, settings.server.log)
         if _has_process(settings)
         else WriterThreads,
     )

@@ -28,7 +28,9 @@ COMMAND = (
 )  # -P: no module from the folder that we were started in
 
 
-def apart(store: StoreSettings, log: LogFormat, bank: Ledger, *, room: int) -> ProcessWriteQueue:
+def start_write_queue(
+    store: StoreSettings, log: LogFormat, bank: Ledger, *, capacity: int
+) -> ProcessWriteQueue:
     """Start a write queue in a process that opens the bank's `store`. Raises why it could not."""
     opening = WorkerSettings(
         store.url, store.journal, bank.policy, bank.retry_policy.seconds, log.value

@@ -127,7 +127,7 @@ class ConnectionWriters(WriterThreads):
         else:
             self._closed = True
 
-    def _tell(self, outcomes: Sequence[Outcome]) -> None:
+    def _observe(self, outcomes: Sequence[Outcome]) -> None:
         """Each batch leaves in a frame of its own, so that the server can tell how long they are."""
         self._outbox.flush()
 
