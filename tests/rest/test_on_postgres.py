@@ -10,7 +10,7 @@ import pytest
 from fairbank.rest.app import document
 from fairbank.service.settings import LogFormat, StoreSettings, WriteQueuePlace
 from fairbank.service.write_queue.writers import WriterThreads
-from fairbank.setup.write_queue import apart
+from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.rest.refused import refused
@@ -24,12 +24,12 @@ def world(request: pytest.FixtureRequest, postgres18: PostgresServer) -> Iterato
     with postgres18.fresh_database() as name:
         url = postgres18.url(name)
         migrate(url)
-        counting = (
-            partial(apart, StoreSettings(url), LogFormat.SHORT)
+        make_queue = (
+            partial(start_write_queue, StoreSettings(url), LogFormat.SHORT)
             if request.param is WriteQueuePlace.PROCESS
             else WriterThreads
         )
-        with a_world(open_store(url), counting=counting) as made:
+        with a_world(open_store(url), make_queue=make_queue) as made:
             yield made
 
 

@@ -35,7 +35,7 @@ def start_write_queue(
     opening = WorkerSettings(
         store.url, store.journal, bank.policy, bank.retry_policy.seconds, log.value
     )
-    return ProcessWriteQueue(bank, *start_process(COMMAND, opening), capacity=room)
+    return ProcessWriteQueue(bank, *start_process(COMMAND, opening), capacity=capacity)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ def store() -> Sluggish:
 
 
 def test_a_full_counter_sends_away_at_once_and_says_when_to_come_back(store: Sluggish) -> None:
-    with a_world(store, waiting_max=2) as world, ThreadPoolExecutor(2) as others:
+    with a_world(store, queue_max=2) as world, ThreadPoolExecutor(2) as others:
         with closed(store):
             first = others.submit(world.ask, "POST", "/job", AGENT, json=report(1))
             wait_until(
