@@ -1,4 +1,6 @@
-"""`python -m benchmarks`: measure what we claim, keep the figures, draw the page. See `make bench`."""
+"""`python -m benchmarks` (see `make bench`): measure the claims, keep the figures, write the
+page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent with a bank on PostgreSQL behind it, fed by a simulated plug-in: starts and ends a second, how long a job waits, memory."""
+"""Agent with a bank on PostgreSQL, fed by a simulated plug-in: events per second, waits, memory."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ A_SECOND = 500
 QUEUED = 100_000
 
 ABOUT = (
-    f"A simulated plug-in has {AT_ONCE:,} jobs under way over one Unix socket: each asks whether it may start, and when it may, has ended "
-    f"at once. Counted is what the bank has granted, over {ALLOCATIONS:,} allocations. Then {A_SECOND} jobs begin each second, and it is "
-    "seen how long they wait. Plug-in, agent, bank and database share the machine."
+    f"A simulated plug-in has {AT_ONCE:,} jobs in progress over one Unix socket: each asks whether "
+    "it may start, and ends as soon as it may. The rate counts what the bank granted, over "
+    f"{ALLOCATIONS:,} allocations. Then {A_SECOND} jobs begin each second, to measure their waits. "
+    "Plug-in, agent, bank and database share the machine."
 )
-ABOUT_MEMORY = f"The bank is away and the partition open, until {QUEUED:,} reports wait; the greatest resident memory that the agent had."
+ABOUT_MEMORY = (
+    f"The bank is down and the partition is open until {QUEUED:,} reports wait; peak resident "
+    "memory of the agent."
+)
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -74,7 +78,7 @@ def _rounds(agent: RunningAgent, scale: Scale, say: Say) -> tuple[list[float], l
 
 
 def _fast(agent: RunningAgent, order: Order) -> tuple[float, Round]:
-    """Reports granted a second, once it is under way."""
+    """Return the events per second once the agent is warm, and the round itself."""
     with ThreadPoolExecutor(1) as pool:
         idle = _granted(agent)
         came = pool.submit(run, order)

@@ -1,4 +1,4 @@
-"""The claims, in the order of the page."""
+"""Claims, in the order of the page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from benchmarks import (
     agent,
     cluster,
     commands,
+    cpu_time,
     fairtree,
     history,
     http,
@@ -19,7 +20,7 @@ from benchmarks import (
     reconcile,
     replay,
     simulate,
-    spent,
+
     traces,
     usage,
 )
@@ -35,7 +36,7 @@ class Measure(Protocol):
 CLAIMS: Mapping[str, Measure] = {
     "ledger": ledger.measure,
     "http": http.measure,
-    "spent": spent.measure,
+    "cpu_time": cpu_time.measure,
     "agent": agent.measure,
     "history": history.measure,
     "replay": replay.measure,
@@ -52,7 +53,7 @@ CLAIMS: Mapping[str, Measure] = {
 REMARKS = {
     "ledger": ledger.REMARK,
     "http": http.REMARK,
-    "spent": spent.REMARK,
+    "cpu_time": cpu_time.REMARK,
     "simulate": simulate.REMARK,
     "traces": traces.REMARK,
     "reconcile": reconcile.REMARK,
@@ -64,7 +65,9 @@ REMARKS = {
 
 
 def drawn(folder: Path) -> str:
-    """The page about the results kept in `folder`; what was not measured is said at its end."""
+    """Return the page about the results kept in `folder`. It ends with the list of what was not
+    measured.
+    """
     text = page(_kept(folder), REMARKS)
     missing = [
         f"`make bench ARGS='--only {name}'`" for name in CLAIMS if kept(name, folder) is None
@@ -73,7 +76,7 @@ def drawn(folder: Path) -> str:
 
 
 def figures(folder: Path) -> dict[str, bytes]:
-    """The figures that the page shows, as SVG by the names of their files."""
+    """Return the figures of the page as SVG, by file name."""
     return drawings(_kept(folder))
 
 

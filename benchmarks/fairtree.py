@@ -1,4 +1,6 @@
-"""Fair Tree: ranking a whole cluster's associations, beside the same formula in plain Python."""
+"""Fair Tree: ranking the associations of a whole cluster, beside the same formula in plain
+Python.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
 
 REMARK = """
-The tree stands, for both. What is measured is what every tick repeats: levels, order, ties, ranks, and all columns of `sshare` for each
-association. Fairbank computes in long doubles, as slurmctld does, where plain Python has only doubles.
+Both get a finished tree. The measured part is what every tick repeats: levels, order, ties, ranks,
+and all columns of `sshare` for each association. Fairbank computes in long doubles, as slurmctld
+does; plain Python has only doubles.
 """
 
 LEVELS = 21
@@ -40,7 +43,10 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         ratio("plain Python / Fairbank", plain, ours, 8),
         at_most(f"{PROMISED:,} associations", ours, 60),
     )
-    about = f"One ranking of all users of a tree of {LEVELS} levels. One association in ten is an account; every other user has used nothing."
+    about = (
+    f"One ranking of all users of a tree of {LEVELS} levels. One association in ten is an "
+    "account; every other user has no usage."
+)
     curves = (
         Curve(FAIRBANK, tuple((size, _name(FAIRBANK, size)) for size in sizes)),
         Curve(PLAIN, tuple((size, _name(PLAIN, size)) for size in sizes if size <= PLAIN_UP_TO)),
@@ -77,7 +83,9 @@ def _milliseconds(rate: Figure) -> Figure:
 
 
 def grown(size: int, levels: int = LEVELS) -> tuple[Tree, Longs]:
-    """A tree of `size` associations in `levels` levels, the root's included, and what its users used. Always the same."""
+    """Return a tree of `size` associations in `levels` levels, the root included, and the users'
+    usage. It is the same for each call.
+    """
     chance = Random(size)
     at_level = [["root"]]
     rows = [ShareAssociation("root")]

@@ -1,4 +1,4 @@
-"""A long history: what a balance, a page of a statement and an audit cost when the journal has millions of entries."""
+"""Long history: the cost of a balance, a statement page and an audit over millions of entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import psycopg
 
 from benchmarks.books import postgres_server, sqlite_folder
 from benchmarks.measure import Figure, Promise, Say, Table, at_least, at_most, percentile, to_stderr
-from benchmarks.past import Past, fill
+from benchmarks.history_data import Past, fill
 from fairbank.service.ops.audit_processes import verify
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
@@ -28,7 +28,7 @@ BALANCE_MS, STATEMENT_MS, VERIFIED = 5, 100, 100_000
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """`rounds` of so many `requests` each; so many `audits` of all books."""
+    """Number of `rounds`, of `requests` in each, and of `audits` of all books."""
 
     past: Past
     rounds: int
@@ -64,7 +64,7 @@ def _saying(say: Say, database: str, what: str) -> None:
 
 
 def _filled(urls: dict[str, str], past: Past) -> dict[str, float]:
-    """Fill each database; entries a second."""
+    """Fill each database and return the entries per second."""
     with ProcessPoolExecutor(len(urls), mp_context=get_context("spawn")) as workers:
         waiting = {
             database: workers.submit(_fill, database, url, past) for database, url in urls.items()
@@ -95,10 +95,10 @@ def _table(database: str, url: str, filled: float, scale: Scale, say: Say) -> Ta
         )
     past = scale.past
     about = (
-        f"{past.entries:,} entries of {past.allocations:,} allocations, each with {past.jobs_each} jobs in a year. Balances and pages are "
-        "asked for at random places over the socket of `fairbank serve`, one after the other; the audit reads every entry and compares "
-        "every row."
-    )
+    f"{past.entries:,} entries of {past.allocations:,} allocations, each with {past.jobs_each} "
+    "jobs in a year. Balances and pages are requested at random places over the socket of "
+    "`fairbank serve`, one after the other; the audit reads every entry and compares every row."
+)
     filling = Figure("filling an empty store, indexes and all", "entries/s", (filled,))
     figures = (audit, *balance, *statement, filling)
     return Table(
@@ -146,7 +146,7 @@ def _asked(
     scale: Scale,
     say: Say,
 ) -> tuple[Figure, Figure]:
-    """How long a request takes: the middle one, and the slowest of a hundred."""
+    """Return the median and the 99th percentile of the time of a request."""
     say(what)
     chance = random.Random(7)
     middle, slow = [], []
@@ -166,7 +166,7 @@ def _connected(path: Path) -> Iterator[socket.socket]:
 
 
 def _exchange(connection: socket.socket, path: str) -> float:
-    """Ask for `path` and read the whole answer; the seconds it took."""
+    """Request `path`, read the whole response, and return the seconds that it took."""
     begun = time.perf_counter()
     connection.sendall(f"GET {path} HTTP/1.1\r\nhost: bank\r\n\r\n".encode("ascii"))
     received = bytearray()

@@ -1,4 +1,6 @@
-"""The same operations over HTTP: our server, asked for one job at a time and in bulk, beside a bank made HADM's way."""
+"""Operations over HTTP: our server, with one job per request and in bulk, beside a bank as
+HADM's.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,19 @@ CONNECTIONS, BULK_CONNECTIONS, BULK_SIZE = 64, 8, 100
 SLOWER_MS = 1
 
 ABOUT = (
-    "Clients on the Unix socket report the start of a job, wait, report its end, wait, and begin again: "
-    f"{CONNECTIONS} of them with one job in each request, {BULK_CONNECTIONS} with {BULK_SIZE}. The waits are for a whole request. "
-    "Clients, server and database share the machine."
+    "Clients on the Unix socket report the start of a job, wait, report its end, wait, and begin "
+    f"again: {CONNECTIONS} of them with one job per request, {BULK_CONNECTIONS} with {BULK_SIZE}. "
+    "Latency is that of a whole request. Clients, server and database share the machine."
 )
-SLOWER = f" Each flush of the log takes {SLOWER_MS} ms longer here (commit_delay), as on a disk that is reached over a network."
+SLOWER = (
+    f" Each flush of the log takes {SLOWER_MS} ms longer here (commit_delay), as on a disk behind a "
+    "network."
+)
 
 REMARK = """
-What an operation costs in each process, and why 20 times HADM's way is out of reach on a quick disk, stands below, where the time goes.
-HADM's way waits for the disk once an operation and the bank once a batch: the slower the disk, the larger the ratio.
+"CPU time of an operation" below shows what an operation costs in each process, and why 20 times
+HADM's design is out of reach on a fast disk. HADM's design waits for the disk once per operation
+and the bank once per batch: the slower the disk, the larger the ratio.
 """
 
 
@@ -71,7 +77,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 @contextmanager
 def contestants(seconds: float) -> Iterator[tuple[PostgresServer, Mapping[str, Client]]]:
-    """Both banks on one PostgreSQL, and the clients whose rounds last so many seconds."""
+    """Yield both banks on one PostgreSQL, with clients whose rounds last `seconds`."""
     with ExitStack() as stack:
         server, _ = stack.enter_context(postgres_server())
         ours, theirs = (stack.enter_context(server.fresh_database()) for _ in range(2))
@@ -88,7 +94,9 @@ def contestants(seconds: float) -> Iterator[tuple[PostgresServer, Mapping[str, C
 
 
 def slow_down(server: PostgresServer, milliseconds: int) -> None:
-    """Let every commit wait before it writes the log out, as it would for a slower disk. Commits that come meanwhile go with it."""
+    """Delay every commit before it is flushed, as on a slower disk. Concurrent commits share the
+    flush.
+    """
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as connection:
         connection.execute(f"ALTER SYSTEM SET commit_delay = {milliseconds * 1_000}".encode())
         connection.execute("ALTER SYSTEM SET commit_siblings = 0")
@@ -96,7 +104,7 @@ def slow_down(server: PostgresServer, milliseconds: int) -> None:
 
 
 class Client:
-    """One kind of client, whose rounds never meet a job twice."""
+    """Client of one kind. No two of its rounds use the same job."""
 
     def __init__(
         self, at: str, connections: int, seconds: float, *, first_job: int, bulk: int = 0
@@ -143,7 +151,7 @@ def _table(title: str, remark: str, seen: Mapping[str, list[Round]]) -> Table:
 
 @contextmanager
 def hadm_way(conninfo: str) -> Iterator[str]:
-    """The other bank, on a new database; its socket."""
+    """Start the other bank on a new database and yield its socket."""
     account = Account.ourselves()
     with sqlite_folder() as folder:
         path, log = folder / "hadm.sock", folder / "log"
@@ -152,7 +160,7 @@ def hadm_way(conninfo: str) -> Iterator[str]:
                 command=[
                     sys.executable,
                     "-m",
-                    "benchmarks.hadm_way",
+                    "benchmarks.hadm_bank",
                     conninfo,
                     str(path),
                     str(ALLOCATIONS),

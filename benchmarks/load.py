@@ -1,7 +1,7 @@
-"""A client that asks as fast as it is answered, in a process of its own (`benchmarks.apart`).
+"""HTTP client that sends the next request when the response arrives, in a process of its own.
 
-Each connection reports the start of a job, waits for the answer, reports its end, waits, and begins with the next job; in bulk,
-with so many jobs at once.
+Each connection reports the start of a job, waits for the response, reports its end, waits, and
+begins with the next job; in bulk mode with `bulk` jobs at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from benchmarks.apart import carry_out, obey, p50_and_p99_ms
+from benchmarks.subprocess_round import carry_out, obey, p50_and_p99_ms
 
 WARM_SECONDS = 0.5
 _LENGTH = b"content-length: "
@@ -22,7 +22,9 @@ STARTED = 1_700_000_000
 
 
 class Order(msgspec.Struct, frozen=True):
-    """Whom to ask, over how many connections, for how long; `bulk` jobs in each request (0: one, by the route for one)."""
+    """Server, number of connections and duration. `bulk`: jobs per request (0: one, by the route
+    for one).
+    """
 
     socket: str
     connections: int
@@ -33,7 +35,9 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Round(msgspec.Struct, frozen=True):
-    """What came of it: operations (a start or an end is one) a second, how long a request took, and the client's own processor time."""
+    """Operations per second (a start or an end is one), latency of requests, CPU time of the
+    client.
+    """
 
     rate: float
     p50_ms: float
@@ -43,7 +47,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 def load(order: Order) -> Round:
-    """Run the client and wait for its round."""
+    """Run the client and return its round."""
     return carry_out("benchmarks.load", order, Round)
 
 
@@ -75,7 +79,7 @@ class _Clients:
         self.failed: bytes | None = None
 
     def requests(self) -> Iterator[_Sent]:
-        """What one connection sends, without an end."""
+        """Yield the requests of one connection, without end."""
         size, accounts = self._order.bulk or 1, self._order.accounts
         while True:
             jobs = [(job, job % accounts) for job in islice(self._jobs, size)]
@@ -114,7 +118,7 @@ class _Clients:
 
 
 class _Connection(asyncio.Protocol):
-    """One request at a time."""
+    """Connection with one request at a time."""
 
     def __init__(self, clients: _Clients) -> None:
         self._clients = clients
@@ -151,7 +155,7 @@ class _Connection(asyncio.Protocol):
             self._ask()
 
     def stop(self) -> None:
-        """After the answer that is due."""
+        """Close after the response that is due."""
         self._stopping = True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -168,7 +172,9 @@ def _post(path: bytes, body: bytes) -> bytes:
 
 
 def _length(said: bytes, end: int) -> int:
-    """Of the body, by the head that ends there. uvicorn writes names in lower case."""
+    """Return the length of the body from the header that ends at `end`. uvicorn writes names in
+    lower case.
+    """
     begin = said.index(_LENGTH, 0, end) + len(_LENGTH)
     return int(said[begin : said.index(b"\r", begin)])
 

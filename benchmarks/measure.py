@@ -1,4 +1,6 @@
-"""Measuring side by side: rounds in turn, so that a machine whose speed drifts is unfair to nobody."""
+"""Measurements side by side. Rounds alternate, so that a machine whose speed drifts favours
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,22 @@ import msgspec
 from benchmarks.schedule import Schedule
 
 Say = Callable[[str], None]
-"""Told what is being done, for whoever waits."""
+"""Function that shows progress."""
 
 
 class Missing(Exception):
-    """What a claim is about is not on this machine; the message says what, and where it is looked for."""
+    """The subject of a claim is not on this machine. The message says what is missing and where it
+    is looked for.
+    """
 
 
 def to_stderr(what: str) -> None:
-    """Say it there, with the time of day."""
+    """Print progress with the time of day."""
     print(time.strftime("%H:%M:%S"), what, file=sys.stderr, flush=True)
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One measured thing, with what each round said."""
+    """Measured quantity with the value of each round."""
 
     name: str
     unit: str
@@ -38,9 +42,10 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
-    """What we claim: a value of at least `target` (at most, where less is better). `low` and `high` are the range of its rounds.
+    """Claim: a value of at least `target` (at most, with `at_most`). `low` and `high`: range of the
+    rounds.
 
-    Without a target nothing is promised: the value is told beside one that is, so that nobody takes that for more.
+    Without a target nothing is claimed: the value is shown for comparison only.
     """
 
     what: str
@@ -59,15 +64,16 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """How long something takes by its size: each size, with the name of the figure that says so."""
+    """Time by size: each size with the name of its figure."""
 
     name: str
     by_size: tuple[tuple[int, str], ...]
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Figures that belong side by side, what we promise about them, and how those grow that were measured in several sizes (of `sizes`,
-    in milliseconds). Or the schedules that were made."""
+    """Figures that belong side by side, the claims about them, and curves by `sizes`
+    (milliseconds); or schedules.
+    """
 
     title: str
     about: str
@@ -81,9 +87,10 @@ class Table(msgspec.Struct, frozen=True):
 def rates(
     contenders: Mapping[str, Callable[[], int]], rounds: int, unit: str = "operations/s"
 ) -> dict[str, Figure]:
-    """What each contender does in a second: a function that does some and says how many. Rounds go in turn; one more goes before, unseen.
+    """Return the rate of each contender, a function that returns the number of its operations.
 
-    Python looks for cycles among its objects as rarely as it does in our server (`fairbank.rest.server.serving`).
+    Rounds alternate, after one that is not counted. Python collects cyclic garbage as rarely as in
+    our server.
     """
     gc.set_threshold(50_000, 10, 10)
     seen: dict[str, list[float]] = {name: [] for name in contenders}
@@ -98,7 +105,9 @@ def rates(
 
 
 def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
-    """What each takes, in milliseconds. Rounds go in turn; one more goes before, unseen."""
+    """Return the time of each contender, in milliseconds. Rounds alternate, after one that is not
+    counted.
+    """
     seen: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(-1, rounds):
         for name, work in contenders.items():
@@ -110,7 +119,7 @@ def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[F
 
 
 def at_least(what: str, figure: Figure, target: float) -> Promise:
-    """A promise about a figure itself."""
+    """Return a claim about the figure itself."""
     return Promise(
         what=what,
         unit=figure.unit,
@@ -126,7 +135,9 @@ def at_most(what: str, figure: Figure, target: float) -> Promise:
 
 
 def ratio(what: str, ours: Figure, theirs: Figure, target: float | None) -> Promise:
-    """A promise about two figures of one run, or without a target only what they are: each round of ours beside the same of theirs."""
+    """Return a claim about the ratio of two figures of one run, round by round. Without a target it
+    is shown only.
+    """
     found = [one / other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
     return Promise(
         what=what,
@@ -139,5 +150,5 @@ def ratio(what: str, ours: Figure, theirs: Figure, target: float | None) -> Prom
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` of the values lie."""
+    """Return the value below which `share` of the values lie."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]

@@ -1,4 +1,4 @@
-"""docs/performance.md, drawn from what was measured."""
+"""Text of docs/performance.md, written from the results."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ FIGURES = PAGE.parent / "figures"
 
 HEAD = """# Performance
 
-<!-- Drawn by `make bench`; do not edit. -->
+<!-- Written by `make bench`; do not edit. -->
 
-Every speed that we claim is measured by `make bench`, beside an alternative in the same run. Rounds go in turn, so that a
-machine whose speed drifts is unfair to nobody. Trust the ratios: the absolute figures are those of one small, shared machine.
-A figure is the median of its rounds, with their range; a ratio is the median of each round's ratio.
+Every published speed is measured by `make bench`, beside an alternative in the same run. Rounds
+alternate, so that a machine whose speed drifts favours nobody. Trust the ratios: the absolute
+figures are those of one small, shared machine. A figure is the median of its rounds, with their
+range; a ratio is the median of the ratios of the rounds.
 """
 
 
 def page(claims: Iterable[Claim], remarks: Mapping[str, str]) -> str:
-    """The page. `remarks` say of a claim, by its name, what limits it."""
+    """Return the page. `remarks` says what limits a claim, by its name."""
     told = list(claims)
     return "\n".join(
         [
@@ -122,14 +123,14 @@ def _figure(seen: Figure) -> str:
 
 
 def target(promise: Promise) -> str:
-    """What was promised, in words."""
+    """Return the target in words."""
     if promise.target is None:
         return "nothing"
     return f"{'at most' if promise.at_most else 'at least'} {amount(promise.target, promise.unit)}"
 
 
 def met(promise: Promise) -> str:
-    """Whether, in a word; none where nothing was."""
+    """Return whether the target was met, in a word; empty without a target."""
     if promise.target is None:
         return ""
     return "kept" if promise.met else "missed"
@@ -144,7 +145,7 @@ def _range(low: float, high: float, unit: str) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """A number as people read it, with its unit."""
+    """Return a number with its unit, rounded for people."""
     return f"{_number(value, unit)}{'' if unit == 'x' else ' '}{unit}"
 
 

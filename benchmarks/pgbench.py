@@ -1,11 +1,11 @@
-"""pgbench, PostgreSQL's own yardstick: so many holds in one transaction, then their charges in another, without a client that thinks."""
+"""pgbench, PostgreSQL's own benchmark: holds in one transaction, their charges in another."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 
-from benchmarks.loops import ENDED, LINK, STARTED
+from benchmarks.manual_loops import ENDED, LINK, STARTED
 from tests.support.postgres import Installation
 
 LONGER = 4  # than the others work, so that connecting does not count
@@ -40,8 +40,11 @@ INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposit
 
 
 class Pgbench:
-    """The program on one database, with so many clients at once. Several must not have batches: theirs would wait for each other in
-    circles, for each takes the allocations of a batch in an order of its own."""
+    """pgbench on one database, with a number of clients.
+
+    Several clients must not use batches: each locks the allocations of a batch in its own order, so
+    they would deadlock.
+    """
 
     def __init__(
         self, installation: Installation, conninfo: str, allocations: int, clients: int
@@ -54,7 +57,7 @@ class Pgbench:
         return (installation.home / "bin" / "pgbench").exists()
 
     def work(self, pairs: int, batch: int = 1) -> int:
-        """Do holds and their charges, `batch` at a time; returns the number of operations."""
+        """Do holds and their charges, `batch` at a time. Return the number of operations."""
         each = max(1, (LONGER if batch == 1 else 1) * pairs // self._clients // batch)
         told = subprocess.run(
             [
@@ -81,7 +84,9 @@ class Pgbench:
 
 
 def _script(allocations: int, batch: int) -> str:
-    """Seq and sums come from the row that was just updated, so that any number of clients may work at once."""
+    """Return the script. Number and sums come from the updated row, so that any number of clients
+    can work at once.
+    """
     some = range(batch)
     drawn = "".join(f"\\set allocation{n} random(1, {allocations})\n" for n in some)
     holds = "".join(HOLD.format(n=n, started=_spaced(STARTED), link=LINK.hex()) for n in some)
@@ -90,5 +95,5 @@ def _script(allocations: int, batch: int) -> str:
 
 
 def _spaced(details: str) -> str:
-    """What follows a colon at once is a variable to pgbench."""
+    """Insert a space after each colon: pgbench reads a colon before a name as a variable."""
     return details.replace(":", ": ")

@@ -1,7 +1,8 @@
-"""slurmctld's plug-in, simulated, in a process of its own (`benchmarks.apart`).
+"""Simulated plug-in of slurmctld, in a process of its own.
 
-Each job asks, waits for its verdict, is told to have ended, and the next begins as soon as that is noted: as many at once as the
-order says, or, with `every`, one after so many seconds whatever became of those before.
+Each job sends its prolog request, waits for the answer, sends its epilog event, and the next job
+begins as soon as that is acknowledged: `at_once` at a time, or, with `every`, one job per interval
+whatever the state of the others.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import cast
 
 import msgspec
 
-from benchmarks.apart import carry_out, obey, p50_and_p99_ms
+from benchmarks.subprocess_round import carry_out, obey, p50_and_p99_ms
 from fairbank.slurm.frames import HEAD, encode
 from fairbank.slurm.records import VERSION, Greeting
 
@@ -21,7 +22,9 @@ BEGAN = 1_700_000_000
 
 
 class Order(msgspec.Struct, frozen=True):
-    """Whom to tell, how many jobs at once, for how long; `every`: a job each so many seconds; `jobs`: not longer than for so many."""
+    """Socket, jobs at once, duration. `every`: a job per so many seconds; `jobs`: end after so
+    many.
+    """
 
     socket: str
     at_once: int
@@ -33,7 +36,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Round(msgspec.Struct, frozen=True):
-    """What came of it: frames answered a second, how long verdicts took, how many jobs there were, how many were refused."""
+    """Frames answered per second, latency of answers, number of jobs and of refused jobs."""
 
     rate: float
     p50_ms: float
@@ -43,7 +46,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 def run(order: Order) -> Round:
-    """Run the plug-in and wait for its round."""
+    """Run the plug-in and return its round."""
     return carry_out("benchmarks.plugin", order, Round)
 
 
@@ -123,7 +126,7 @@ class _Plugin(asyncio.Protocol):
             self.idle.set()
 
     def _heard(self, body: bytes, now: float) -> int:
-        """How many jobs may begin."""
+        """Handle one message and return the number of jobs that may begin."""
         if not body.startswith((_VERDICT, b"noted\n")):
             return 0
         self.answers += 1

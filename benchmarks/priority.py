@@ -1,4 +1,6 @@
-"""Priorities of a whole queue, beside the same formula in plain Python, and the first thousand of them beside sorting all."""
+"""Priorities of a whole queue, beside the same formula in plain Python; the first thousand of them,
+beside sorting all.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,14 @@ WEIGHTS = PriorityWeights(
 SETTINGS = MultifactorSettings(weights=WEIGHTS)
 
 REMARK = """
-Jobs are taken a block at a time, so that what lies between two steps stays in the processor's cache. The first thousand are found by the
-value of the last one among them; only they are sorted, by priority, then by who came first, then by number.
+Jobs are computed in blocks, so that intermediate values stay in the processor's cache. The first
+thousand are found by the value of the last one among them; only they are sorted: by priority, then
+by submit time, then by number.
 """
 ABOUT = (
-    "Age, association, fair share, job size, partition, QOS, three TRES, site and nice, each job in one of four partitions; one thread. "
-    "Plain Python works the same formula out job by job, over fewer jobs; its time is told for as many."
+    "Age, association, fair share, job size, partition, QOS, three TRES, site and nice, each job in "
+    "one of four partitions; one thread. Plain Python computes the same formula job by job, over "
+    "fewer jobs; its time is scaled to the same number."
 )
 
 
@@ -105,7 +109,7 @@ def cluster() -> FactorScale:
 
 
 def queue(count: int) -> PendingColumns:
-    """Jobs of every kind, the same each time."""
+    """Return jobs of every kind, the same for each call."""
     random = np.random.default_rng(11)
 
     def some(low: int, high: int) -> np.typing.NDArray[np.int64]:
@@ -129,16 +133,16 @@ def queue(count: int) -> PendingColumns:
 
 
 Row = tuple[Any, ...]
-"""A job's columns, in Python's own numbers."""
+"""Columns of a job as Python numbers."""
 
 
 def plain_rows(jobs: PendingColumns) -> list[Row]:
-    """The same jobs one by one."""
+    """Return the jobs one by one."""
     return list(zip(*(column.T.tolist() for column in jobs), strict=True))
 
 
 class Plain(NamedTuple):
-    """A scale in Python's own numbers, with what is the same for all jobs worked out."""
+    """Factor scale as Python numbers, with everything precomputed that is the same for all jobs."""
 
     nodes: int
     cpus: int
@@ -146,7 +150,7 @@ class Plain(NamedTuple):
     by_partition: list[float]
     by_qos: list[float]
     tres: list[tuple[float, list[float]]]
-    """Weight and the partitions' totals of each TRES."""
+    """Weight and totals by partition of each TRES."""
 
 
 def plain_scale(to: FactorScale, settings: MultifactorSettings) -> Plain:
@@ -166,7 +170,9 @@ def plain_scale(to: FactorScale, settings: MultifactorSettings) -> Plain:
 
 
 def plain(row: Row, to: Plain, settings: MultifactorSettings, now: int) -> int:
-    """The priority of one job as section 4 of the facts words it, for large jobs and normalised factors."""
+    """Return the priority of one job, for large jobs first and normalised factors
+    (slurm-rules.md).
+    """
     accrued, association, fairshare, nodes, cpus, _, nice, site, partition, qos, counts = row
     weights = settings.weights
     age = min(max(now - accrued, 0) / settings.max_age_seconds, 1.0) if accrued else 0.0

@@ -1,4 +1,6 @@
-"""A hundred thousand runs compared with accounting: the bank behind its socket, and sacct's answers already on disk."""
+"""Comparison of a hundred thousand runs with accounting: bank behind its socket, sacct output on
+disk.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import psycopg
 
 from benchmarks.books import postgres_server, sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_most
-from benchmarks.past import BEGIN, CLUSTER, PARTITION, Past, fill
+from benchmarks.history_data import BEGIN, CLUSTER, PARTITION, Past, fill
 from fairbank.core.time import DAY, iso
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
@@ -28,8 +30,9 @@ SECONDS = 60
 TRES = "billing=1,cpu=1,mem=1000M,node=1"
 
 REMARK = """
-About a third of the time is the bank's, which finds, writes and sends the runs in pages of a thousand. The rest goes into starting a
-command for each day, reading its lines and the bank's JSON, and comparing. What slurmdbd takes comes on top of it.
+About a third of the time is the bank's, which finds, serialises and sends the runs in pages of a
+thousand. The rest is to start a command for each day, read its lines and the bank's JSON, and
+compare. The time of slurmdbd comes on top of it.
 """
 
 
@@ -69,13 +72,16 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                     say(f"{database}: round {number + 1} of {scale.rounds}")
                     seen.append(_reconciled(bank, recorded, runs))
             figures.append(Figure(f"{runs:,} runs, {database}", "s", tuple(seen)))
-    about = f"{runs:,} runs of {scale.past.allocations:,} projects in a year, a day at a time, all of them compared with the books."
+    about = (
+    f"{runs:,} runs of {scale.past.allocations:,} projects in a year, a day at a time, all of them "
+    "compared with the bank."
+)
     promises = () if short else tuple(at_most(figure.name, figure, SECONDS) for figure in figures)
     return [Table("Reconciling with accounting", about, tuple(figures), promises)]
 
 
 def _prepare(url: str, recorded: Recorded, past: Past, say: Say) -> None:
-    """Fill the books, and write what accounting has of the same runs: a file a day."""
+    """Fill the bank and write the accounting records of the same runs, one file per day."""
     migrate(url)
     store = open_store(url)
     fill(store, past, say)
@@ -112,7 +118,7 @@ def _prepare(url: str, recorded: Recorded, past: Past, say: Say) -> None:
 
 
 def _day(at: int) -> str:
-    """The day's slice that the instant falls into: slices begin with the period."""
+    """Return the day's slice of a time. Slices begin with the period."""
     return iso(at - (at - BEGIN) % DAY)[:10]
 
 
@@ -126,7 +132,7 @@ def _bank(url: str) -> Iterator[FairbankServer]:
 
 
 def _reconciled(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
-    """Seconds."""
+    """Reconcile and return the seconds that it took."""
     slurm = SlurmCommands({**os.environ, **recorded.environment})
     reconciler = Reconciler(slurm, BankClient(Client(parse_address(f"unix:{bank.socket}"))))
     begun = time.perf_counter()

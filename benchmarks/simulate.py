@@ -1,4 +1,6 @@
-"""Simulating EASY and Slurm's passes, beside a plain loop in Python and AccaSim: whole processes, reading the file included."""
+"""Simulation of EASY and of Slurm's passes, beside a plain loop in Python and AccaSim: whole
+processes, reading the file included.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,18 @@ YEARS = SyntheticSite(
 SHARED = Path(os.environ.get("FAIRBANK_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 MEMORY_MIB = 110
 FIRST = 10_000
-"""So many jobs are enough for AccaSim, which takes a millisecond for each."""
+"""Number of jobs for AccaSim, which takes a millisecond per job."""
 
-REMARK = """Processor time of the whole process counts: other work on the machine changes it less than the time on the clock. The plain
-loop (`benchmarks/plain_easy.py`) checks, counts and shows nothing, and keeps its queue in a list; both give the same mean wait. The
-recorded traces are not shipped: those that are missing (`FAIRBANK_SHARED` names their folder) are left out, and this is said.
+REMARK = """CPU time of the whole process is measured: other work on the machine changes it less than
+elapsed time. The plain loop (`benchmarks/plain_easy.py`) checks, counts and shows nothing, and keeps
+its queue in a list; both give the same mean wait. The recorded traces are not part of the
+repository (`FAIRBANK_SHARED` names their directory); the benchmark says which ones are missing.
 
-Of the simulators that we looked for, `pip` finds AccaSim; neither Batsim nor pysimgrid."""
+`pip` finds AccaSim among the simulators that we looked for, but neither Batsim nor pysimgrid."""
 
 
 class Trace(NamedTuple):
-    """A file, how many jobs it has, and how many of them a second are promised under EASY."""
+    """Trace file, its number of jobs, and the claimed jobs per second under EASY."""
 
     name: str
     file: Path
@@ -76,7 +79,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def _is_there(trace: Trace, say: Say) -> bool:
-    """The recorded traces are not ours to ship. One that is missing is told: its promises are not measured then."""
+    """Return whether a recorded trace is available, or say that it is missing. They are not part of
+    the repository.
+    """
     if not trace.file.exists():
         say(
             f"{trace.name} is left out: there is no {trace.file}; FAIRBANK_SHARED says in which folder data/swf is"
@@ -103,7 +108,10 @@ def _easy(trace: Trace, rounds: int, say: Say) -> Table:
     memory = Figure(
         "memory of fairbank simulate, at the most", "MiB", tuple(each.memory for each in ours)
     )
-    about = f"{trace.jobs:,} jobs, whole process."
+    about = (
+    f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s, "
+    "priorities again every 5 minutes."
+)
     promises = (
         at_least("EASY", rate, trace.promised),
         ratio("beside a plain loop", rate, plain, 0.25),

@@ -1,4 +1,6 @@
-"""A tick over everybody's usage: it fades, and what the running jobs used is added, up to the root; beside the same in plain Python."""
+"""Tick over all usage: it decays, and the usage of running jobs is added, up to the root; beside
+plain Python.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,14 @@ MILLISECONDS, TIMES = 20, 8
 TICKED, FADED, PLAINLY = "a tick", "fading", "fading in plain Python"
 
 REMARK = """
-Usage is kept in C's long double, as Slurm does, so that it comes out to the last bit: that takes sixteen bytes a figure and no vector
-instructions. What is added for a job goes up its line to the root one figure at a time, in the order of the jobs.
+Usage is kept in C's long double, as in Slurm, so that it agrees to the last bit: sixteen bytes per
+figure and no vector instructions. The usage of a job is added to each association up to the root,
+in the order of the jobs.
 """
 
 
 class Scale(NamedTuple):
-    """So many associations, in a tree of LEVELS; so many running jobs."""
+    """Number of associations, in a tree of LEVELS levels, and of running jobs."""
 
     associations: int
     jobs: int
@@ -61,7 +64,10 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         )
         for what in (TICKED, FADED, PLAINLY)
     )
-    about = f"{TRES} TRES each, in a tree of {LEVELS} levels; one job runs for each hundred of them, and none where it says fading."
+    about = (
+    f"{TRES} TRES each, in a tree of {LEVELS} levels; one running job per hundred associations, and "
+    "none in the row for decay alone."
+)
     return [
         Table(
             "A tick over everybody's usage",
@@ -102,7 +108,7 @@ def tick(books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows) -> UsageLed
 
 
 def plainly(tres: list[list[float]], raw: list[float], wall: list[float]) -> Plain:
-    """The same fading with lists, as short as Python says it."""
+    """Do the same decay with lists, in the shortest Python."""
     left = (1 - 0.693 / RULES.decay.half_life) ** TICK
     return (
         [[each * left for each in row] for row in tres],

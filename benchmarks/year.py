@@ -1,4 +1,6 @@
-"""A year of a million jobs, and how a simulation grows from ten thousand jobs on: whole processes."""
+"""Year of a million jobs, and the growth of a simulation from ten thousand jobs on: whole
+processes.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,14 @@ POOLS = tuple(
     for pool in (SitePartition(f"cpu{number}", 768), SitePartition(f"gpu{number}", 192, unit=8))
 )
 OURS, PLAIN = "fairbank simulate --policy easy", "a plain loop"
-ABOUT = f"""A synthetic centre of {sum(pool.processors for pool in POOLS):,} processors, 87 % of them at work, that is sent
-{MILLION:,} jobs in a year: its first days, and the year. Processor time of the whole process, EASY, the file not packed."""
+ABOUT = f"""A synthetic site of {sum(pool.processors for pool in POOLS):,} processors, 87 % of them
+busy, that receives {MILLION:,} jobs in a year: its first days, and the year. CPU time of the whole
+process, EASY, the file not compressed."""
 SECONDS, MEMORY_MIB = 120, 256
 
 
 def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
-    """Of the million jobs there is one round."""
+    """Measure. The million jobs have one round."""
     sizes = (1_000, 10_000) if short else (10_000, 100_000, MILLION)
     figures: list[Figure] = []
     last: list[Taken] = []
@@ -59,7 +62,10 @@ def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
 def _year(rounds: list[Taken]) -> Table:
     seconds = Figure("fairbank simulate --policy easy", "s", tuple(each.seconds for each in rounds))
     memory = Figure("its memory, at the most", "MiB", tuple(each.memory for each in rounds))
-    about = f"{MILLION:,} jobs, as above. Of each job its start and its wait are kept, for the fingerprint and the medians."
+    about = (
+    f"{MILLION:,} jobs, as above. The start and the wait of each job are kept, for the fingerprint "
+    "and the medians."
+)
     return Table(
         "A year of a million jobs",
         about,

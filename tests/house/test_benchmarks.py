@@ -15,15 +15,15 @@ from sqlalchemy import create_engine, text
 from benchmarks import fairtree, ledger, traces
 from benchmarks.books import MEMORY, books
 from benchmarks.claims import CLAIMS, REMARKS, drawn, figures
-from benchmarks.crowded import NOW, crowded
-from benchmarks.loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
+from benchmarks.full_cluster import NOW, crowded
+from benchmarks.manual_loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
 from benchmarks.measure import Curve, Figure, Missing, Table, at_least, at_most, ratio
 from benchmarks.page import FIGURES, PAGE, drawing, drawings, page
-from benchmarks.past import Past, fill
+from benchmarks.history_data import Past, fill
 from benchmarks.pgbench import Pgbench
 from benchmarks.plain_fair_tree import PlainFairTree
 from benchmarks.results import RESULTS, Claim, Machine, keep, kept
-from benchmarks.spent import threads_of
+from benchmarks.cpu_time import threads_of
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes

@@ -1,10 +1,11 @@
-"""A bank as HADM describes its own: one request is one transaction, one global advisory lock keeps all others out of the sums.
+"""Bank built as HADM describes its own: one request is one transaction under one advisory lock.
 
-What can be had for it without changing the design is here: our server's protocol, sign-in and calm garbage collector under the
-framework as it comes (HADM's own is Flask), procedures in the database (one round trip for a request), a connection for each worker
-thread, statements prepared once, indexes for everything that is looked up.
+It has everything that can be had without changing that design: the protocol, authentication and gc
+settings of our server (HADM's is Flask), stored procedures (one round trip per request), one
+connection per worker thread, prepared statements, indexes for every lookup.
 
-As a program: `python -m benchmarks.hadm_way CONNINFO SOCKET ALLOCATIONS` makes the tables and serves.
+As a program: `python -m benchmarks.hadm_bank CONNINFO SOCKET ALLOCATIONS` creates the tables and
+serves.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ INSERT INTO credits (allocation_id, amount) SELECT allocation_id, 1000000000000 
 
 
 class Hold(msgspec.Struct, tag_field="do", tag="hold"):
-    """A job is about to start."""
+    """Body of the request when a job starts."""
 
     job_id: int
     owner_uid: int
@@ -119,14 +120,14 @@ class Hold(msgspec.Struct, tag_field="do", tag="hold"):
 
 
 class Complete(msgspec.Struct, tag_field="do", tag="complete"):
-    """A job ended."""
+    """Body of the request when a job ends."""
 
     job_id: int
     amount: Annotated[int, msgspec.Meta(ge=0)]
 
 
 def create_app(conninfo: str) -> Litestar:
-    """POST /job, as our own server has it for one report."""
+    """Create the application with POST /job, as our server has it for one report."""
     worker = local()
 
     def connect() -> None:
@@ -156,7 +157,9 @@ def create_app(conninfo: str) -> Litestar:
 
 
 async def _superuser(request: Request[Any, Any, Any]) -> None:
-    """HADM knows who asks by MUNGE, which costs more; here the kernel's word is enough for both."""
+    """Accept only the superuser. HADM uses MUNGE, which costs more; here the socket's credentials
+    are enough.
+    """
     peer = peer_of(request.scope)
     if peer is None:
         raise NotAuthorizedException
