@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks.claims import CLAIMS, drawn, figures
-from benchmarks.measure import Missing, to_stderr
+from benchmarks.claims import CLAIMS, write_page, figures
+from benchmarks.measure import NotAvailable, to_stderr
 from benchmarks.page import FIGURES, PAGE, amount, met, target
-from benchmarks.results import RESULTS, SHORT, Claim, keep, this_machine
+from benchmarks.results import RESULTS, SHORT, Claim, save_claim, this_machine
 from tests.slurm.lab.packages import Unobtainable
 
 
@@ -40,7 +40,7 @@ def main() -> None:
         for name in asked.only or CLAIMS:
             _measure(name, short=asked.short)
     if not asked.short:
-        PAGE.write_text(drawn(RESULTS))
+        PAGE.write_text(write_page(RESULTS))
         for name, picture in figures(RESULTS).items():
             FIGURES.mkdir(exist_ok=True)
             (FIGURES / name).write_bytes(picture)
@@ -52,14 +52,14 @@ def _measure(name: str, *, short: bool) -> None:
     machine = this_machine()
     try:
         claim = Claim(name, machine, CLAIMS[name](short=short, say=to_stderr))
-    except (Missing, Unobtainable) as why:  # no traces, or no Slurm here
+    except (NotAvailable, Unobtainable) as why:  # no traces, or no Slurm here
         to_stderr(f"{name} is not measured: {why}")
         return
-    keep(claim, SHORT if short else RESULTS)
+    save_claim(claim, SHORT if short else RESULTS)
     for table in claim.tables:
         for each in table.figures:
             print(f"{table.title}: {each.name}: {amount(each.median, each.unit)}")
-        for promise in table.promises:
+        for promise in table.targets:
             print(
                 f"{table.title}: {promise.what}: {amount(promise.value, promise.unit)}; promised {target(promise)} {met(promise)}".rstrip()
             )

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.process import Taken, taken
+from benchmarks.process import ProcessCost, run_process
 from fairbank.service.simulation.trace_files import open_trace
 from fairbank.simulator.traces.swf import write
 
@@ -41,7 +41,7 @@ class AccaSim(NamedTuple):
     python: Path
     folder: Path
 
-    def simulate(self, trace: Path, processors: int) -> Taken:
+    def simulate(self, trace: Path, processors: int) -> ProcessCost:
         """Simulate EASY over a prepared trace."""
         machine = self.folder / "machine.json"
         nodes = {
@@ -51,9 +51,9 @@ class AccaSim(NamedTuple):
         machine.write_text(
             json.dumps(nodes | {"equivalence": {"processor": {"core": 1}}, "start_time": 0})
         )
-        return taken([str(self.python), "-c", _RUN, str(trace), str(machine)], folder=self.folder)
+        return run_process([str(self.python), "-c", _RUN, str(trace), str(machine)], folder=self.folder)
 
-    def ready(self, trace: Path, most: int) -> tuple[Path, int]:
+    def prepare(self, trace: Path, most: int) -> tuple[Path, int]:
         """Write the first `most` jobs that AccaSim can read. Return the file and the number of
         jobs.
         """
@@ -72,7 +72,7 @@ class AccaSim(NamedTuple):
         return found, len(jobs)
 
 
-def installed(folder: Path) -> AccaSim:
+def install(folder: Path) -> AccaSim:
     """Install AccaSim in `folder`. Raises Unavailable with the reason."""
     python = folder / "bin" / "python"
     for command in (

@@ -11,7 +11,7 @@ import msgspec
 
 from benchmarks.books import books, postgres_server
 from benchmarks.measure import Figure, Say, Table, at_least, at_most
-from benchmarks.plugin import Order, Round, run
+from benchmarks.plugin import PluginOrder, PluginRound, run
 from tests.agent.running import RunningAgent, agent_at
 from tests.support.server import FairbankServer, banking
 from tests.support.waiting import wait_until
@@ -60,24 +60,24 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         return [*tables, _memory(agent, bank, scale, job)]
 
 
-def _rounds(agent: RunningAgent, scale: Scale, say: Say) -> tuple[list[float], list[Round], int]:
+def _rounds(agent: RunningAgent, scale: Scale, say: Say) -> tuple[list[float], list[PluginRound], int]:
     fast, paced, job = [], [], 1
     for number in range(scale.rounds):
         say(f"as fast as it goes, and {A_SECOND} a second; round {number + 1} of {scale.rounds}")
         rate, came = _fast(
-            agent, Order(str(agent.socket), AT_ONCE, scale.seconds, job, ALLOCATIONS)
+            agent, PluginOrder(str(agent.socket), AT_ONCE, scale.seconds, job, ALLOCATIONS)
         )
         fast.append(rate)
         job += came.jobs
         paced.append(
-            run(Order(str(agent.socket), 0, scale.seconds, job, ALLOCATIONS, every=1 / A_SECOND))
+            run(PluginOrder(str(agent.socket), 0, scale.seconds, job, ALLOCATIONS, every=1 / A_SECOND))
         )
         job += paced[-1].jobs
         agent.wait_until_empty(seconds=120)
     return fast, paced, job
 
 
-def _fast(agent: RunningAgent, order: Order) -> tuple[float, Round]:
+def _fast(agent: RunningAgent, order: PluginOrder) -> tuple[float, PluginRound]:
     """Return the events per second once the agent is warm, and the round itself."""
     with ThreadPoolExecutor(1) as pool:
         idle = _granted(agent)
@@ -96,7 +96,7 @@ def _granted(agent: RunningAgent) -> int:
     return sum(int(told[kind].get("granted", 0)) for kind in ("hold", "complete"))
 
 
-def _speed(fast: list[float], paced: list[Round]) -> Table:
+def _speed(fast: list[float], paced: list[PluginRound]) -> Table:
     rate = Figure("starts and ends that the bank has granted", "operations/s", tuple(fast))
     middle = Figure(
         f"from question to verdict at {A_SECOND}/s: p50", "ms", tuple(each.p50_ms for each in paced)
@@ -113,7 +113,7 @@ def _speed(fast: list[float], paced: list[Round]) -> Table:
 
 def _memory(agent: RunningAgent, bank: FairbankServer, scale: Scale, job: int) -> Table:
     bank.stop()
-    run(Order(str(agent.socket), AT_ONCE, 0, job, ALLOCATIONS, jobs=scale.queued // 2))
+    run(PluginOrder(str(agent.socket), AT_ONCE, 0, job, ALLOCATIONS, jobs=scale.queued // 2))
     wait_until(
         lambda: agent.status()["outbox"]["letters"] >= scale.queued,
         "so many reports to wait",

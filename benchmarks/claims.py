@@ -26,7 +26,7 @@ from benchmarks import (
 )
 from benchmarks.measure import Say, Table
 from benchmarks.page import drawings, page
-from benchmarks.results import Claim, kept
+from benchmarks.results import Claim, load_claim
 
 
 class Measure(Protocol):
@@ -64,13 +64,13 @@ REMARKS = {
 }
 
 
-def drawn(folder: Path) -> str:
+def write_page(folder: Path) -> str:
     """Return the page about the results kept in `folder`. It ends with the list of what was not
     measured.
     """
     text = page(_kept(folder), REMARKS)
     missing = [
-        f"`make bench ARGS='--only {name}'`" for name in CLAIMS if kept(name, folder) is None
+        f"`make bench ARGS='--only {name}'`" for name in CLAIMS if load_claim(name, folder) is None
     ]
     return f"{text}\n## Not measured yet\n\n{', '.join(missing)}\n" if missing else text
 
@@ -81,4 +81,4 @@ def figures(folder: Path) -> dict[str, bytes]:
 
 
 def _kept(folder: Path) -> list[Claim]:
-    return [claim for name in CLAIMS if (claim := kept(name, folder)) is not None]
+    return [claim for name in CLAIMS if (claim := load_claim(name, folder)) is not None]

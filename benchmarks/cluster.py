@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from benchmarks.books import postgres_server
-from benchmarks.measure import Figure, Promise, Say, Table, at_most, ratio
+from benchmarks.measure import Figure, Target, Say, Table, at_most, ratio
 from tests.agent.running import RunningAgent
 from tests.slurm.desk import build, install, settings
 from tests.slurm.lab.cluster import Cluster
@@ -136,7 +136,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     ]
 
 
-def _slower(what: str, ours: Figure, theirs: Figure) -> Promise:
+def _slower(what: str, ours: Figure, theirs: Figure) -> Target:
     found = [one - other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
     return at_most(what, Figure(what, "ms", tuple(found)), MOST_MS)
 

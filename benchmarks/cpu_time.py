@@ -44,14 +44,14 @@ over as many allocations (above: batches of 1,000, with COPY), which has neither
 """
 
 
-Spent = dict[str, float]
+CpuSeconds = dict[str, float]
 """CPU seconds by process or thread."""
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
     scale = SHORT if short else LONG
     with contestants(scale.seconds) as (server, clients):
-        seen: dict[str, list[Spent]] = {name: [] for name in clients}
+        seen: dict[str, list[CpuSeconds]] = {name: [] for name in clients}
         for number in range(scale.rounds):
             for name, client in clients.items():
                 say(f"{name}, round {number + 1} of {scale.rounds}")
@@ -69,7 +69,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             ]
 
 
-def _round(postmaster: int, client: Client) -> Spent:
+def _round(postmaster: int, client: Client) -> CpuSeconds:
     """Return the CPU time of each operation of one round, its warm-up included."""
     server = _listener(client.at)
     before = _spent(server, postmaster)
@@ -82,7 +82,7 @@ def _round(postmaster: int, client: Client) -> Spent:
     return {where: seconds / (2 * came.jobs) for where, seconds in spent.items()}
 
 
-def _figures(seen: Mapping[str, list[Spent]]) -> Iterator[Figure]:
+def _figures(seen: Mapping[str, list[CpuSeconds]]) -> Iterator[Figure]:
     for name, rounds in seen.items():
         for where in (LOOP, THREADS, COUNTER, DATABASE, CLIENTS):
             if where == COUNTER and not any(each[where] for each in rounds):
@@ -92,7 +92,7 @@ def _figures(seen: Mapping[str, list[Spent]]) -> Iterator[Figure]:
             )
 
 
-def _spent(server: int, postmaster: int) -> Spent:
+def _spent(server: int, postmaster: int) -> CpuSeconds:
     threads = threads_of(server)
     return {
         LOOP: threads.pop(server),

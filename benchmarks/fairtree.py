@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 
-from benchmarks.measure import Curve, Figure, Say, Table, at_most, rates, ratio
+from benchmarks.measure import Curve, Figure, Say, Table, at_most, rate_each, ratio
 from benchmarks.plain_fair_tree import PlainFairTree
 from fairbank.priority.fairshare.columns import Longs
 from fairbank.priority.fairshare.fair_tree import fair_tree
@@ -36,7 +36,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         say(f"{size:,} associations")
         figures |= {
             name: _milliseconds(rate)
-            for name, rate in rates(dict(_contenders(size)), rounds).items()
+            for name, rate in rate_each(dict(_contenders(size)), rounds).items()
         }
     ours, plain = (figures[_name(who, PROMISED)] for who in (FAIRBANK, PLAIN))
     promises = (
@@ -55,7 +55,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
 
 
 def _contenders(size: int) -> Iterator[tuple[str, Callable[[], int]]]:
-    tree, usage = grown(size)
+    tree, usage = grow_tree(size)
     yield _name(FAIRBANK, size), partial(_ours, tree, usage)
     if size <= PLAIN_UP_TO:
         yield (
@@ -82,7 +82,7 @@ def _milliseconds(rate: Figure) -> Figure:
     return Figure(rate.name, "ms", tuple(1_000 / each for each in rate.rounds))
 
 
-def grown(size: int, levels: int = LEVELS) -> tuple[Tree, Longs]:
+def grow_tree(size: int, levels: int = LEVELS) -> tuple[Tree, Longs]:
     """Return a tree of `size` associations in `levels` levels, the root included, and the users'
     usage. It is the same for each call.
     """

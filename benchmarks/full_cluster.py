@@ -18,7 +18,7 @@ NOW = 1_000_020
 DAY = 86_400
 
 
-def crowded(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> OnNodes:
+def full_cluster(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> OnNodes:
     """Return a cluster of `nodes` nodes, `free` of them idle, with `jobs` pending jobs.
 
     Half of the jobs ask for parts of a node, some for a tenth of the cluster.

@@ -35,7 +35,7 @@ _replace = msgspec.structs.replace
 T = TypeVar("T")
 
 
-class Past(msgspec.Struct, frozen=True):
+class HistorySize(msgspec.Struct, frozen=True):
     """Size of the history: `jobs_each` jobs on each of `allocations` allocations, within a year."""
 
     allocations: int
@@ -53,7 +53,7 @@ class Past(msgspec.Struct, frozen=True):
         return Instant(BEGIN + job * 365 * DAY // self.jobs_each)
 
 
-def fill(store: Store, past: Past, say: Say) -> None:
+def fill_store(store: Store, past: HistorySize, say: Say) -> None:
     """Write the history into `store`, which must be empty."""
     with books(MEMORY, past.allocations) as begun, begun.bank.store.reading() as reader:
         projects, entries, office = (
@@ -63,7 +63,7 @@ def fill(store: Store, past: Past, say: Say) -> None:
         )
         allocations = list(reader.scan_allocations())
     entries.sort(key=lambda entry: entry.id)
-    told = _Telling(past, allocations, entries[-1].id)
+    told = _Rows(past, allocations, entries[-1].id)
     with store.restoring(replace=False) as filling:
         filling.projects(projects)
         filling.entries(entries)
@@ -79,10 +79,10 @@ def fill(store: Store, past: Past, say: Say) -> None:
         filling.office(office)
 
 
-class _Telling:
+class _Rows:
     """History as rows. Only the hash links are kept; the rest follows from the number of a job."""
 
-    def __init__(self, past: Past, opened: list[Allocation], last_entry: int) -> None:
+    def __init__(self, past: HistorySize, opened: list[Allocation], last_entry: int) -> None:
         self._past, self._opened, self._last_entry = past, opened, last_entry
         self._links = [each.link for each in opened]
 

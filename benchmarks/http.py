@@ -15,7 +15,7 @@ import msgspec
 import psycopg
 
 from benchmarks.books import books, postgres_server, sqlite_folder
-from benchmarks.load import Order, Round, load
+from benchmarks.load import LoadOrder, LoadRound, load
 from benchmarks.measure import Figure, Say, Table, ratio
 from tests.support.account import Account
 from tests.support.keeper import Kept
@@ -84,7 +84,7 @@ def contestants(seconds: float) -> Iterator[tuple[PostgresServer, Mapping[str, C
         with books(server.url(ours), ALLOCATIONS):
             pass
         bank = str(stack.enter_context(banking(server.url(ours))).socket)
-        hadm = stack.enter_context(hadm_way(server.conninfo(theirs)))
+        hadm = stack.enter_context(hadm_bank(server.conninfo(theirs)))
         clients = {
             SINGLE: Client(bank, CONNECTIONS, seconds, first_job=1),
             BULK: Client(bank, BULK_CONNECTIONS, seconds, first_job=1_000_000_000, bulk=BULK_SIZE),
@@ -110,9 +110,9 @@ class Client:
         self, at: str, connections: int, seconds: float, *, first_job: int, bulk: int = 0
     ) -> None:
         self.at = at
-        self._order = Order(at, connections, seconds, first_job, ALLOCATIONS, bulk)
+        self._order = LoadOrder(at, connections, seconds, first_job, ALLOCATIONS, bulk)
 
-    def round(self) -> Round:
+    def round(self) -> LoadRound:
         came = load(self._order)
         self._order = msgspec.structs.replace(
             self._order, first_job=self._order.first_job + came.jobs
@@ -120,8 +120,8 @@ class Client:
         return came
 
 
-def _rounds(clients: Mapping[str, Client], rounds: int, say: Say) -> dict[str, list[Round]]:
-    seen: dict[str, list[Round]] = {name: [] for name in clients}
+def _rounds(clients: Mapping[str, Client], rounds: int, say: Say) -> dict[str, list[LoadRound]]:
+    seen: dict[str, list[LoadRound]] = {name: [] for name in clients}
     for number in range(rounds):
         for name, client in clients.items():
             say(f"{name}, round {number + 1} of {rounds}")
@@ -129,8 +129,8 @@ def _rounds(clients: Mapping[str, Client], rounds: int, say: Say) -> dict[str, l
     return seen
 
 
-def _table(title: str, remark: str, seen: Mapping[str, list[Round]]) -> Table:
-    def figures(what: str, unit: str, of: Callable[[Round], float]) -> dict[str, Figure]:
+def _table(title: str, remark: str, seen: Mapping[str, list[LoadRound]]) -> Table:
+    def figures(what: str, unit: str, of: Callable[[LoadRound], float]) -> dict[str, Figure]:
         return {
             name: Figure(name + what, unit, tuple(map(of, rounds))) for name, rounds in seen.items()
         }
@@ -150,7 +150,7 @@ def _table(title: str, remark: str, seen: Mapping[str, list[Round]]) -> Table:
 
 
 @contextmanager
-def hadm_way(conninfo: str) -> Iterator[str]:
+def hadm_bank(conninfo: str) -> Iterator[str]:
     """Start the other bank on a new database and yield its socket."""
     account = Account.ourselves()
     with sqlite_folder() as folder:

@@ -23,7 +23,7 @@ from benchmarks.manual_loops import (
     PostgresLoop,
     SqliteLoop,
 )
-from benchmarks.measure import Figure, Promise, Say, Table, at_least, rates, ratio
+from benchmarks.measure import Figure, Target, Say, Table, at_least, rate_each, ratio
 from benchmarks.pgbench import Pgbench
 from fairbank.bank.wish import Asked, Charge, Hold
 from fairbank.cluster.job import Run
@@ -90,7 +90,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                     for name, each in contenders.items()
                     if batch in each.batches
                 }
-                tables.append(_table(database, batch, rates(works, scale.rounds)))
+                tables.append(_table(database, batch, rate_each(works, scale.rounds)))
     return tables
 
 
@@ -105,7 +105,7 @@ def _table(database: str, batch: int, seen: Mapping[str, Figure]) -> Table:
     )
 
 
-def _promises(database: str, batch: int, seen: Mapping[str, Figure]) -> Iterator[Promise]:
+def _promises(database: str, batch: int, seen: Mapping[str, Figure]) -> Iterator[Target]:
     if batch > 1:
         for spread in SPREADS:
             yield ratio(f"{BANK} / {LOOP}{spread}", seen[BANK + spread], seen[LOOP + spread], 0.7)

@@ -14,14 +14,14 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from benchmarks.subprocess_round import carry_out, obey, p50_and_p99_ms
+from benchmarks.subprocess_round import run_round, serve_round, p50_and_p99_ms
 
 WARM_SECONDS = 0.5
 _LENGTH = b"content-length: "
 STARTED = 1_700_000_000
 
 
-class Order(msgspec.Struct, frozen=True):
+class LoadOrder(msgspec.Struct, frozen=True):
     """Server, number of connections and duration. `bulk`: jobs per request (0: one, by the route
     for one).
     """
@@ -34,7 +34,7 @@ class Order(msgspec.Struct, frozen=True):
     bulk: int = 0
 
 
-class Round(msgspec.Struct, frozen=True):
+class LoadRound(msgspec.Struct, frozen=True):
     """Operations per second (a start or an end is one), latency of requests, CPU time of the
     client.
     """
@@ -46,9 +46,9 @@ class Round(msgspec.Struct, frozen=True):
     spent_seconds: float
 
 
-def load(order: Order) -> Round:
+def load(order: LoadOrder) -> LoadRound:
     """Run the client and return its round."""
-    return carry_out("benchmarks.load", order, Round)
+    return run_round("benchmarks.load", order, LoadRound)
 
 
 # What is sent of a job, by its number and that of its account. Made with little work: the client's time is taken from the server's.
@@ -63,7 +63,7 @@ _END = b'{"do":"complete",%b,"amount":30,"end":%d,"elapsed":1800,"state":"COMPLE
 )
 
 
-class _Sent(NamedTuple):
+class _LoadRequest(NamedTuple):
     request: bytes
     operations: int
 
@@ -71,28 +71,28 @@ class _Sent(NamedTuple):
 class _Clients:
     """All connections of one client."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: LoadOrder) -> None:
         self._order = order
         self._jobs = count(order.first_job)
         self.latencies: list[float] = []
         self.operations = 0
         self.failed: bytes | None = None
 
-    def requests(self) -> Iterator[_Sent]:
+    def requests(self) -> Iterator[_LoadRequest]:
         """Yield the requests of one connection, without end."""
         size, accounts = self._order.bulk or 1, self._order.accounts
         while True:
             jobs = [(job, job % accounts) for job in islice(self._jobs, size)]
             for body in (_START, _END):
                 bodies = b",".join([body % each for each in jobs])
-                yield _Sent(
+                yield _LoadRequest(
                     _post(b"/job/bulk", b'{"reports":[%b]}' % bodies)
                     if self._order.bulk
                     else _post(b"/job", bodies),
                     size,
                 )
 
-    async def run(self) -> Round:
+    async def run(self) -> LoadRound:
         loop, spent = asyncio.get_running_loop(), time.process_time()
         talking = [
             (await loop.create_unix_connection(lambda: _Connection(self), self._order.socket))[1]
@@ -112,7 +112,7 @@ class _Clients:
         if self.failed is not None:
             raise SystemExit(self.failed.decode(errors="replace"))
         jobs = next(self._jobs) - self._order.first_job
-        return Round(
+        return LoadRound(
             operations / seconds, *p50_and_p99_ms(latencies), jobs, time.process_time() - spent
         )
 
@@ -180,4 +180,4 @@ def _length(said: bytes, end: int) -> int:
 
 
 if __name__ == "__main__":
-    obey(Order, lambda order: _Clients(order).run())
+    serve_round(LoadOrder, lambda order: _Clients(order).run())

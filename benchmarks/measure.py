@@ -18,7 +18,7 @@ Say = Callable[[str], None]
 """Function that shows progress."""
 
 
-class Missing(Exception):
+class NotAvailable(Exception):
     """The subject of a claim is not on this machine. The message says what is missing and where it
     is looked for.
     """
@@ -41,7 +41,7 @@ class Figure(msgspec.Struct, frozen=True):
         return statistics.median(self.rounds)
 
 
-class Promise(msgspec.Struct, frozen=True, kw_only=True):
+class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Claim: a value of at least `target` (at most, with `at_most`). `low` and `high`: range of the
     rounds.
 
@@ -78,13 +78,13 @@ class Table(msgspec.Struct, frozen=True):
     title: str
     about: str
     figures: tuple[Figure, ...]
-    promises: tuple[Promise, ...] = ()
+    targets: tuple[Target, ...] = ()
     curves: tuple[Curve, ...] = ()
     sizes: str = ""
     schedules: tuple[Schedule, ...] = ()
 
 
-def rates(
+def rate_each(
     contenders: Mapping[str, Callable[[], int]], rounds: int, unit: str = "operations/s"
 ) -> dict[str, Figure]:
     """Return the rate of each contender, a function that returns the number of its operations.
@@ -104,7 +104,7 @@ def rates(
     return {name: Figure(name, unit, tuple(values)) for name, values in seen.items()}
 
 
-def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
+def time_each(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
     """Return the time of each contender, in milliseconds. Rounds alternate, after one that is not
     counted.
     """
@@ -118,9 +118,9 @@ def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[F
     return [Figure(name, "ms", tuple(each)) for name, each in seen.items()]
 
 
-def at_least(what: str, figure: Figure, target: float) -> Promise:
+def at_least(what: str, figure: Figure, target: float) -> Target:
     """Return a claim about the figure itself."""
-    return Promise(
+    return Target(
         what=what,
         unit=figure.unit,
         value=figure.median,
@@ -130,16 +130,16 @@ def at_least(what: str, figure: Figure, target: float) -> Promise:
     )
 
 
-def at_most(what: str, figure: Figure, target: float) -> Promise:
+def at_most(what: str, figure: Figure, target: float) -> Target:
     return msgspec.structs.replace(at_least(what, figure, target), at_most=True)
 
 
-def ratio(what: str, ours: Figure, theirs: Figure, target: float | None) -> Promise:
+def ratio(what: str, ours: Figure, theirs: Figure, target: float | None) -> Target:
     """Return a claim about the ratio of two figures of one run, round by round. Without a target it
     is shown only.
     """
     found = [one / other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
-    return Promise(
+    return Target(
         what=what,
         unit="x",
         value=statistics.median(found),

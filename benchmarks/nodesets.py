@@ -22,7 +22,7 @@ def tables(rounds: int) -> list[Table]:
     left, right = (random.random(NODES) < 0.6 for _ in range(2))
     numbers = node_set.packed(left), node_set.packed(right)
     words = words_of(left), words_of(right)
-    figures = timed(
+    figures = time_calls(
         {
             "both, whole numbers": lambda: numbers[0] & numbers[1],
             "both, flags": lambda: left & right,
@@ -65,7 +65,7 @@ def words_of(flags: np.typing.NDArray[np.bool_]) -> np.typing.NDArray[np.uint64]
     return np.frombuffer(packed.tobytes() + bytes(-len(packed) % 8), np.uint64)
 
 
-def timed(
+def time_calls(
     contenders: Mapping[str, Callable[[], object]], rounds: int, *, times: int = 200
 ) -> list[Figure]:
     """Return the time of one call of each contender, in microseconds. Rounds alternate, after one

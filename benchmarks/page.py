@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, floor, log10
 from pathlib import Path
 
-from benchmarks.measure import Figure, Promise, Table
+from benchmarks.measure import Figure, Target, Table
 from benchmarks.results import Claim, Machine
 from benchmarks.schedule import lines
 from fairbank.report.plots.canvas import render
@@ -44,8 +44,8 @@ def _summary(claims: list[Claim]) -> Iterator[str]:
     yield "| What | Where | Measured | Promised | |\n| --- | --- | ---: | ---: | --- |"
     for claim in claims:
         for table in claim.tables:
-            for promise in table.promises:
-                yield f"| {promise.what} | {table.title} | {amount(promise.value, promise.unit)} | {target(promise)} | {_loud(promise)} |"
+            for promise in table.targets:
+                yield f"| {promise.what} | {table.title} | {amount(promise.value, promise.unit)} | {target(promise)} | {_emphasised(promise)} |"
     yield ""
 
 
@@ -110,11 +110,11 @@ def _table(table: Table) -> Iterator[str]:
     yield ""
     if table.curves:
         yield f"![{table.title}: milliseconds by the number of {table.sizes}](figures/{_file(table)})\n"
-    if table.promises:
+    if table.targets:
         yield "| | Median | Range | Promised | |\n| --- | ---: | ---: | ---: | --- |"
-        for each in table.promises:
+        for each in table.targets:
             reach = _range(each.low, each.high, each.unit)
-            yield f"| {each.what} | {amount(each.value, each.unit)} | {reach} | {target(each)} | {_loud(each)} |"
+            yield f"| {each.what} | {amount(each.value, each.unit)} | {reach} | {target(each)} | {_emphasised(each)} |"
         yield ""
 
 
@@ -122,21 +122,21 @@ def _figure(seen: Figure) -> str:
     return f"| {seen.name} | {amount(seen.median, seen.unit)} | {_range(min(seen.rounds), max(seen.rounds), seen.unit)} |"
 
 
-def target(promise: Promise) -> str:
+def target(promise: Target) -> str:
     """Return the target in words."""
     if promise.target is None:
         return "nothing"
     return f"{'at most' if promise.at_most else 'at least'} {amount(promise.target, promise.unit)}"
 
 
-def met(promise: Promise) -> str:
+def met(promise: Target) -> str:
     """Return whether the target was met, in a word; empty without a target."""
     if promise.target is None:
         return ""
     return "kept" if promise.met else "missed"
 
 
-def _loud(promise: Promise) -> str:
+def _emphasised(promise: Target) -> str:
     return met(promise) if promise.met else f"**{met(promise)}**"
 
 

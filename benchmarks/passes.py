@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from benchmarks import nodesets
-from benchmarks.full_cluster import NOW, crowded
+from benchmarks.full_cluster import NOW, full_cluster
 from benchmarks.measure import Curve, Figure, Say, Table, at_most
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.slurm.backfill import backfill
@@ -29,8 +29,8 @@ GROWING = "The main pass and backfill together, as above. CPU time, one thread."
 def measure(*, short: bool, say: Say) -> list[Table]:
     rounds = 3 if short else 9
     say(f"{JOBS:,} jobs on {NODES:,} nodes")
-    there, asked = crowded(NODES, JOBS, free=200), SchedulerParameters()
-    figures = timed(
+    there, asked = full_cluster(NODES, JOBS, free=200), SchedulerParameters()
+    figures = cpu_time_each(
         {
             "the order of the queue": partial(_order, there),
             "the main pass": partial(main, there, asked, NOW, full=True),
@@ -62,13 +62,13 @@ def _growing(what: str, sizes: Mapping[int, tuple[int, int]], rounds: int, say: 
     for size, (nodes, jobs) in sizes.items():
         say(f"{jobs:,} jobs on {nodes:,} nodes")
         name = f"{jobs:,} jobs, {nodes:,} nodes"
-        contenders[name] = partial(_both, crowded(nodes, jobs, free=nodes // 50))
+        contenders[name] = partial(_both, full_cluster(nodes, jobs, free=nodes // 50))
         by_size.append((size, name))
     curve = Curve("both passes", tuple(by_size))
     return Table(
         f"A pass by the number of {what}",
         GROWING,
-        tuple(timed(contenders, rounds)),
+        tuple(cpu_time_each(contenders, rounds)),
         curves=(curve,),
         sizes=what,
     )
@@ -82,7 +82,7 @@ def _both(there: OnNodes) -> object:
     return run_passes(there, SchedulerParameters(), NOW)
 
 
-def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
+def cpu_time_each(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
     """Return the CPU time of one call of each contender, in milliseconds.
 
     Rounds alternate, after one that is not counted. Python collects cyclic garbage as rarely as in

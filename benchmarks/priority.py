@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, timed
+from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, time_each
 from fairbank.priority.multifactor.combination import best, priorities
 from fairbank.priority.multifactor.pending_jobs import (
     NO_QOS,
@@ -55,7 +55,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     rows, plainer = plain_rows(jobs.rows(slice(PLAINLY))), plain_scale(to, SETTINGS)
     found = priorities(jobs, to, SETTINGS, NOW)
     submitted, ids = (NOW - jobs.accrued_at).astype(np.int64), np.arange(MILLION)
-    ours, plainly, first, sorting = timed(
+    ours, plainly, first, sorting = time_each(
         {
             "Fairbank": lambda: priorities(jobs, to, SETTINGS, NOW),
             "plain Python": lambda: [plain(row, plainer, SETTINGS, NOW) for row in rows],
@@ -68,7 +68,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         plainly.name, plainly.unit, tuple(each * MILLION / PLAINLY for each in plainly.rounds)
     )
     queues = {size: f"{size:,} jobs" for size in SIZES}
-    grown = timed(
+    grown = time_each(
         {
             name: partial(priorities, jobs.rows(slice(size)), to, SETTINGS, NOW)
             for size, name in queues.items()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Taken(NamedTuple):
+class ProcessCost(NamedTuple):
     """CPU seconds, user and system together, and peak memory in MiB."""
 
     seconds: float
@@ -26,9 +26,9 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """
 
 
-def taken(
+def run_process(
     command: Sequence[str], *, folder: Path | None = None, told: Path = Path(os.devnull)
-) -> Taken:
+) -> ProcessCost:
     """Run a command that must succeed; its output goes to the file `told`.
 
     A small helper process starts it, because Linux counts the memory of the parent at fork as the
@@ -40,4 +40,4 @@ def taken(
     said = subprocess.run(
         watching, check=True, capture_output=True, text=True, cwd=folder, env=known
     ).stdout
-    return Taken(*map(float, said.split()))
+    return ProcessCost(*map(float, said.split()))

@@ -15,7 +15,7 @@ import psycopg
 
 from benchmarks.books import postgres_server, sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_most
-from benchmarks.history_data import BEGIN, CLUSTER, PARTITION, Past, fill
+from benchmarks.history_data import BEGIN, CLUSTER, PARTITION, HistorySize, fill_store
 from fairbank.core.time import DAY, iso
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
@@ -37,13 +37,13 @@ compare. The time of slurmdbd comes on top of it.
 
 
 class Scale(msgspec.Struct, frozen=True):
-    past: Past
+    past: HistorySize
     rounds: int
 
 
 LONG, SHORT = (
-    Scale(Past(allocations=1_000, jobs_each=100), rounds=5),
-    Scale(Past(allocations=100, jobs_each=100), rounds=2),
+    Scale(HistorySize(allocations=1_000, jobs_each=100), rounds=5),
+    Scale(HistorySize(allocations=100, jobs_each=100), rounds=2),
 )
 
 
@@ -70,7 +70,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                 seen = []
                 for number in range(scale.rounds):
                     say(f"{database}: round {number + 1} of {scale.rounds}")
-                    seen.append(_reconciled(bank, recorded, runs))
+                    seen.append(_reconcile(bank, recorded, runs))
             figures.append(Figure(f"{runs:,} runs, {database}", "s", tuple(seen)))
     about = (
     f"{runs:,} runs of {scale.past.allocations:,} projects in a year, a day at a time, all of them "
@@ -80,11 +80,11 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     return [Table("Reconciling with accounting", about, tuple(figures), promises)]
 
 
-def _prepare(url: str, recorded: Recorded, past: Past, say: Say) -> None:
+def _prepare(url: str, recorded: Recorded, past: HistorySize, say: Say) -> None:
     """Fill the bank and write the accounting records of the same runs, one file per day."""
     migrate(url)
     store = open_store(url)
-    fill(store, past, say)
+    fill_store(store, past, say)
     days: dict[str, list[str]] = defaultdict(list)
     with store.reading() as reader:
         accounts = {each.id: each.account for each in reader.scan_projects()}
@@ -131,7 +131,7 @@ def _bank(url: str) -> Iterator[FairbankServer]:
         yield server
 
 
-def _reconciled(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
+def _reconcile(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
     """Reconcile and return the seconds that it took."""
     slurm = SlurmCommands({**os.environ, **recorded.environment})
     reconciler = Reconciler(slurm, BankClient(Client(parse_address(f"unix:{bank.socket}"))))

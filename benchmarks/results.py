@@ -40,7 +40,7 @@ class Claim(msgspec.Struct, frozen=True):
     tables: list[Table]
 
 
-def keep(claim: Claim, folder: Path) -> Path:
+def save_claim(claim: Claim, folder: Path) -> Path:
     """Write the results of a claim, replacing older ones."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{claim.name}.json"
@@ -48,7 +48,7 @@ def keep(claim: Claim, folder: Path) -> Path:
     return path
 
 
-def kept(name: str, folder: Path) -> Claim | None:
+def load_claim(name: str, folder: Path) -> Claim | None:
     """Return the last results of a claim, or None."""
     path = folder / f"{name}.json"
     return msgspec.json.decode(path.read_bytes(), type=Claim) if path.exists() else None

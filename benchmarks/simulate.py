@@ -14,7 +14,7 @@ from typing import NamedTuple
 from benchmarks import accasim, year
 from benchmarks.books import sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_least, at_most, ratio
-from benchmarks.process import Taken, taken
+from benchmarks.process import ProcessCost, run_process
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
 from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
@@ -89,11 +89,11 @@ def _is_there(trace: Trace, say: Say) -> bool:
     return trace.file.exists()
 
 
-def _simulated(trace: Trace, policy: str) -> Taken:
-    return taken([FAIRBANK, "simulate", str(trace.file), "--policy", policy])
+def _simulated(trace: Trace, policy: str) -> ProcessCost:
+    return run_process([FAIRBANK, "simulate", str(trace.file), "--policy", policy])
 
 
-def _rate(name: str, jobs: int, rounds: Iterable[Taken]) -> Figure:
+def _rate(name: str, jobs: int, rounds: Iterable[ProcessCost]) -> Figure:
     return Figure(name, "jobs/s", tuple(jobs / each.seconds for each in rounds))
 
 
@@ -102,7 +102,7 @@ def _easy(trace: Trace, rounds: int, say: Say) -> Table:
     for number in range(rounds):
         say(f"{trace.name}, round {number + 1} of {rounds}")
         ours.append(_simulated(trace, "easy"))
-        theirs.append(taken([sys.executable, "-m", "benchmarks.plain_easy", str(trace.file)]))
+        theirs.append(run_process([sys.executable, "-m", "benchmarks.plain_easy", str(trace.file)]))
     rate = _rate("fairbank simulate --policy easy", trace.jobs, ours)
     plain = _rate("a plain loop", trace.jobs, theirs)
     memory = Figure(
@@ -139,11 +139,11 @@ def _slurm(trace: Trace, rounds: int, say: Say) -> Table:
 def _beside_accasim(trace: Trace, folder: Path, say: Say) -> list[Table]:
     say("AccaSim is installed")
     try:
-        other = accasim.installed(folder)
+        other = accasim.install(folder)
     except accasim.Unavailable as why:
         about = f"AccaSim could not be installed where this was measured: {why}"
         return [Table(f"Beside AccaSim: {trace.name}", about, ())]
-    ready, jobs = other.ready(trace.file, FIRST)
+    ready, jobs = other.prepare(trace.file, FIRST)
     say(f"{jobs:,} jobs of {trace.name} by AccaSim")
     theirs = _rate("AccaSim, EASY", jobs, [other.simulate(ready, 100)])
     ours = _rate(

@@ -30,7 +30,7 @@ ABOUT = (
     "price them and to answer."
 )
 
-Spent = dict[str, float]
+StepSeconds = dict[str, float]
 """CPU seconds by place and step."""
 
 
@@ -42,24 +42,24 @@ def stages(
     """
     rounds, batches = scale
     jobs = count(1)
-    seen: list[Spent] = []
+    seen: list[StepSeconds] = []
     for number in range(rounds):
         say(f"a batch step by step, round {number + 1} of {rounds}")
-        spent: Spent = {}
+        spent: StepSeconds = {}
         for _ in range(batches):
             runs = [Run("steps", next(jobs), STARTS) for _ in range(BATCH)]
             for wish in (lambda run: hold_of(run, books.projects), charge_of):
-                _asked(books, [wish(run) for run in runs], _Laps(spent, of_database))
+                _apply_batch(books, [wish(run) for run in runs], _StepTimer(spent, of_database))
         seen.append({where: seconds / (2 * batches * BATCH) for where, seconds in spent.items()})
     return Table("Where the time of a batch of 100 goes", ABOUT, tuple(_figures(seen)), ())
 
 
-class _Laps:
+class _StepTimer:
     """CPU time since the last step, of this thread and of the database, added to the step that
     ends.
     """
 
-    def __init__(self, spent: Spent, of_database: Callable[[], float]) -> None:
+    def __init__(self, spent: StepSeconds, of_database: Callable[[], float]) -> None:
         self._spent, self._of_database = spent, of_database
         self._before = self._now()
 
@@ -74,7 +74,7 @@ class _Laps:
         return time.thread_time(), self._of_database()
 
 
-def _asked(books: Books, wishes: Sequence[Hold | Charge], laps: _Laps) -> None:
+def _apply_batch(books: Books, wishes: Sequence[Hold | Charge], laps: _StepTimer) -> None:
     """Do what `Bank.ask` does with a batch when nobody else holds a lock."""
     batch = [Asked(wish, Instant(STARTS), ACTOR) for wish in wishes]
     with books.bank.store.transaction() as transaction:
@@ -90,7 +90,7 @@ def _asked(books: Books, wishes: Sequence[Hold | Charge], laps: _Laps) -> None:
     laps.end("commit")
 
 
-def _figures(seen: Sequence[Spent]) -> Iterator[Figure]:
+def _figures(seen: Sequence[StepSeconds]) -> Iterator[Figure]:
     for where, steps in WHERE.items():
         for step in steps:
             yield Figure(

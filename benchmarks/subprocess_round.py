@@ -20,7 +20,7 @@ Order = TypeVar("Order", bound=msgspec.Struct)
 Round = TypeVar("Round", bound=msgspec.Struct)
 
 
-def carry_out(module: str, order: msgspec.Struct, kind: type[Round]) -> Round:
+def run_round(module: str, order: msgspec.Struct, kind: type[Round]) -> Round:
     """Run `python -m module` with this order and return its round.
 
     Raises RuntimeError with the output of the process if it fails.
@@ -37,7 +37,7 @@ def carry_out(module: str, order: msgspec.Struct, kind: type[Round]) -> Round:
     return msgspec.json.decode(done.stdout, type=kind)
 
 
-def obey(kind: type[Order], work: Callable[[Order], Coroutine[Any, Any, msgspec.Struct]]) -> None:
+def serve_round(kind: type[Order], work: Callable[[Order], Coroutine[Any, Any, msgspec.Struct]]) -> None:
     """Read the order, do the work and write the round. Runs in the process of its own."""
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=kind)
     sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(work(order))))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.books import sqlite_folder
-from benchmarks.measure import Missing, Say, Table
-from benchmarks.process import taken
+from benchmarks.measure import NotAvailable, Say, Table
+from benchmarks.process import run_process
 from benchmarks.schedule import DIGITS, Schedule
 from benchmarks.simulate import SHARED
 from tests.support.server import FAIRBANK
@@ -35,7 +35,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     """Measure one round: schedules are deterministic. The short form has the fast policies only."""
     found = {name: trace_file(SHARED, stem) for name, stem in TRACES.items()}
     if not any(file.exists() for file in found.values()):
-        raise Missing(
+        raise NotAvailable(
             f"there is no trace in {SHARED}; FAIRBANK_SHARED says in which folder data/swf is"
         )
     schedules: list[Schedule] = []
@@ -55,7 +55,7 @@ def schedule(name: str, file: Path, policy: str, folder: Path) -> Schedule:
     goes to `folder`.
     """
     told = folder / "told.json"
-    took = taken([FAIRBANK, "simulate", str(file), "--policy", policy, "--json"], told=told)
+    took = run_process([FAIRBANK, "simulate", str(file), "--policy", policy, "--json"], told=told)
     row: dict[str, Any] = json.loads(told.read_bytes())["data"][0]
     return Schedule(
         trace=name,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, timed
+from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, time_each
 from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.usage_ticks import ChargedRows, Rules, UsageLedger, ticked, unused
@@ -99,15 +99,15 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
         FADED: lambda: tick(books, none, payers),
     }
     if scale.associations <= PROMISED.associations:
-        contenders[PLAINLY] = lambda: plainly(*plain)
-    return timed({f"{what}, {_named(scale)}": work for what, work in contenders.items()}, rounds)
+        contenders[PLAINLY] = lambda: decay_in_python(*plain)
+    return time_each({f"{what}, {_named(scale)}": work for what, work in contenders.items()}, rounds)
 
 
 def tick(books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows) -> UsageLedger:
     return ticked(books, jobs, payers, RULES, last=NOON, now=NOON + TICK)
 
 
-def plainly(tres: list[list[float]], raw: list[float], wall: list[float]) -> Plain:
+def decay_in_python(tres: list[list[float]], raw: list[float], wall: list[float]) -> Plain:
     """Do the same decay with lists, in the shortest Python."""
     left = (1 - 0.693 / RULES.decay.half_life) ** TICK
     return (

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.measure import Curve, Figure, Say, Table, at_most
-from benchmarks.process import Taken, taken
+from benchmarks.process import ProcessCost, run_process
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import month
 from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
@@ -32,15 +32,15 @@ def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
     """Measure. The million jobs have one round."""
     sizes = (1_000, 10_000) if short else (10_000, 100_000, MILLION)
     figures: list[Figure] = []
-    last: list[Taken] = []
+    last: list[ProcessCost] = []
     for size in sizes:
         say(f"{size:,} jobs")
         trace = _made(folder, size)
         last, plain = [], []
         for _ in range(1 if size == MILLION else rounds):
-            last.append(taken([FAIRBANK, "simulate", str(trace), "--policy", "easy"]))
+            last.append(run_process([FAIRBANK, "simulate", str(trace), "--policy", "easy"]))
             if size != MILLION:  # the plain loop would take as long as all the rest
-                plain.append(taken([sys.executable, "-m", "benchmarks.plain_easy", str(trace)]))
+                plain.append(run_process([sys.executable, "-m", "benchmarks.plain_easy", str(trace)]))
         figures += [
             _milliseconds(_name(who, size), rounds)
             for who, rounds in ((OURS, last), (PLAIN, plain))
@@ -59,7 +59,7 @@ def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
     return [grown] if short else [grown, _year(last)]
 
 
-def _year(rounds: list[Taken]) -> Table:
+def _year(rounds: list[ProcessCost]) -> Table:
     seconds = Figure("fairbank simulate --policy easy", "s", tuple(each.seconds for each in rounds))
     memory = Figure("its memory, at the most", "MiB", tuple(each.memory for each in rounds))
     about = (
@@ -88,5 +88,5 @@ def _name(who: str, size: int) -> str:
     return f"{who}, {size:,} jobs"
 
 
-def _milliseconds(name: str, rounds: list[Taken]) -> Figure:
+def _milliseconds(name: str, rounds: list[ProcessCost]) -> Figure:
     return Figure(name, "ms", tuple(each.seconds * 1_000 for each in rounds))

@@ -14,15 +14,15 @@ from sqlalchemy import create_engine, text
 
 from benchmarks import fairtree, ledger, traces
 from benchmarks.books import MEMORY, books
-from benchmarks.claims import CLAIMS, REMARKS, drawn, figures
-from benchmarks.full_cluster import NOW, crowded
+from benchmarks.claims import CLAIMS, REMARKS, write_page, figures
+from benchmarks.full_cluster import NOW, full_cluster
 from benchmarks.manual_loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
-from benchmarks.measure import Curve, Figure, Missing, Table, at_least, at_most, ratio
+from benchmarks.measure import Curve, Figure, NotAvailable, Table, at_least, at_most, ratio
 from benchmarks.page import FIGURES, PAGE, drawing, drawings, page
-from benchmarks.history_data import Past, fill
+from benchmarks.history_data import HistorySize, fill_store
 from benchmarks.pgbench import Pgbench
 from benchmarks.plain_fair_tree import PlainFairTree
-from benchmarks.results import RESULTS, Claim, Machine, keep, kept
+from benchmarks.results import RESULTS, Claim, Machine, save_claim, load_claim
 from benchmarks.cpu_time import threads_of
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
@@ -132,8 +132,8 @@ def test_pgbench_writes_as_many_rows_as_the_bank(
 
 
 def test_the_audit_finds_nothing_in_the_invented_past() -> None:
-    store, past = open_store(MEMORY), Past(allocations=4, jobs_each=25)
-    fill(store, past, say=lambda _: None)
+    store, past = open_store(MEMORY), HistorySize(allocations=4, jobs_each=25)
+    fill_store(store, past, say=lambda _: None)
     verdict = Audit(store).verify()
     assert (verdict.findings, verdict.entries, verdict.runs) == (
         (),
@@ -146,7 +146,7 @@ def test_the_audit_finds_nothing_in_the_invented_past() -> None:
 
 
 def test_plain_python_ranks_as_fairbank_does_the_tree_that_both_are_measured_on() -> None:
-    tree, usage = fairtree.grown(2_000)
+    tree, usage = fairtree.grow_tree(2_000)
     assert (len(tree.rows), tree.shape.levels) == (2_000, fairtree.LEVELS)
     ours, plain = fair_tree(tree, usage), PlainFairTree(tree)
     assert plain.rank([float(used) for used in usage]) == ours.factor.tolist()
@@ -160,7 +160,7 @@ def test_plain_python_ranks_as_fairbank_does_the_tree_that_both_are_measured_on(
 
 
 def test_the_crowd_before_a_full_machine_is_the_same_each_time_and_some_of_it_starts() -> None:
-    one, again = crowded(60, 200, free=12), crowded(60, 200, free=12)
+    one, again = full_cluster(60, 200, free=12), full_cluster(60, 200, free=12)
     assert list(one.queue.jobs()) == list(again.queue.jobs())
     assert [job.placement for job in one.running] == [job.placement for job in again.running]
     assert one.machine.room.idle.bit_count() <= 12
@@ -171,7 +171,7 @@ def test_the_crowd_before_a_full_machine_is_the_same_each_time_and_some_of_it_st
 
 
 def test_the_page_is_the_one_that_the_results_draw() -> None:
-    assert PAGE.read_text() == drawn(RESULTS), (
+    assert PAGE.read_text() == write_page(RESULTS), (
         "make bench draws it; without measuring: python -m benchmarks --draw"
     )
     assert {name: (FIGURES / name).read_bytes() for name in figures(RESULTS)} == figures(RESULTS)
@@ -202,7 +202,7 @@ def test_what_was_measured_in_several_sizes_is_drawn_too() -> None:
 def test_every_claim_was_measured_or_said_not_to_be_and_every_remark_is_about_one() -> None:
     said = PAGE.read_text().partition("## Not measured yet")[2]
     assert [
-        name for name in CLAIMS if (kept(name, RESULTS) is None) != (f"--only {name}" in said)
+        name for name in CLAIMS if (load_claim(name, RESULTS) is None) != (f"--only {name}" in said)
     ] == []
     assert set(REMARKS) <= set(CLAIMS)
 
@@ -219,8 +219,8 @@ def test_what_is_kept_is_read_back_and_drawn(tmp_path: Path) -> None:
         ratio("theirs / ours", theirs, ours, None),
     )
     claim = Claim("counting", MACHINE, [Table("Counting", "By hand.", (ours, theirs), promises)])
-    keep(claim, tmp_path)
-    assert kept("counting", tmp_path) == claim
+    save_claim(claim, tmp_path)
+    assert load_claim("counting", tmp_path) == claim
     told = page([claim], {"counting": "It is the fingers."})
     assert "| ours | 2,500 operations/s | 2,000 to 3,000 |" in told
     assert "| ours / theirs | 2.00x | 2.00 to 2.50 | at least 2.00x | kept |" in told
@@ -250,7 +250,7 @@ def test_without_recorded_workloads_the_page_stays_as_it_is(
 ) -> None:
     monkeypatch.setattr(traces, "SHARED", tmp_path)
     with pytest.raises(
-        Missing, match="there is no trace in .*; FAIRBANK_SHARED says in which folder"
+        NotAvailable, match="there is no trace in .*; FAIRBANK_SHARED says in which folder"
     ):
         traces.measure(short=True, say=lambda _: None)
 
