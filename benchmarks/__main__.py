@@ -6,17 +6,16 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks.claims import CLAIMS, write_page, figures
+from benchmarks.claims import CLAIMS, figures, write_page
 from benchmarks.measure import NotAvailable, to_stderr
-from benchmarks.page import FIGURES, PAGE, amount, met, target
+from benchmarks.page import FIGURES, PAGE, amount, bound_text, verdict
 from benchmarks.results import RESULTS, SHORT, Claim, save_claim, this_machine
 from tests.slurm.lab.packages import Unobtainable
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
-        description="Measure what we claim, and draw docs/performance.md.",
+        prog="python -m benchmarks", description="Measure the claims and write docs/performance.md."
     )
     parser.add_argument(
         "--short",
@@ -33,7 +32,7 @@ def main() -> None:
     parser.add_argument(
         "--draw",
         action="store_true",
-        help="measure nothing; draw the page from the results that are kept",
+        help="measure nothing; write the page from the stored results",
     )
     asked = parser.parse_args()
     if not asked.draw:
@@ -59,9 +58,10 @@ def _measure(name: str, *, short: bool) -> None:
     for table in claim.tables:
         for each in table.figures:
             print(f"{table.title}: {each.name}: {amount(each.median, each.unit)}")
-        for promise in table.targets:
+        for target in table.targets:
             print(
-                f"{table.title}: {promise.what}: {amount(promise.value, promise.unit)}; promised {target(promise)} {met(promise)}".rstrip()
+                f"{table.title}: {target.name}: {amount(target.value, target.unit)}; target"
+                f" {bound_text(target)} {verdict(target)}".rstrip()
             )
 
 

@@ -14,11 +14,11 @@ from fairbank.service.simulation.trace_files import open_trace
 from fairbank.simulator.traces.swf import write
 
 NAME = "accasim==1.1.3"
-ABOUT = """AccaSim 1.1.3 is what `pip install accasim` gives. It does not start on Python 3.10 or newer,
-because `collections.Mapping` moved; the benchmark restores that name. It reads only text and rejects
-jobs with memory of 0, so it gets the same jobs, unpacked, with 1 KiB each. Its EASY places jobs on
-nodes and keeps a reservation until its time comes, so its starts differ; compare the speeds only.
-It writes its schedule and shows nothing."""
+ABOUT = """AccaSim 1.1.3 is what `pip install accasim` gives. It does not start on Python 3.10 or
+newer, because `collections.Mapping` moved; the benchmark restores that name. It reads only
+text and rejects jobs with memory of 0, so it gets the same jobs, unpacked, with 1 KiB each.
+Its EASY places jobs on nodes and keeps a reservation until its time comes, so its starts
+differ; compare the speeds only. It writes its schedule and shows nothing."""
 
 _RUN = """
 import collections, collections.abc, sys
@@ -51,7 +51,9 @@ class AccaSim(NamedTuple):
         machine.write_text(
             json.dumps(nodes | {"equivalence": {"processor": {"core": 1}}, "start_time": 0})
         )
-        return run_process([str(self.python), "-c", _RUN, str(trace), str(machine)], folder=self.folder)
+        return run_process(
+            [str(self.python), "-c", _RUN, str(trace), str(machine)], folder=self.folder
+        )
 
     def prepare(self, trace: Path, most: int) -> tuple[Path, int]:
         """Write the first `most` jobs that AccaSim can read. Return the file and the number of

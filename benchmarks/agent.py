@@ -60,7 +60,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         return [*tables, _memory(agent, bank, scale, job)]
 
 
-def _rounds(agent: RunningAgent, scale: Scale, say: Say) -> tuple[list[float], list[PluginRound], int]:
+def _rounds(
+    agent: RunningAgent, scale: Scale, say: Say
+) -> tuple[list[float], list[PluginRound], int]:
     fast, paced, job = [], [], 1
     for number in range(scale.rounds):
         say(f"as fast as it goes, and {A_SECOND} a second; round {number + 1} of {scale.rounds}")
@@ -70,7 +72,11 @@ def _rounds(agent: RunningAgent, scale: Scale, say: Say) -> tuple[list[float], l
         fast.append(rate)
         job += came.jobs
         paced.append(
-            run(PluginOrder(str(agent.socket), 0, scale.seconds, job, ALLOCATIONS, every=1 / A_SECOND))
+            run(
+                PluginOrder(
+                    str(agent.socket), 0, scale.seconds, job, ALLOCATIONS, every=1 / A_SECOND
+                )
+            )
         )
         job += paced[-1].jobs
         agent.wait_until_empty(seconds=120)
@@ -108,7 +114,7 @@ def _speed(fast: list[float], paced: list[PluginRound]) -> Table:
         at_least("starts and ends", rate, 5_000),
         at_most(f"p99 of verdicts at {A_SECOND}/s", slow, 100),
     )
-    return Table("The agent before a bank on PostgreSQL", ABOUT, (rate, middle, slow), promises)
+    return Table("The agent with a bank on PostgreSQL", ABOUT, (rate, middle, slow), promises)
 
 
 def _memory(agent: RunningAgent, bank: FairbankServer, scale: Scale, job: int) -> Table:

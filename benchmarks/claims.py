@@ -20,7 +20,6 @@ from benchmarks import (
     reconcile,
     replay,
     simulate,
-
     traces,
     usage,
 )

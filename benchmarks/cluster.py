@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from benchmarks.books import postgres_server
-from benchmarks.measure import Figure, Target, Say, Table, at_most, ratio
+from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
 from tests.agent.running import RunningAgent
 from tests.slurm.desk import build, install, settings
 from tests.slurm.lab.cluster import Cluster
@@ -30,12 +30,13 @@ LEAST_RATE, MOST_MS = 0.95, 10
 OVER_SECONDS = 300
 
 ABOUT = (
-    "The cluster of `make test-slurm`: ten nodes, slurmctld, slurmdbd and MariaDB on the same "
-    "machine as the agent, the bank and its PostgreSQL. slurmctld restarts with and without the "
-    "plug-in in alternation, because ended jobs stay in its memory for minutes and slow it down; "
-    "each contender is first, second and last equally often. Jobs per second: one array of "
-    "{tasks:,} tasks of `true`, from sbatch to an empty queue, after one array that is not counted. "
-    "Latency: `srun true`, {sruns} times in sequence; the figure of a round is their median."
+    "The cluster of `make test-slurm`: ten nodes, slurmctld, slurmdbd and MariaDB on the same"
+    " machine as the agent, the bank and its PostgreSQL. slurmctld restarts with and without the"
+    " plug-in in alternation, because ended jobs stay in its memory for minutes and slow it down;"
+    " each contender is first, second and last equally often. Jobs per second: one array of"
+    " {tasks:,} tasks of `true`, from sbatch to an empty queue, after one array that is not"
+    " counted. Latency: `srun true`, {sruns} times in sequence; the figure of a round is their"
+    " median."
 )
 REMARK = """
 srun asks slurmctld whether its job is ready as soon as it is allocated, and if not, again after

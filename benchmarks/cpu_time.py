@@ -25,22 +25,24 @@ LOOP, THREADS, COUNTER, DATABASE, CLIENTS = (
 )
 
 ABOUT = (
-    "CPU time, user and system together, divided by the operations: a start or an end of a job is "
-    "one. Threads of a Python process run in turn, so event loop and other threads together are "
-    "about the least time of an operation on one server, on any number of cores. The write queue is "
-    "the thread that applies requests and writes; threads that read bulk reports are listed after it."
+    "CPU time, user and system together, divided by the operations: a start or an end of a job is"
+    " one. Threads of a Python process run in turn, so event loop and other threads together are"
+    " about the least time of an operation on one server, on any number of cores. The write queue"
+    " is the thread that applies requests and writes; threads that read bulk reports are listed"
+    " after it."
 )
 
 REMARK = """
-Single requests: event loop, write queue and PostgreSQL take about the same each, nearly all of it
-once per request; no part stands out. HADM's design also pays for an event loop, and then for a
-thread and a transaction per request.
+Single requests: event loop, write queue and PostgreSQL take about the same each, nearly all
+of it once per request; no part stands out. HADM's design also pays for an event loop, and
+then for a thread and a transaction per request.
 
-In bulk the event loop nearly disappears. More than a third is the database's, most of it to write:
-the run and its entry with their indexes, in one statement per batch, and the commit. Of the write
-queue's time more than a third is to lock and read what a batch needs, a quarter to apply the rules,
-the rest to write. 20 times HADM's design on a fast disk is more than the fastest loop by hand reaches
-over as many allocations (above: batches of 1,000, with COPY), which has neither HTTP nor rules.
+In bulk the event loop nearly disappears. More than a third is the database's, most of it to
+write: the run and its entry with their indexes, in one statement per batch, and the commit.
+Of the write queue's time more than a third is to lock and read what a batch needs, a
+quarter to apply the rules, the rest to write. 20 times HADM's design on a fast disk is more
+than the fastest loop by hand reaches over as many allocations (above: batches of 1,000,
+with COPY), which has neither HTTP nor rules.
 """
 
 
@@ -56,9 +58,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             for name, client in clients.items():
                 say(f"{name}, round {number + 1} of {scale.rounds}")
                 seen[name].append(_round(server.pid, client))
-        whole = Table(
-            "Where the time of an operation over HTTP goes", ABOUT, tuple(_figures(seen)), ()
-        )
+        whole = Table("CPU time of an operation over HTTP", ABOUT, tuple(_figures(seen)), ())
         with server.fresh_database() as database, books(server.url(database), ALLOCATIONS) as own:
             batches = 20 if short else 100
             return [

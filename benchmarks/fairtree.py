@@ -44,9 +44,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         at_most(f"{PROMISED:,} associations", ours, 60),
     )
     about = (
-    f"One ranking of all users of a tree of {LEVELS} levels. One association in ten is an "
-    "account; every other user has no usage."
-)
+        f"One ranking of all users of a tree of {LEVELS} levels. One association in ten is an "
+        "account; every other user has no usage."
+    )
     curves = (
         Curve(FAIRBANK, tuple((size, _name(FAIRBANK, size)) for size in sizes)),
         Curve(PLAIN, tuple((size, _name(PLAIN, size)) for size in sizes if size <= PLAIN_UP_TO)),

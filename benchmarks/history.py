@@ -16,8 +16,8 @@ import msgspec
 import psycopg
 
 from benchmarks.books import postgres_server, sqlite_folder
-from benchmarks.measure import Figure, Target, Say, Table, at_least, at_most, percentile, to_stderr
 from benchmarks.history_data import HistorySize, fill_store
+from benchmarks.measure import Figure, Say, Table, Target, at_least, at_most, percentile, to_stderr
 from fairbank.service.ops.audit_processes import verify
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
@@ -67,7 +67,8 @@ def _fill(urls: dict[str, str], past: HistorySize) -> dict[str, float]:
     """Fill each database and return the entries per second."""
     with ProcessPoolExecutor(len(urls), mp_context=get_context("spawn")) as workers:
         waiting = {
-            database: workers.submit(_fill_database, database, url, past) for database, url in urls.items()
+            database: workers.submit(_fill_database, database, url, past)
+            for database, url in urls.items()
         }
         return {database: each.result() for database, each in waiting.items()}
 
@@ -95,10 +96,10 @@ def _table(database: str, url: str, filled: float, scale: Scale, say: Say) -> Ta
         )
     past = scale.past
     about = (
-    f"{past.entries:,} entries of {past.allocations:,} allocations, each with {past.jobs_each} "
-    "jobs in a year. Balances and pages are requested at random places over the socket of "
-    "`fairbank serve`, one after the other; the audit reads every entry and compares every row."
-)
+        f"{past.entries:,} entries of {past.allocations:,} allocations, each with {past.jobs_each} "
+        "jobs in a year. Balances and pages are requested at random places over the socket of "
+        "`fairbank serve`, one after the other; the audit reads every entry and compares every row."
+    )
     filling = Figure("filling an empty store, indexes and all", "entries/s", (filled,))
     figures = (audit, *balance, *statement, filling)
     return Table(

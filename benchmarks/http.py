@@ -39,8 +39,8 @@ ABOUT = (
     "Latency is that of a whole request. Clients, server and database share the machine."
 )
 SLOWER = (
-    f" Each flush of the log takes {SLOWER_MS} ms longer here (commit_delay), as on a disk behind a "
-    "network."
+    f" Each flush of the log takes {SLOWER_MS} ms longer here (commit_delay), as on a disk behind a"
+    " network."
 )
 
 REMARK = """

@@ -23,7 +23,7 @@ from benchmarks.manual_loops import (
     PostgresLoop,
     SqliteLoop,
 )
-from benchmarks.measure import Figure, Target, Say, Table, at_least, rate_each, ratio
+from benchmarks.measure import Figure, Say, Table, Target, at_least, rate_each, ratio
 from benchmarks.pgbench import Pgbench
 from fairbank.bank.wish import Asked, Charge, Hold
 from fairbank.cluster.job import Run
@@ -40,10 +40,10 @@ ABOUT = (
     "spread over 1,000 allocations, or all of them use one."
 )
 COPYING = (
-    " The target compares with the loop that writes one statement per table with whole columns as "
-    "arrays: the bank writes in the same way, so the ratio shows the cost of the rules. COPY, which "
-    "PostgreSQL has for loading tables, is the fastest way by hand that we know; it is shown for "
-    "comparison, without a target."
+    " The target compares with the loop that writes one statement per table with whole columns as"
+    " arrays: the bank writes in the same way, so the ratio shows the cost of the rules. COPY,"
+    " which PostgreSQL has for loading tables, is the fastest way by hand that we know; it is shown"
+    " for comparison, without a target."
 )
 
 BATCHES = (1, 100, 1_000)

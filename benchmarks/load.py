@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from benchmarks.subprocess_round import run_round, serve_round, p50_and_p99_ms
+from benchmarks.subprocess_round import p50_and_p99_ms, run_round, serve_round
 
 WARM_SECONDS = 0.5
 _LENGTH = b"content-length: "
@@ -51,7 +51,8 @@ def load(order: LoadOrder) -> LoadRound:
     return run_round("benchmarks.load", order, LoadRound)
 
 
-# What is sent of a job, by its number and that of its account. Made with little work: the client's time is taken from the server's.
+# Report of a job, by its number and that of its account. It is built cheaply, because the client's
+# CPU time is taken from the server's.
 _FACTS = (
     b'"cluster":"load","job_id":%%d,"submitted":%d,"owner_uid":1000,"account":"p%%d","partition":"cpu","resource":"cpu",'
     b'"start":%d,"time_limit":3600' % (STARTED, STARTED)
@@ -86,9 +87,11 @@ class _Clients:
             for body in (_START, _END):
                 bodies = b",".join([body % each for each in jobs])
                 yield _LoadRequest(
-                    _post(b"/job/bulk", b'{"reports":[%b]}' % bodies)
-                    if self._order.bulk
-                    else _post(b"/job", bodies),
+                    (
+                        _post(b"/job/bulk", b'{"reports":[%b]}' % bodies)
+                        if self._order.bulk
+                        else _post(b"/job", bodies)
+                    ),
                     size,
                 )
 
@@ -166,8 +169,8 @@ class _Connection(asyncio.Protocol):
 
 def _post(path: bytes, body: bytes) -> bytes:
     return (
-        b"POST %b HTTP/1.1\r\nhost: bank\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
-        % (path, len(body), body)
+        b"POST %b HTTP/1.1\r\nhost: bank\r\ncontent-type: application/json\r\ncontent-length:"
+        b" %d\r\n\r\n%b" % (path, len(body), body)
     )
 
 

@@ -24,12 +24,12 @@ UID = 1_000
 HELD, CHARGED = 60, 30
 STARTS = 1_700_000_000
 RUN = (
-    "id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off, refunded, "
-    "start_at, until_at, set_by"
+    "id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held,"
+    " charged, written_off, refunded, start_at, until_at, set_by"
 )
 ENTRY = (
-    "id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun, "
-    "comment, details, link"
+    "id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited,"
+    " charged, held, credit_limit, overrun, comment, details, link"
 )
 STARTED = '{"run":["loop",1234567,1700000000,0],"project":1234,"partition":"cpu","start":1700000000,"until":1700090000}'
 ENDED = '{"outcome":"COMPLETED","elapsed_seconds":1800,"ended":1700001800,"written_off":0}'
@@ -216,14 +216,14 @@ class SqliteLoop(Loop):
             [(own.charged, own.held, own.seq, own.link, number) for number, own in sums.items()],
         )
         self._db.executemany(
-            "INSERT INTO user_sum (allocation, uid, charged, held) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
+            "INSERT INTO user_sum (allocation, uid, charged, held) VALUES (?, ?, ?, ?) ON CONFLICT"
+            " (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
             [(number, UID, own.charged, own.held) for number, own in sums.items()],
         )
         self._db.executemany(f"INSERT INTO run ({RUN}) VALUES ({','.join('?' * 17)})", runs)
         self._db.executemany(
-            "UPDATE run SET state = 'charged', held = 0, charged = ?, ended_at = 1700001800, outcome = 'COMPLETED', "
-            "elapsed_seconds = 1800, set_by = ? WHERE id = ?",
+            "UPDATE run SET state = 'charged', held = 0, charged = ?, ended_at = 1700001800,"
+            " outcome = 'COMPLETED', elapsed_seconds = 1800, set_by = ? WHERE id = ?",
             [(CHARGED, *each) for each in closed],
         )
         self._db.executemany(
@@ -270,7 +270,10 @@ class PostgresLoop(Loop):
         self._db.close()
 
     def _lock(self, allocations: set[int]) -> dict[int, Sums]:
-        statement = "SELECT id, deposited, charged, held, seq FROM allocation WHERE id = ANY (%s) ORDER BY id FOR NO KEY UPDATE"
+        statement = (
+            "SELECT id, deposited, charged, held, seq FROM allocation WHERE id = ANY (%s) ORDER BY"
+            " id FOR NO KEY UPDATE"
+        )
         return {
             number: Sums(*sums)
             for number, *sums in self._db.execute(statement, [list(allocations)])
@@ -288,15 +291,16 @@ class PostgresLoop(Loop):
             *((own.charged, own.held, own.seq) for own in sums.values()), strict=True
         )
         self._db.execute(
-            "UPDATE allocation SET charged = new.charged, held = new.held, seq = new.seq, link = %s "
-            "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held, seq) "
-            "WHERE allocation.id = new.id",
+            "UPDATE allocation SET charged = new.charged, held = new.held, seq = new.seq, link = %s"
+            " FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS new (id,"
+            " charged, held, seq) WHERE allocation.id = new.id",
             [LINK, numbers, list(charged), list(held), list(seqs)],
         )
         self._db.execute(
-            "INSERT INTO user_sum (allocation, uid, charged, held) "
-            "SELECT id, %s, charged, held FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held) "
-            "ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
+            "INSERT INTO user_sum (allocation, uid, charged, held) SELECT id, %s, charged, held"
+            " FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held) ON"
+            " CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held ="
+            " excluded.held",
             [UID, numbers, list(charged), list(held)],
         )
         if runs:
@@ -305,9 +309,9 @@ class PostgresLoop(Loop):
             )
         if closed:
             self._db.execute(
-                "UPDATE run SET state = 'charged', held = 0, charged = %s, ended_at = 1700001800, outcome = 'COMPLETED', "
-                "elapsed_seconds = 1800, set_by = new.set_by "
-                "FROM unnest(%s::bigint[], %s::bigint[]) AS new (set_by, id) WHERE run.id = new.id",
+                "UPDATE run SET state = 'charged', held = 0, charged = %s, ended_at = 1700001800,"
+                " outcome = 'COMPLETED', elapsed_seconds = 1800, set_by = new.set_by FROM"
+                " unnest(%s::bigint[], %s::bigint[]) AS new (set_by, id) WHERE run.id = new.id",
                 [CHARGED, *map(list, zip(*closed, strict=True))],
             )
         kinds = (

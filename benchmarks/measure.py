@@ -48,19 +48,19 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     Without a target nothing is claimed: the value is shown for comparison only.
     """
 
-    what: str
+    name: str
     unit: str
     value: float
     low: float
     high: float
-    target: float | None
+    bound: float | None
     at_most: bool = False
 
     @property
-    def met(self) -> bool:
-        if self.target is None:
+    def is_met(self) -> bool:
+        if self.bound is None:
             return True
-        return self.value <= self.target if self.at_most else self.value >= self.target
+        return self.value <= self.bound if self.at_most else self.value >= self.bound
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -118,34 +118,34 @@ def time_each(contenders: Mapping[str, Callable[[], object]], rounds: int) -> li
     return [Figure(name, "ms", tuple(each)) for name, each in seen.items()]
 
 
-def at_least(what: str, figure: Figure, target: float) -> Target:
+def at_least(name: str, figure: Figure, bound: float) -> Target:
     """Return a claim about the figure itself."""
     return Target(
-        what=what,
+        name=name,
         unit=figure.unit,
         value=figure.median,
         low=min(figure.rounds),
         high=max(figure.rounds),
-        target=target,
+        bound=bound,
     )
 
 
-def at_most(what: str, figure: Figure, target: float) -> Target:
-    return msgspec.structs.replace(at_least(what, figure, target), at_most=True)
+def at_most(name: str, figure: Figure, bound: float) -> Target:
+    return msgspec.structs.replace(at_least(name, figure, bound), at_most=True)
 
 
-def ratio(what: str, ours: Figure, theirs: Figure, target: float | None) -> Target:
+def ratio(name: str, ours: Figure, theirs: Figure, bound: float | None) -> Target:
     """Return a claim about the ratio of two figures of one run, round by round. Without a target it
     is shown only.
     """
     found = [one / other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
     return Target(
-        what=what,
+        name=name,
         unit="x",
         value=statistics.median(found),
         low=min(found),
         high=max(found),
-        target=target,
+        bound=bound,
     )
 
 

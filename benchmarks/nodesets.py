@@ -37,9 +37,9 @@ def tables(rounds: int) -> list[Table]:
             "the first 300, flags": lambda: np.flatnonzero(left)[:300],
             "is there a run of 30, whole numbers": lambda: node_set.has_run(numbers[0], 30),
             "all runs, whole numbers": lambda: node_set.edges(numbers[0]),
-            "all runs, flags": lambda: np.flatnonzero(
-                np.diff(left, prepend=False, append=False)
-            ).reshape(-1, 2),
+            "all runs, flags": (
+                lambda: np.flatnonzero(np.diff(left, prepend=False, append=False)).reshape(-1, 2)
+            ),
         },
         rounds,
     )

@@ -19,9 +19,10 @@ from fairbank.scheduling.slurm.queue_order import queue_entries
 
 NODES = JOBS = 10_000
 ABOUT = (
-    f"{NODES:,} nodes, all but 200 of them filled with jobs of all sizes, and {JOBS:,} pending jobs "
-    "in three partitions. Parameters are Slurm's defaults: the main pass goes through the whole "
-    "queue, backfill tests 500 jobs and plans a day ahead, in steps of a minute. CPU time, one thread."
+    f"{NODES:,} nodes, all but 200 of them filled with jobs of all sizes, and {JOBS:,} pending jobs"
+    " in three partitions. Parameters are Slurm's defaults: the main pass goes through the whole"
+    " queue, backfill tests 500 jobs and plans a day ahead, in steps of a minute. CPU time, one"
+    " thread."
 )
 GROWING = "The main pass and backfill together, as above. CPU time, one thread."
 

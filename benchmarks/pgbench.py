@@ -11,30 +11,39 @@ from tests.support.postgres import Installation
 LONGER = 4  # than the others work, so that connecting does not count
 
 HOLD = """
-UPDATE allocation SET held = held + 60, seq = seq + 1 WHERE id = :allocation{n} RETURNING deposited, charged, held, seq \\gset
+UPDATE allocation SET held = held + 60, seq = seq + 1 WHERE id = :allocation{n} RETURNING
+    deposited, charged, held, seq \\gset
 INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation{n}, 1000, :charged, :held)
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
-INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off,
+INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, owner, partition,
+    state, held, charged, written_off,
                  refunded, start_at, until_at, set_by)
-    VALUES (nextval('entry_id_seq'), 'loop', lastval(), 1700000000, 0, :allocation{n}, :allocation{n}, 1000, 'cpu', 'held', 60, 0, 0, 0,
+    VALUES (nextval('entry_id_seq'), 'loop', lastval(), 1700000000, 0, :allocation{n},
+        :allocation{n}, 1000, 'cpu', 'held', 60, 0, 0, 0,
             1700000000, 1700090000, lastval())
     RETURNING id AS run{n} \\gset
-INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,
+INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held,
+    credit_limit, overrun,
                      details, link)
-    VALUES (:run{n}, :allocation{n}, :seq, 1700000000, 'hold', 60, :run{n}, 1000, 0, :deposited, :charged, :held, 0, 0,
+    VALUES (:run{n}, :allocation{n}, :seq, 1700000000, 'hold', 60, :run{n}, 1000, 0, :deposited,
+        :charged, :held, 0, 0,
             '{started}', decode('{link}', 'hex'));
 """
 CHARGE = """
-UPDATE allocation SET held = held - 60, charged = charged + 30, seq = seq + 1 WHERE id = :allocation{n}
+UPDATE allocation SET held = held - 60, charged = charged + 30, seq = seq + 1 WHERE id =
+    :allocation{n}
     RETURNING deposited, charged, held, seq \\gset
 INSERT INTO user_sum (allocation, uid, charged, held) VALUES (:allocation{n}, 1000, :charged, :held)
     ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held;
-UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 1700001800, outcome = 'COMPLETED', elapsed_seconds = 1800,
+UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 1700001800, outcome =
+    'COMPLETED', elapsed_seconds = 1800,
     set_by = nextval('entry_id_seq')
     WHERE id = :run{n};
-INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held, credit_limit, overrun,
+INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held,
+    credit_limit, overrun,
                      details, link)
-    VALUES (lastval(), :allocation{n}, :seq, 1700000000, 'charge', 30, :run{n}, 1000, 0, :deposited, :charged, :held, 0, 0,
+    VALUES (lastval(), :allocation{n}, :seq, 1700000000, 'charge', 30, :run{n}, 1000, 0,
+        :deposited, :charged, :held, 0, 0,
             '{ended}', decode('{link}', 'hex'));
 """
 

@@ -13,7 +13,7 @@ from typing import cast
 
 import msgspec
 
-from benchmarks.subprocess_round import run_round, serve_round, p50_and_p99_ms
+from benchmarks.subprocess_round import p50_and_p99_ms, run_round, serve_round
 from fairbank.slurm.frames import HEAD, encode
 from fairbank.slurm.records import VERSION, Greeting
 

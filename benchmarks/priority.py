@@ -42,9 +42,9 @@ thousand are found by the value of the last one among them; only they are sorted
 by submit time, then by number.
 """
 ABOUT = (
-    "Age, association, fair share, job size, partition, QOS, three TRES, site and nice, each job in "
-    "one of four partitions; one thread. Plain Python computes the same formula job by job, over "
-    "fewer jobs; its time is scaled to the same number."
+    "Age, association, fair share, job size, partition, QOS, three TRES, site and nice, each job in"
+    " one of four partitions; one thread. Plain Python computes the same formula job by job, over"
+    " fewer jobs; its time is scaled to the same number."
 )
 
 

@@ -29,7 +29,7 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 def run_process(
     command: Sequence[str], *, folder: Path | None = None, told: Path = Path(os.devnull)
 ) -> ProcessCost:
-    """Run a command that must succeed; its output goes to the file `told`.
+    """Run a command that must succeed; its output goes to the file `output`.
 
     A small helper process starts it, because Linux counts the memory of the parent at fork as the
     child's. Modules are compiled beforehand, as in an installation, whatever

@@ -14,8 +14,8 @@ import msgspec
 import psycopg
 
 from benchmarks.books import postgres_server, sqlite_folder
-from benchmarks.measure import Figure, Say, Table, at_most
 from benchmarks.history_data import BEGIN, CLUSTER, PARTITION, HistorySize, fill_store
+from benchmarks.measure import Figure, Say, Table, at_most
 from fairbank.core.time import DAY, iso
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
@@ -73,9 +73,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                     seen.append(_reconcile(bank, recorded, runs))
             figures.append(Figure(f"{runs:,} runs, {database}", "s", tuple(seen)))
     about = (
-    f"{runs:,} runs of {scale.past.allocations:,} projects in a year, a day at a time, all of them "
-    "compared with the bank."
-)
+        f"{runs:,} runs of {scale.past.allocations:,} projects in a year, a day at a time, all of"
+        " them compared with the bank."
+    )
     promises = () if short else tuple(at_most(figure.name, figure, SECONDS) for figure in figures)
     return [Table("Reconciling with accounting", about, tuple(figures), promises)]
 
@@ -125,7 +125,10 @@ def _day(at: int) -> str:
 @contextmanager
 def _bank(url: str) -> Iterator[FairbankServer]:
     with made(url) as server:
-        prices = f'\n[clusters.{CLUSTER}.partitions."{PARTITION}"]\nresource = "cpu"\nweights = "CPU=1.0"\n'
+        prices = (
+            f'\n[clusters.{CLUSTER}.partitions."{PARTITION}"]\nresource = "cpu"\nweights ='
+            ' "CPU=1.0"\n'
+        )
         server.config.write_text(server.config.read_text() + prices)
         server.start()
         yield server
@@ -145,5 +148,6 @@ def _reconcile(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
 def _check(came: ReconcileResult, runs: int) -> None:
     if (came.comparison.matched, came.clean) != (runs, True):
         raise RuntimeError(
-            f"{came.comparison.matched} of {runs} runs agree; the first that does not: {came.outcomes[:1]}"
+            f"{came.comparison.matched} of {runs} runs agree; the first that does not:"
+            f" {came.outcomes[:1]}"
         )

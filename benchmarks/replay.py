@@ -73,10 +73,10 @@ def _table(name: str, trace: Path, urls: _Urls, rounds: int, say: Say) -> Table:
         )
     one = seen["memory"][0]
     about = (
-    f"{one.demand.jobs:,} jobs: each start a hold, each end a charge or a release, "
-    f"{sum(one.refusals.values()):,} refusals. At the end every invariant held, and the balances of "
-    f"all three stores have the fingerprint {fingerprints.pop()}."
-)
+        f"{one.demand.jobs:,} jobs: each start a hold, each end a charge or a release,"
+        f" {sum(one.refusals.values()):,} refusals. At the end every invariant held, and the"
+        f" balances of all three stores have the fingerprint {fingerprints.pop()}."
+    )
     figures = (
         Figure(store, "operations/s", tuple(each.operations / each.seconds for each in came))
         for store, came in seen.items()

@@ -28,8 +28,14 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 def lines(schedules: Iterable[Schedule]) -> Iterator[str]:
     """Yield the schedules as a Markdown table."""
-    yield "| Trace | Policy | Jobs | Mean wait, s | Mean bounded slowdown | Utilisation | Starts | Took |"
+    yield (
+        "| Trace | Policy | Jobs | Mean wait, s | Mean bounded slowdown | Utilisation | Starts |"
+        " Took |"
+    )
     yield "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |"
     for each in schedules:
         figures = f"{each.mean_wait:,.3f} | {each.mean_slowdown:,.4f} | {each.utilisation:.5f}"
-        yield f"| {each.trace} | {each.policy} | {each.jobs:,} | {figures} | `{each.starts}` | {each.took:,.2f} s |"
+        yield (
+            f"| {each.trace} | {each.policy} | {each.jobs:,} | {figures} | `{each.starts}` |"
+            f" {each.took:,.2f} s |"
+        )

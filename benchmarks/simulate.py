@@ -35,11 +35,13 @@ FIRST = 10_000
 """Number of jobs for AccaSim, which takes a millisecond per job."""
 
 REMARK = """CPU time of the whole process is measured: other work on the machine changes it less than
-elapsed time. The plain loop (`benchmarks/plain_easy.py`) checks, counts and shows nothing, and keeps
-its queue in a list; both give the same mean wait. The recorded traces are not part of the
-repository (`FAIRBANK_SHARED` names their directory); the benchmark says which ones are missing.
+elapsed time. The plain loop (`benchmarks/plain_easy.py`) checks, counts and shows nothing,
+and keeps its queue in a list; both give the same mean wait. The recorded traces are not
+part of the repository (`FAIRBANK_SHARED` names their directory); the benchmark says which
+ones are missing.
 
-`pip` finds AccaSim among the simulators that we looked for, but neither Batsim nor pysimgrid."""
+`pip` finds AccaSim among the simulators that we looked for, but neither Batsim nor
+pysimgrid."""
 
 
 class Trace(NamedTuple):
@@ -84,7 +86,8 @@ def _is_there(trace: Trace, say: Say) -> bool:
     """
     if not trace.file.exists():
         say(
-            f"{trace.name} is left out: there is no {trace.file}; FAIRBANK_SHARED says in which folder data/swf is"
+            f"{trace.name} is left out: there is no {trace.file}; FAIRBANK_SHARED says in which"
+            " folder data/swf is"
         )
     return trace.file.exists()
 
@@ -109,9 +112,9 @@ def _easy(trace: Trace, rounds: int, say: Say) -> Table:
         "memory of fairbank simulate, at the most", "MiB", tuple(each.memory for each in ours)
     )
     about = (
-    f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s, "
-    "priorities again every 5 minutes."
-)
+        f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s, "
+        "priorities again every 5 minutes."
+    )
     promises = (
         at_least("EASY", rate, trace.promised),
         ratio("beside a plain loop", rate, plain, 0.25),
@@ -127,7 +130,10 @@ def _slurm(trace: Trace, rounds: int, say: Say) -> Table:
         trace.jobs,
         [_simulated(trace, "slurm") for _ in range(rounds)],
     )
-    about = f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s, priorities anew every 5 minutes."
+    about = (
+        f"{trace.jobs:,} jobs, whole process: the main pass at every event, backfill every 30 s,"
+        " priorities anew every 5 minutes."
+    )
     return Table(
         f"Simulating Slurm: {trace.name}",
         about,

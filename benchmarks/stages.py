@@ -51,7 +51,7 @@ def stages(
             for wish in (lambda run: hold_of(run, books.projects), charge_of):
                 _apply_batch(books, [wish(run) for run in runs], _StepTimer(spent, of_database))
         seen.append({where: seconds / (2 * batches * BATCH) for where, seconds in spent.items()})
-    return Table("Where the time of a batch of 100 goes", ABOUT, tuple(_figures(seen)), ())
+    return Table("CPU time of a batch of 100", ABOUT, tuple(_figures(seen)), ())
 
 
 class _StepTimer:

@@ -37,7 +37,9 @@ def run_round(module: str, order: msgspec.Struct, kind: type[Round]) -> Round:
     return msgspec.json.decode(done.stdout, type=kind)
 
 
-def serve_round(kind: type[Order], work: Callable[[Order], Coroutine[Any, Any, msgspec.Struct]]) -> None:
+def serve_round(
+    kind: type[Order], work: Callable[[Order], Coroutine[Any, Any, msgspec.Struct]]
+) -> None:
     """Read the order, do the work and write the round. Runs in the process of its own."""
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=kind)
     sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(work(order))))

@@ -65,12 +65,12 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         for what in (TICKED, FADED, PLAINLY)
     )
     about = (
-    f"{TRES} TRES each, in a tree of {LEVELS} levels; one running job per hundred associations, and "
-    "none in the row for decay alone."
-)
+        f"{TRES} TRES each, in a tree of {LEVELS} levels; one running job per hundred associations,"
+        " and none in the row for decay alone."
+    )
     return [
         Table(
-            "A tick over everybody's usage",
+            "A tick over all usage",
             about,
             tuple(figures.values()),
             promises,
@@ -88,7 +88,8 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
     payers, jobs = cluster(scale)
     none = jobs.only(np.zeros(scale.jobs, bool))
     books = tick(unused(payers, TRES), jobs, payers)
-    # The lists hold doubles: less work than the long doubles that Slurm and we keep, so the ratio is too modest.
+    # The lists hold doubles, less work than the long doubles of Slurm and Fairbank, so the
+    # ratio is too modest.
     plain = [
         books.associations.tres.astype(float).tolist(),
         books.associations.raw.tolist(),
@@ -100,7 +101,9 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
     }
     if scale.associations <= PROMISED.associations:
         contenders[PLAINLY] = lambda: decay_in_python(*plain)
-    return time_each({f"{what}, {_named(scale)}": work for what, work in contenders.items()}, rounds)
+    return time_each(
+        {f"{what}, {_named(scale)}": work for what, work in contenders.items()}, rounds
+    )
 
 
 def tick(books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows) -> UsageLedger:

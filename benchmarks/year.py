@@ -40,7 +40,9 @@ def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
         for _ in range(1 if size == MILLION else rounds):
             last.append(run_process([FAIRBANK, "simulate", str(trace), "--policy", "easy"]))
             if size != MILLION:  # the plain loop would take as long as all the rest
-                plain.append(run_process([sys.executable, "-m", "benchmarks.plain_easy", str(trace)]))
+                plain.append(
+                    run_process([sys.executable, "-m", "benchmarks.plain_easy", str(trace)])
+                )
         figures += [
             _milliseconds(_name(who, size), rounds)
             for who, rounds in ((OURS, last), (PLAIN, plain))
@@ -54,7 +56,7 @@ def tables(folder: Path, *, rounds: int, short: bool, say: Say) -> list[Table]:
         for who in (OURS, PLAIN)
     )
     grown = Table(
-        "Simulating more and more jobs", ABOUT, tuple(figures), curves=curves, sizes="jobs"
+        "Simulation by number of jobs", ABOUT, tuple(figures), curves=curves, sizes="jobs"
     )
     return [grown] if short else [grown, _year(last)]
 
@@ -63,9 +65,9 @@ def _year(rounds: list[ProcessCost]) -> Table:
     seconds = Figure("fairbank simulate --policy easy", "s", tuple(each.seconds for each in rounds))
     memory = Figure("its memory, at the most", "MiB", tuple(each.memory for each in rounds))
     about = (
-    f"{MILLION:,} jobs, as above. The start and the wait of each job are kept, for the fingerprint "
-    "and the medians."
-)
+        f"{MILLION:,} jobs, as above. The start and the wait of each job are kept, for the"
+        " fingerprint and the medians."
+    )
     return Table(
         "A year of a million jobs",
         about,

@@ -16,7 +16,13 @@ from benchmarks import fairtree, ledger, traces
 from benchmarks.books import MEMORY, books
 from benchmarks.claims import CLAIMS, REMARKS, write_page, figures
 from benchmarks.full_cluster import NOW, full_cluster
-from benchmarks.manual_loops import LINK, LinkingSqliteLoop, PostgresCopyLoop, PostgresLoop, SqliteLoop
+from benchmarks.manual_loops import (
+    LINK,
+    LinkingSqliteLoop,
+    PostgresCopyLoop,
+    PostgresLoop,
+    SqliteLoop,
+)
 from benchmarks.measure import Curve, Figure, NotAvailable, Table, at_least, at_most, ratio
 from benchmarks.page import FIGURES, PAGE, drawing, drawings, page
 from benchmarks.history_data import HistorySize, fill_store
@@ -199,53 +205,56 @@ def test_what_was_measured_in_several_sizes_is_drawn_too() -> None:
     assert {"10", "100", "1,000", "1"} <= {*texts.ticks}
 
 
-def test_every_claim_was_measured_or_said_not_to_be_and_every_remark_is_about_one() -> None:
-    said = PAGE.read_text().partition("## Not measured yet")[2]
+def test_page_names_every_claim_that_was_not_measured() -> None:
+    missing = PAGE.read_text().partition("## Not measured yet")[2]
     assert [
-        name for name in CLAIMS if (load_claim(name, RESULTS) is None) != (f"--only {name}" in said)
+        name
+        for name in CLAIMS
+        if (load_claim(name, RESULTS) is None) != (f"--only {name}" in missing)
     ] == []
     assert set(REMARKS) <= set(CLAIMS)
 
 
-def test_what_is_kept_is_read_back_and_drawn(tmp_path: Path) -> None:
+def test_stored_results_are_written_to_the_page(tmp_path: Path) -> None:
     ours, theirs = (
         Figure("ours", "operations/s", (2_000.0, 3_000.0, 2_500.0)),
         Figure("theirs", "operations/s", (1_000.0, 1_500.0, 1_000.0)),
     )
-    promises = (
+    targets = (
         ratio("ours / theirs", ours, theirs, 2),
         at_least("ours itself", ours, 10_000),
         at_most("theirs", theirs, 1_000),
         ratio("theirs / ours", theirs, ours, None),
     )
-    claim = Claim("counting", MACHINE, [Table("Counting", "By hand.", (ours, theirs), promises)])
+    claim = Claim("counting", MACHINE, [Table("Counting", "By hand.", (ours, theirs), targets)])
     save_claim(claim, tmp_path)
     assert load_claim("counting", tmp_path) == claim
-    told = page([claim], {"counting": "It is the fingers."})
-    assert "| ours | 2,500 operations/s | 2,000 to 3,000 |" in told
-    assert "| ours / theirs | 2.00x | 2.00 to 2.50 | at least 2.00x | kept |" in told
+    text = page([claim], {"counting": "Fingers are slow."})
+    assert "| ours | 2,500 operations/s | 2,000 to 3,000 |" in text
+    assert "| ours / theirs | 2.00x | 2.00 to 2.50 | at least 2.00x | met |" in text
     assert (
         "| ours itself | 2,500 operations/s | 2,000 to 3,000 | at least 10,000 operations/s | **missed** |"
-        in told
+        in text
     )
-    assert "It is the fingers." in told
+    assert "Fingers are slow." in text
 
 
-def test_a_schedule_is_known_by_the_lines_of_its_starts(tmp_path: Path) -> None:
+def test_fingerprint_of_a_schedule_is_the_digest_of_its_starts(tmp_path: Path) -> None:
     trace = tmp_path / "two.swf"
     trace.write_text(
         "; MaxProcs: 4\n1 0 -1 60 4 -1 -1 4 60 -1 1 1 1 -1 1 1 -1 -1\n2 10 -1 40 2 -1 -1 2 60 -1 1 1 1 -1 1 1 -1 -1\n"
     )
-    found = traces.schedule("two", trace, "easy", tmp_path)
-    assert (found.jobs, found.mean_wait, found.utilisation) == (2, 25.0, 0.8)
-    assert found.starts == sha256(b"1 0\n2 60\n").hexdigest()[:12]
-    told = page(
-        [Claim("traces", MACHINE, [Table("Schedules", "Of two jobs.", (), schedules=(found,))])], {}
+    schedule = traces.schedule("two", trace, "easy", tmp_path)
+    assert (schedule.jobs, schedule.mean_wait, schedule.utilisation) == (2, 25.0, 0.8)
+    assert schedule.starts == sha256(b"1 0\n2 60\n").hexdigest()[:12]
+    text = page(
+        [Claim("traces", MACHINE, [Table("Schedules", "Of two jobs.", (), schedules=(schedule,))])],
+        {},
     )
-    assert f"| two | easy | 2 | 25.000 | 1.6250 | 0.80000 | `{found.starts}` |" in told
+    assert f"| two | easy | 2 | 25.000 | 1.6250 | 0.80000 | `{schedule.starts}` |" in text
 
 
-def test_without_recorded_workloads_the_page_stays_as_it_is(
+def test_recorded_workloads_that_are_missing_are_not_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traces, "SHARED", tmp_path)
@@ -255,7 +264,7 @@ def test_without_recorded_workloads_the_page_stays_as_it_is(
         traces.measure(short=True, say=lambda _: None)
 
 
-def test_the_time_of_a_process_is_told_by_thread() -> None:
+def test_cpu_time_is_counted_per_thread() -> None:
     begun = time.thread_time()
     before = threads_of(os.getpid())[os.getpid()]
     while time.thread_time() < begun + 0.02:
