@@ -1,6 +1,4 @@
-"""Priorities of a whole queue, beside the same formula in plain Python; the first thousand of them,
-beside sorting all.
-"""
+"""Benchmark of the priorities of a whole queue against the same formula in plain Python."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, time_each
-from fairbank.priority.multifactor.combination import best, priorities
+from fairbank.priority.multifactor.combination import priorities
 from fairbank.priority.multifactor.pending_jobs import (
     NO_QOS,
     FactorScale,
@@ -21,7 +19,7 @@ from fairbank.priority.multifactor.pending_jobs import (
 from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 
 NOW, WEEK = 1_700_000_000, 604_800
-MILLION, FIRST = 1_000_000, 1_000
+MILLION = 1_000_000
 SIZES = (1_000, 10_000, 100_000, MILLION)
 PLAINLY = 20_000  # jobs that plain Python is given; its time is told for a million
 
@@ -37,30 +35,24 @@ WEIGHTS = PriorityWeights(
 SETTINGS = MultifactorSettings(weights=WEIGHTS)
 
 REMARK = """
-Jobs are computed in blocks, so that intermediate values stay in the processor's cache. The first
-thousand are found by the value of the last one among them; only they are sorted: by priority, then
-by submit time, then by number.
+Jobs are computed in blocks, so that intermediate values stay in the processor's cache.
 """
 ABOUT = (
     "Age, association, fair share, job size, partition, QOS, three TRES, site and nice, each job in"
-    " one of four partitions; one thread. Plain Python computes the same formula job by job, over"
-    " fewer jobs; its time is scaled to the same number."
+    " one of four partitions; one thread. Plain Python works the same formula out job by job, over"
+    " fewer jobs; its time is told for as many."
 )
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
     rounds = 3 if short else 15
-    say(f"the priorities of {MILLION:,} jobs, and the first {FIRST:,}")
+    say(f"the priorities of {MILLION:,} jobs")
     jobs, to = queue(MILLION), cluster()
     rows, plainer = plain_rows(jobs.rows(slice(PLAINLY))), plain_scale(to, SETTINGS)
-    found = priorities(jobs, to, SETTINGS, NOW)
-    submitted, ids = (NOW - jobs.accrued_at).astype(np.int64), np.arange(MILLION)
-    ours, plainly, first, sorting = time_each(
+    ours, plainly = time_each(
         {
             "Fairbank": lambda: priorities(jobs, to, SETTINGS, NOW),
             "plain Python": lambda: [plain(row, plainer, SETTINGS, NOW) for row in rows],
-            f"the first {FIRST:,}": lambda: best(found, FIRST, submitted, ids),
-            "sorting all": lambda: np.lexsort((ids, submitted, ~found))[:FIRST],
         },
         rounds,
     )
@@ -78,10 +70,9 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     promises = (
         at_most("priorities of a million jobs", ours, 60),
         ratio("plain Python / Fairbank", plainly, ours, 8),
-        ratio(f"sorting all / the first {FIRST:,}", sorting, first, 5),
     )
     return [
-        Table("Priorities of a million jobs", ABOUT, (ours, plainly, first, sorting), promises),
+        Table("Priorities of a million jobs", ABOUT, (ours, plainly), promises),
         Table(
             "Priorities by the length of the queue",
             "The same, of the first jobs of the queue.",
@@ -109,7 +100,7 @@ def cluster() -> FactorScale:
 
 
 def queue(count: int) -> PendingColumns:
-    """Return jobs of every kind, the same for each call."""
+    """Jobs of every kind, the same each time."""
     random = np.random.default_rng(11)
 
     def some(low: int, high: int) -> np.typing.NDArray[np.int64]:
@@ -133,16 +124,16 @@ def queue(count: int) -> PendingColumns:
 
 
 Row = tuple[Any, ...]
-"""Columns of a job as Python numbers."""
+"""A job's columns, in Python's own numbers."""
 
 
 def plain_rows(jobs: PendingColumns) -> list[Row]:
-    """Return the jobs one by one."""
+    """The same jobs one by one."""
     return list(zip(*(column.T.tolist() for column in jobs), strict=True))
 
 
 class Plain(NamedTuple):
-    """Factor scale as Python numbers, with everything precomputed that is the same for all jobs."""
+    """A scale in Python's own numbers, with what is the same for all jobs worked out."""
 
     nodes: int
     cpus: int
@@ -150,7 +141,7 @@ class Plain(NamedTuple):
     by_partition: list[float]
     by_qos: list[float]
     tres: list[tuple[float, list[float]]]
-    """Weight and totals by partition of each TRES."""
+    """Weight and the partitions' totals of each TRES."""
 
 
 def plain_scale(to: FactorScale, settings: MultifactorSettings) -> Plain:
@@ -170,9 +161,7 @@ def plain_scale(to: FactorScale, settings: MultifactorSettings) -> Plain:
 
 
 def plain(row: Row, to: Plain, settings: MultifactorSettings, now: int) -> int:
-    """Return the priority of one job, for large jobs first and normalised factors
-    (slurm-rules.md).
-    """
+    """The priority of one job as section 4 of the facts words it, for large jobs and normalised factors."""
     accrued, association, fairshare, nodes, cpus, _, nice, site, partition, qos, counts = row
     weights = settings.weights
     age = min(max(now - accrued, 0) / settings.max_age_seconds, 1.0) if accrued else 0.0
