@@ -14,8 +14,10 @@ from sqlalchemy import create_engine, text
 
 from benchmarks import fairtree, ledger, traces
 from benchmarks.books import MEMORY, books
-from benchmarks.claims import CLAIMS, REMARKS, write_page, figures
+from benchmarks.claims import CLAIMS, REMARKS, figures, write_page
+from benchmarks.cpu_time import threads_of
 from benchmarks.full_cluster import NOW, full_cluster
+from benchmarks.history_data import HistorySize, fill_store
 from benchmarks.manual_loops import (
     LINK,
     LinkingSqliteLoop,
@@ -25,11 +27,9 @@ from benchmarks.manual_loops import (
 )
 from benchmarks.measure import Curve, Figure, NotAvailable, Table, at_least, at_most, ratio
 from benchmarks.page import FIGURES, PAGE, drawing, drawings, page
-from benchmarks.history_data import HistorySize, fill_store
 from benchmarks.pgbench import Pgbench
 from benchmarks.plain_fair_tree import PlainFairTree
-from benchmarks.results import RESULTS, Claim, Machine, save_claim, load_claim
-from benchmarks.cpu_time import threads_of
+from benchmarks.results import RESULTS, Claim, Machine, load_claim, save_claim
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
