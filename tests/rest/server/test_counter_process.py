@@ -49,7 +49,9 @@ def url(postgres18: PostgresServer) -> Iterator[str]:
 def counter(url: str) -> Iterator[WriteQueue]:
     """One of them, in a process of its own."""
     store = open_store(url)
-    counter = start_write_queue(StoreSettings(url), LogFormat.SHORT, Ledger(store, Policy()), capacity=5_000)
+    counter = start_write_queue(
+        StoreSettings(url), LogFormat.SHORT, Ledger(store, Policy()), capacity=5_000
+    )
     yield counter
     counter.close()
     store.close()
@@ -186,7 +188,9 @@ def test_another_place_for_the_counter_is_not_known() -> None:
 def test_why_the_process_cannot_open_the_bank_is_told_in_its_words(
     postgres18: PostgresServer,
 ) -> None:
-    begin = partial(start_write_queue, log=LogFormat.SHORT, bank=Ledger(MemoryStore(), Policy()), capacity=1)
+    begin = partial(
+        start_write_queue, log=LogFormat.SHORT, bank=Ledger(MemoryStore(), Policy()), capacity=1
+    )
     with postgres18.fresh_database() as name, pytest.raises(Unknown) as empty:
         begin(StoreSettings(postgres18.url(name)))
     assert "fairbank init" in str(empty.value.remedy)
