@@ -60,7 +60,7 @@ class Teller:
             try:
                 notify(came)
             except Exception:  # noqa: BLE001 (the others are to have their answers)
-                _log.exception("an answer reached nobody")
+                _log.exception("the result of a batch could not be delivered")
 
 
 def settle(waiting: Waiting, came: BatchResult) -> None:

@@ -77,7 +77,7 @@ class Ledger:
                 return work, answers
             except Contention:
                 if deadline.is_over:
-                    raise Busy("other writers were in the way all the time") from None
+                    raise Busy("other writers held the locks until the deadline") from None
                 # Two servers met on the same rows; a moment of random length keeps them from meeting again.
                 longest = min(longest + _PAUSE_STEP, _PAUSE_MAX)
                 time.sleep(random.uniform(0, longest))  # noqa: S311 (no secret)

@@ -64,7 +64,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     waiting_max: Positive = 10_000
     unix_groups: bool = True
     log: LogFormat = LogFormat.AUTO
-    counter: WriteQueuePlace = WriteQueuePlace.PROCESS
+    write_queue: WriteQueuePlace = WriteQueuePlace.PROCESS
 
 
 class StaffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
