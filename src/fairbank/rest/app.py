@@ -73,8 +73,8 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
-        app.state.teller = Teller(house.services.counter, loop)
-        with house.services.counter.in_loop(loop), workers.at_work():
+        app.state.teller = Teller(house.services.write_queue, loop)
+        with house.services.write_queue.in_loop(loop), workers.at_work():
             yield
 
     return Laned(

@@ -182,7 +182,7 @@ def test_another_place_for_the_counter_is_not_known() -> None:
     with made(server='write_queue = "cellar"') as server:
         done = server.command("serve")
     assert done.returncode
-    assert "field: server.counter\n  try: one of: threads, process" in done.stderr
+    assert "field: server.write_queue\n  try: one of: threads, process" in done.stderr
 
 
 def test_why_the_process_cannot_open_the_bank_is_told_in_its_words(

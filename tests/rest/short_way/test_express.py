@@ -93,7 +93,7 @@ def test_what_wants_a_word_takes_the_long_way_and_is_judged_once(case: str) -> N
 
 def test_a_bank_that_cannot_be_asked_is_told_as_ever() -> None:
     async def story(line: Line) -> None:
-        line.world.house.services.counter.close()
+        line.world.house.services.write_queue.close()
         await line.send(request(report(1)))
         status, _, body = await line.answer()
         assert status == "HTTP/1.1 503 Service Unavailable"

@@ -84,7 +84,7 @@ class Asking(Request[Asker, None, State]):
     def services(self) -> Services:
         """The use cases behind the routes; for a dry run those that only tell what would be."""
         services = self.house.services
-        return services.foretelling() if self.dry_run else services
+        return services.dry_run() if self.dry_run else services
 
     @property
     def teller(self) -> Teller:

@@ -79,7 +79,7 @@ def list_balances(
     )
     now = request.services.clock.now()
     rows = [
-        balance_row(each, request.services.directory.by_id(each.project), now) for each in found
+        balance_row(each, request.services.project_cache.by_id(each.project), now) for each in found
     ]
     return listing("balance", request.services.clock, rows, following)
 
@@ -98,7 +98,7 @@ def _find(request: Asking, page: Page, chosen: Asked) -> tuple[list[Allocation],
 def _row(request: Asking, allocation: Allocation) -> AllocationRow:
     return allocation_row(
         allocation,
-        request.services.directory.by_id(allocation.project),
+        request.services.project_cache.by_id(allocation.project),
         request.services.clock.now(),
     )
 

@@ -47,7 +47,7 @@ def show_failure(request: Asking, failure: Number) -> Single[FailureRow]:
 
 
 def _account(request: Asking, no: Refusal) -> str | None:
-    return request.services.directory.by_id(no.project).account if no.project else no.account
+    return request.services.project_cache.by_id(no.project).account if no.project else no.account
 
 
 ROUTES = (list_failures, show_failure)

@@ -89,7 +89,7 @@ def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
         )
     if data.project is not None:
         return data.project
-    found = request.services.directory.by_account(ids.name(data.account or "", field="account"))
+    found = request.services.project_cache.by_account(ids.name(data.account or "", field="account"))
     if found is None:
         raise Unknown(
             f"there is no project with the account {data.account}",

@@ -225,7 +225,7 @@ def show_job(request: Asking, job: Number) -> Single[JobRow]:
 
 
 def _row(request: Asking, record: RunRecord) -> JobRow:
-    return job_row(record, request.services.directory.by_id(record.project).account)
+    return job_row(record, request.services.project_cache.by_id(record.project).account)
 
 
 @writes(post, "/job/{job:int}/refund", responses=AGAIN)

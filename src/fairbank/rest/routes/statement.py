@@ -53,7 +53,7 @@ def show_statement(
     told = StatementPage(
         allocation=allocation_row(
             found.allocation,
-            services.directory.by_id(found.allocation.project),
+            services.project_cache.by_id(found.allocation.project),
             services.clock.now(),
         ),
         opening=opening,

@@ -24,7 +24,7 @@ def undo_entry(
     said of the same since. Whoever may do the opposite may ask this.
     """
     return new(
-        request.services.undoing.undo(
+        request.services.undo.undo(
             request.asker, entry, ids.reason(data.comment), checked_key(key)
         ),
         request.services.clock,

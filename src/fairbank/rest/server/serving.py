@@ -54,9 +54,9 @@ def serve(
             house, front, app.doorkeeper.local, lambda: cast("Teller", app.state.teller)
         )
         config = serving(cast("Any", front), connections_max=_connections_max(), express=express)
-        uvloop.run(_Server(config, unix, house.services.counter, ready).serve(listeners))
-        if house.services.counter.failure is not None:
-            raise house.services.counter.failure
+        uvloop.run(_Server(config, unix, house.services.write_queue, ready).serve(listeners))
+        if house.services.write_queue.failure is not None:
+            raise house.services.write_queue.failure
     finally:
         house.services.close()
 
