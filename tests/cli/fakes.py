@@ -45,7 +45,7 @@ class FakeServices:
                 "service.ops.audit.Audit.heads": lambda audit: self._heads(),
                 "service.ops.audit_processes.verify": self._verify,
                 "service.ops.backup.Backups": self._backups,
-                "service.ops.backup_file.check": self._check_backup,
+                "service.ops.backup_file.verify_file": self._check_backup,
                 "slurm.agent.asking.status_of": self._agent_status,
                 "slurm.agent.settings.read_agent_settings": self._agent_settings,
                 "slurm.agent.serving.Agent": lambda settings: SimpleNamespace(run=_run_agent),

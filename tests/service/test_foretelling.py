@@ -23,7 +23,7 @@ SUPERUSER = 1
 _replace = msgspec.structs.replace
 STAFF = Staff(frozenset({SUPERUSER}))
 CHEM = CreateProject(gname="chem", gid=1, account="chem")
-CHANGING = {"projects", "allocations", "runs", "undoing", "shares", "tokens"}
+CHANGING = {"projects", "allocations", "runs", "undo", "shares", "tokens"}
 
 
 @pytest.fixture
