@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[1]
 USER = "alice"
-ALONE, BESIDE, AHEAD = "without Fairbank", "with Fairbank", "with Fairbank, ahead = 10"
+ALONE, BESIDE, AHEAD = "without Fairbank", "with Fairbank", "with Fairbank, optimistic start"
 LEAST_RATE, MOST_MS = 0.95, 10
 OVER_SECONDS = 300
 
@@ -36,7 +36,8 @@ ABOUT = (
 )
 REMARK = """
 srun asks slurmctld whether its job is ready as soon as it is allocated, and if it is not, again after 0.1 s. A bank that writes to a
-disk has not answered by then, so that each srun waits for that second question. With `ahead` ([the agent's settings](reference/agent.md))
+disk has not answered by then, so that each srun waits for that second question. With
+`optimistic_start` ([the agent's settings](reference/agent.md))
 a job of a project with plenty left does not wait for the bank.
 """
 
@@ -60,7 +61,7 @@ class Place:
     def turn(self, contender: str) -> None:
         """slurmctld asks, or does not; in either case it was started anew."""
         self.slurm.reconfigure({} if contender == ALONE else settings(self.slurm))
-        terms = f"[terms]\nahead = {10 if contender == AHEAD else 0}\n"
+        terms = f"[terms]\noptimistic_start = {10 if contender == AHEAD else 0}\n"
         self.agent.stop()
         self.agent.config.write_text(self.agent.config.read_text().partition("[terms]")[0] + terms)
         self.agent.start()

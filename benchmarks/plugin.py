@@ -13,8 +13,8 @@ from typing import cast
 import msgspec
 
 from benchmarks.apart import carry_out, obey, p50_and_p99_ms
-from fairbank.slurm.frames import HEAD, encode
-from fairbank.slurm.records import VERSION, Greeting
+from fairbank.agent.protocol import HEADER, encode
+from fairbank.agent.protocol.messages import VERSION, Greeting
 
 WARM_SECONDS = 1.0
 BEGAN = 1_700_000_000
@@ -94,7 +94,7 @@ class _Plugin(asyncio.Protocol):
 
     def _put(self, frame: bytes, job: int) -> None:
         body = frame % (self._number, job, job % self._order.accounts)
-        self._sending.append(len(body).to_bytes(HEAD, "big") + body)
+        self._sending.append(len(body).to_bytes(HEADER, "big") + body)
 
     def _flush(self) -> None:
         self._transport.write(b"".join(self._sending))
@@ -103,12 +103,12 @@ class _Plugin(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         received, begin = self._rest + data, 0
         more, now = 0, time.perf_counter()
-        while len(received) - begin >= HEAD:
-            length = int.from_bytes(received[begin : begin + HEAD], "big")
-            if len(received) - begin < HEAD + length:
+        while len(received) - begin >= HEADER:
+            length = int.from_bytes(received[begin : begin + HEADER], "big")
+            if len(received) - begin < HEADER + length:
                 break
-            more += self._heard(received[begin + HEAD : begin + HEAD + length], now)
-            begin += HEAD + length
+            more += self._heard(received[begin + HEADER : begin + HEADER + length], now)
+            begin += HEADER + length
         self._rest = received[begin:]
         if (
             more

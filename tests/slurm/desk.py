@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.slurm.records import Told
+from fairbank.agent.protocol.messages import PluginMessage
 from tests.slurm.agent import Agent
 from tests.slurm.lab.cluster import Cluster
 from tests.support.waiting import wait_until
@@ -103,7 +103,7 @@ def asking(cluster: Cluster, **changes: str) -> Iterator[None]:
         yield
 
 
-def runs(told: list[Told]) -> set[tuple[int, int, int]]:
+def runs(told: list[PluginMessage]) -> set[tuple[int, int, int]]:
     return {(each.run.job_id, each.run.submitted, each.run.restart) for each in told}
 
 

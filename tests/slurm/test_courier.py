@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.slurm.records import PrologAsked, Verdict
+from fairbank.agent.protocol.messages import PrologRequest, Verdict
 from tests.slurm.agent import Agent, holding, let_run, say_nothing
 from tests.support.waiting import wait_until
 
@@ -59,10 +59,10 @@ def said_by(
 
 
 def test_each_question_is_settled_once(courier: Path, tmp_path: Path) -> None:
-    def mixed(asked: PrologAsked) -> Verdict:
+    def mixed(asked: PrologRequest) -> Verdict:
         return (let_run if asked.run.job_id % 2 else holding("Short", "3 SU short"))(
             asked
-        ) or Verdict(number=0, say="run")
+        ) or Verdict(number=0, action="run")
 
     with Agent(tmp_path / "s", mixed).at_work() as agent:
         assert said_by(courier, agent, 4000).endswith("cancel 0 wrong 0")
