@@ -16,7 +16,7 @@ from fairbank.agent.protocol.messages import (
     Ack,
     EpilogEvent,
     Greeting,
-    LimitChanged,
+    LimitEvent,
     PrologRequest,
     Verdict,
     Welcome,
@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 
 CLUSTER, ACCOUNT, PARTITION = "local", "chem", "cpu"
 HOUR = 3_600
-Said = PrologRequest | LimitChanged | EpilogEvent
+Said = PrologRequest | LimitEvent | EpilogEvent
 BEGAN = 1_750_000_000
 
 
@@ -35,8 +35,8 @@ def asks(job: int, **more: Any) -> PrologRequest:
     return PrologRequest(**_facts(job) | more)
 
 
-def limits(job: int, seconds: int | None, **more: Any) -> LimitChanged:
-    return LimitChanged(**_facts(job) | {"limit_seconds": seconds} | more)
+def limits(job: int, seconds: int | None, **more: Any) -> LimitEvent:
+    return LimitEvent(**_facts(job) | {"limit_seconds": seconds} | more)
 
 
 def ends(

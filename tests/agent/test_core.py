@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.bank_probe import ProbeResults
-from fairbank.agent.metrics import Metrics, status
+from fairbank.agent.metrics import AgentMetrics, status
 from fairbank.agent.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
 from fairbank.core.errors import Forbidden, Malformed, Trouble
@@ -73,7 +73,7 @@ def test_one_report_that_the_bank_cannot_take_spoils_no_other(
     assert (told["kind"], told["count"]) == ("dropped report", 1)
     assert told["text"] == f"complete of {ends(3).run}: {trouble.message}"
     assert "fairbank reconcile --fix" in told["remedy"]
-    assert b'fairbank_agent_incidents_total{kind="dropped report"} 1.0' in Metrics(
+    assert b'fairbank_agent_incidents_total{kind="dropped report"} 1.0' in AgentMetrics(
         world.engine, ProbeResults()
     ).page(world.now)
 
@@ -99,7 +99,7 @@ def test_an_end_that_the_bank_finds_too_early_is_told_again_until_it_counts(tmp_
     assert len(world.outbox.content()[1]) == 1
     outbox = status(world.engine, ProbeResults(), world.now, 0)["outbox"]
     assert (outbox["reports"], outbox["retry_later"]) == (0, 1)
-    assert b"fairbank_agent_reports_retry_later 1.0" in Metrics(world.engine, ProbeResults()).page(
+    assert b"fairbank_agent_reports_retry_later 1.0" in AgentMetrics(world.engine, ProbeResults()).page(
         world.now
     )
     world.pass_time(FIRST_RETRY_SECONDS)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.agent.reports import (
-    Report,
+    PendingReport,
     ReportKind,
     converted,
     decimal,
@@ -24,8 +24,8 @@ from fairbank.core import ids
 from tests.agent.plugin import asks, ends
 
 
-def letter(seq: int, run: str, kind: ReportKind, **more: Any) -> Report:
-    return Report(seq, run, kind, b"{}", 0.0, **more)
+def letter(seq: int, run: str, kind: ReportKind, **more: Any) -> PendingReport:
+    return PendingReport(seq, run, kind, b"{}", 0.0, **more)
 
 
 def test_limits_before_another_limit_or_the_end_are_not_sent() -> None:
@@ -54,14 +54,14 @@ STEPS = st.lists(
 def test_letters_of_a_run_go_in_order_one_request_at_a_time_and_none_is_lost(
     steps: list[tuple[str, str]],
 ) -> None:
-    queue, seq, disk = SendQueue(window=3), 0, dict[int, Report]()
+    queue, seq, disk = SendQueue(window=3), 0, dict[int, PendingReport]()
     unwritten: list[int] = []  # found no room, and are on their way to the disk
-    under_way: list[list[Report]] = []
+    under_way: list[list[PendingReport]] = []
     sent: dict[str, list[int]] = {}
     asked: set[str] = set()
     added = answered = 0
 
-    def done(batch: list[Report]) -> None:
+    def done(batch: list[PendingReport]) -> None:
         nonlocal answered
         for each in batch:
             queue.done(each)
@@ -185,7 +185,7 @@ def test_what_the_bank_would_refuse_of_a_job_is_not_told(
 
 
 def test_a_letter_turned_says_the_same_of_the_run() -> None:
-    hold = Report(
+    hold = PendingReport(
         1,
         "r",
         ReportKind.HOLD,

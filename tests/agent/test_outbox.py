@@ -12,15 +12,15 @@ import pytest
 
 from fairbank.agent.outbox import Outbox
 from fairbank.agent.refusal_messages import PrologRefusal
-from fairbank.agent.reports import Report, ReportKind
-from fairbank.agent.run_memory import Changes, KnownRun, RunMemory
+from fairbank.agent.reports import PendingReport, ReportKind
+from fairbank.agent.run_memory import OutboxChanges, KnownRun, RunMemory
 from fairbank.agent.run_states import AgentRunState
 from fairbank.core.errors import Conflict, Corrupt, Forbidden
 from tests.support.small_disk import fill, small_disk
 
 
-def letter(seq: int, more: int = 0) -> Report:
-    return Report(
+def letter(seq: int, more: int = 0) -> PendingReport:
+    return PendingReport(
         seq,
         f"local/{seq}@1.0",
         ReportKind.HOLD,
@@ -33,13 +33,13 @@ def test_what_was_written_is_there_for_the_next_agent(tmp_path: Path) -> None:
     first = Outbox(tmp_path / "outbox", clock_offset=1_000.0)
     refused = KnownRun(AgentRunState.REFUSED, 60, PrologRefusal("hold", "Short", "too little"))
     first.write(
-        Changes(
+        OutboxChanges(
             {1: letter(1), 2: letter(2), 3: letter(3)},
             {"a": KnownRun(AgentRunState.HELD, 60), "b": refused},
             b"{}",
         )
     )
-    first.write(Changes({2: None}, {"a": KnownRun(AgentRunState.ENDED)}))
+    first.write(OutboxChanges({2: None}, {"a": KnownRun(AgentRunState.ENDED)}))
     first.close()
     second = Outbox(tmp_path / "outbox", clock_offset=900.0)
     runs, seqs, credit = second.content()
@@ -61,8 +61,8 @@ def test_a_commit_that_fails_leaves_nothing(tmp_path: Path) -> None:
     bad = letter(2)
     bad.body = object()  # type: ignore[assignment]
     with pytest.raises(sqlite3.Error):
-        outbox.write(Changes({1: letter(1), 2: bad}))
-    outbox.write(Changes({3: letter(3)}))
+        outbox.write(OutboxChanges({1: letter(1), 2: bad}))
+    outbox.write(OutboxChanges({3: letter(3)}))
     assert outbox.content().seqs == [3]
 
 
@@ -77,13 +77,13 @@ def test_a_disk_that_is_full_takes_it_when_letters_are_done_with(tmp_path: Path,
         for _ in range(2):
             with pytest.raises(sqlite3.OperationalError, match="full"):
                 outbox.write(
-                    Changes(
+                    OutboxChanges(
                         {9_999: letter(9_999, 50_000)}, {"z": KnownRun(AgentRunState.WAITING, 60)}
                     )
                 )
         last = there + 1
-        gone: dict[int, Report | None] = dict.fromkeys(range(1, there))
-        outbox.write(Changes({**gone, last: letter(last)}, {"z": KnownRun(AgentRunState.HELD, 60)}))
+        gone: dict[int, PendingReport | None] = dict.fromkeys(range(1, there))
+        outbox.write(OutboxChanges({**gone, last: letter(last)}, {"z": KnownRun(AgentRunState.HELD, 60)}))
         assert outbox.content().seqs == [there, last]
         assert dict(outbox.content().runs)["z"] == KnownRun(AgentRunState.HELD, 60)
         filler.unlink()
@@ -105,7 +105,7 @@ def test_a_letter_that_is_told_as_something_else_stays_until_that_is_written(
         fill(disk)
         other = msgspec.structs.replace(letter(9_999, 400_000), run=letter(1).run)
         with pytest.raises(sqlite3.OperationalError, match="full"):
-            outbox.write(Changes({1: None, 2: None, 9_999: other}))
+            outbox.write(OutboxChanges({1: None, 2: None, 9_999: other}))
         assert outbox.content().seqs == [1, *range(3, there + 1)]
         outbox.close()
 
@@ -115,7 +115,7 @@ def fill_with_letters(outbox: Outbox, first: int = 1) -> int:
     seqs = count(first)
     with contextlib.suppress(sqlite3.OperationalError):
         while True:
-            outbox.write(Changes({seq: letter(seq, 600) for seq in islice(seqs, 20)}))
+            outbox.write(OutboxChanges({seq: letter(seq, 600) for seq in islice(seqs, 20)}))
     return len(outbox.content().seqs)
 
 

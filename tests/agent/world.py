@@ -14,7 +14,7 @@ from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.outbox import Outbox
 from fairbank.agent.protocol.messages import Ack, PrologRequest, Verdict
 from fairbank.agent.report_results import bulk_body, result_of
-from fairbank.agent.reports import Report
+from fairbank.agent.reports import PendingReport
 from fairbank.agent.send_queue import WINDOW, SendQueue
 from fairbank.core.errors import Trouble, Unreachable
 from fairbank.rest.bodies.answers import ReportAnswer
@@ -44,7 +44,7 @@ class World:
         self.told: dict[int, Said] = {}
         self.settled: list[tuple[PrologRequest, Verdict]] = []
         self._numbers = count(1)
-        self.under_way: list[list[Report]] = []
+        self.under_way: list[list[PendingReport]] = []
         self.full = False
         self.start()
 
@@ -141,7 +141,7 @@ class World:
             self.trouble(batch, Unreachable("nobody answers"))
         return came
 
-    def trouble(self, batch: list[Report], trouble: Trouble) -> None:
+    def trouble(self, batch: list[PendingReport], trouble: Trouble) -> None:
         self.engine.handle_failure(batch, trouble, self.now)
 
     def pass_time(self, seconds: float) -> None:

@@ -15,7 +15,7 @@ from fairbank.agent.protocol.messages import (
     EpilogEvent,
     FromPlugin,
     Greeting,
-    LimitChanged,
+    LimitEvent,
     PluginMessage,
     PrologRequest,
     Verdict,
@@ -108,8 +108,8 @@ class Agent:
     def ends(self, job: int | None = None) -> list[EpilogEvent]:
         return self.of(EpilogEvent, job)
 
-    def limits(self, job: int | None = None) -> list[LimitChanged]:
-        return self.of(LimitChanged, job)
+    def limits(self, job: int | None = None) -> list[LimitEvent]:
+        return self.of(LimitEvent, job)
 
     # ------------------------------------------------------------------ its threads
 

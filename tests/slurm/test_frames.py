@@ -30,7 +30,7 @@ from fairbank.agent.protocol.messages import (
     FromAgent,
     FromPlugin,
     Greeting,
-    LimitChanged,
+    LimitEvent,
     PrologRequest,
     Verdict,
     Welcome,
@@ -80,7 +80,7 @@ ended = {
 questions: st.SearchStrategy[FromPlugin] = st.one_of(
     st.builds(Greeting, version=st.integers(0, 65_535), slurm=texts, cluster=texts),
     st.builds(PrologRequest, **told),
-    st.builds(LimitChanged, **told),
+    st.builds(LimitEvent, **told),
     st.builds(EpilogEvent, **told, **ended),
 )
 answers: st.SearchStrategy[FromAgent] = st.one_of(

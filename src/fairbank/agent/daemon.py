@@ -17,7 +17,7 @@ from fairbank.agent.bank_probe import BankProbe
 from fairbank.agent.control import HEADER_MAX, as_json, page_server
 from fairbank.agent.engine import Engine
 from fairbank.agent.incidents import Incident
-from fairbank.agent.metrics import Metrics, status
+from fairbank.agent.metrics import AgentMetrics, status
 from fairbank.agent.outbox import Outbox
 from fairbank.agent.outbox_writer import OutboxWriter
 from fairbank.agent.plugin_connection import PluginConnection
@@ -25,7 +25,7 @@ from fairbank.agent.protocol import UnreadableFrame
 from fairbank.agent.protocol.messages import FromAgent, Greeting, PluginMessage
 from fairbank.agent.quarantine import Quarantine
 from fairbank.agent.report_results import send_reports
-from fairbank.agent.reports import Report
+from fairbank.agent.reports import PendingReport
 from fairbank.agent.settings import AgentSettings
 from fairbank.core.errors import Trouble
 from fairbank.rest.client import Client, parse_address
@@ -86,7 +86,7 @@ class Agent:
             _log.info("%d reports of an earlier agent wait for the bank", len(content.seqs))
         self._connections: set[PluginConnection] = set()
         self._probe = BankProbe(self.engine, self._client, self._connected_clusters)
-        self.metrics = Metrics(self.engine, self._probe.results)
+        self.metrics = AgentMetrics(self.engine, self._probe.results)
         self._writer = OutboxWriter(outbox, self.engine, self._start_task, self.pump_soon)
         self._quarantine = Quarantine(path, self.engine, self._start_task, self.pump_soon)
         self._senders = ThreadPoolExecutor(settings.senders.maximum, "sender")
@@ -279,7 +279,7 @@ class Agent:
             due = min([now + TICK_SECONDS, *(time for time in times if time and time > now)])
             await asyncio.sleep(max(0.005, due - now))
 
-    async def _send(self, batch: list[Report]) -> None:
+    async def _send(self, batch: list[PendingReport]) -> None:
         loop = asyncio.get_running_loop()
         bodies = [report.body for report in batch]
         results = await loop.run_in_executor(self._senders, send_reports, self._client, bodies)

@@ -23,13 +23,13 @@ from fairbank.agent.outage_policy import (
     decide_without_bank,
 )
 from fairbank.agent.prolog_questions import PrologQuestion, PrologQuestions
-from fairbank.agent.protocol.messages import EpilogEvent, LimitChanged, PluginMessage, PrologRequest
+from fairbank.agent.protocol.messages import EpilogEvent, LimitEvent, PluginMessage, PrologRequest
 from fairbank.agent.refusal_messages import PrologRefusal, verdict
 from fairbank.agent.report_flow import ReportFlow
 from fairbank.agent.report_results import ReportResult, ResultKind
 from fairbank.agent.reports import (
     Receipt,
-    Report,
+    PendingReport,
     ReportKind,
     clock_warning,
     fields_of,
@@ -109,7 +109,7 @@ class Engine:
                 elif event is E.PROLOG_UNLIMITED_REFUSE and is_first:
                     cause.label = ResultKind.UNBILLABLE.value
                     cause.refusal = refusal_messages.no_time_limit(terms.refusal)
-            case LimitChanged():
+            case LimitEvent():
                 self._close_question(run)
                 event = limit_event(known, message.limit_seconds)
             case EpilogEvent():
@@ -122,7 +122,7 @@ class Engine:
         self._apply(event, cause)
 
     def handle_results(
-        self, batch: list[Report], results: Sequence[ReportResult], now: float
+        self, batch: list[PendingReport], results: Sequence[ReportResult], now: float
     ) -> None:
         """Handle the bank's results for a request.
 
@@ -143,7 +143,7 @@ class Engine:
             trouble = Forbidden(forbidden[0][1].text, field="cluster")
             self._retry([report for report, _ in forbidden], trouble, now)
 
-    def handle_failure(self, batch: list[Report], trouble: Trouble, now: float) -> None:
+    def handle_failure(self, batch: list[PendingReport], trouble: Trouble, now: float) -> None:
         """Handle a request that failed as a whole.
 
         Args:
@@ -170,14 +170,14 @@ class Engine:
                 result = ReportResult(ResultKind.UNBILLABLE, reason, trouble.message)
                 self._handle_result(first, result, now)
 
-    def _retry(self, reports: list[Report], trouble: Trouble, now: float) -> None:
+    def _retry(self, reports: list[PendingReport], trouble: Trouble, now: float) -> None:
         if self.flow.bank.record_failure(trouble, now):
             _log.warning("%s; %s", trouble.message, trouble.remedy or "the agent retries by itself")
         self.counts["failures", trouble.title] += 1
         waiting = [report.run for report in reports if report.run in self.questions]
         self.flow.queue.put_back(reports, urgent=waiting)
 
-    def _handle_result(self, report: Report, result: ReportResult, now: float) -> None:
+    def _handle_result(self, report: PendingReport, result: ReportResult, now: float) -> None:
         self.flow.queue.done(report)
         self.counts[f"sent {report.kind.value}", result.kind.value] += 1
         fields = fields_of(report)
@@ -303,7 +303,7 @@ class Engine:
             case F.ACK_WHEN_SAFE:
                 self.flow.acknowledge_when_safe(cause.run, receipt)
 
-    def _carry_out_for_report(self, effect: F, report: Report, cause: Occurrence) -> None:
+    def _carry_out_for_report(self, effect: F, report: PendingReport, cause: Occurrence) -> None:
         match effect:
             case F.DEPRIORITISE:
                 self.flow.deprioritise(report)

@@ -55,7 +55,7 @@ def _counts(engine: Engine, what: str) -> dict[str, int]:
     return {how: count for (each, how), count in sorted(engine.counts.items()) if each == what}
 
 
-class Metrics(Collector):
+class AgentMetrics(Collector):
     """Metrics for Prometheus, collected when it asks."""
 
     def __init__(self, engine: Engine, probes: ProbeResults) -> None:

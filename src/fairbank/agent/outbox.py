@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from fairbank.agent.refusal_messages import PrologRefusal
-from fairbank.agent.reports import Report, ReportKind
-from fairbank.agent.run_memory import Changes, KnownRun
+from fairbank.agent.reports import PendingReport, ReportKind
+from fairbank.agent.run_memory import OutboxChanges, KnownRun
 from fairbank.agent.run_states import AgentRunState
 from fairbank.core.errors import Conflict, Corrupt, Forbidden, Trouble
 
@@ -178,7 +178,7 @@ class Outbox:
             refusal = PrologRefusal(action, reason, text) if action else None
             yield run, KnownRun(AgentRunState(state), limit, refusal)
 
-    def read(self, seqs: Sequence[int]) -> list[Report]:
+    def read(self, seqs: Sequence[int]) -> list[PendingReport]:
         """Return the reports with these numbers that exist, in this order. Raises sqlite3.Error."""
         marks = ",".join("?" * len(seqs))
         rows = self._db.execute(f"SELECT * FROM reports WHERE seq IN ({marks})", seqs)  # noqa: S608
@@ -187,8 +187,8 @@ class Outbox:
 
     def _report(
         self, seq: int, run: str, kind: str, created: float, converted: int, body: bytes
-    ) -> Report:
-        return Report(
+    ) -> PendingReport:
+        return PendingReport(
             seq,
             run,
             ReportKind(kind),
@@ -204,7 +204,7 @@ class Outbox:
 
     # ------------------------------------------------------------------ writing
 
-    def write(self, changes: Changes) -> None:
+    def write(self, changes: OutboxChanges) -> None:
         """Write all changes and sync.
 
         Raises:
@@ -223,7 +223,7 @@ class Outbox:
         self._reserve.fill()
         self._refill_at = time.monotonic() + _REFILL_SECONDS
 
-    def _write(self, changes: Changes) -> None:
+    def _write(self, changes: OutboxChanges) -> None:
         reports = [
             (each.seq, each.run, each.kind.value, each.created + self._clock_offset,
              each.converted, each.body)
@@ -249,7 +249,7 @@ class Outbox:
                 self._db.execute("ROLLBACK")
             raise
 
-    def _write_on_full_disk(self, changes: Changes) -> None:
+    def _write_on_full_disk(self, changes: OutboxChanges) -> None:
         """Delete what is done with, in the space of the reserve, and then write the rest.
 
         The rest may use that space too if the file has free pages for it: the log needs the space
@@ -270,13 +270,13 @@ class Outbox:
                 self._fill_reserve()
         self._write(changes)
 
-    def _fits_free_pages(self, changes: Changes) -> bool:
+    def _fits_free_pages(self, changes: OutboxChanges) -> bool:
         (free,) = self._db.execute("PRAGMA freelist_count").fetchone()
         size = sum(len(each.body) + 256 for each in changes.reports.values() if each is not None)
         # Pages have 4,096 bytes; counted as half full.
         return bool(free > _SPARE_PAGES + (size + 256 * len(changes.runs)) // 2_048)
 
-    def _delete_all(self, changes: Changes) -> None:
+    def _delete_all(self, changes: OutboxChanges) -> None:
         """Delete rows step by step.
 
         A report whose run has another one in these changes stays until that is written: it may

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from fairbank.agent.engine import Engine
 from fairbank.agent.outbox import Outbox
-from fairbank.agent.run_memory import Changes
+from fairbank.agent.run_memory import OutboxChanges
 
 _log = logging.getLogger(__name__)
 
@@ -85,13 +85,13 @@ class OutboxWriter:
         self._write_scheduled = False
         self._start_write(time.monotonic())
 
-    def _take_changes(self, now: float) -> Changes:
+    def _take_changes(self, now: float) -> OutboxChanges:
         if now >= self._credit_due:
             self._credit_due = now + CREDIT_SECONDS
             self._flow.memory.changes.credit = self._credit.dump()
         return self._flow.memory.take()
 
-    async def _write(self, changes: Changes) -> None:
+    async def _write(self, changes: OutboxChanges) -> None:
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(self._thread, self._outbox.write, changes)

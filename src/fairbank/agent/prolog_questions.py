@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fairbank.agent.protocol.messages import PrologRequest
-from fairbank.agent.reports import Receipt, Report
+from fairbank.agent.reports import Receipt, PendingReport
 
 _RECEIPTS_KEPT = 4  # of a request that the plug-in repeats; it waits for the newest
 
@@ -20,7 +20,7 @@ class PrologQuestion(msgspec.Struct, eq=False):
     received: float
     deadline: float
     receipts: tuple[Receipt, ...]
-    report: Report | None
+    report: PendingReport | None
 
     def join(self, receipt: Receipt) -> None:
         """Add the receipt of a repeated request."""

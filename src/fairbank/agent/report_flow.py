@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from fairbank.agent.bank_status import BankStatus, SenderSettings, resize_pool
 from fairbank.agent.protocol.messages import Ack, PluginMessage
-from fairbank.agent.reports import Receipt, Report, ReportKind, converted, report_body
-from fairbank.agent.run_memory import Changes, KnownRun, Reply, RunMemory
+from fairbank.agent.reports import Receipt, PendingReport, ReportKind, converted, report_body
+from fairbank.agent.run_memory import OutboxChanges, KnownRun, Reply, RunMemory
 from fairbank.agent.send_queue import RetryLater, SendQueue
 
 _log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class ReportFlow:
         self.replies: list[Reply] = []
         self.senders, self.busy = senders.minimum, 0
         self.disk_trouble: str | None = None
-        self.unsafe_ends: dict[str, Report] = {}
+        self.unsafe_ends: dict[str, PendingReport] = {}
         self._seq = 0
         self._idle_since = now
 
@@ -60,7 +60,7 @@ class ReportFlow:
 
     # ------------------------------------------------------------------ reports
 
-    def ask(self, message: PluginMessage, now: float) -> Report:
+    def ask(self, message: PluginMessage, now: float) -> PendingReport:
         """Queue and return a hold report that slurmctld waits for."""
         report = self._new_report(ReportKind.HOLD, message, now)
         self.memory.keep(report)
@@ -83,43 +83,43 @@ class ReportFlow:
         self.memory.keep(report)
         self.queue.add(report)
 
-    def resend(self, report: Report, kind: ReportKind) -> None:
+    def resend(self, report: PendingReport, kind: ReportKind) -> None:
         """Send a report as another kind, before all other reports of its run."""
         other = converted(report, kind, self._next_key())
         self.memory.keep(other)
         self.queue.put_back([other])
 
-    def _new_report(self, kind: ReportKind, message: PluginMessage, now: float) -> Report:
+    def _new_report(self, kind: ReportKind, message: PluginMessage, now: float) -> PendingReport:
         key = self._next_key()
-        return Report(self._seq, str(message.run), kind, report_body(message, kind, key), now)
+        return PendingReport(self._seq, str(message.run), kind, report_body(message, kind, key), now)
 
     def _next_key(self) -> str:
         self._seq += 1
         return f"{self._life}.{self._seq}"
 
-    def deprioritise(self, report: Report) -> None:
+    def deprioritise(self, report: PendingReport) -> None:
         """Let a hold report wait with the others: slurmctld does not wait for it any more."""
         self.queue.deprioritise(report)
         self._spill_if_stored(report)
 
-    def withdraw(self, report: Report) -> None:
+    def withdraw(self, report: PendingReport) -> None:
         """Drop a report if it is neither in a request nor on disk only."""
         if self.queue.withdraw(report):
             self.memory.drop(report)
 
-    def finish(self, report: Report) -> None:
+    def finish(self, report: PendingReport) -> None:
         """Drop a report: the bank has received it, or a newer report supersedes it."""
         self.memory.drop(report)
         self._mark_safe(report)
 
-    def _mark_safe(self, report: Report) -> None:
+    def _mark_safe(self, report: PendingReport) -> None:
         for receipt in report.receipts:
             self.acknowledge(receipt)
         report.receipts = ()
         if self.unsafe_ends.get(report.run) is report:
             del self.unsafe_ends[report.run]
 
-    def _spill_if_stored(self, report: Report) -> None:
+    def _spill_if_stored(self, report: PendingReport) -> None:
         """Leave a report without space in memory on disk. If it is not there yet, `stored` does."""
         if report.stored and self.queue.is_spilling(report):
             self.queue.spilled([report.seq])
@@ -140,7 +140,7 @@ class ReportFlow:
         """Return when the next request must go; None when no report may be sent."""
         return self.queue.due(self.limits.gather)
 
-    def next_request(self, now: float) -> list[Report]:
+    def next_request(self, now: float) -> list[PendingReport]:
         """Return the reports of a request to send now; empty if none is due or senders are busy."""
         due = self.next_due()
         late = 0.0 if due is None else now - due
@@ -161,7 +161,7 @@ class ReportFlow:
 
     # ------------------------------------------------------------------ disk
 
-    def stored(self, changes: Changes) -> None:
+    def stored(self, changes: OutboxChanges) -> None:
         """Record that these changes are in the outbox."""
         self.disk_trouble = None
         self.replies += changes.replies
@@ -171,7 +171,7 @@ class ReportFlow:
                 self._mark_safe(report)
                 self._spill_if_stored(report)
 
-    def not_stored(self, changes: Changes, trouble: str) -> None:
+    def not_stored(self, changes: OutboxChanges, trouble: str) -> None:
         """Record that these changes could not be written.
 
         Reports that the bank receives are safe all the same; the others stay in memory.

@@ -33,7 +33,7 @@ class Receipt(NamedTuple):
     number: int
 
 
-class Report(msgspec.Struct, eq=False):
+class PendingReport(msgspec.Struct, eq=False):
     """Report on its way to the bank.
 
     `body` is the JSON that is sent; `created` is in seconds of a monotonic clock. `stored`: it is
@@ -120,7 +120,7 @@ def _is_valid_tres(tres: str) -> bool:
     return True
 
 
-def converted(report: Report, kind: ReportKind, key: str) -> Report:
+def converted(report: PendingReport, kind: ReportKind, key: str) -> PendingReport:
     """Return the same facts as a report of another kind, with a new idempotency key.
 
     A hold becomes an adjustment when the run has a hold, an adjustment a hold when it has none.
@@ -131,7 +131,7 @@ def converted(report: Report, kind: ReportKind, key: str) -> Report:
     )
 
 
-def fields_of(report: Report) -> dict[str, Any]:
+def fields_of(report: PendingReport) -> dict[str, Any]:
     """Return the fields of a report's JSON."""
     fields: dict[str, Any] = msgspec.json.decode(report.body)
     return fields

@@ -10,7 +10,7 @@ from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.protocol.messages import PluginMessage, PrologRequest
 from fairbank.agent.refusal_messages import PrologRefusal
 from fairbank.agent.report_results import ReportResult, ResultKind
-from fairbank.agent.reports import Receipt, Report
+from fairbank.agent.reports import Receipt, PendingReport
 from fairbank.agent.run_memory import KnownRun
 from fairbank.agent.run_states import STARTED_STATES, AgentEvent, AgentRunState
 
@@ -29,7 +29,7 @@ class Occurrence(msgspec.Struct):
     now: float
     message: PluginMessage | None = None
     receipt: Receipt | None = None
-    report: Report | None = None
+    report: PendingReport | None = None
     result: ReportResult | None = None
     refusal: PrologRefusal | None = None
     label: str = ""
@@ -61,7 +61,7 @@ def limit_event(known: KnownRun | None, limit: int | None) -> E:
     return E.LIMIT_NONE if limit is None else E.LIMIT_CHANGED
 
 
-def hold_event(result: ReportResult, report: Report, terms: PartitionTerms) -> E:
+def hold_event(result: ReportResult, report: PendingReport, terms: PartitionTerms) -> E:
     match result.kind:
         case ResultKind.GRANTED:
             return E.HOLD_GRANTED
@@ -84,7 +84,7 @@ def hold_event(result: ReportResult, report: Report, terms: PartitionTerms) -> E
 _ADJUSTED = (ResultKind.GRANTED, ResultKind.HOLD_EXISTS, ResultKind.LAPSED, ResultKind.CLOSED)
 
 
-def adjust_event(result: ReportResult, report: Report) -> E | None:
+def adjust_event(result: ReportResult, report: PendingReport) -> E | None:
     if result.kind in _ADJUSTED:
         return None
     is_missing = result.kind is ResultKind.NO_HOLD and not report.converted

@@ -11,7 +11,7 @@ import msgspec
 
 from fairbank.agent.protocol.messages import FromAgent
 from fairbank.agent.refusal_messages import PrologRefusal
-from fairbank.agent.reports import Receipt, Report
+from fairbank.agent.reports import Receipt, PendingReport
 from fairbank.agent.run_states import AgentRunState
 
 ENDED_KEPT = 50_000
@@ -33,13 +33,13 @@ class KnownRun(msgspec.Struct, frozen=True):
     refusal: PrologRefusal | None = None
 
 
-class Changes(msgspec.Struct, eq=False):
+class OutboxChanges(msgspec.Struct, eq=False):
     """Changes for one transaction of the outbox; None deletes a report or a run.
 
     `replies` are sent once the transaction is committed.
     """
 
-    reports: dict[int, Report | None] = {}
+    reports: dict[int, PendingReport | None] = {}
     runs: dict[str, KnownRun | None] = {}
     credit: bytes | None = None
     replies: list[Reply] = []
@@ -65,7 +65,7 @@ class RunMemory:
         self._live_kept, self._ended_kept = live, ended
         self._live: OrderedDict[str, KnownRun] = OrderedDict()
         self._ended: OrderedDict[str, None] = OrderedDict()
-        self.changes = Changes()
+        self.changes = OutboxChanges()
 
     def restore(self, runs: Iterable[tuple[str, KnownRun]]) -> None:
         for run, known in runs:
@@ -116,27 +116,27 @@ class RunMemory:
                 self.changes.runs[run] = None
                 return
 
-    def keep(self, report: Report) -> None:
+    def keep(self, report: PendingReport) -> None:
         """Have a report written to the outbox."""
         self.changes.reports[report.seq] = report
 
-    def drop(self, report: Report) -> None:
+    def drop(self, report: PendingReport) -> None:
         """Have a report deleted from the outbox, or not written at all."""
         if report.stored or self.changes.reports.pop(report.seq, None) is None:
             self.changes.reports[report.seq] = None
 
-    def take(self) -> Changes:
+    def take(self) -> OutboxChanges:
         """Return the changes for the next transaction, and start to collect new ones."""
-        taken, self.changes = self.changes, Changes()
+        taken, self.changes = self.changes, OutboxChanges()
         return taken
 
-    def give_back(self, failed: Changes) -> None:
+    def give_back(self, failed: OutboxChanges) -> None:
         """Put back the changes of a transaction that failed, behind later ones.
 
         Their replies are not kept: the caller sends them all the same.
         """
         later = self.changes
-        self.changes = Changes(
+        self.changes = OutboxChanges(
             {**failed.reports, **later.reports},
             {**failed.runs, **later.runs},
             later.credit or failed.credit,

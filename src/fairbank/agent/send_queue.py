@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from fairbank.agent.reports import Report, ReportKind
+from fairbank.agent.reports import PendingReport, ReportKind
 
 WINDOW = 4_000
 """Reports in memory that no job waits for."""
@@ -40,12 +40,12 @@ class SendQueue:
 
     def __init__(self, window: int = WINDOW) -> None:
         self._window = window
-        self._urgent: OrderedDict[int, Report] = OrderedDict()
-        self._normal: OrderedDict[int, Report] = OrderedDict()
+        self._urgent: OrderedDict[int, PendingReport] = OrderedDict()
+        self._normal: OrderedDict[int, PendingReport] = OrderedDict()
         self._waiting_of_run: Counter[str] = Counter()  # reports in _urgent and _normal
-        self._in_flight: dict[int, Report] = {}
+        self._in_flight: dict[int, PendingReport] = {}
         self._busy: set[str] = set()
-        self._parts: deque[list[Report]] = deque()
+        self._parts: deque[list[PendingReport]] = deque()
         self._held_back: Counter[str] = Counter()
         self._part_in_flight: set[int] = set()
         self._spilling: set[int] = set()
@@ -90,12 +90,12 @@ class SendQueue:
             return question
         return report if len(self._normal) >= FULL_BATCH else report + gather
 
-    def _first_free(self, place: OrderedDict[int, Report]) -> float | None:
+    def _first_free(self, place: OrderedDict[int, PendingReport]) -> float | None:
         return next((each.created for each in place.values() if self._is_free(each.run)), None)
 
     # ------------------------------------------------------------------ adding reports
 
-    def add(self, report: Report, *, urgent: bool = False) -> bool:
+    def add(self, report: PendingReport, *, urgent: bool = False) -> bool:
         """Add a report; return whether memory had space for it.
 
         A report without space must be passed to `spilled` once it is on disk, or to `force`. An
@@ -111,11 +111,11 @@ class SendQueue:
         self._put(self._normal, report)
         return True
 
-    def is_spilling(self, report: Report) -> bool:
+    def is_spilling(self, report: PendingReport) -> bool:
         """Return whether the report had no space in memory and is not on disk yet."""
         return report.seq in self._spilling
 
-    def force(self, report: Report) -> None:
+    def force(self, report: PendingReport) -> None:
         """Keep a report in memory beyond the window, because the disk cannot be written."""
         self._spilling.discard(report.seq)
         self._put(self._normal, report)
@@ -134,7 +134,7 @@ class SendQueue:
         self._loading = len(seqs)
         return seqs
 
-    def loaded(self, reports: Iterable[Report]) -> None:
+    def loaded(self, reports: Iterable[PendingReport]) -> None:
         """Add the reports that were read; some may have been withdrawn meanwhile."""
         self._loading = 0
         for report in reports:
@@ -145,11 +145,11 @@ class SendQueue:
         self._loading = 0
         self._on_disk.extendleft(reversed(seqs))
 
-    def _put(self, place: OrderedDict[int, Report], report: Report) -> None:
+    def _put(self, place: OrderedDict[int, PendingReport], report: PendingReport) -> None:
         place[report.seq] = report
         self._waiting_of_run[report.run] += 1
 
-    def _pop(self, place: OrderedDict[int, Report], report: Report) -> None:
+    def _pop(self, place: OrderedDict[int, PendingReport], report: PendingReport) -> None:
         del place[report.seq]
         self._waiting_of_run[report.run] -= 1
         if not self._waiting_of_run[report.run]:
@@ -157,7 +157,7 @@ class SendQueue:
 
     # ------------------------------------------------------------------ sending reports
 
-    def take(self, limit: int) -> tuple[list[Report], list[Report]]:
+    def take(self, limit: int) -> tuple[list[PendingReport], list[PendingReport]]:
         """Return the reports of the next request, and superseded ones; both may be empty."""
         if self._parts and not self._part_in_flight:
             batch = self._parts.popleft()
@@ -172,8 +172,8 @@ class SendQueue:
             report.attempts += 1
         return batch, superseded
 
-    def _collect(self, limit: int) -> list[Report]:
-        batch: list[Report] = []
+    def _collect(self, limit: int) -> list[PendingReport]:
+        batch: list[PendingReport] = []
         for place in (self._urgent, self._normal):
             # Only the first 2 * limit: a long queue of busy runs must not be scanned each time.
             candidates = islice(place.values(), limit * 2)
@@ -186,13 +186,13 @@ class SendQueue:
     def _is_free(self, run: str) -> bool:
         return run not in self._busy and run not in self._held_back
 
-    def done(self, report: Report) -> None:
+    def done(self, report: PendingReport) -> None:
         """Remove a report that was answered."""
         self._in_flight.pop(report.seq, None)
         self._part_in_flight.discard(report.seq)
         self._busy.discard(report.run)
 
-    def put_back(self, reports: list[Report], *, urgent: Iterable[str] = ()) -> None:
+    def put_back(self, reports: list[PendingReport], *, urgent: Iterable[str] = ()) -> None:
         """Put back reports that were not answered, before all others.
 
         Args:
@@ -210,13 +210,13 @@ class SendQueue:
             self._put(place, report)
             place.move_to_end(report.seq, last=False)
 
-    def split(self, reports: list[Report]) -> None:
+    def split(self, reports: list[PendingReport]) -> None:
         """Put back the reports of a failed request as two parts, each to be tried by itself."""
         middle = (len(reports) + 1) // 2
         for half in (reports[middle:], reports[:middle]):
             self._put_part(half)
 
-    def _put_part(self, reports: list[Report]) -> None:
+    def _put_part(self, reports: list[PendingReport]) -> None:
         if reports:
             self._parts.appendleft(reports)
         for report in reports:
@@ -227,13 +227,13 @@ class SendQueue:
 
     # ------------------------------------------------------------------ changing reports
 
-    def deprioritise(self, report: Report) -> None:
+    def deprioritise(self, report: PendingReport) -> None:
         """Move a question that was decided meanwhile behind the others, as `add` does."""
         if report.seq in self._urgent:
             self._pop(self._urgent, report)
             self.add(report)
 
-    def withdraw(self, report: Report) -> bool:
+    def withdraw(self, report: PendingReport) -> bool:
         """Remove a report unless it is in a request or on disk only; return whether."""
         for place in (self._urgent, self._normal):
             if report.seq in place:
@@ -242,7 +242,7 @@ class SendQueue:
         return False
 
 
-def drop_superseded(batch: list[Report]) -> tuple[list[Report], list[Report]]:
+def drop_superseded(batch: list[PendingReport]) -> tuple[list[PendingReport], list[PendingReport]]:
     """Return the reports of a request that must be sent, and those that later ones supersede.
 
     A time limit is superseded by another one and by the end. A hold never is, not even by the end
@@ -269,16 +269,16 @@ class RetryLater:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[float, int, Report]] = []  # (due, sequence number, report)
+        self._waiting: list[tuple[float, int, PendingReport]] = []  # (due, sequence number, report)
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, report: Report, now: float) -> None:
+    def put(self, report: PendingReport, now: float) -> None:
         pause = min(FIRST_RETRY_SECONDS * 2 ** (report.attempts - 1), _DAY)
         heapq.heappush(self._waiting, (now + pause, report.seq, report))
 
-    def take_due(self, now: float) -> Iterator[Report]:
+    def take_due(self, now: float) -> Iterator[PendingReport]:
         """Remove and yield the reports whose time has come."""
         while self._waiting and self._waiting[0][0] <= now:
             yield heapq.heappop(self._waiting)[2]

@@ -47,7 +47,7 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ) from None
 
 
-class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BankConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Address of the bank, and how the agent authenticates there.
 
     On the bank's Unix socket it needs no credential; over the network it uses the token in
@@ -109,7 +109,7 @@ class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     expiry: Bend = Bend()
     token_file: Absolute | None = None
 
-    def signer(self, bank: BankSettings) -> Signer:
+    def signer(self, bank: BankConnectionSettings) -> Signer:
         """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
         return TokenSigner(read_token(self.token_file)) if self.token_file else bank.signer()
 
@@ -128,7 +128,7 @@ class ReleaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     again: Annotated[float, msgspec.Meta(ge=60, le=86_400)] = 600.0
     token_file: Absolute | None = None
 
-    def signer(self, bank: BankSettings) -> Signer:
+    def signer(self, bank: BankConnectionSettings) -> Signer:
         """Return the signer. Raises Unknown, Forbidden, Malformed if the token cannot be read."""
         return TokenSigner(read_token(self.token_file)) if self.token_file else bank.signer()
 
@@ -141,7 +141,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     plugin: PluginSettings = PluginSettings()
-    bank: BankSettings = BankSettings()
+    bank: BankConnectionSettings = BankConnectionSettings()
     outbox: OutboxSettings = OutboxSettings()
     senders: SenderSettings = SenderSettings()
     control: ControlSettings = ControlSettings()

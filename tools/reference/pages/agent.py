@@ -8,7 +8,7 @@ from fairbank.agent import settings as agent
 from fairbank.agent.bank_probe import ProbeResults
 from fairbank.agent.bank_status import SenderSettings
 from fairbank.agent.engine import Engine
-from fairbank.agent.metrics import Metrics
+from fairbank.agent.metrics import AgentMetrics
 from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.reports import OVERTIME_SECONDS
 from fairbank.agent.run_states import state_diagram
@@ -41,7 +41,7 @@ def agent_page() -> str:
     tables: tuple[tuple[str, type[msgspec.Struct]], ...] = (
         ("(at the top)", agent.AgentSettings),
         ("[plugin]", agent.PluginSettings),
-        ("[bank]", agent.BankSettings),
+        ("[bank]", agent.BankConnectionSettings),
         ("[outbox]", agent.OutboxSettings),
         ("[senders]", SenderSettings),
         ("[control]", agent.ControlSettings),
@@ -75,7 +75,7 @@ def agent_page() -> str:
     ]
     lines += [
         f"| `{each.name}{'_total' if each.type == 'counter' else ''}` | {each.documentation} |"
-        for each in Metrics(core, ProbeResults()).families()
+        for each in AgentMetrics(core, ProbeResults()).families()
     ]
     return "\n".join(lines) + "\n"
 

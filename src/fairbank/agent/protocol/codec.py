@@ -28,7 +28,7 @@ from fairbank.agent.protocol.messages import (
     FromAgent,
     FromPlugin,
     Greeting,
-    LimitChanged,
+    LimitEvent,
     PluginMessage,
     PrologRequest,
     Verdict,
@@ -38,9 +38,9 @@ from fairbank.cluster.job import Run, checked_run
 from fairbank.core.errors import Malformed
 from fairbank.core.ids import UID_MAX
 
-KINDS: Mapping[str, type[PrologRequest | LimitChanged | EpilogEvent]] = {
+KINDS: Mapping[str, type[PrologRequest | LimitEvent | EpilogEvent]] = {
     "prolog": PrologRequest,
-    "limit": LimitChanged,
+    "limit": LimitEvent,
     "epilog": EpilogEvent,
 }
 _WORDS = {message: word for word, message in KINDS.items()}

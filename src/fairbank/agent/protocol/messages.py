@@ -51,7 +51,7 @@ class PrologRequest(PluginMessage, frozen=True, kw_only=True):
     """Request to start a run. The agent answers with a Verdict."""
 
 
-class LimitChanged(PluginMessage, frozen=True, kw_only=True):
+class LimitEvent(PluginMessage, frozen=True, kw_only=True):
     """Time limit of a run that has started; answered by Ack.
 
     The plug-in also sends one for every running run to an agent that it has just connected to.
@@ -93,5 +93,5 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
 
 
-FromPlugin = Greeting | PrologRequest | LimitChanged | EpilogEvent
+FromPlugin = Greeting | PrologRequest | LimitEvent | EpilogEvent
 FromAgent = Welcome | Verdict | Ack
