@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from fairbank.agent.bank_status import SenderSettings
 from fairbank.agent.outage_policy import OutagePolicy, PartitionTerms
+from fairbank.agent.reports.bank_status import SenderSettings
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends, limits
 from tests.agent.world import World

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.agent.bank_status import STABLE_SECONDS
 from fairbank.agent.refusal_messages import BANK_DOWN
+from fairbank.agent.reports.bank_status import STABLE_SECONDS
 from fairbank.agent.run_states import AgentRunState
 from tests.agent.plugin import HOUR, asks, ends, limits
 from tests.agent.scenes import lose_a_request, state_of, verdict

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from fairbank.agent.protocol.messages import EpilogEvent
-from fairbank.agent.reports import OVERTIME_SECONDS, clock_warning
-from fairbank.agent.send_queue import FIRST_RETRY_SECONDS
+from fairbank.agent.reports.report import OVERTIME_SECONDS, clock_warning
+from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
 from fairbank.bank.run import RunState
 from fairbank.core.time import Instant

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.agent.bank_probe import ProbeResults
 from fairbank.agent.metrics import AgentMetrics, status
-from fairbank.agent.send_queue import FIRST_RETRY_SECONDS
+from fairbank.agent.reports.bank_probe import ProbeResults
+from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
 from fairbank.core.errors import Forbidden, Malformed, Trouble
 from fairbank.core.time import Instant
@@ -99,9 +99,9 @@ def test_an_end_that_the_bank_finds_too_early_is_told_again_until_it_counts(tmp_
     assert len(world.outbox.content()[1]) == 1
     outbox = status(world.engine, ProbeResults(), world.now, 0)["outbox"]
     assert (outbox["reports"], outbox["retry_later"]) == (0, 1)
-    assert b"fairbank_agent_reports_retry_later 1.0" in AgentMetrics(world.engine, ProbeResults()).page(
-        world.now
-    )
+    assert b"fairbank_agent_reports_retry_later 1.0" in AgentMetrics(
+        world.engine, ProbeResults()
+    ).page(world.now)
     world.pass_time(FIRST_RETRY_SECONDS)
     world.settle()
     assert bank.sums() == (0, 60)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.agent.bank_status import SenderSettings
 from fairbank.agent.outage_policy import PartitionTerms
-from fairbank.agent.reports import ReportKind
-from fairbank.agent.send_queue import FULL_BATCH
+from fairbank.agent.reports.bank_status import SenderSettings
+from fairbank.agent.reports.report import ReportKind
+from fairbank.agent.reports.send_queue import FULL_BATCH
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import asks, ends
 from tests.agent.world import World

@@ -7,7 +7,7 @@ import pytest
 
 from fairbank.agent.protocol import TEXT_MAX
 from fairbank.agent.refusal_messages import refused as refusal
-from fairbank.agent.report_results import ResultKind, result_of
+from fairbank.agent.reports.results import ResultKind, result_of
 from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.agent.reports import (
+from fairbank.agent.reports.report import (
     PendingReport,
     ReportKind,
     converted,
@@ -19,7 +19,7 @@ from fairbank.agent.reports import (
     name_and_tres,
     report_body,
 )
-from fairbank.agent.send_queue import SendQueue, drop_superseded
+from fairbank.agent.reports.send_queue import SendQueue, drop_superseded
 from fairbank.core import ids
 from tests.agent.plugin import asks, ends
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.agent.bank_probe import (
+from fairbank.agent.reports.bank_probe import (
     PROBE_SECONDS,
     ProbeResults,
     is_probe_due,
     missing_right,
     read_identity,
 )
-from fairbank.agent.bank_status import retry_pause
+from fairbank.agent.reports.bank_status import retry_pause
 from fairbank.core.errors import Forbidden, Trouble, Unreachable
 from tests.agent.plugin import CLUSTER, asks
 from tests.agent.world import World
@@ -21,7 +21,7 @@ AWAY = Unreachable("nobody answers")
 
 
 def wants(world: World, looks: ProbeResults, clusters: frozenset[str] = HERE) -> bool:
-    return is_probe_due(world.engine, looks, clusters, world.now)
+    return is_probe_due(world.engine.flow, looks, clusters, world.now)
 
 
 def reachable(world: World, looks: ProbeResults) -> bool | None:

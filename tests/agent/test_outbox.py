@@ -12,8 +12,8 @@ import pytest
 
 from fairbank.agent.outbox import Outbox
 from fairbank.agent.refusal_messages import PrologRefusal
-from fairbank.agent.reports import PendingReport, ReportKind
-from fairbank.agent.run_memory import OutboxChanges, KnownRun, RunMemory
+from fairbank.agent.reports.report import PendingReport, ReportKind
+from fairbank.agent.run_memory import KnownRun, OutboxChanges, RunMemory
 from fairbank.agent.run_states import AgentRunState
 from fairbank.core.errors import Conflict, Corrupt, Forbidden
 from tests.support.small_disk import fill, small_disk
@@ -83,7 +83,9 @@ def test_a_disk_that_is_full_takes_it_when_letters_are_done_with(tmp_path: Path,
                 )
         last = there + 1
         gone: dict[int, PendingReport | None] = dict.fromkeys(range(1, there))
-        outbox.write(OutboxChanges({**gone, last: letter(last)}, {"z": KnownRun(AgentRunState.HELD, 60)}))
+        outbox.write(
+            OutboxChanges({**gone, last: letter(last)}, {"z": KnownRun(AgentRunState.HELD, 60)})
+        )
         assert outbox.content().seqs == [there, last]
         assert dict(outbox.content().runs)["z"] == KnownRun(AgentRunState.HELD, 60)
         filler.unlink()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.agent.bank_status import (
+from fairbank.agent.reports.bank_status import (
     GROW_SECONDS,
     LONGEST_PAUSE,
     SHRINK_SECONDS,

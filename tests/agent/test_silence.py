@@ -13,8 +13,8 @@ from fairbank.agent.outage_policy import (
     answer_deadline,
     decide_without_bank,
 )
-from fairbank.agent.report_results import ReportResult, ResultKind
-from fairbank.agent.reports import ReportKind, report_body
+from fairbank.agent.reports.report import ReportKind, report_body
+from fairbank.agent.reports.results import ReportResult, ResultKind
 from tests.agent.plugin import asks
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.agent.run_states import AgentRunState
-from fairbank.agent.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Reason
 from fairbank.core.time import DAY, Instant

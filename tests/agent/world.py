@@ -8,14 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from fairbank.agent.bank_status import SenderSettings
 from fairbank.agent.engine import Engine
 from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.outbox import Outbox
 from fairbank.agent.protocol.messages import Ack, PrologRequest, Verdict
-from fairbank.agent.report_results import bulk_body, result_of
-from fairbank.agent.reports import PendingReport
-from fairbank.agent.send_queue import WINDOW, SendQueue
+from fairbank.agent.reports.bank_status import SenderSettings
+from fairbank.agent.reports.report import PendingReport
+from fairbank.agent.reports.results import bulk_body, result_of
+from fairbank.agent.reports.send_queue import WINDOW, SendQueue
 from fairbank.core.errors import Trouble, Unreachable
 from fairbank.rest.bodies.answers import ReportAnswer
 from tests.agent.bank import InProcessBank

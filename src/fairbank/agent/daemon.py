@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairbank.agent.bank_probe import BankProbe
 from fairbank.agent.control import HEADER_MAX, as_json, page_server
 from fairbank.agent.engine import Engine
 from fairbank.agent.incidents import Incident
@@ -24,8 +23,9 @@ from fairbank.agent.plugin_connection import PluginConnection
 from fairbank.agent.protocol import UnreadableFrame
 from fairbank.agent.protocol.messages import FromAgent, Greeting, PluginMessage
 from fairbank.agent.quarantine import Quarantine
-from fairbank.agent.report_results import send_reports
-from fairbank.agent.reports import PendingReport
+from fairbank.agent.reports.bank_probe import BankProbe
+from fairbank.agent.reports.report import PendingReport
+from fairbank.agent.reports.results import send_reports
 from fairbank.agent.settings import AgentSettings
 from fairbank.core.errors import Trouble
 from fairbank.rest.client import Client, parse_address
@@ -85,7 +85,9 @@ class Agent:
         if content.seqs:
             _log.info("%d reports of an earlier agent wait for the bank", len(content.seqs))
         self._connections: set[PluginConnection] = set()
-        self._probe = BankProbe(self.engine, self._client, self._connected_clusters)
+        self._probe = BankProbe(
+            self.engine.flow, self.engine.counts, self._client, self._connected_clusters
+        )
         self.metrics = AgentMetrics(self.engine, self._probe.results)
         self._writer = OutboxWriter(outbox, self.engine, self._start_task, self.pump_soon)
         self._quarantine = Quarantine(path, self.engine, self._start_task, self.pump_soon)

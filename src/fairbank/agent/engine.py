@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from fairbank.agent import refusal_messages
-from fairbank.agent.bank_status import STABLE_SECONDS, AfterFailure, SenderSettings, after_failure
 from fairbank.agent.incidents import Incident, Incidents
 from fairbank.agent.outage_policy import (
     KnownCredit,
@@ -22,19 +21,24 @@ from fairbank.agent.outage_policy import (
     answer_deadline,
     decide_without_bank,
 )
-from fairbank.agent.prolog_questions import PrologQuestion, PrologQuestions
 from fairbank.agent.protocol.messages import EpilogEvent, LimitEvent, PluginMessage, PrologRequest
 from fairbank.agent.refusal_messages import PrologRefusal, verdict
-from fairbank.agent.report_flow import ReportFlow
-from fairbank.agent.report_results import ReportResult, ResultKind
-from fairbank.agent.reports import (
-    Receipt,
+from fairbank.agent.reports.bank_status import (
+    STABLE_SECONDS,
+    AfterFailure,
+    SenderSettings,
+    after_failure,
+)
+from fairbank.agent.reports.flow import ReportFlow
+from fairbank.agent.reports.report import (
     PendingReport,
+    Receipt,
     ReportKind,
     clock_warning,
     fields_of,
     report_body,
 )
+from fairbank.agent.reports.results import ReportResult, ResultKind
 from fairbank.agent.run_events import (
     Occurrence,
     adjust_event,
@@ -44,7 +48,7 @@ from fairbank.agent.run_events import (
     prolog_event,
     warning,
 )
-from fairbank.agent.run_memory import KnownRun
+from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
 from fairbank.core.errors import Forbidden, Trouble
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from fairbank.agent.refusal_messages import PrologRefusal, bank_down, beyond_known_credit
-from fairbank.agent.report_results import ReportResult, ResultKind
-from fairbank.agent.reports import billing_of
+from fairbank.agent.reports.report import billing_of
+from fairbank.agent.reports.results import ReportResult, ResultKind
 from fairbank.core.units import round_up
 
 

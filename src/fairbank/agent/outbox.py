@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from fairbank.agent.refusal_messages import PrologRefusal
-from fairbank.agent.reports import PendingReport, ReportKind
-from fairbank.agent.run_memory import OutboxChanges, KnownRun
+from fairbank.agent.reports.report import PendingReport, ReportKind
+from fairbank.agent.run_memory import KnownRun, OutboxChanges
 from fairbank.agent.run_states import AgentRunState
 from fairbank.core.errors import Conflict, Corrupt, Forbidden, Trouble
 

@@ -23,7 +23,7 @@ from fairbank.agent.outage_policy import OutagePolicy
 from fairbank.agent.protocol import UnreadableFrame
 from fairbank.agent.protocol.messages import Ack
 from fairbank.agent.refusal_messages import not_understood, verdict
-from fairbank.agent.reports import Receipt
+from fairbank.agent.reports.report import Receipt
 from fairbank.core.time import iso
 
 _log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import msgspec
 
 from fairbank.agent.protocol import one_line
 from fairbank.agent.protocol.messages import Action, Verdict
-from fairbank.agent.report_results import ReportResult
+from fairbank.agent.reports.results import ReportResult
 
 BANK_DOWN = "Fairbank_does_not_answer"
 """Reason of jobs that plugins/prep releases by itself when it connects to an agent."""

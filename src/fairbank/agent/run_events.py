@@ -9,8 +9,8 @@ import msgspec
 from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.protocol.messages import PluginMessage, PrologRequest
 from fairbank.agent.refusal_messages import PrologRefusal
-from fairbank.agent.report_results import ReportResult, ResultKind
-from fairbank.agent.reports import Receipt, PendingReport
+from fairbank.agent.reports.report import PendingReport, Receipt
+from fairbank.agent.reports.results import ReportResult, ResultKind
 from fairbank.agent.run_memory import KnownRun
 from fairbank.agent.run_states import STARTED_STATES, AgentEvent, AgentRunState
 

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fairbank.agent.bank_status import SenderSettings
 from fairbank.agent.outage_policy import PartitionTerms
+from fairbank.agent.reports.bank_status import SenderSettings
 from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown
 from fairbank.core.ids import UID_MAX
 from fairbank.core.validation import describe_invalid_setting, parse_toml

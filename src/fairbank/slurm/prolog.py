@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from fairbank.agent.protocol import one_line
-from fairbank.agent.report_results import ResultKind, read_answers, result_of
+from fairbank.agent.reports.results import ResultKind, read_answers, result_of
 from fairbank.core import ids
 from fairbank.core.errors import Malformed, Trouble, Unreachable
 from fairbank.rest.bodies.answers import ReportAnswer

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.agent import settings as agent
-from fairbank.agent.bank_probe import ProbeResults
-from fairbank.agent.bank_status import SenderSettings
 from fairbank.agent.engine import Engine
 from fairbank.agent.metrics import AgentMetrics
 from fairbank.agent.outage_policy import PartitionTerms
-from fairbank.agent.reports import OVERTIME_SECONDS
+from fairbank.agent.reports.bank_probe import ProbeResults
+from fairbank.agent.reports.bank_status import SenderSettings
+from fairbank.agent.reports.report import OVERTIME_SECONDS
 from fairbank.agent.run_states import state_diagram
 from fairbank.priority.site_factor import Bend
 from tools.reference.pages.keys import key_tables

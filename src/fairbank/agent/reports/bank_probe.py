@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import msgspec
 
-from fairbank.agent.bank_status import BankStatus, retry_pause
-from fairbank.agent.engine import Engine
-from fairbank.agent.report_results import cannot_connect, not_a_bank
+from fairbank.agent.reports.bank_status import BankStatus, retry_pause
+from fairbank.agent.reports.flow import ReportFlow
+from fairbank.agent.reports.results import cannot_connect, not_a_bank
 from fairbank.core.errors import Forbidden, Trouble
 from fairbank.rest.bodies.answers import Myself
 from fairbank.rest.client import Client
@@ -94,19 +95,18 @@ class ProbeResults:
         return contacted + (retry_pause(failures) if failures else PROBE_SECONDS)
 
 
-def is_probe_due(engine: Engine, probes: ProbeResults, clusters: Set[str], now: float) -> bool:
+def is_probe_due(flow: ReportFlow, probes: ProbeResults, clusters: Set[str], now: float) -> bool:
     """Return whether to probe: at first, for a new cluster, after a long silence, and after errors.
 
     Not while reports wait, which will find out; nor before a plug-in has named its cluster; nor
     after an error that only a report can clear.
 
     Args:
-        engine: the agent.
+        flow: reports of the agent.
         probes: results so far.
         clusters: clusters of the plug-ins that are connected.
         now: monotonic seconds.
     """
-    flow = engine.flow
     if not clusters or flow.busy or len(flow.queue) or not flow.bank.up:
         return False
     is_first = probes.reachability(flow.bank).reachable is None
@@ -120,10 +120,15 @@ class BankProbe:
     """
 
     def __init__(
-        self, engine: Engine, client: Client, connected_clusters: Callable[[], Set[str]]
+        self,
+        flow: ReportFlow,
+        counts: Counter[tuple[str, str]],
+        client: Client,
+        connected_clusters: Callable[[], Set[str]],
     ) -> None:
         self.results = ProbeResults()
-        self._engine, self._client, self._connected_clusters = engine, client, connected_clusters
+        self._flow, self._counts = flow, counts
+        self._client, self._connected_clusters = client, connected_clusters
         self._thread = ThreadPoolExecutor(1, "probe")
 
     async def run(self) -> None:
@@ -132,7 +137,7 @@ class BankProbe:
         while True:
             # While slurmctld is away, those that it had.
             clusters = self._connected_clusters() or clusters
-            if is_probe_due(self._engine, self.results, clusters, time.monotonic()):
+            if is_probe_due(self._flow, self.results, clusters, time.monotonic()):
                 await self._probe(clusters)
             await asyncio.sleep(_CHECK_SECONDS)
 
@@ -142,10 +147,10 @@ class BankProbe:
     async def _probe(self, clusters: Set[str]) -> None:
         loop = asyncio.get_running_loop()
         trouble = await loop.run_in_executor(self._thread, probe, self._client, clusters)
-        bank = self._engine.flow.bank
+        bank = self._flow.bank
         changed = self.results.record(trouble, clusters, bank, time.monotonic())
         if trouble is not None:
-            self._engine.counts["failed probes", trouble.title] += 1
+            self._counts["failed probes", trouble.title] += 1
         if changed and trouble is not None:
             _log.warning("%s; %s", trouble.message, trouble.remedy or "the agent retries by itself")
         elif changed:

@@ -117,7 +117,7 @@ def send_reports(client: Client, bodies: Sequence[bytes]) -> list[ReportResult] 
 
     Args:
         client: connection to the bank.
-        bodies: reports as JSON (`agent.reports`), in their order.
+        bodies: reports as JSON (`report_body`), in their order.
 
     Returns:
         One result for each report, or the error of the request.

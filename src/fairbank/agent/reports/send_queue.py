@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from fairbank.agent.reports import PendingReport, ReportKind
+from fairbank.agent.reports.report import PendingReport, ReportKind
 
 WINDOW = 4_000
 """Reports in memory that no job waits for."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from fairbank.agent.bank_status import BankStatus, SenderSettings, resize_pool
 from fairbank.agent.protocol.messages import Ack, PluginMessage
-from fairbank.agent.reports import Receipt, PendingReport, ReportKind, converted, report_body
-from fairbank.agent.run_memory import OutboxChanges, KnownRun, Reply, RunMemory
-from fairbank.agent.send_queue import RetryLater, SendQueue
+from fairbank.agent.reports.bank_status import BankStatus, SenderSettings, resize_pool
+from fairbank.agent.reports.report import PendingReport, Receipt, ReportKind, converted, report_body
+from fairbank.agent.reports.send_queue import RetryLater, SendQueue
+from fairbank.agent.run_memory import KnownRun, OutboxChanges, Reply, RunMemory
 
 _log = logging.getLogger(__name__)
 
@@ -91,7 +91,9 @@ class ReportFlow:
 
     def _new_report(self, kind: ReportKind, message: PluginMessage, now: float) -> PendingReport:
         key = self._next_key()
-        return PendingReport(self._seq, str(message.run), kind, report_body(message, kind, key), now)
+        return PendingReport(
+            self._seq, str(message.run), kind, report_body(message, kind, key), now
+        )
 
     def _next_key(self) -> str:
         self._seq += 1
