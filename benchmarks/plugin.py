@@ -58,7 +58,7 @@ _END = (
     + _FACTS
     + b"end=%d\nelapsed=1800\nsuspended=0\nstate=COMPLETED\nexit=0\nbegun=1\n" % (BEGAN + 1_800)
 )
-_VERDICT, _RUN = b"verdict\n", b"\nsay=run\n"
+_VERDICT, _RUN = b"verdict\n", b"\naction=run\n"
 
 
 class _Plugin(asyncio.Protocol):
@@ -124,7 +124,7 @@ class _Plugin(asyncio.Protocol):
 
     def _heard(self, body: bytes, now: float) -> int:
         """How many jobs may begin."""
-        if not body.startswith((_VERDICT, b"noted\n")):
+        if not body.startswith((_VERDICT, b"ack\n")):
             return 0
         self.answers += 1
         number = int(body.split(b"number=", 1)[1].split(b"\n", 1)[0])

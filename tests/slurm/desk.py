@@ -89,7 +89,7 @@ def table_of(cluster: Cluster) -> Path:
 
 def ranked(cluster: Cluster) -> Mapping[str, str]:
     """What makes slurmctld add the site factors of that table, at which it looks every second."""
-    parameters = f"fairbank_table={table_of(cluster)},fairbank_look=1"
+    parameters = f"fairbank_table={table_of(cluster)},fairbank_poll_interval=1"
     return {
         "PrioritySiteFactorPlugin": "site_factor/fairbank",
         "PrioritySiteFactorParameters": parameters,

@@ -149,16 +149,16 @@ def test_a_changed_byte_is_refused_or_reads_as_another_value(
 
 WRONG = {
     "not a kind": b"salute\n",
-    "no end of line": b"noted\nnumber=1",
-    "an unknown key": b"noted\nnumber=1\ncolour=red\n",
-    "a key twice": b"noted\nnumber=1\nnumber=1\n",
-    "a missing key": b"noted\n",
-    "no value": b"noted\nnumber\n",
-    "no number": b"noted\nnumber=one\n",
-    "leading noughts": b"noted\nnumber=007\n",
-    "negative": b"noted\nnumber=-1\n",
-    "other digits": "noted\nnumber=\u0663\n".encode(),
-    "too great": b"noted\nnumber=99999999999999999\n",
+    "no end of line": b"ack\nnumber=1",
+    "an unknown key": b"ack\nnumber=1\ncolour=red\n",
+    "a key twice": b"ack\nnumber=1\nnumber=1\n",
+    "a missing key": b"ack\n",
+    "no value": b"ack\nnumber\n",
+    "no number": b"ack\nnumber=one\n",
+    "leading noughts": b"ack\nnumber=007\n",
+    "negative": b"ack\nnumber=-1\n",
+    "other digits": "ack\nnumber=\u0663\n".encode(),
+    "too great": b"ack\nnumber=99999999999999999\n",
     "a half escape": b"verdict\nnumber=1\naction=run\ntext=100%\n",
     "a hidden line feed": b"verdict\nnumber=1\naction=run\ntext=a%0Ab\n",
     "a reason of two words": b"verdict\nnumber=1\naction=hold\nreason=too poor\n",
@@ -233,7 +233,7 @@ def in_words(said: FromAgent) -> str:
         case Welcome():
             return f"hello {said.version}"
         case Ack():
-            return f"noted {said.number}"
+            return f"ack {said.number}"
         case Verdict():
             return f"verdict {said.number} {said.action} [{said.reason}] [{said.text}]"
 

@@ -205,7 +205,7 @@ def test_a_script_may_stand_in_for_the_plugin() -> None:
     [
         ("fairbank_socket=/elsewhere", "plug-in and agent meet at /elsewhere"),
         (
-            "fairbank_watch=1,fairbank_patience=10",
+            "fairbank_poll_interval=1,fairbank_patience=10",
             "the plug-in waits 10 s for the agent, the agent 10 s for the bank",
         ),
     ],

@@ -101,12 +101,12 @@ def decode_agent_message(body: bytes) -> FromAgent:
     message: FromAgent
     if word == "hello":
         message = Welcome(version=fields.integer("version", 0, 65_535))
-    elif word == "noted":
+    elif word == "ack":
         message = Ack(number=fields.integer("number"))
     elif word == "verdict":
         message = Verdict(
             number=fields.integer("number"),
-            action=_action(fields.text("say")),
+            action=_action(fields.text("action")),
             reason=check_reason(fields.text("reason", "")),
             text=check_text(fields.text("text", "")),
         )
@@ -174,7 +174,7 @@ def _action(word: str) -> Action:
     for action in _ACTIONS:
         if action == word:
             return action
-    raise Malformed(f"{word[:40]!r} is no verdict", field="say", remedy=", ".join(_ACTIONS))
+    raise Malformed(f"{word[:40]!r} is no verdict", field="action", remedy=", ".join(_ACTIONS))
 
 
 def salvage(body: bytes, why: Malformed) -> UnreadableFrame | None:
@@ -228,11 +228,11 @@ def _fields_of(message: FromPlugin | FromAgent) -> tuple[str, dict[str, object]]
         case Welcome():
             return "hello", {"version": message.version}
         case Ack():
-            return "noted", {"number": message.number}
+            return "ack", {"number": message.number}
         case Verdict():
             return "verdict", {
                 "number": message.number,
-                "say": message.action,
+                "action": message.action,
                 "reason": check_reason(message.reason) or None,
                 "text": check_text(message.text) or None,
             }
