@@ -20,14 +20,21 @@ def agent_page() -> str:
     lines = [
         "# The agent",
         "",
-        "`fairbank agent` runs on the host of slurmctld, beside the PrEp plug-in. It answers whether a job may start, and keeps all that",
-        "the bank has not heard yet in its outbox. Why it is so is in [decision 0013](../decisions/0013-the-agents-outbox.md).",
-        "It may also keep the [table of site factors](../decisions/0016-site-factor-table.md) up to date, which ranks jobs by credit;",
+        (
+            "`fairbank agent` runs on the host of slurmctld, beside the PrEp plug-in. It answers"
+            " whether a job may start, and keeps all that"
+        ),
+        "the bank has not heard yet in its outbox. Why it is so is in [decision",
+        "0013](../decisions/0013-the-agents-outbox.md). It may also keep the [table of site",
+        "factors](../decisions/0016-site-factor-table.md) up to date, which ranks jobs by credit;",
         "[its rules](site-factor.md) are a page of their own.",
         "",
         "## Settings",
         "",
-        f"One TOML file, `{agent.SITE_FILE}`, or the one named by `--config` or `FAIRBANK_AGENT_CONFIG`. An empty file is enough where",
+        (
+            f"One TOML file, `{agent.SITE_FILE}`, or the one named by `--config` or"
+            " `FAIRBANK_AGENT_CONFIG`. An empty file is enough where"
+        ),
         "all is in its usual place. Unknown keys are refused with their place.",
         "",
         "```toml",
