@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def faults(project: Mapping[str, Any], locks: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each lock file that is stale, without hashes, or with download addresses."""
+    """Yield a sentence for each fault: a stale lock file, a missing hash, a download address."""
     runtime, groups = project["project"]["dependencies"], project["dependency-groups"]
     pins = {name: pins_of(lock) for name, lock in locks.items()}
     yield from _unmet(RUNTIME, runtime, pins[RUNTIME])
