@@ -135,9 +135,9 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
     """
     import os
 
+    from fairbank.agent.control import agent_status
+    from fairbank.agent.settings import read_agent_settings, settings_file
     from fairbank.rest.sign_in.munge import LIBRARY, Munge
-    from fairbank.slurm.agent.asking import status_of
-    from fairbank.slurm.agent.settings import read_agent_settings, settings_file
     from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.compare.health import AgentHealth
     from fairbank.slurm.doctor import Doctor
@@ -150,7 +150,7 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
             socket=settings.plugin.socket,
             slurm_users=settings.plugin.uids(),
             patience=max(terms.patience for terms in (settings.terms, *partitions)),
-            status=status_of(agent),
+            status=agent_status(agent),
         )
 
     def munge(socket: str | None) -> None:
