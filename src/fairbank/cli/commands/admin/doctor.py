@@ -106,7 +106,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     from fairbank.rest.server.open_files import demand_enough
     from fairbank.rest.sign_in.keyfile import read_secret
     from fairbank.service.clock import SystemClock
-    from fairbank.service.ops.doctor import examine
+    from fairbank.service.ops.doctor import check_bank
     from fairbank.setup.bank_settings import settings_of
 
     settings = settings_of(config)
@@ -116,7 +116,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
             "the secret is there, and nobody else's to read",
             lambda: read_secret(Path(settings.secret_file)),
         ),
-        *examine(settings, SystemClock(), at_work),
+        *check_bank(settings, SystemClock(), at_work),
         run_check(
             f"the server answers on {socket}",
             lambda: Client(parse_address(socket)).get("/health", {}),

@@ -35,7 +35,7 @@ def _run(context: Context, options: Namespace) -> int:
     from fairbank.agent.daemon import Agent
     from fairbank.agent.settings import read_agent_settings, settings_file
     from fairbank.rest.server.log import log_to
-    from fairbank.service.settings import Log
+    from fairbank.service.settings import LogFormat
     from fairbank.setup.agent import slurm_jobs
 
     def ready(sockets: Sequence[str]) -> None:
@@ -44,7 +44,7 @@ def _run(context: Context, options: Namespace) -> int:
         )
 
     settings = read_agent_settings(settings_file(options.config))
-    log_to(sys.stderr, Log(settings.log))
+    log_to(sys.stderr, LogFormat(settings.log))
     uvloop.run(Agent(settings, slurm_jobs(settings)).run(ready))
     return 0
 

@@ -1,10 +1,11 @@
-"""A bank as HADM describes its own: one request is one transaction, one global advisory lock keeps all others out of the sums.
+"""Bank built as HADM describes its own: one request is one transaction under one advisory lock.
 
-What can be had for it without changing the design is here: our server's protocol, sign-in and calm garbage collector under the
-framework as it comes (HADM's own is Flask), procedures in the database (one round trip for a request), a connection for each worker
-thread, statements prepared once, indexes for everything that is looked up.
+It has everything that can be had without changing that design: the protocol, authentication and gc
+settings of our server (HADM's is Flask), stored procedures (one round trip per request), one
+connection per worker thread, prepared statements, indexes for every lookup.
 
-As a program: `python -m benchmarks.hadm_way CONNINFO SOCKET ALLOCATIONS` makes the tables and serves.
+As a program: `python -m benchmarks.hadm_bank CONNINFO SOCKET ALLOCATIONS` creates the tables and
+serves.
 """
 
 from __future__ import annotations
@@ -33,20 +34,28 @@ from fairbank.rest.sign_in.peers import peer_of
 CONNECTIONS = 8  # the best of 2, 4, 8, 16 and 32 here
 SUPERUSERS = frozenset({os.getuid()})
 
-# Tables and views as in its schemas 1 to 6; the view's sums are written so that they use the indexes. Keys are not inherited, so
-# that each kind of activity has its own, and its own link to allocations.
+# Tables and views as in HADM's schemas 1 to 6; the sums of the view are written so that they use the
+# indexes. Keys are not inherited, so each kind of activity has its own, and its own reference to
+# allocations.
 SCHEMA = """
-CREATE TABLE projects (project_id bigserial PRIMARY KEY, gname text UNIQUE, gid bigint UNIQUE, account text UNIQUE);
-CREATE TABLE allocations (allocation_id bigserial PRIMARY KEY, project_id bigint REFERENCES projects, category text, resource text,
+CREATE TABLE projects (project_id bigserial PRIMARY KEY, gname text UNIQUE, gid bigint UNIQUE,
+    account text UNIQUE);
+CREATE TABLE allocations (allocation_id bigserial PRIMARY KEY, project_id bigint REFERENCES
+    projects, category text, resource text,
                           start_date timestamp, end_date timestamp);
 CREATE INDEX ON allocations (project_id, resource);
-CREATE TABLE activity (activity_id bigserial PRIMARY KEY, allocation_id bigint NOT NULL, amount bigint NOT NULL, comments text);
-CREATE TABLE credits (PRIMARY KEY (activity_id), FOREIGN KEY (allocation_id) REFERENCES allocations) INHERITS (activity);
+CREATE TABLE activity (activity_id bigserial PRIMARY KEY, allocation_id bigint NOT NULL, amount
+    bigint NOT NULL, comments text);
+CREATE TABLE credits (PRIMARY KEY (activity_id), FOREIGN KEY (allocation_id) REFERENCES
+    allocations) INHERITS (activity);
 CREATE TABLE predebits (job_id bigint, status text, owner_uid bigint,
-                        PRIMARY KEY (activity_id), FOREIGN KEY (allocation_id) REFERENCES allocations) INHERITS (activity);
-CREATE TABLE debits (owner_uid bigint, PRIMARY KEY (activity_id), FOREIGN KEY (allocation_id) REFERENCES allocations) INHERITS (activity);
+                        PRIMARY KEY (activity_id), FOREIGN KEY (allocation_id) REFERENCES
+                            allocations) INHERITS (activity);
+CREATE TABLE debits (owner_uid bigint, PRIMARY KEY (activity_id), FOREIGN KEY (allocation_id)
+    REFERENCES allocations) INHERITS (activity);
 CREATE TABLE failures (job_id bigint, owner_uid bigint,
-                       PRIMARY KEY (activity_id), FOREIGN KEY (allocation_id) REFERENCES allocations) INHERITS (activity);
+                       PRIMARY KEY (activity_id), FOREIGN KEY (allocation_id) REFERENCES
+                           allocations) INHERITS (activity);
 CREATE INDEX ON credits (allocation_id);
 CREATE INDEX ON predebits (allocation_id);
 CREATE UNIQUE INDEX ON predebits (job_id);
@@ -54,12 +63,16 @@ CREATE UNIQUE INDEX ON debits (allocation_id, owner_uid);
 
 CREATE VIEW balances AS
 SELECT allocation_id,
-       (SELECT coalesce(sum(amount), 0) FROM credits WHERE credits.allocation_id = allocations.allocation_id)
-       - (SELECT coalesce(sum(amount), 0) FROM predebits WHERE predebits.allocation_id = allocations.allocation_id)
-       - (SELECT coalesce(sum(amount), 0) FROM debits WHERE debits.allocation_id = allocations.allocation_id) AS balance
+       (SELECT coalesce(sum(amount), 0) FROM credits WHERE credits.allocation_id =
+           allocations.allocation_id)
+       - (SELECT coalesce(sum(amount), 0) FROM predebits WHERE predebits.allocation_id =
+           allocations.allocation_id)
+       - (SELECT coalesce(sum(amount), 0) FROM debits WHERE debits.allocation_id =
+           allocations.allocation_id) AS balance
 FROM allocations;
 
-CREATE FUNCTION predebit(for_account text, for_resource text, job bigint, owner bigint, units bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION predebit(for_account text, for_resource text, job bigint, owner bigint, units
+    bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     found_allocation bigint;
     left_over bigint;
@@ -67,13 +80,16 @@ BEGIN
     PERFORM pg_advisory_xact_lock(1);
     SELECT allocation_id INTO found_allocation
     FROM projects JOIN allocations USING (project_id)
-    WHERE account = for_account AND resource = for_resource AND start_date <= now() AND now() < end_date;
+    WHERE account = for_account AND resource = for_resource AND start_date <= now() AND now() <
+        end_date;
     SELECT balance INTO left_over FROM balances WHERE allocation_id = found_allocation;
     IF left_over < units THEN
-        INSERT INTO failures (allocation_id, amount, job_id, owner_uid) VALUES (found_allocation, units, job, owner);
+        INSERT INTO failures (allocation_id, amount, job_id, owner_uid) VALUES (found_allocation,
+            units, job, owner);
         RETURN false;
     END IF;
-    INSERT INTO predebits (allocation_id, amount, job_id, status, owner_uid) VALUES (found_allocation, units, job, 'executing', owner);
+    INSERT INTO predebits (allocation_id, amount, job_id, status, owner_uid) VALUES
+        (found_allocation, units, job, 'executing', owner);
     RETURN true;
 END
 $$;
@@ -87,9 +103,11 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    UPDATE debits SET amount = amount + units WHERE allocation_id = done.allocation_id AND owner_uid = done.owner_uid;
+    UPDATE debits SET amount = amount + units WHERE allocation_id = done.allocation_id AND
+        owner_uid = done.owner_uid;
     IF NOT FOUND THEN
-        INSERT INTO debits (allocation_id, amount, owner_uid) VALUES (done.allocation_id, units, done.owner_uid);
+        INSERT INTO debits (allocation_id, amount, owner_uid) VALUES (done.allocation_id, units,
+            done.owner_uid);
     END IF;
     RETURN true;
 END
@@ -102,14 +120,15 @@ WITH made AS (
     SELECT 'p' || n, 10000 + n, 'p' || n FROM generate_series(0, %s - 1) AS n RETURNING project_id
 ), opened AS (
     INSERT INTO allocations (project_id, category, resource, start_date, end_date)
-    SELECT project_id, 'bench', 'cpu', 'epoch', now() + interval '10 years' FROM made RETURNING allocation_id
+    SELECT project_id, 'bench', 'cpu', 'epoch', now() + interval '10 years' FROM made RETURNING
+        allocation_id
 )
 INSERT INTO credits (allocation_id, amount) SELECT allocation_id, 1000000000000 FROM opened
 """
 
 
 class Hold(msgspec.Struct, tag_field="do", tag="hold"):
-    """A job is about to start."""
+    """Body of the request when a job starts."""
 
     job_id: int
     owner_uid: int
@@ -119,14 +138,14 @@ class Hold(msgspec.Struct, tag_field="do", tag="hold"):
 
 
 class Complete(msgspec.Struct, tag_field="do", tag="complete"):
-    """A job ended."""
+    """Body of the request when a job ends."""
 
     job_id: int
     amount: Annotated[int, msgspec.Meta(ge=0)]
 
 
 def create_app(conninfo: str) -> Litestar:
-    """POST /job, as our own server has it for one report."""
+    """Create the application with POST /job, as our server has it for one report."""
     worker = local()
 
     def connect() -> None:
@@ -156,7 +175,9 @@ def create_app(conninfo: str) -> Litestar:
 
 
 async def _superuser(request: Request[Any, Any, Any]) -> None:
-    """HADM knows who asks by MUNGE, which costs more; here the kernel's word is enough for both."""
+    """Accept only the superuser. HADM uses MUNGE, which costs more; here the socket's credentials
+    are enough.
+    """
     peer = peer_of(request.scope)
     if peer is None:
         raise NotAuthorizedException

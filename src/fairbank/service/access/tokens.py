@@ -19,22 +19,22 @@ from fairbank.bank.wish import IssueToken, RevokeToken
 from fairbank.core import ids
 from fairbank.core.errors import Conflict, Forbidden, Malformed, Unauthenticated, Unknown
 from fairbank.core.time import DAY, LAST_INSTANT, Clock, Instant, iso
-from fairbank.service.dry_run import Judge, ask
-from fairbank.service.identity import FULL, Asker
-from fairbank.service.rights import Do, demand, may
+from fairbank.service.access.identity import FULL, Asker
+from fairbank.service.access.permissions import Action, check_allowed, is_allowed
+from fairbank.service.dry_run import RequestHandler, apply_request
 from fairbank.store.contract import Reader, Store
 
 AGENT = "agent:"
 DAYS_MAX = 731
 LABEL_MAX = 64
-LINE_MAX = 8
+CHAIN_MAX = 8
 """How many tokens may have been made each by the one before it."""
 
 
 class Tokens:
     """The use cases around tokens. They are made and taken back as wishes, so the office's book vouches for each row."""
 
-    def __init__(self, store: Store, judge: Judge, clock: Clock, key: bytes) -> None:
+    def __init__(self, store: Store, judge: RequestHandler, clock: Clock, key: bytes) -> None:
         self._store, self._judge, self._clock, self._key = store, judge, clock, key
 
     def create(
@@ -51,13 +51,13 @@ class Tokens:
                 field="X-Fairbank-As",
                 remedy="ask in your own name; a superuser says whose token it is to be",
             )
-        _demand_write(asker)
+        _check_write_scope(asker)
         owner = asker.uid if uid is None else ids.uid(uid)
         wanted = _checked_scopes(asker, scopes)
         if owner != asker.uid:
-            demand(asker, Do.MANAGE_TOKENS)
+            check_allowed(asker, Action.MANAGE_TOKENS)
         if asker.token is not None:
-            self._demand_short_line(asker.token)
+            self._check_chain_length(asker.token)
         now = self._clock.now()
         secret = new_secret()
         wish = IssueToken(
@@ -98,7 +98,7 @@ class Tokens:
                 raise Unauthenticated(
                     "this token is not known here", remedy="send it whole, or ask for a new one"
                 )
-            ended = _with_its_line(token, reader)
+            ended = _with_chain_revocation(token, reader)
         if ended.revoked is not None:
             which = (
                 "the token" if token.revoked is not None else "the token by which this one was made"
@@ -117,13 +117,13 @@ class Tokens:
         Forbidden."""
         owner = asker.uid if uid is None else uid
         if owner != asker.uid:
-            demand(asker, Do.MANAGE_TOKENS)
+            check_allowed(asker, Action.MANAGE_TOKENS)
         with self._store.reading() as reader:
-            return [_with_its_line(each, reader) for each in reader.tokens(owner, page)]
+            return [_with_chain_revocation(each, reader) for each in reader.tokens(owner, page)]
 
     def revoke(self, asker: Asker, number: int) -> Token:
         """Take a token back, on all servers at once. Raises Unknown, for a token that is not there as for one of others; Forbidden."""
-        _demand_write(asker)
+        _check_write_scope(asker)
         owner = None if asker.superuser else asker.uid
         outcome = self._ask(asker, RevokeToken(token=number, uid=owner), self._clock.now())
         with self._store.reading() as reader:
@@ -136,22 +136,22 @@ class Tokens:
             )
         return token
 
-    def _demand_short_line(self, number: int) -> None:
+    def _check_chain_length(self, number: int) -> None:
         """Raises Forbidden: at each sign-in by a token all of its line is looked at."""
         with self._store.reading() as reader:
             maker = reader.token_by_id(number)
-            line = [] if maker is None else list(_line(maker, reader))
-        if len(line) >= LINE_MAX:
+            line = [] if maker is None else list(_chain(maker, reader))
+        if len(line) >= CHAIN_MAX:
             raise Forbidden(
-                f"this token is the last of {LINE_MAX} that were each made by the one before",
+                f"this token is the last of {CHAIN_MAX} that were each made by the one before",
                 remedy=_AS_YOURSELF,
             )
 
     def _ask(self, asker: Asker, wish: IssueToken | RevokeToken, now: Instant) -> Outcome:
-        return ask(self._judge, asker, wish, now)
+        return apply_request(self._judge, asker, wish, now)
 
 
-def _line(token: Token, reader: Reader) -> Iterator[Token]:
+def _chain(token: Token, reader: Reader) -> Iterator[Token]:
     """The token, the one by which it was made, and so on."""
     each: Token | None = token
     while each is not None:
@@ -159,9 +159,9 @@ def _line(token: Token, reader: Reader) -> Iterator[Token]:
         each = None if each.parent is None else reader.token_by_id(each.parent)
 
 
-def _with_its_line(token: Token, reader: Reader) -> Token:
+def _with_chain_revocation(token: Token, reader: Reader) -> Token:
     """The token, revoked where one of its line is: as soon as the first of them was."""
-    ends = [each.revoked for each in _line(token, reader) if each.revoked is not None]
+    ends = [each.revoked for each in _chain(token, reader) if each.revoked is not None]
     return msgspec.structs.replace(token, revoked=min(ends)) if ends else token
 
 
@@ -191,7 +191,7 @@ def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
     for scope in wanted:
         if scope.startswith(AGENT):
             ids.name(scope.removeprefix(AGENT), field="scopes")
-            _demand_agents(asker, scope)
+            _check_agent_scope(asker, scope)
         elif scope not in FULL:
             raise Malformed(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
         elif scope not in asker.scopes:
@@ -201,7 +201,7 @@ def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
     return wanted
 
 
-def foreign(scopes: Iterable[str], clusters: Collection[str]) -> list[str]:
+def unknown_cluster_warnings(scopes: Iterable[str], clusters: Collection[str]) -> list[str]:
     """What to warn of where a scope is of an agent whose cluster is not in the settings: it may be yet to come, or misspelt."""
     named = [scope.removeprefix(AGENT) for scope in scopes if scope.startswith(AGENT)]
     there = ", ".join(sorted(clusters)) or "none"
@@ -212,9 +212,9 @@ def foreign(scopes: Iterable[str], clusters: Collection[str]) -> list[str]:
     ]
 
 
-def _demand_agents(asker: Asker, scope: str) -> None:
+def _check_agent_scope(asker: Asker, scope: str) -> None:
     """Raises Forbidden, for the scope: an agent's is given by superusers only, themselves included."""
-    if not may(asker, Do.MANAGE_TOKENS):
+    if not is_allowed(asker, Action.MANAGE_TOKENS):
         raise Forbidden(
             f"you may not make tokens with the scope {scope!r}",
             field="scopes",
@@ -222,7 +222,7 @@ def _demand_agents(asker: Asker, scope: str) -> None:
         )
 
 
-def _demand_write(asker: Asker) -> None:
+def _check_write_scope(asker: Asker) -> None:
     if "write" not in asker.scopes:
         raise Forbidden("you signed in without the scope 'write'", remedy=_AS_YOURSELF)
 
@@ -243,3 +243,14 @@ def _checked_days(days: int) -> int:
             f"a token cannot be good for {days} days", field="days", remedy=f"from 1 to {DAYS_MAX}"
         )
     return days
+
+
+class Nonces:
+    """What the MUNGE door asks (rest.sign_in.credentials.NonceTable)."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
+        """Remember a nonce (in hexadecimal) until it expires; False when it was spent before."""
+        return self._store.use_nonce(bytes.fromhex(nonce), uid, self._clock.now(), expires_at)

@@ -1,7 +1,8 @@
-"""A long past: allocations whose jobs were held for and charged again and again, filled into an empty store.
+"""Long history in an empty store: allocations whose jobs were held for and charged many times.
 
-Every entry follows from the one before it in its book, and every row from the entries, as if the bank had made them. The
-books grow side by side, as they do in life: the entries of one book lie far apart.
+Every entry follows from the one before it in its book, and every row from the entries, as if the
+bank had written them. The books grow side by side, as in production: the entries of one book lie
+far apart.
 """
 
 from __future__ import annotations
@@ -34,24 +35,26 @@ _replace = msgspec.structs.replace
 T = TypeVar("T")
 
 
-class Past(msgspec.Struct, frozen=True):
-    """How much has happened: so many jobs on each of so many allocations, within a year."""
+class HistorySize(msgspec.Struct, frozen=True):
+    """Size of the history: `jobs_each` jobs on each of `allocations` allocations, within a year."""
 
     allocations: int
     jobs_each: int
 
     @property
     def entries(self) -> int:
-        """In the books of the allocations; the office has one more for each."""
+        """Number of entries in the books of the allocations; book 0 has one more for each
+        allocation.
+        """
         return self.allocations * (OPENED + 2 * self.jobs_each)
 
     def started(self, job: int) -> Instant:
-        """When the job with this number within its allocation began."""
+        """Return the start of the job with this number within its allocation."""
         return Instant(BEGIN + job * 365 * DAY // self.jobs_each)
 
 
-def fill(store: Store, past: Past, say: Say) -> None:
-    """Write the past into `store`, which must be empty."""
+def fill_store(store: Store, past: HistorySize, say: Say) -> None:
+    """Write the history into `store`, which must be empty."""
     with books(MEMORY, past.allocations) as begun, begun.bank.store.reading() as reader:
         projects, entries, office = (
             list(reader.scan_projects()),
@@ -60,7 +63,7 @@ def fill(store: Store, past: Past, say: Say) -> None:
         )
         allocations = list(reader.scan_allocations())
     entries.sort(key=lambda entry: entry.id)
-    told = _Telling(past, allocations, entries[-1].id)
+    told = _Rows(past, allocations, entries[-1].id)
     with store.restoring(replace=False) as filling:
         filling.projects(projects)
         filling.entries(entries)
@@ -76,15 +79,17 @@ def fill(store: Store, past: Past, say: Say) -> None:
         filling.office(office)
 
 
-class _Telling:
-    """The past as rows. Only the links are kept while it goes on; all else follows from the number of a job."""
+class _Rows:
+    """History as rows. Only the hash links are kept; the rest follows from the number of a job."""
 
-    def __init__(self, past: Past, opened: list[Allocation], last_entry: int) -> None:
+    def __init__(self, past: HistorySize, opened: list[Allocation], last_entry: int) -> None:
         self._past, self._opened, self._last_entry = past, opened, last_entry
         self._links = [each.link for each in opened]
 
     def entries(self) -> Iterator[Entry]:
-        """In the order of their numbers: every allocation's first hold, every first charge, every second hold ..."""
+        """Yield the entries by number: the first hold of every allocation, every first charge,
+        every second hold and so on.
+        """
         for job in range(self._past.jobs_each):
             for unlinked in (self._hold, self._charge):
                 for place in range(len(self._opened)):
@@ -93,7 +98,7 @@ class _Telling:
                     yield _replace(entry, link=link)
 
     def closing(self) -> list[Allocation]:
-        """The allocations after all that, once `entries` has come to its end."""
+        """Return the allocations at the end, after `entries` is exhausted."""
         jobs = self._past.jobs_each
         return [
             _replace(each, charged=SuMinutes(jobs * CHARGED), seq=each.seq + 2 * jobs, link=link)
@@ -130,7 +135,7 @@ class _Telling:
                 )
 
     def _held_by(self, job: int, place: int) -> int:
-        """The entry that holds for a job."""
+        """Return the number of the entry that holds for a job."""
         return self._last_entry + 2 * job * len(self._opened) + place + 1
 
     def _hold(self, job: int, place: int) -> Entry:
@@ -168,7 +173,9 @@ class _Telling:
         sums: tuple[int, int, int],
         details: str,
     ) -> Entry:
-        """An entry that still carries the link of the one before it; `sums` are its amount and what is charged and held after it."""
+        """Return an entry with the link of its predecessor; `sums`: its amount, then charged and
+        held after it.
+        """
         of = self._opened[place]
         amount, charged, held = sums
         return Entry(

@@ -1,4 +1,4 @@
-"""Where the processors' time of an operation over HTTP goes: by process, in the server by thread."""
+"""CPU time of an operation over HTTP: by process, in the server by thread."""
 
 from __future__ import annotations
 
@@ -25,37 +25,40 @@ LOOP, THREADS, COUNTER, DATABASE, CLIENTS = (
 )
 
 ABOUT = (
-    "Processor time, user and system together, divided by the operations: a start or an end of a job is one. In Python the threads of a "
-    "process take turns, so event loop and other threads together are about the least time that an operation takes one server, on however "
-    "many cores. Of Fairbank's threads the counter is the one that judges and writes; those that read reports in bulk come after it."
+    "CPU time, user and system together, divided by the operations: a start or an end of a job is"
+    " one. Threads of a Python process run in turn, so event loop and other threads together are"
+    " about the least time of an operation on one server, on any number of cores. The write queue"
+    " is the thread that applies requests and writes; threads that read bulk reports are listed"
+    " after it."
 )
 
 REMARK = """
-Single requests: event loop, counter and PostgreSQL take about the same each, and nearly all of it is done once for each request; no part
-of it stands out. HADM's way pays for an event loop too, and then for a thread and a transaction each time.
+Single requests: event loop, write queue and PostgreSQL take about the same each, nearly all
+of it once per request; no part stands out. HADM's design also pays for an event loop, and
+then for a thread and a transaction per request.
 
-In bulk the event loop nearly vanishes. More than a third is the database's, and most of that is to write: the run and its entry with
-their indexes, in one statement for a batch, and its commit. Of what the counter does a third and more is to lock and read what a batch
-needs, a quarter to judge, the rest to write. 20 times HADM's way on a quick disk is more than the quickest loop by hand does over as many
-allocations (above: batches of 1,000, with COPY), which has no HTTP and no rules.
+In bulk the event loop nearly disappears. More than a third is the database's, most of it to
+write: the run and its entry with their indexes, in one statement per batch, and the commit.
+Of the write queue's time more than a third is to lock and read what a batch needs, a
+quarter to apply the rules, the rest to write. 20 times HADM's design on a fast disk is more
+than the fastest loop by hand reaches over as many allocations (above: batches of 1,000,
+with COPY), which has neither HTTP nor rules.
 """
 
 
-Spent = dict[str, float]
-"""Seconds by where they were spent."""
+CpuSeconds = dict[str, float]
+"""CPU seconds by process or thread."""
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
     scale = SHORT if short else LONG
     with contestants(scale.seconds) as (server, clients):
-        seen: dict[str, list[Spent]] = {name: [] for name in clients}
+        seen: dict[str, list[CpuSeconds]] = {name: [] for name in clients}
         for number in range(scale.rounds):
             for name, client in clients.items():
                 say(f"{name}, round {number + 1} of {scale.rounds}")
                 seen[name].append(_round(server.pid, client))
-        whole = Table(
-            "Where the time of an operation over HTTP goes", ABOUT, tuple(_figures(seen)), ()
-        )
+        whole = Table("CPU time of an operation over HTTP", ABOUT, tuple(_figures(seen)), ())
         with server.fresh_database() as database, books(server.url(database), ALLOCATIONS) as own:
             batches = 20 if short else 100
             return [
@@ -66,8 +69,8 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             ]
 
 
-def _round(postmaster: int, client: Client) -> Spent:
-    """Of each operation of one round, its warming up included."""
+def _round(postmaster: int, client: Client) -> CpuSeconds:
+    """Return the CPU time of each operation of one round, its warm-up included."""
     server = _listener(client.at)
     before = _spent(server, postmaster)
     came = client.round()
@@ -79,7 +82,7 @@ def _round(postmaster: int, client: Client) -> Spent:
     return {where: seconds / (2 * came.jobs) for where, seconds in spent.items()}
 
 
-def _figures(seen: Mapping[str, list[Spent]]) -> Iterator[Figure]:
+def _figures(seen: Mapping[str, list[CpuSeconds]]) -> Iterator[Figure]:
     for name, rounds in seen.items():
         for where in (LOOP, THREADS, COUNTER, DATABASE, CLIENTS):
             if where == COUNTER and not any(each[where] for each in rounds):
@@ -89,7 +92,7 @@ def _figures(seen: Mapping[str, list[Spent]]) -> Iterator[Figure]:
             )
 
 
-def _spent(server: int, postmaster: int) -> Spent:
+def _spent(server: int, postmaster: int) -> CpuSeconds:
     threads = threads_of(server)
     return {
         LOOP: threads.pop(server),
@@ -100,7 +103,7 @@ def _spent(server: int, postmaster: int) -> Spent:
 
 
 def _backends(server: PostgresServer, database: str) -> list[int]:
-    """The processes that serve the connections to a database."""
+    """Return the processes that serve the connections to a database."""
     with psycopg.connect(server.conninfo("postgres")) as connection:
         return [
             pid
@@ -115,7 +118,7 @@ def _of_all(processes: list[int]) -> float:
 
 
 def _listener(path: str) -> int:
-    """The process behind a Unix socket."""
+    """Return the process that listens on a Unix socket."""
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
         peer = peer_at(line)
@@ -125,7 +128,7 @@ def _listener(path: str) -> int:
 
 
 def threads_of(process: int) -> dict[int, float]:
-    """What each thread of a process has spent so far; the first has the number of the process."""
+    """Return the CPU time of each thread of a process. The first has the number of the process."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     return {
         int(each.name): int((each / "schedstat").read_text().split()[0]) / 1e9 for each in tasks

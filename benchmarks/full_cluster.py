@@ -1,4 +1,4 @@
-"""A machine of ten thousand nodes that is full, and a queue before it: jobs of all sizes, the same each time."""
+"""Full cluster of ten thousand nodes and its queue: jobs of all sizes, the same in each run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ NOW = 1_000_020
 DAY = 86_400
 
 
-def crowded(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> OnNodes:
-    """So many nodes, `free` of them idle, and so many jobs that wait: half of them for parts of a node, some for a tenth of the cluster."""
+def full_cluster(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> OnNodes:
+    """Return a cluster of `nodes` nodes, `free` of them idle, with `jobs` pending jobs.
+
+    Half of the jobs ask for parts of a node, some for a tenth of the cluster.
+    """
     chance = Random(seed)
     cluster = _cluster(nodes)
     room, places, running, number = (

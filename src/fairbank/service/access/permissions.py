@@ -7,10 +7,10 @@ from enum import Enum
 
 from fairbank.bank.project import Role
 from fairbank.core.errors import Forbidden
-from fairbank.service.identity import Asker
+from fairbank.service.access.identity import Asker
 
 
-class Do(Enum):
+class Action(Enum):
     """The operations that change something, or show what members may not see."""
 
     CREATE_PROJECT = "enter projects"
@@ -28,29 +28,29 @@ class Do(Enum):
 
 
 # Project roles that may do it in their own project. Superusers may do everything; admins see everything and do nothing.
-BY_ROLE: Mapping[Do, frozenset[Role]] = {
-    Do.SET_MEMBER: frozenset({Role.PI, Role.COORDINATOR}),
-    Do.SET_CAP: frozenset({Role.PI, Role.COORDINATOR}),
-    Do.TRANSFER: frozenset({Role.PI}),
+ALLOWED_TO_ROLES: Mapping[Action, frozenset[Role]] = {
+    Action.SET_MEMBER: frozenset({Role.PI, Role.COORDINATOR}),
+    Action.SET_CAP: frozenset({Role.PI, Role.COORDINATOR}),
+    Action.TRANSFER: frozenset({Role.PI}),
 }
-BY_ADMIN = frozenset({Do.AUDIT})
+ALLOWED_TO_ADMINS = frozenset({Action.AUDIT})
 
 
-def may(asker: Asker, what: Do, project: int | None = None) -> bool:
+def is_allowed(asker: Asker, what: Action, project: int | None = None) -> bool:
     """Whether `asker` may do `what`, in `project` where it concerns one."""
     if _lacks_scope(asker, what):
         return False
-    if asker.superuser or (asker.admin and what in BY_ADMIN):
+    if asker.superuser or (asker.admin and what in ALLOWED_TO_ADMINS):
         return True
     role = None if project is None else asker.roles.get(project)
-    return role in BY_ROLE.get(what, frozenset())
+    return role in ALLOWED_TO_ROLES.get(what, frozenset())
 
 
-def demand(asker: Asker, what: Do, project: int | None = None) -> None:
+def check_allowed(asker: Asker, what: Action, project: int | None = None) -> None:
     """Raises Forbidden unless `asker` may."""
-    if not may(asker, what, project):
-        who = sorted(role.value for role in BY_ROLE.get(what, ()))
-        who = [*who, *(["admin"] if what in BY_ADMIN else []), "superuser"]
+    if not is_allowed(asker, what, project):
+        who = sorted(role.value for role in ALLOWED_TO_ROLES.get(what, ()))
+        who = [*who, *(["admin"] if what in ALLOWED_TO_ADMINS else []), "superuser"]
         scope = "; a token needs the scope 'write'" if _lacks_scope(asker, what) else ""
         raise Forbidden(
             f"you may not {what.value} here",
@@ -58,12 +58,12 @@ def demand(asker: Asker, what: Do, project: int | None = None) -> None:
         )
 
 
-def _lacks_scope(asker: Asker, what: Do) -> bool:
+def _lacks_scope(asker: Asker, what: Action) -> bool:
     """Whether the token that was shown is only for reading, and this is more."""
-    return what is not Do.AUDIT and "write" not in asker.scopes
+    return what is not Action.AUDIT and "write" not in asker.scopes
 
 
-def demand_cluster(asker: Asker, cluster: str, what: str = "report runs") -> None:
+def check_cluster(asker: Asker, cluster: str, what: str = "report runs") -> None:
     """Raises Forbidden unless `asker` speaks for `cluster`; `what` is what only they may do of it."""
     if cluster in asker.clusters or (asker.superuser and "write" in asker.scopes):
         return

@@ -1,5 +1,7 @@
-"""A part of a benchmark in a process of its own, so that its work is not counted as what is measured: its order comes as JSON on
-standard input, its round goes back on standard output."""
+"""Part of a benchmark in its own process, so that its CPU time is not counted as the server's.
+
+The order arrives as JSON on standard input; the round is written as JSON to standard output.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,11 @@ Order = TypeVar("Order", bound=msgspec.Struct)
 Round = TypeVar("Round", bound=msgspec.Struct)
 
 
-def carry_out(module: str, order: msgspec.Struct, kind: type[Round]) -> Round:
-    """Run `python -m module` on this order and wait for its round. Raises RuntimeError when it ends early, with what it said."""
+def run_round(module: str, order: msgspec.Struct, kind: type[Round]) -> Round:
+    """Run `python -m module` with this order and return its round.
+
+    Raises RuntimeError with the output of the process if it fails.
+    """
     done = subprocess.run(
         [sys.executable, "-m", module],
         input=msgspec.json.encode(order),
@@ -32,12 +37,14 @@ def carry_out(module: str, order: msgspec.Struct, kind: type[Round]) -> Round:
     return msgspec.json.decode(done.stdout, type=kind)
 
 
-def obey(kind: type[Order], work: Callable[[Order], Coroutine[Any, Any, msgspec.Struct]]) -> None:
-    """In the process of its own: read the order, do the work, tell the round."""
+def serve_round(
+    kind: type[Order], work: Callable[[Order], Coroutine[Any, Any, msgspec.Struct]]
+) -> None:
+    """Read the order, do the work and write the round. Runs in the process of its own."""
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=kind)
     sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(work(order))))
 
 
 def p50_and_p99_ms(seconds: Sequence[float]) -> tuple[float, float]:
-    """How long most took, and nearly all."""
+    """Return the median and the 99th percentile, in milliseconds."""
     return percentile(seconds, 0.5) * 1_000, percentile(seconds, 0.99) * 1_000

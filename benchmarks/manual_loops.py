@@ -1,9 +1,10 @@
-"""What we measure ourselves against: the same writes by hand, with the bare drivers and no rules.
+"""Loops that the bank is measured against: the same writes by hand, with bare drivers and no rules.
 
-A batch locks and reads the allocations, adds up in dictionaries, and writes the same rows as the bank does: the sums on the
-allocation and on the user, the run, the journal entry with its sums and 32 bytes of link. Nothing is judged, hashed, priced or
-looked up to see whether it was asked before. Rows are handed over as they are, although the driver of SQLite takes longer
-for each None and for the link than for ten numbers: the bank knows that, a loop by hand would not.
+A batch locks and reads the allocations, adds up in dictionaries, and writes the same rows as the
+bank: the sums on the allocation and on the user, the run, the journal entry with its sums and 32
+bytes of link. Nothing is checked, hashed, priced or searched for an earlier request with the same
+key. Rows are passed as they are, although the SQLite driver takes longer for each None and for the
+link than for ten numbers: the bank avoids that, a loop by hand would not.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ UID = 1_000
 HELD, CHARGED = 60, 30
 STARTS = 1_700_000_000
 RUN = (
-    "id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held, charged, written_off, refunded, "
-    "start_at, until_at, set_by"
+    "id, cluster, job_id, submitted, restart, project, allocation, owner, partition, state, held,"
+    " charged, written_off, refunded, start_at, until_at, set_by"
 )
 ENTRY = (
-    "id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun, "
-    "comment, details, link"
+    "id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited,"
+    " charged, held, credit_limit, overrun, comment, details, link"
 )
 STARTED = '{"run":["loop",1234567,1700000000,0],"project":1234,"partition":"cpu","start":1700000000,"until":1700090000}'
 ENDED = '{"outcome":"COMPLETED","elapsed_seconds":1800,"ended":1700001800,"written_off":0}'
@@ -37,14 +38,14 @@ Row = tuple[Any, ...]
 
 
 class Started(NamedTuple):
-    """A run whose hold is written."""
+    """Run whose hold is written."""
 
     number: int
     allocation: int
 
 
 class Sums:
-    """What the loop keeps of an allocation while it adds up."""
+    """Sums of an allocation while a batch is added up."""
 
     __slots__ = ("charged", "deposited", "held", "link", "seq")
 
@@ -61,14 +62,16 @@ class Sums:
 
 
 class Loop:
-    """Holds, then their charges, on allocations taken in turn. Subclasses speak to one database."""
+    """Holds, then their charges, on the allocations in turn. Each subclass uses one database."""
 
     def __init__(self, allocations: Sequence[int], first: int) -> None:
         self._allocations = allocations
         self._last = first
 
     def work(self, pairs: int, batch: int) -> int:
-        """Do `pairs` holds and their charges, `batch` at a time; returns the number of operations."""
+        """Do `pairs` holds and their charges, `batch` at a time. Return the number of
+        operations.
+        """
         for begin in range(0, pairs, batch):
             self._charge(self._hold(min(batch, pairs - begin)))
         return 2 * pairs
@@ -126,7 +129,7 @@ class Loop:
         return range(self._last - count + 1, self._last + 1)
 
     def _lock(self, allocations: set[int]) -> dict[int, Sums]:
-        """Begin, and read what is there."""
+        """Begin a transaction, lock the allocations and read their sums."""
         raise NotImplementedError
 
     def _write(
@@ -136,7 +139,9 @@ class Loop:
         closed: list[tuple[int, int]],
         entries: list[Row],
     ) -> None:
-        """Write the sums, new `runs`, the ends of runs that were `closed` (by which entry, which run) and the entries, and commit."""
+        """Write the sums, new `runs`, the ends of `closed` runs (entry, run) and the entries, and
+        commit.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
@@ -174,7 +179,7 @@ class Loop:
 
 
 class SqliteLoop(Loop):
-    """sqlite3's executemany over a database in the same modes as the bank's."""
+    """Loop with executemany of sqlite3, over a database in the bank's modes."""
 
     def __init__(self, path: Path, allocations: Sequence[int], first: int) -> None:
         super().__init__(allocations, first)
@@ -211,14 +216,14 @@ class SqliteLoop(Loop):
             [(own.charged, own.held, own.seq, own.link, number) for number, own in sums.items()],
         )
         self._db.executemany(
-            "INSERT INTO user_sum (allocation, uid, charged, held) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
+            "INSERT INTO user_sum (allocation, uid, charged, held) VALUES (?, ?, ?, ?) ON CONFLICT"
+            " (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
             [(number, UID, own.charged, own.held) for number, own in sums.items()],
         )
         self._db.executemany(f"INSERT INTO run ({RUN}) VALUES ({','.join('?' * 17)})", runs)
         self._db.executemany(
-            "UPDATE run SET state = 'charged', held = 0, charged = ?, ended_at = 1700001800, outcome = 'COMPLETED', "
-            "elapsed_seconds = 1800, set_by = ? WHERE id = ?",
+            "UPDATE run SET state = 'charged', held = 0, charged = ?, ended_at = 1700001800,"
+            " outcome = 'COMPLETED', elapsed_seconds = 1800, set_by = ? WHERE id = ?",
             [(CHARGED, *each) for each in closed],
         )
         self._db.executemany(
@@ -228,7 +233,7 @@ class SqliteLoop(Loop):
 
 
 class LinkingSqliteLoop(SqliteLoop):
-    """The same, with every entry linked to the one before it, as the bank's are."""
+    """SQLite loop that also links every entry to the one before it, as the bank does."""
 
     def _lock(self, allocations: set[int]) -> dict[int, Sums]:
         sums = super()._lock(allocations)
@@ -255,7 +260,7 @@ class LinkingSqliteLoop(SqliteLoop):
 
 
 class PostgresLoop(Loop):
-    """psycopg with one statement for each table and whole columns as arrays (UNNEST)."""
+    """Loop with psycopg: one statement per table, whole columns as arrays (UNNEST)."""
 
     def __init__(self, conninfo: str, allocations: Sequence[int], first: int) -> None:
         super().__init__(allocations, first)
@@ -265,7 +270,10 @@ class PostgresLoop(Loop):
         self._db.close()
 
     def _lock(self, allocations: set[int]) -> dict[int, Sums]:
-        statement = "SELECT id, deposited, charged, held, seq FROM allocation WHERE id = ANY (%s) ORDER BY id FOR NO KEY UPDATE"
+        statement = (
+            "SELECT id, deposited, charged, held, seq FROM allocation WHERE id = ANY (%s) ORDER BY"
+            " id FOR NO KEY UPDATE"
+        )
         return {
             number: Sums(*sums)
             for number, *sums in self._db.execute(statement, [list(allocations)])
@@ -283,15 +291,16 @@ class PostgresLoop(Loop):
             *((own.charged, own.held, own.seq) for own in sums.values()), strict=True
         )
         self._db.execute(
-            "UPDATE allocation SET charged = new.charged, held = new.held, seq = new.seq, link = %s "
-            "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held, seq) "
-            "WHERE allocation.id = new.id",
+            "UPDATE allocation SET charged = new.charged, held = new.held, seq = new.seq, link = %s"
+            " FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS new (id,"
+            " charged, held, seq) WHERE allocation.id = new.id",
             [LINK, numbers, list(charged), list(held), list(seqs)],
         )
         self._db.execute(
-            "INSERT INTO user_sum (allocation, uid, charged, held) "
-            "SELECT id, %s, charged, held FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held) "
-            "ON CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held = excluded.held",
+            "INSERT INTO user_sum (allocation, uid, charged, held) SELECT id, %s, charged, held"
+            " FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS new (id, charged, held) ON"
+            " CONFLICT (allocation, uid) DO UPDATE SET charged = excluded.charged, held ="
+            " excluded.held",
             [UID, numbers, list(charged), list(held)],
         )
         if runs:
@@ -300,9 +309,9 @@ class PostgresLoop(Loop):
             )
         if closed:
             self._db.execute(
-                "UPDATE run SET state = 'charged', held = 0, charged = %s, ended_at = 1700001800, outcome = 'COMPLETED', "
-                "elapsed_seconds = 1800, set_by = new.set_by "
-                "FROM unnest(%s::bigint[], %s::bigint[]) AS new (set_by, id) WHERE run.id = new.id",
+                "UPDATE run SET state = 'charged', held = 0, charged = %s, ended_at = 1700001800,"
+                " outcome = 'COMPLETED', elapsed_seconds = 1800, set_by = new.set_by FROM"
+                " unnest(%s::bigint[], %s::bigint[]) AS new (set_by, id) WHERE run.id = new.id",
                 [CHARGED, *map(list, zip(*closed, strict=True))],
             )
         kinds = (
@@ -324,7 +333,7 @@ class PostgresLoop(Loop):
 
 
 class PostgresCopyLoop(PostgresLoop):
-    """The same, with new rows by COPY: the quickest way by hand that we know."""
+    """PostgreSQL loop that inserts new rows by COPY, the fastest way by hand that we know."""
 
     def _insert(self, table: str, columns: str, kinds: str, rows: list[Row]) -> None:
         with (
