@@ -1,7 +1,9 @@
-"""Every parameter of Slurm's passes that counts on processors, in an example whose schedule is made by hand (facts, sections 5 and 6).
+"""Every parameter of Slurm's passes that counts on processors, in an example whose schedule is made by hand.
 
 A main pass is made whenever somebody comes or ends; the full one when the trace has gone on for a minute, and each minute if somebody whom
 the others do not come to may start. Backfill is made from second 30 on, half a minute after its last cycle, if anything changed since.
+
+Source: docs/reference/slurm-rules.md, "Scheduler parameters".
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ EXAMPLES = {
         "no pass starts more", 4, THREE_AT_ONCE, [10, 10, 10], {1: [10, 60, 120], 2: [10, 10, 60]}, NO_BACKFILL,
     ),
     "default_queue_depth": Example(
-        "one more than it says is tested at an event (trap 17); the full pass of second 120 comes to all",
+        "one more than it says is tested at an event (slurm-rules.md, "Main scheduler"); the full pass of second 120 comes to all",
         4, FOUR_BEHIND_ONE, [0, 100, 100, 100, 100], {0: [0, 100, 120, 120, 120], 1: [0, 100, 100, 120, 120]}, NO_BACKFILL,
     ),
     "partition_job_depth": Example(
