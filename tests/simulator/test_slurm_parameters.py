@@ -57,7 +57,7 @@ EXAMPLES = {
         "no pass starts more", 4, THREE_AT_ONCE, [10, 10, 10], {1: [10, 60, 120], 2: [10, 10, 60]}, NO_BACKFILL,
     ),
     "default_queue_depth": Example(
-        "one more than it says is tested at an event (slurm-rules.md, "Main scheduler"); the full pass of second 120 comes to all",
+        "an event tests one more than it says; the full pass of second 120 tests all",
         4, FOUR_BEHIND_ONE, [0, 100, 100, 100, 100], {0: [0, 100, 120, 120, 120], 1: [0, 100, 100, 120, 120]}, NO_BACKFILL,
     ),
     "partition_job_depth": Example(
