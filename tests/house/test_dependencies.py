@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.dependencies import reachability, rules
+from tools.dependencies import purity, reachability, rules
 from tools.dependencies.graph import Graph
 from tools.dependencies.purity import impurities
 from tools.dependencies.rules import PACKAGES, cycle, forbidden_imports, may_import
@@ -180,3 +180,18 @@ def test_module_with_a_next_user_may_wait(build: Build, monkeypatch: pytest.Monk
 
 def test_installed_commands_are_entry_points(checkout: Path) -> None:
     assert reachability.script_modules(checkout / "pyproject.toml", "fairbank") != []
+
+
+def test_only_the_canvas_may_import_matplotlib(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "def draw():\n    from matplotlib.figure import Figure"
+    monkeypatch.setattr(purity, "ALLOWED", {("base.canvas", "matplotlib")})
+    (fault,) = impurities(build(base__canvas=text, base__units=text))
+    assert fault.startswith("fairbank/base/units.py:2: base is pure and may not import matplotlib")
+
+
+def test_each_exception_names_a_module_of_the_package(checkout: Path) -> None:
+    graph = Graph(checkout / "src/fairbank")
+    used = {(item.source, item.target.partition(".")[0]) for item in graph.imports}
+    assert used >= purity.ALLOWED

@@ -70,7 +70,7 @@ def _is_entry_point(module: Module) -> bool:
 
 
 def _named_modules(graph: Graph, module: Module) -> Iterator[str]:
-    """Yield modules that a string names in full, as in `python -m fairbank.compose.counter`."""
+    """Yield modules that a string names in full, as in `python -m fairbank.setup.write_queue`."""
     prefix = f"{graph.package.name}."
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -1,23 +1,23 @@
-"""Everything that can go wrong outside the rules of the bank, on one page."""
+"""Errors outside the rules of the bank."""
 
 from __future__ import annotations
 
 
 class Trouble(Exception):
-    """A failure that a person is told in one sentence, with the field concerned and the remedy.
+    """Failure that is shown to a user in one sentence, with the field concerned and the remedy.
 
     * Trouble
-      + Malformed         we cannot read what was sent
-      + Unauthenticated   we do not know who asks
-      + Forbidden         the asker may not do this
-      + Unknown           there is no such thing, or not for you
+      + Malformed         the input cannot be read
+      + Unauthenticated   the user is unknown
+      + Forbidden         the user may not do this
+      + Unknown           it does not exist, or the user may not see it
       + Conflict          it exists with other content
-      + Busy              too much is waiting; try again
-      + Unreachable       nobody answered; try again
-      + Corrupt           a stored thing fails its own check
+      + Busy              too many requests wait; retry
+      + Unreachable       no answer; retry
+      + Corrupt           a stored value fails its check
 
-    `rest.statuses` says which HTTP status each is, `cli.exits` which exit code.
-    A refusal is not here: saying no is the bank's work, so it is a value (`bank.refusal`).
+    `rest.statuses` has the HTTP statuses, `cli.framework.exit_codes` the exit codes. A refusal is
+    no error but a value (`bank.refusal`).
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Trouble(Exception):
 
     @property
     def title(self) -> str:
-        """The kind of trouble in lower-case words, for the head of an error."""
+        """Kind of error in lower-case words, for the title of a problem."""
         return type(self).__name__.lower()
 
 

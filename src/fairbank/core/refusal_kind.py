@@ -1,4 +1,4 @@
-"""The kinds of the bank's no: what every program, whatever it speaks, tells apart."""
+"""Kinds of refusals, the same for every interface."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from enum import Enum
 
 
 class RefusalKind(Enum):
-    """`rest.statuses` says which HTTP status each is, `cli.exits` which exit code."""
+    """Kind of refusal. `rest.statuses` has the HTTP statuses, `cli.framework.exit_codes` the exit
+    codes.
+    """
 
     CANNOT_BE_PAID = "it cannot be paid"
     NOT_FOUND = "there is no such thing"

@@ -1,4 +1,6 @@
-"""What stands beside slurm.conf on this host, and the table of site factors, for `judging.loading` to judge."""
+"""Files beside slurm.conf on this host and the table of site factors, for
+`compare.plugin_files`.
+"""
 
 from __future__ import annotations
 

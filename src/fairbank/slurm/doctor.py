@@ -1,4 +1,6 @@
-"""Looking for what is wrong between a Slurm and its bank, from a host of Slurm's: `judging.health` says what it means."""
+"""Health check of a Slurm and its bank, from a host of Slurm. `compare.health` judges the
+results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reconciling: fetches both sides, lets `judging.reconcile` compare them, and mends what was asked to be mended."""
+"""Reconciliation: fetch accounting and ledger, compare them, and repair what was requested.
+
+`compare.classification` compares, `repair` posts.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The site factor: what the bank adds to a job's priority in Slurm, and the table from which slurmctld's plug-in takes it.
 
 The form of the table and the choice of the rules are in docs/decisions/0016-site-factor-table.md; the rules themselves in
-`priority.sitefactor`. `plugins/site_factor/table.c` reads it.
+`priority.site_factor`. `plugins/site_factor/table.c` reads it.
 """
 
 from __future__ import annotations

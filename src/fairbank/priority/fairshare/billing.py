@@ -1,6 +1,6 @@
 """What running jobs cost a second, in the doubles that Slurm keeps (facts 1.1, 1.2).
 
-The weights, their suffixes and the rule by which TRES compete are those of `values.tres`, where the bank prices in exact fractions.
+The weights, their suffixes and the rule by which TRES compete are those of `core.tres`, where the bank prices in exact fractions.
 Here the same weights become doubles, and the sum is taken in the order of Slurm's TRES ids, so that it comes out to the last bit.
 """
 

@@ -1,4 +1,7 @@
-"""What an administrator says about priorities: weights, flags and the age that counts in full (read by `slurm.answers.priority`)."""
+"""Priority settings of an administrator: weights, flags, and the age that counts in full.
+
+`slurm.parsers.priority` reads them.
+"""
 
 from __future__ import annotations
 

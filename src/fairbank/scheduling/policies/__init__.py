@@ -1,1 +1,1 @@
-"""Package policies."""
+"""Policies from the literature: FIFO, first come first served, EASY and conservative backfill."""

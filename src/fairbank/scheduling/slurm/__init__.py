@@ -1,1 +1,1 @@
-"""Package slurm."""
+"""Slurm's main and backfill passes, their parameters, queue order and preemption."""

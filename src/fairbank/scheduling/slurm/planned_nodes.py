@@ -1,6 +1,6 @@
 """Which nodes are planned for nobody, from now until the window of backfill ends: whole nodes, in steps of bf_resolution (facts, 6.2).
 
-Jobs that run are not in it: what they hold comes back as they end (`scheduling.ahead`).
+Jobs that run are not in it: what they hold comes back as they end (`scheduling.slurm.end_times`).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Package ops."""
+"""Operation of a bank: audit, backup and restore, health checks, upkeep."""

@@ -1,1 +1,1 @@
-"""Package simulation."""
+"""Simulations on files: traces, policy files, comparison of policies, what-if."""

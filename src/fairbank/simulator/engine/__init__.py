@@ -1,1 +1,1 @@
-"""Package engine."""
+"""Simulation: the clock, the schedulers, the simulated bank."""

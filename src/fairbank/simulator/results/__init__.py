@@ -1,1 +1,1 @@
-"""Package results."""
+"""Results of a simulation: starts, measures, fairness, explanations."""

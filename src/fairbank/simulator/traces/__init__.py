@@ -1,1 +1,1 @@
-"""Package traces."""
+"""Workloads: traces in the Standard Workload Format, and synthetic ones."""

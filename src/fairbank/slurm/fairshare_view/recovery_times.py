@@ -1,4 +1,6 @@
-"""When each association is back, from the figures that Slurm prints (`priority.forecast`)."""
+"""Recovery times of associations, from the figures that Slurm prints
+(`priority.fairshare.forecast`).
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _COLUMNS = (
 _WHERE = re.compile(r"\sWHERE\s(.*)", re.IGNORECASE | re.DOTALL)
 _ALL = "TRUE"
 _WIDE, _NARROW = 2**31 - 1, 2**16 - 1
-"""Moduli of the summed columns: sums stay within 64 bits for a thousand million rows."""
+"""Bit masks of the summed numbers: sums stay within 64 bits for a thousand million rows."""
 
 
 class SqliteIndex(NamedTuple):
