@@ -83,7 +83,7 @@ def rates(
 ) -> dict[str, Figure]:
     """What each contender does in a second: a function that does some and says how many. Rounds go in turn; one more goes before, unseen.
 
-    Python looks for cycles among its objects as rarely as it does in our server (`fairbank.rest.server.serving`).
+    Python looks for cycles among its objects as rarely as it does in our server (`fairbank.rest.server.server`).
     """
     gc.set_threshold(50_000, 10, 10)
     seen: dict[str, list[float]] = {name: [] for name in contenders}

@@ -85,7 +85,7 @@ def _both(there: OnNodes) -> object:
 def timed(contenders: Mapping[str, Callable[[], object]], rounds: int) -> list[Figure]:
     """Milliseconds of processor time of one call each, in rounds that go in turn; one more goes before, unseen.
 
-    Python looks for cycles as rarely as in our server (`fairbank.rest.server.serving`).
+    Python looks for cycles as rarely as in our server (`fairbank.rest.server.server`).
     """
     gc.set_threshold(50_000, 10, 10)
     seen: dict[str, list[float]] = {name: [] for name in contenders}

@@ -111,9 +111,7 @@ def describe_invalid_setting(
             remedy=f"there are: {keys}" if keys else all_keys,
         )
     if fault.kind == "missing field":
-        return Malformed(
-            f"{fault.path} is missing", field=fault.path, remedy=f"add it; {all_keys}"
-        )
+        return Malformed(f"{fault.path} is missing", field=fault.path, remedy=f"add it; {all_keys}")
     values = ", ".join(accepted_values(settings, fault.path))
     return Malformed(
         f"{fault.path}: {fault.message.replace('an object', 'a table')}",

@@ -35,7 +35,6 @@ from fairbank.rest.routes import (
     share,
     statement,
     token,
-    undo,
     usage,
 )
 from fairbank.rest.thread_pools import THREADS, ThreadPools
@@ -43,7 +42,7 @@ from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.dry_run import Foretold
 
 _MODULES = (
-    *(health, cluster, project, alloc, movements, statement, undo, activity, job, failure),
+    *(health, cluster, project, alloc, movements, statement, activity, job, failure),
     *(usage, share, quote, token, audit, docs),
 )
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(

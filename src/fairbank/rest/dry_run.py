@@ -16,7 +16,7 @@ from fairbank.rest.request import DRY_RUN
 from fairbank.rest.schemas.alloc import changed_terms
 from fairbank.rest.schemas.envelope import ListResponse, list_response
 from fairbank.rest.schemas.statement import PlannedEntry, entry_row
-from fairbank.service.dry_run import Foretold, Planned
+from fairbank.service.dry_run import DryRunEntry, Foretold
 
 LISTS_ENTRIES = {"dry_run": "entries"}
 """`opt` of routes whose dry run lists the entries that would be written."""
@@ -61,7 +61,7 @@ def dry_run_response(
     return Response(list_response("planned-entry", context.services.clock, rows), status_code=200)
 
 
-def _row(planned: Planned) -> PlannedEntry:
+def _row(planned: DryRunEntry) -> PlannedEntry:
     """Return an entry without what only writing gives it."""
     entry = planned.entry
     row = entry_row(entry, planned.run)
@@ -75,7 +75,7 @@ def _row(planned: Planned) -> PlannedEntry:
     )
 
 
-def _details(planned: Planned) -> dict[str, Any] | None:
+def _details(planned: DryRunEntry) -> dict[str, Any] | None:
     """Leave out the number of a new object, which will be another one, and a token's digest."""
     return {
         key: value

@@ -29,9 +29,7 @@ OneTime = Annotated[
 ActiveAt = Annotated[
     str | None,
     QueryParameter(
-        name="active-at",
-        max_length=40,
-        description="allocations valid at this time; or `now`",
+        name="active-at", max_length=40, description="allocations valid at this time; or `now`"
     ),
 ]
 Key = Annotated[
@@ -94,7 +92,10 @@ class AllocationFilters(NamedTuple):
 
 
 def allocation_filters(
-    request: ApiRequest, resource: OneName = None, category: OneName = None, active_at: ActiveAt = None
+    request: ApiRequest,
+    resource: OneName = None,
+    category: OneName = None,
+    active_at: ActiveAt = None,
 ) -> AllocationFilters:
     """Parse filters of allocations; raise Malformed for an invalid time."""
     return AllocationFilters(resource, category, instant(request, active_at))

@@ -15,11 +15,11 @@ from litestar.types import ExceptionHandlersMap
 from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, sentence
 from fairbank.core.errors import Busy, Malformed, Trouble, Unauthenticated
 from fairbank.core.validation import ValidationFault
+from fairbank.rest.auth.authorization import CHALLENGE
 from fairbank.rest.field_hints import field_of, fields_of
 from fairbank.rest.json_body import SEE_DOCS, missing_body
 from fairbank.rest.parameters import SENT_NAMES
 from fairbank.rest.schemas.envelope import Problem, refusal_details
-from fairbank.rest.auth.authorization import CHALLENGE
 from fairbank.rest.statuses import STATUS, status_of
 
 PROBLEM_JSON = "application/problem+json"
@@ -107,7 +107,9 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
     if error.detail == _BAD_HOST:
         return response_of(
             problem_of_trouble(
-                Malformed("the header Host is not a name", field="Host", remedy="send one: Host: NAME")
+                Malformed(
+                    "the header Host is not a name", field="Host", remedy="send one: Host: NAME"
+                )
             )
         )
     detail, remedy = _MESSAGES.get(status, (str(error.detail)[:200], SEE_DOCS))

@@ -7,7 +7,7 @@ from fairbank.store.contract import Store
 
 
 class Nonces:
-    """What the MUNGE door asks (rest.sign_in.credentials.NonceTable)."""
+    """Implementation of rest.auth.credentials.NonceTable."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock

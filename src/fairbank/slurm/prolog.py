@@ -12,8 +12,8 @@ import msgspec
 
 from fairbank.core import ids
 from fairbank.core.errors import Malformed, Trouble, Unreachable
-from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
+from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.frames import shortened
 from fairbank.slurm.parsers.held_jobs import MARK

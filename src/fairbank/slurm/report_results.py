@@ -12,7 +12,8 @@ from fairbank.core.errors import Malformed, Unreachable
 from fairbank.core.ids import clean_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.tres import parse_job_tres
-from fairbank.rest.bodies.answers import ReportAnswer, Resolution
+from fairbank.rest.schemas.envelope import RunResolution
+from fairbank.rest.schemas.job import ReportAnswer
 
 
 class ReportResult(Enum):
@@ -90,7 +91,7 @@ def judged(answer: ReportAnswer) -> Judgement:
     )
 
 
-def _resolved(how: Resolution) -> ReportResult:
+def _resolved(how: RunResolution) -> ReportResult:
     if how.state == "released" and not how.elapsed:
         return ReportResult.NEVER_BEGAN
     return ReportResult.RESOLVED if how.state == "lapsed" else ReportResult.OVER

@@ -1,1 +1,1 @@
-"""Who asks: by the kernel's word, by a MUNGE credential or by a token."""
+"""Authentication by the Unix socket, MUNGE credentials or tokens."""

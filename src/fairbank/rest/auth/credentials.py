@@ -1,14 +1,15 @@
-"""A MUNGE credential bound to one request, to one server, for one time: its payload is the statement of the request.
+"""A MUNGE credential bound to one request and one server, valid once.
 
-The statement is eight lines without a newline at the end, so that a shell script can make one with printf, sha256sum and munge:
+Its payload is the statement of the request: eight lines without a newline at the end, so that a
+shell script can create one with printf, sha256sum and munge:
 
     fairbank request 1
     POST
     /job?page=2                               path and query as sent, percent-encoded
     e3b0c44298fc1c149afbf4c8996fb924...       SHA-256 of the body in hexadecimal
     bank.example.org                          the server's name
-                                              X-Fairbank-As as sent, empty when there is none
-    2c1d-deposit-7                            Idempotency-Key as sent, empty when there is none
+                                              X-Fairbank-As as sent; empty if there is none
+    2c1d-deposit-7                            Idempotency-Key as sent; empty if there is none
     0f1e2d3c4b5a69788796a5b4c3d2e1f0          the nonce, new for each request
 """
 
@@ -21,16 +22,16 @@ from typing import NamedTuple, Protocol
 
 from fairbank.core.errors import Malformed, Unauthenticated
 from fairbank.core.time import Clock, Instant
-from fairbank.rest.sign_in.munge import SAME_TIME, SIGN_ANEW, Decoded, Munge
+from fairbank.rest.auth.munge import NEW_CREDENTIAL, SYNCHRONISE, Decoded, Munge
 
 MUNGE = "Munge"
 
-TTL_SECONDS = 300  # munged's own default
+TTL_SECONDS = 300  # the default of munged
 SKEW_SECONDS = 60
 
 
 class BoundRequest(NamedTuple):
-    """One request to one server, as far as a credential binds it."""
+    """The parts of a request to which a credential is bound."""
 
     method: str
     target: str
@@ -50,24 +51,29 @@ class BoundRequest(NamedTuple):
         acting_as: str | None = None,
         key: str | None = None,
     ) -> BoundRequest:
-        """The request as it goes over the wire; `audience` is the server's configured name.
+        """Create one from a request as it is sent.
 
-        `acting_as` and `key` are the two headers that change what a request does: X-Fairbank-As and Idempotency-Key.
+        Args:
+            target: path and query.
+            audience: the name of the server in its settings.
+            acting_as: the header X-Fairbank-As.
+            key: the header Idempotency-Key.
         """
         return cls(method, target, body_hash(body), audience, acting_as or "", key or "")
 
 
 def body_hash(body: bytes) -> str:
-    """As the statement has it."""
+    """Return the hash of a body as it stands in the statement."""
     return hashlib.sha256(body).hexdigest()
 
 
 def target_of(raw_path: bytes, query: bytes) -> str:
-    """Path and query as the client sent them. An empty query and none are the same."""
+    """Return path and query as the client sent them. An empty query equals a missing one."""
     return (raw_path + b"?" + query if query else raw_path).decode("latin-1")
 
 
-# Each line of the statement: its name, its grammar, its longest. None can hold a newline, so no two requests have one statement.
+# Name, form and maximum length of each line. None can contain a newline, so two different
+# requests never have the same statement.
 _VERSION = "fairbank request 1"
 _LINES = (
     ("version", _VERSION, len(_VERSION)),
@@ -80,92 +86,101 @@ _LINES = (
     ("nonce", "[0-9a-f]{32}", 32),
 )
 
-_BODY = 3
-_ANOTHER = {
-    "server name": "sign with this server's name: FAIRBANK_SERVER_NAME at the client is [server] name of the bank's settings"
+_BODY_LINE = 3
+_REMEDIES = {
+    "server name": (
+        "sign with this server's name: FAIRBANK_SERVER_NAME of the client must be [server] name "
+        "of the bank's settings"
+    )
 }
-"""What helps where it is not the request that is another."""
+"""Remedies other than a new credential, by the line that differs."""
 
 
 def new_nonce() -> str:
     return os.urandom(16).hex()
 
 
-def statement(asked: BoundRequest, nonce: str) -> bytes:
-    """The bytes to seal: no two requests, servers or nonces give the same. Raises Malformed, naming the line."""
-    lines = (_VERSION, *asked, nonce)
-    for line, (name, grammar, longest) in zip(lines, _LINES, strict=True):
-        if len(line) > longest or not re.fullmatch(grammar, line):
+def statement(request: BoundRequest, nonce: str) -> bytes:
+    """Return the payload of a credential; raise Malformed if a line cannot be signed."""
+    lines = (_VERSION, *request, nonce)
+    for line, (name, form, length_max) in zip(lines, _LINES, strict=True):
+        if len(line) > length_max or not re.fullmatch(form, line):
             raise Malformed(
                 f"the {name} {line[:64]!r} cannot be signed",
                 field=name,
-                remedy=f"at most {longest} characters, printable ASCII without blanks; percent-encode the rest",
+                remedy=f"at most {length_max} characters, printable ASCII without blanks; "
+                "percent-encode the rest",
             )
     return "\n".join(lines).encode("ascii")
 
 
 def check(
     decoded: Decoded,
-    asked: BoundRequest,
+    request: BoundRequest,
     now: Instant,
     *,
     ttl_seconds: int = TTL_SECONDS,
     skew_seconds: int = SKEW_SECONDS,
 ) -> str:
-    """The nonce of a credential that was made for this request, and lately. Raises Unauthenticated, saying what differs.
+    """Check that a credential was created for this request, and recently.
 
-    That nobody used it before is the nonce table's to say.
+    Args:
+        ttl_seconds: maximum age.
+        skew_seconds: tolerance for a clock of the client that is ahead.
+
+    Returns:
+        The nonce. Whether it was used before is for the nonce table to check.
+
+    Raises:
+        Unauthenticated: the message names what differs.
     """
-    sealed = decoded.payload.decode("latin-1").split("\n")
-    nonce = sealed[-1]
-    if (
-        len(sealed) != len(_LINES)
-        or sealed[0] != _VERSION
-        or not re.fullmatch(_LINES[-1][1], nonce)
-    ):
+    lines = decoded.payload.decode("latin-1").split("\n")
+    nonce = lines[-1]
+    if len(lines) != len(_LINES) or lines[0] != _VERSION or not re.fullmatch(_LINES[-1][1], nonce):
         raise Unauthenticated(
             "the credential was not made for Fairbank",
             remedy="its payload must be the statement of the request",
         )
-    if decoded.payload != statement(asked, nonce):
-        wrong = next(
+    if decoded.payload != statement(request, nonce):
+        expected = (_VERSION, *request, nonce)
+        different = next(
             name
-            for (name, *_), was, is_now in zip(
-                _LINES, sealed, (_VERSION, *asked, nonce), strict=True
-            )
-            if was != is_now
+            for (name, *_), line, expected_line in zip(_LINES, lines, expected, strict=True)
+            if line != expected_line
         )
         raise Unauthenticated(
-            f"the credential is for another request: the {wrong} differs",
-            remedy=_ANOTHER.get(wrong, SIGN_ANEW),
+            f"the credential is for another request: the {different} differs",
+            remedy=_REMEDIES.get(different, NEW_CREDENTIAL),
         )
     age = now - decoded.encoded_at
     if age > ttl_seconds:
         raise Unauthenticated(
-            f"the credential has expired: it is {age} s old, good for {ttl_seconds} s",
-            remedy=SIGN_ANEW,
+            f"the credential has expired: it is {age} s old, valid for {ttl_seconds} s",
+            remedy=NEW_CREDENTIAL,
         )
     if age < -skew_seconds:
         raise Unauthenticated(
             f"clock skew: the credential was made {-age} s in the future of this server",
-            remedy=SAME_TIME,
+            remedy=SYNCHRONISE,
         )
     return nonce
 
 
 class NonceTable(Protocol):
-    """The nonces that were spent: durable, and one for all servers of a bank.
+    """Used nonces: durable, and shared by all servers of a bank.
 
-    munged remembers too, but each daemon for itself, and a restart makes it forget.
+    munged remembers credentials too, but each daemon separately, and only until a restart.
     """
 
     def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
-        """True for the first who spends it, among all servers; False after that, at least until `expires_at`."""
+        """Return True for the first use among all servers, and False afterwards, at least until
+        `expires_at`.
+        """
         ...
 
 
-class MungeDoor:
-    """Lets in who signed this very request, once. It blocks: call it from a worker thread."""
+class MungeVerifier:
+    """Accepts a credential of a request once. It blocks: call it in a worker thread."""
 
     def __init__(
         self,
@@ -179,44 +194,57 @@ class MungeDoor:
         self._munge, self._nonces, self._clock = munge, nonces, clock
         self._ttl_seconds, self._skew_seconds = ttl_seconds, skew_seconds
 
-    def admit(self, credential: bytes, asked: BoundRequest) -> Decoded:
-        """Who asks (`uid`, `gid`). Raises Unauthenticated, Unreachable when munged is silent, Malformed for an unsignable request."""
-        return self.settle(self._munge.decode(credential), asked)
+    def verify(self, credential: bytes, request: BoundRequest) -> Decoded:
+        """Decode a credential, check it against the request and mark it as used.
 
-    def open(self, credential: bytes, head: BoundRequest) -> Decoded:
-        """Open a credential before the body is there: everything but the body must be as it says. Raises what `admit` raises."""
+        Raises:
+            Unauthenticated: it is invalid, for another request, or was used before.
+            Malformed: the request cannot be signed.
+            Unreachable: munged does not answer.
+        """
+        return self.spend(self._munge.decode(credential), request)
+
+    def decode_for_head(self, credential: bytes, head: BoundRequest) -> Decoded:
+        """Decode a credential before the body has arrived, and check all but the body.
+
+        It raises what `verify` raises.
+        """
         decoded = self._munge.decode(credential)
-        self._nonce(decoded, head._replace(body_sha256=_body_in(decoded)))
+        self._check(decoded, head._replace(body_sha256=_body_hash_in(decoded)))
         return decoded
 
-    def settle(self, decoded: Decoded, asked: BoundRequest) -> Decoded:
-        """The last word on an opened credential, once the whole request is there: it is spent. Raises Unauthenticated, Malformed."""
-        nonce = self._nonce(decoded, asked)
-        # Twice as long as this server needs: the next one's clock may be behind.
+    def spend(self, decoded: Decoded, request: BoundRequest) -> Decoded:
+        """Check a decoded credential against the complete request and mark it as used.
+
+        Raises:
+            Unauthenticated: it is for another request, or was used before.
+            Malformed: the request cannot be signed.
+        """
+        nonce = self._check(decoded, request)
+        # Twice as long as this server needs: the clock of another server may be behind.
         expires_at = Instant(decoded.encoded_at + 2 * (self._ttl_seconds + self._skew_seconds))
         if not self._nonces.spend(nonce, decoded.uid, expires_at):
-            raise Unauthenticated("this credential was used before", remedy=SIGN_ANEW)
+            raise Unauthenticated("this credential was used before", remedy=NEW_CREDENTIAL)
         return decoded
 
-    def _nonce(self, decoded: Decoded, asked: BoundRequest) -> str:
+    def _check(self, decoded: Decoded, request: BoundRequest) -> str:
         return check(
             decoded,
-            asked,
+            request,
             self._clock.now(),
             ttl_seconds=self._ttl_seconds,
             skew_seconds=self._skew_seconds,
         )
 
 
-def _body_in(decoded: Decoded) -> str:
-    """The body's hash as a statement has it; nobody's where it is no statement."""
-    grammar = _LINES[_BODY][1]
-    said = decoded.payload.decode("latin-1").split("\n")
-    return (
-        said[_BODY] if len(said) == len(_LINES) and re.fullmatch(grammar, said[_BODY]) else "0" * 64
-    )
+def _body_hash_in(decoded: Decoded) -> str:
+    """Return the body hash of a statement; zeros if the payload is no statement."""
+    lines = decoded.payload.decode("latin-1").split("\n")
+    form = _LINES[_BODY_LINE][1]
+    is_statement = len(lines) == len(_LINES) and re.fullmatch(form, lines[_BODY_LINE])
+    return lines[_BODY_LINE] if is_statement else "0" * 64
 
 
-def sign(munge: Munge, asked: BoundRequest) -> str:
-    """The client's `Authorization` for one request, good once."""
-    return f"{MUNGE} {munge.encode(statement(asked, new_nonce())).decode('ascii')}"
+def sign(munge: Munge, request: BoundRequest) -> str:
+    """Return the `Authorization` header for one request, valid once."""
+    return f"{MUNGE} {munge.encode(statement(request, new_nonce())).decode('ascii')}"

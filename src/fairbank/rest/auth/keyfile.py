@@ -1,4 +1,4 @@
-"""The file with the key of the tokens' digests: its owner's alone, made whole or not at all."""
+"""File with the key of the token digests, which only its owner can read."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from fairbank.core.errors import Corrupt, Forbidden, Unknown
 from fairbank.core.os_errors import is_full, translate_os_error
 
 if TYPE_CHECKING:
-    from pathlib import Path  # for its name only: commands on the server's host come through here
+    from pathlib import Path  # only for types: this module is imported by commands
 
 _KEY_BYTES = 32
 
 
 def read_secret(path: Path, *, create: bool = False) -> bytes:
-    """The key kept in a file, made there first when `create` allows.
+    """Return the key in a file.
 
-    Raises Unknown without a file, Forbidden when others may read or replace it, Corrupt when it holds no key.
+    Args:
+        path: the file.
+        create: create the file with a new key if it is missing.
+
+    Raises:
+        Unknown: the file is missing.
+        Forbidden: other users can read or replace it.
+        Corrupt: it does not contain a key.
     """
     try:
         if create and not path.exists():
@@ -28,25 +35,29 @@ def read_secret(path: Path, *, create: bool = False) -> bytes:
         return _read_private(path)
     except FileNotFoundError as missing:
         raise Unknown(
-            f"there is no key in {path}", field="secret", remedy="make one with: fairbank init"
+            f"there is no key in {path}", field="secret", remedy="create one with: fairbank init"
         ) from missing
     except OSError as bad:
         if is_full(bad):
-            raise translate_os_error(bad, f"cannot make {path}", field="secret") from bad
+            raise translate_os_error(bad, f"cannot create {path}", field="secret") from bad
         raise Forbidden(
             f"the key in {path} cannot be used: {bad.strerror}",
             field="secret",
-            remedy="make it a plain file of the bank's user",
+            remedy="replace it by a regular file of the bank's user",
         ) from bad
 
 
 def _read_private(path: Path) -> bytes:
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        kept, text = os.fstat(file), os.read(file, 2 * _KEY_BYTES + 2)
+        status, text = os.fstat(file), os.read(file, 2 * _KEY_BYTES + 2)
     finally:
         os.close(file)
-    if not S_ISREG(kept.st_mode) or kept.st_uid not in (0, os.geteuid()) or kept.st_mode & 0o077:
+    if (
+        not S_ISREG(status.st_mode)
+        or status.st_uid not in (0, os.geteuid())
+        or status.st_mode & 0o077
+    ):
         raise Forbidden(
             f"others can read or change the key in {path}",
             field="secret",
@@ -54,7 +65,7 @@ def _read_private(path: Path) -> bytes:
         )
     if not re.fullmatch(rb"[0-9a-f]{%d}\n?" % (2 * _KEY_BYTES), text):
         raise Corrupt(
-            f"{path} holds no key",
+            f"{path} does not contain a key",
             field="secret",
             remedy=f"one line of {2 * _KEY_BYTES} hexadecimal digits; restore it from a backup",
         )
@@ -62,22 +73,25 @@ def _read_private(path: Path) -> bytes:
 
 
 def make_private(path: Path, text: str) -> None:
-    """Make a file that its owner alone may read: written aside, then linked. Whoever looks, also after a kill, sees none or a whole one,
-    and of two makers one wins. Raises OSError."""
-    aside = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    """Create a file that only its owner can read; raise OSError if that fails.
+
+    It is written under another name and then linked. So a process that reads it, even after a
+    crash, finds no file or a complete one, and of two concurrent writers one wins.
+    """
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with os.fdopen(
-            os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
         ) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileExistsError):
-            os.link(aside, path)
+            os.link(temporary, path)
     finally:
-        aside.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
+        temporary.unlink(missing_ok=True)
+    directory = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(directory)
     finally:
-        os.close(folder)
+        os.close(directory)

@@ -1,6 +1,6 @@
-"""MUNGE through libmunge: who made a credential, when, and what it carries. `credentials` binds one to a request.
+"""MUNGE through libmunge: creation and decoding of credentials. `credentials` binds one to a request.
 
-Light enough for the everyday command: the library is loaded when the first credential is made or read.
+The library is loaded on first use, so that commands which do not need it start fast.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from fairbank.core.errors import Malformed, Trouble, Unauthenticated, Unreachabl
 from fairbank.core.time import Instant, iso
 
 LIBRARY = "libmunge.so.2"
-CREDENTIAL_MAX = 16_384  # what we let near the decoder; it travels in a header
-PAYLOAD_MAX = 12_000  # such a payload makes a credential just below CREDENTIAL_MAX
+CREDENTIAL_MAX = 16_384  # bytes; a credential travels in a header
+PAYLOAD_MAX = 12_000  # bytes; its credential is just below CREDENTIAL_MAX
 
-SIGN_ANEW = "make a new credential for each request"
-SAME_TIME = "keep the clocks of both hosts right (chrony or ntpd), then make a new credential"
+NEW_CREDENTIAL = "create a new credential for each request"
+SYNCHRONISE = "synchronise the clocks of both hosts (chrony or ntpd), then create a new credential"
 
 _HEAD, _TAIL = b"MUNGE:", b":"
 
 
 class Decoded(NamedTuple):
-    """What munged vouches for: this user, on a host with our key, sealed this payload at that time."""
+    """Content of a credential, as munged certifies it: user, payload and time of encoding."""
 
     payload: bytes
     uid: int
@@ -37,10 +37,9 @@ class Decoded(NamedTuple):
 
 
 class Munge:
-    """One munged, spoken to through libmunge.
+    """Client of one munged, through libmunge. It is thread-safe.
 
-    Safe in many threads; each call is a conversation of its own. A munged that hangs holds a call for some seconds,
-    so a server calls from a worker thread.
+    A munged that hangs blocks a call for some seconds, so a server calls it in a worker thread.
     """
 
     def __init__(
@@ -51,9 +50,13 @@ class Munge:
         ttl_seconds: int | None = None,
         only_uid: int | None = None,
     ) -> None:
-        """Speak to the munged at `socket`, or to the one that libmunge was built for.
+        """Create a client.
 
-        What is encoded lives `ttl_seconds` (munged's own default and ceiling apply) and can be decoded by everybody, or by `only_uid`.
+        Args:
+            socket: of munged; default: the one that libmunge was built with.
+            library: file name of libmunge.
+            ttl_seconds: validity of created credentials; default and maximum: those of munged.
+            only_uid: user who may decode created credentials; default: all users.
         """
         self._socket = socket
         self._library = library
@@ -61,10 +64,15 @@ class Munge:
         self._only_uid = only_uid
 
     def encode(self, payload: bytes) -> bytes:
-        """Seal a payload in the name of the calling process. Raises Malformed, Unreachable."""
+        """Create a credential for the calling process.
+
+        Raises:
+            Malformed: the payload is too large.
+            Unreachable: munged does not answer, or libmunge is missing.
+        """
         if len(payload) > PAYLOAD_MAX:
             raise Malformed(
-                f"{len(payload)} bytes are too much for a credential",
+                f"{len(payload)} bytes are too many for a credential",
                 remedy=f"at most {PAYLOAD_MAX} bytes",
             )
         lib = _load(self._library)
@@ -73,14 +81,19 @@ class Munge:
                 _set(lib, context, _TTL, ctypes.c_int(self._ttl_seconds))
             if self._only_uid is not None:
                 _set(lib, context, _ONLY_UID, ctypes.c_uint32(self._only_uid))
-            sealed = ctypes.c_void_p()
-            error = lib.munge_encode(ctypes.byref(sealed), context, payload, len(payload))
+            credential = ctypes.c_void_p()
+            error = lib.munge_encode(ctypes.byref(credential), context, payload, len(payload))
             if error:
                 raise _cannot_encode(error, _detail(lib, context, error))
-            return _take(lib, sealed)
+            return _take(lib, credential)
 
     def decode(self, credential: bytes) -> Decoded:
-        """Open a credential, once: munged refuses to open it again. Raises Unauthenticated, Unreachable."""
+        """Decode a credential. munged decodes each one once.
+
+        Raises:
+            Unauthenticated: it is invalid, has expired or was decoded before.
+            Unreachable: munged does not answer, or libmunge is missing.
+        """
         _check_shape(credential)
         lib = _load(self._library)
         with self._context(lib) as context:
@@ -98,19 +111,18 @@ class Munge:
                 ctypes.byref(uid),
                 ctypes.byref(gid),
             )
-            opened = _take(
-                lib, payload, length.value
-            )  # munged hands out the payload of an expired or replayed one too
-            made, now, ttl = (
+            # Before the check of the error: an expired credential has a payload to free, too.
+            content = _take(lib, payload, length.value)
+            encoded_at, now, ttl = (
                 _get(lib, context, option) for option in (_ENCODED_AT, _DECODED_AT, _TTL)
             )
             if error:
-                raise _cannot_decode(error, _detail(lib, context, error), made, now, ttl)
-            return Decoded(opened, uid.value, gid.value, Instant(made), ttl)
+                raise _cannot_decode(error, _detail(lib, context, error), encoded_at, now, ttl)
+            return Decoded(content, uid.value, gid.value, Instant(encoded_at), ttl)
 
     @contextmanager
     def _context(self, lib: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
-        """A fresh context a call: libmunge's are not for two threads, and decoding leaves its settings behind."""
+        """Create a context for one call: contexts are not thread-safe, and decoding changes them."""
         context = ctypes.c_void_p(lib.munge_ctx_create())
         if not context.value:
             raise Unreachable("libmunge has no memory left", remedy="free memory on this host")
@@ -123,30 +135,26 @@ class Munge:
 
 
 def _check_shape(credential: bytes) -> None:
-    """Length before anything else, then the one spelling: base64 has several for the same bytes, munged takes them all."""
+    """Check the length, then the form: munged accepts several base64 texts for the same bytes."""
     if len(credential) > CREDENTIAL_MAX:
         raise Unauthenticated(
             f"a MUNGE credential of {len(credential)} bytes is refused",
             remedy=f"at most {CREDENTIAL_MAX} bytes",
         )
-    sealed = credential[len(_HEAD) : -len(_TAIL)]
+    text = credential[len(_HEAD) : -len(_TAIL)]
     try:
-        whole = (
-            credential
-            == _HEAD
-            + binascii.b2a_base64(binascii.a2b_base64(sealed, strict_mode=True), newline=False)
-            + _TAIL
-        )
+        content = binascii.a2b_base64(text, strict_mode=True)
+        canonical = _HEAD + binascii.b2a_base64(content, newline=False) + _TAIL
     except binascii.Error:
-        whole = False
-    if not whole:
+        canonical = b""
+    if credential != canonical:
         raise Unauthenticated(
             "this is not a MUNGE credential, or a damaged one",
-            remedy="send it whole, as munge prints it, on one line",
+            remedy="send it complete, as munge prints it, on one line",
         )
 
 
-# Options and errors of munge.h; they have not moved since MUNGE 0.5.
+# Options and errors of munge.h; unchanged since MUNGE 0.5.
 
 _TTL, _ENCODED_AT, _DECODED_AT, _SOCKET, _ONLY_UID = 4, 6, 7, 8, 9
 
@@ -158,24 +166,25 @@ _EXPIRED, _REWOUND, _REPLAYED, _NOT_FOR_US = 15, 16, 17, 18
 def _cannot_encode(error: int, detail: str) -> Trouble:
     if error == _BAD_LENGTH:
         return Malformed(
-            f"MUNGE will not seal this: {detail}", remedy=f"at most {PAYLOAD_MAX} bytes"
+            f"MUNGE cannot encode this: {detail}", remedy=f"at most {PAYLOAD_MAX} bytes"
         )
     return _unreachable(error, detail)
 
 
-def _cannot_decode(error: int, detail: str, made: int, now: int, ttl: int) -> Trouble:
+def _cannot_decode(error: int, detail: str, encoded_at: int, now: int, ttl: int) -> Trouble:
     if error == _EXPIRED:
         return Unauthenticated(
-            f"the credential has expired: made at {iso(made)}, {now - made} s ago, good for {ttl} s",
-            remedy=SIGN_ANEW,
+            f"the credential has expired: made at {iso(encoded_at)}, {now - encoded_at} s ago, "
+            f"valid for {ttl} s",
+            remedy=NEW_CREDENTIAL,
         )
     if error == _REWOUND:
         return Unauthenticated(
-            f"clock skew: the credential was made {made - now} s in the future of this host",
-            remedy=SAME_TIME,
+            f"clock skew: the credential was made {encoded_at - now} s in the future of this host",
+            remedy=SYNCHRONISE,
         )
     if error == _REPLAYED:
-        return Unauthenticated("this credential was used before", remedy=SIGN_ANEW)
+        return Unauthenticated("this credential was used before", remedy=NEW_CREDENTIAL)
     if error == _NOT_FOR_US:
         return Unauthenticated(
             "the credential is for another user to read",
@@ -184,20 +193,20 @@ def _cannot_decode(error: int, detail: str, made: int, now: int, ttl: int) -> Tr
     if error in _INVALID:
         return Unauthenticated(
             f"MUNGE does not accept the credential: {detail}",
-            remedy="send it unaltered; both hosts need the same munge.key",
+            remedy="send it unchanged; both hosts need the same munge.key",
         )
     return _unreachable(error, detail)
 
 
 def _unreachable(error: int, detail: str) -> Trouble:
-    silent = "munged does not answer" if error in (_NO_SOCKET, _TIMED_OUT) else "munged failed"
+    problem = "munged does not answer" if error in (_NO_SOCKET, _TIMED_OUT) else "munged failed"
     return Unreachable(
-        f"{silent}: {detail}",
+        f"{problem}: {detail}",
         remedy="start munged on this host (systemctl start munge) and try again",
     )
 
 
-# The few calls of libmunge, and the memory that it hands over.
+# Calls of libmunge, and the memory that it allocates.
 
 
 @cache
@@ -213,9 +222,8 @@ def _load(library: str) -> ctypes.CDLL:
             ctypes.c_int,
         ]
         lib.munge_decode.argtypes = [ctypes.c_char_p, *[ctypes.c_void_p] * 5]
-        lib.free.argtypes = [
-            ctypes.c_void_p
-        ]  # the C library's, found through libmunge, so surely the one that allocated
+        # free() is found through libmunge, so it belongs to the C library that allocated.
+        lib.free.argtypes = [ctypes.c_void_p]
     except (OSError, AttributeError) as bad:
         raise Unreachable(
             f"MUNGE cannot be used here: {bad}", remedy="install libmunge2, or use the Unix socket"
@@ -233,16 +241,15 @@ def _set(
     if error:
         detail = _detail(lib, context, error)
         raise Malformed(
-            f"MUNGE does not take this: {detail}",
+            f"MUNGE does not accept this: {detail}",
             field="munge_socket",
-            remedy="look at server.munge_socket in the settings",
+            remedy="check server.munge_socket in the settings",
         )
 
 
 def _get(lib: ctypes.CDLL, context: ctypes.c_void_p, option: int) -> int:
-    value = (
-        ctypes.c_int() if option == _TTL else ctypes.c_long()
-    )  # time_t is a long wherever Slurm runs
+    # time_t is a long wherever Slurm runs.
+    value = ctypes.c_int() if option == _TTL else ctypes.c_long()
     lib.munge_ctx_get(context, option, ctypes.byref(value))
     return value.value
 
@@ -253,7 +260,7 @@ def _detail(lib: ctypes.CDLL, context: ctypes.c_void_p, error: int) -> str:
 
 
 def _take(lib: ctypes.CDLL, memory: ctypes.c_void_p, length: int = -1) -> bytes:
-    """Copy what libmunge allocated, up to NUL or `length` bytes, and give it back to the C library."""
+    """Copy memory of libmunge, up to NUL or `length` bytes, and free it."""
     if memory.value is None:
         return b""
     try:

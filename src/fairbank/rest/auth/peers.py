@@ -1,4 +1,4 @@
-"""Who is at the other end of the Unix socket, by the kernel's word."""
+"""Identity of the process at the other end of a Unix socket (SO_PEERCRED)."""
 
 from __future__ import annotations
 
@@ -11,43 +11,41 @@ from typing import Any, NamedTuple
 
 EXTENSION = "fairbank.peer"
 
+_UCRED = struct.Struct("iII")  # pid, uid, gid
+
 
 class Peer(NamedTuple):
-    """The process that opened the connection, as it was at that moment (SO_PEERCRED)."""
+    """The process that opened a connection, as it was at that moment."""
 
     pid: int
     uid: int
     gid: int
 
 
-def peer_of(scope: Mapping[str, Any]) -> Peer | None:
-    """The local asker of an ASGI request; None for a connection that came over a network.
+def peer_at(connection: socket.socket | None) -> Peer | None:
+    """Return the peer of a connection over a Unix socket; None for any other connection."""
+    if connection is None or connection.family != socket.AF_UNIX:
+        return None
+    ucred = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    return Peer(*_UCRED.unpack(ucred))
 
-    Only `PeerProtocol` writes this place; nothing that a client sends ends up in it.
+
+def peer_of(scope: Mapping[str, Any]) -> Peer | None:
+    """Return the peer of an ASGI request; None for a connection over a network.
+
+    Only the server's protocol class writes this extension; no data of a client reaches it.
     """
     peer = (scope.get("extensions") or {}).get(EXTENSION)
     return peer if isinstance(peer, Peer) else None
 
 
 def groups_of(uid: int) -> frozenset[int]:
-    """Every group of a user as the system knows it, the primary one included; none for an unknown uid.
+    """Return all groups of a user, the primary one included; none for an unknown uid.
 
-    It may ask LDAP: call it from a worker thread.
+    It may query LDAP: call it in a worker thread.
     """
     try:
         user = pwd.getpwuid(uid)
     except KeyError:
         return frozenset()
     return frozenset(os.getgrouplist(user.pw_name, user.pw_gid))
-
-
-def peer_at(connection: socket.socket | None) -> Peer | None:
-    """The process at the other end of a connection over a Unix socket; None for any other."""
-    if connection is None or connection.family != socket.AF_UNIX:
-        return None
-    return Peer(
-        *_UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
-    )
-
-
-_UCRED = struct.Struct("iII")  # pid, uid, gid

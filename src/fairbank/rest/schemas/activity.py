@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from fairbank.bank.entry import OF_CREDIT, Entry
 from fairbank.bank.query import Debit
 from fairbank.bank.run import RunRecord
+from fairbank.core.time import iso
 from fairbank.rest.schemas.job import Status, hadm_status
 
 
@@ -54,6 +56,30 @@ class DebitRow(Struct, frozen=True, kw_only=True):
     amount: int
     comments: str | None
     owner_uid: int
+
+
+def activity_row(entry: Entry, run: RunRecord | None) -> ActivityRow:
+    """Return an entry that moved credit, with the job of its run."""
+    return ActivityRow(
+        activity_id=entry.id,
+        allocation_id=entry.book,
+        amount=entry.amount,
+        comments=entry.comment,
+        at=iso(entry.at),
+        kind=entry.kind.value,
+        job_id=None if run is None else run.run.job_id,
+        owner_uid=entry.owner,
+    )
+
+
+def credit_row(entry: Entry) -> CreditRow:
+    """Return a deposit, withdrawal or transfer."""
+    return CreditRow(
+        activity_id=entry.id,
+        allocation_id=entry.book,
+        amount=OF_CREDIT[entry.kind].sign * entry.amount,
+        comments=entry.comment,
+    )
 
 
 def predebit_row(record: RunRecord, comments: str | None) -> PredebitRow:

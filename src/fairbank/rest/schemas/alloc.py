@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.project import Project
+from fairbank.bank.query import UserRow
 from fairbank.core.time import Instant, iso
 
 
@@ -87,6 +88,12 @@ def balance_row(allocation: Allocation, project: Project, now: Instant) -> Balan
     return BalanceRow(
         **structs.asdict(allocation_row(allocation, project, now)), used_percent=percent
     )
+
+
+def drawn_row(user: UserRow) -> DrawnRow:
+    """Return the use of an allocation by one user."""
+    sums = user.sums
+    return DrawnRow(uid=user.uid, charged=sums.charged, held=sums.held, cap=sums.cap)
 
 
 def changed_terms(changed: Mapping[str, Any] | None) -> dict[str, Any] | None:

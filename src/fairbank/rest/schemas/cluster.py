@@ -37,7 +37,9 @@ def cluster_row(cluster: Cluster, free_states: tuple[FinalState, ...]) -> Cluste
     """Return a cluster with its partitions, sorted by name."""
     return ClusterRow(
         name=cluster.name,
-        partitions=[partition_row(partition) for _, partition in sorted(cluster.partitions.items())],
+        partitions=[
+            partition_row(partition) for _, partition in sorted(cluster.partitions.items())
+        ],
         qos_factors={name: str(factor) for name, factor in sorted(cluster.qos_factors.items())},
         free_states=list(free_states),
     )
@@ -52,5 +54,5 @@ def partition_row(partition: Partition) -> PartitionRow:
         weights=None
         if weights is None
         else {name: str(weight) for name, weight in sorted(weights.items())},
-        adding=partition.adding.value,
+        adding=partition.billing_rule.value,
     )

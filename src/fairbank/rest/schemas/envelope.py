@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
@@ -115,7 +116,7 @@ def list_response(
 
 
 def split_page(
-    limit: int, rows: Sequence[T], cursor: Callable[[T], object]
+    limit: int, rows: Sequence[T], cursor: Callable[[T], object] = attrgetter("id")
 ) -> tuple[list[T], str | None]:
     """Split rows of a query for one row more than the page has (`Page.and_one`).
 
@@ -146,7 +147,6 @@ def refusal_details(refusal: Refusal, known: Help) -> RefusalDetails:
     from fairbank.bank.run import RunState  # noqa: PLC0415
 
     resolution = refusal.resolution
-    is_closed = resolution and resolution.state is not RunState.HELD
     return RefusalDetails(
         reason=refusal.reason.name,
         **refusal.figures._asdict(),
@@ -162,6 +162,6 @@ def refusal_details(refusal: Refusal, known: Help) -> RefusalDetails:
             outcome=resolution.outcome,
             elapsed=resolution.elapsed_seconds,
         )
-        if resolution and is_closed
+        if resolution and resolution.state is not RunState.HELD
         else None,
     )

@@ -13,13 +13,11 @@ from fairbank.cluster.job_details import Particulars
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
-from fairbank.core.final_state import FINAL_STATES, final_state
-from fairbank.core.slurm_numbers import CPUS_MAX, NODES_MAX
+from fairbank.core.final_state import FINAL_STATES, PATTERN, final_state
+from fairbank.core.ids import JOB_ID_MAX, JOB_NAME_MAX
+from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX, NODES_MAX
 from fairbank.core.time import Instant
 from fairbank.core.tres import Counts, parse_counts, parse_job_tres
-from fairbank.core.ids import JOB_ID_MAX, JOB_NAME_MAX
-from fairbank.core.slurm_numbers import CPU_SECONDS_MAX
-from fairbank.core.final_state import PATTERN
 from fairbank.rest.schemas.requests import (
     Body,
     Comment,
@@ -47,11 +45,7 @@ Nodes = Annotated[
 ]
 CpuSeconds = Annotated[
     int,
-    Meta(
-        ge=0,
-        le=CPU_SECONDS_MAX,
-        description="CPU time in seconds, of all processors together",
-    ),
+    Meta(ge=0, le=CPU_SECONDS_MAX, description="CPU time in seconds, of all processors together"),
 ]
 Billing = Annotated[
     Decimal,
@@ -65,7 +59,6 @@ _CLOCK_STEP_SECONDS = 3_600
 """Tolerance between the times of a run: schedulers measure its duration, and clocks get corrected."""
 
 _BILLING_MAX, _BILLING_PLACES = 10**12, 30
-
 
 
 class ReportBody(Body, frozen=True, kw_only=True, tag_field="do"):
@@ -122,9 +115,9 @@ class CompleteReport(ReportBody, frozen=True, kw_only=True, tag="complete"):
         str, Meta(max_length=48, extra_json_schema={"pattern": PATTERN}, examples=["COMPLETED"])
     ]
     exit_code: Annotated[int, Meta(ge=0, le=255)] | None = None
-    exit_signal: (
-        Annotated[int, Meta(ge=0, le=127, description="signal that ended it")] | None
-    ) = None
+    exit_signal: Annotated[int, Meta(ge=0, le=127, description="signal that ended it")] | None = (
+        None
+    )
     cpu_seconds: CpuSeconds | None = None
 
 
@@ -220,9 +213,7 @@ def _tres_counts(body: AnyReport, tres: str) -> Counts:
     return parse_job_tres(tres, prices=body.amount is None and body.billing is None)
 
 
-def _job_details(
-    body: AnyReport, qos: str | None, counts: Counts | None
-) -> Particulars | None:
+def _job_details(body: AnyReport, qos: str | None, counts: Counts | None) -> Particulars | None:
     """Return the job details, which do not affect the price."""
     status = cpu_seconds = None
     if isinstance(body, CompleteReport):

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from fairbank.core.ids import COMMENT_MAX, ID_MAX, UID_MAX
 from fairbank.core.slurm_numbers import TRES_MAX
-from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS
+from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Instant, parse_instant
 from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.schemas.server import RoleWord
 
@@ -49,6 +49,11 @@ Moment = Annotated[
 ]
 When = Moment | Epoch
 Tres = Annotated[str, Meta(max_length=TRES_MAX, examples=["cpu=8,mem=16G,gres/gpu=1"])]
+
+
+def parse_when(value: When, *, field: str) -> Instant:
+    """Parse a time of a body; raise Malformed for an invalid one."""
+    return Instant(value) if isinstance(value, int) else parse_instant(value, field=field)
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -49,6 +49,4 @@ def token_row(token: Token) -> TokenRow:
 
 def token_card(token: Token, secret: str, warnings: list[str]) -> TokenCard:
     """Return a new token with its secret."""
-    return TokenCard(
-        **structs.asdict(token_row(token)), secret=secret, warnings=warnings or UNSET
-    )
+    return TokenCard(**structs.asdict(token_row(token)), secret=secret, warnings=warnings or UNSET)

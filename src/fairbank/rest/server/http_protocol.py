@@ -1,4 +1,4 @@
-"""HTTP on one connection: uvicorn's protocol with peer credentials, limits and orderly closing.
+"""HTTP on one connection: uvicorn's protocol with limits and orderly closing.
 
 This module overrides private parts of uvicorn. That is why pyproject.toml bounds its version.
 """
@@ -6,20 +6,18 @@ This module overrides private parts of uvicorn. That is why pyproject.toml bound
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from fairbank.rest.server import protocol_errors
 from fairbank.rest.server.limits import ConnectionLimit
-from fairbank.rest.server.log import ConnectionLog
+from fairbank.rest.server.peer_protocol import PeerProtocol
 from fairbank.rest.server.protocol_errors import HEAD_MAX
 from fairbank.rest.server.request_body import network_of
-from fairbank.rest.sign_in.peers import EXTENSION, Peer, peer_at
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIApplication
@@ -36,7 +34,7 @@ class _StopParsing(Exception):
     """Stop the parser inside a head. uvicorn then calls `send_400_response`."""
 
 
-class HttpProtocol(HttpToolsProtocol):
+class HttpProtocol(PeerProtocol):
     """One connection to the server.
 
     httptools keeps a header of any size, and uvicorn waits without limit for a request that never
@@ -56,7 +54,6 @@ class HttpProtocol(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     receive_seconds = RECEIVE_SECONDS
 
-    _peer: Peer | None = None
     _counted: tuple[ConnectionLimit, int | str | None] | None = None
     _closing: bytes | None = None
     _parse_error: bytes | None = None  # set if the request was rejected by us, not by the parser
@@ -77,13 +74,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        host = self.client[0] if self.client else None
-        self._peer = peer = peer_at(transport.get_extra_info("socket"))
-        facts: dict[str, object]
-        limit, owner, facts = self._tcp_limit, network_of(host), {"host": host}
-        if peer is not None:
-            limit, owner, facts = self._unix_limit, peer.uid, {"uid": peer.uid, "pid": peer.pid}
-        self.logger = cast("logging.Logger", ConnectionLog(self.logger, **facts))
+        limit: ConnectionLimit
+        owner: int | str | None
+        if self.peer is None:
+            limit, owner = self._tcp_limit, network_of(self.client[0] if self.client else None)
+        else:
+            limit, owner = self._unix_limit, self.peer.uid
         if limit.acquire(owner, self.per_peer_max):
             self._counted = limit, owner
             self._set_deadline(self.head_seconds)
@@ -152,7 +148,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_size, self._unparsed, self._in_head, self._in_request = 0, 0, True, True
         self._set_deadline(self.head_seconds)
         super().on_message_begin()
-        self.scope["extensions"] = {} if self._peer is None else {EXTENSION: self._peer}  # type: ignore[dict-item]
 
     def on_url(self, url: bytes) -> None:
         self._count_head(len(url))

@@ -124,9 +124,7 @@ class Middleware:
         finally:
             body.release()
 
-    async def _is_authenticated(
-        self, scope: Scope, response: _Response, client: Hashable
-    ) -> bool:
+    async def _is_authenticated(self, scope: Scope, response: _Response, client: Hashable) -> bool:
         """Check the head of a request, so that no body of an unknown user is read."""
         if self._authenticate_head is None or _is_local(scope):
             return True
@@ -143,9 +141,7 @@ class Middleware:
         else:
             await self._in_place(work, response, client)
 
-    async def _in_place(
-        self, work: Work, response: _Response, client: Hashable
-    ) -> None:
+    async def _in_place(self, work: Work, response: _Response, client: Hashable) -> None:
         """Do `work` in one of the client's places, or answer 503 if it has none left."""
         if not self._requests.acquire(client):
             await response.send_problem(_BUSY, retry_after_seconds=1)
@@ -172,7 +168,9 @@ class Middleware:
     def _record(self, method: str, scope: Scope, status: int, seconds: float) -> None:
         """Count a request in the metrics and log it."""
         route = scope.get("path_template", "unknown")
-        self._metrics.answered(method if method in _METHODS else "other", route, status, seconds)
+        self._metrics.count_request(
+            method if method in _METHODS else "other", route, status, seconds
+        )
         # Reports are in the journal, and a busy cluster sends thousands a second.
         is_quiet = route in _QUIET_ROUTES and status < 400
         level = logging.DEBUG if is_quiet else logging.INFO

@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 from fairbank.core.errors import Conflict
-from fairbank.rest.sign_in.peers import peer_at
+from fairbank.rest.auth.peers import peer_at
 
 # Over the Unix socket, and as many over TCP. Idle connections count too, and cost little.
 CONNECTIONS_MAX = 2_048

@@ -9,9 +9,9 @@ import ipaddress
 from collections.abc import Awaitable, Callable, Hashable, Mapping, MutableMapping
 from typing import Any
 
+from fairbank.rest.auth.peers import peer_of
 from fairbank.rest.request import BODY_MAX
 from fairbank.rest.server.limits import FairLimit
-from fairbank.rest.sign_in.peers import peer_of
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -13,10 +13,9 @@ from typing import Any, cast
 
 import uvicorn
 import uvloop
-
-from fairbank.core.errors import Conflict, Malformed, Trouble
 from litestar import Litestar
 
+from fairbank.core.errors import Conflict, Malformed, Trouble
 from fairbank.rest.app import create_app
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.http_protocol import server_config
@@ -67,10 +66,7 @@ def serve(
 def with_middleware(app: Litestar, context: AppContext, **options: Any) -> Middleware:
     """Wrap the application; `options` are those of Middleware."""
     return Middleware(
-        app,
-        context.metrics,
-        authenticate_head=app.state.authenticator.authenticate_head,
-        **options,
+        app, context.metrics, authenticate_head=app.state.authenticator.authenticate_head, **options
     )
 
 

@@ -93,12 +93,12 @@ def _clear(path: Path) -> None:
         return
     if not S_ISSOCK(status.st_mode):
         raise Conflict(
-            f"{path} exists and is not a socket",
-            field="socket",
-            remedy="choose another path",
+            f"{path} exists and is not a socket", field="socket", remedy="choose another path"
         )
     if _answers(path):
-        raise Conflict(f"a server is already listening at {path}", field="socket", remedy=_ONE_SERVER)
+        raise Conflict(
+            f"a server is already listening at {path}", field="socket", remedy=_ONE_SERVER
+        )
     path.unlink()
 
 

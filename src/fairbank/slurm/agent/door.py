@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from fairbank.core.errors import Malformed
-from fairbank.rest.sign_in.peers import Peer, peer_at
+from fairbank.rest.auth.peers import Peer, peer_at
 from fairbank.slurm.agent.mishaps import Mishap
 from fairbank.slurm.frames import Unread, bodies, encode, question, salvaged
 from fairbank.slurm.records import VERSION, Answer, Greeting, Told, Welcome

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from fairbank.core.errors import Trouble
-from fairbank.rest.bodies.answers import Myself
 from fairbank.rest.client import Client
+from fairbank.rest.schemas.server import Myself
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.looking import Looks, barred, wants_a_look
 from fairbank.slurm.report_results import cannot_ask, no_bank

@@ -11,7 +11,7 @@ from collections.abc import Set
 from typing import NamedTuple
 
 from fairbank.core.errors import Forbidden, Trouble
-from fairbank.rest.bodies.answers import Myself
+from fairbank.rest.schemas.server import Myself
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Faring
 from fairbank.slurm.agent.pool import pause

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from fairbank.core.errors import Trouble, Unreachable
-from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
+from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.agent.letters import Letter, bulk
 from fairbank.slurm.report_results import Judgement, cannot_ask, judged, no_bank
 
