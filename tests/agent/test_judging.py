@@ -5,14 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
+from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
+from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.agent.judging import words
 from fairbank.slurm.frames import TEXT_MAX
 from fairbank.slurm.report_results import ReportResult, judged
 
 
 def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
-    no = Refused(
+    no = RefusalDetails(
         reason=reason,
         asked=10,
         available=4,
@@ -29,7 +30,7 @@ def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
 
 
 def resolved(state: str, elapsed: int | None) -> ReportAnswer:
-    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
+    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
     no = refused("RUN_RESOLVED")
     return msgspec.structs.replace(
         no,

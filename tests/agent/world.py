@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from fairbank.core.errors import Trouble, Unreachable
-from fairbank.rest.bodies.answers import ReportAnswer
+from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.hearing import hear
 from fairbank.slurm.agent.letters import Letter, bulk

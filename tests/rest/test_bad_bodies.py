@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.rest.asking import BODY_MAX
+from fairbank.rest.request import BODY_MAX
 from tests.rest.refused import JSON, WHY, refused
 from tests.rest.world import AGENT, SUPERUSER, World, report
 

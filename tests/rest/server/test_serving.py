@@ -21,9 +21,9 @@ from fairbank.bank.query import Page, RunQuery
 from fairbank.core.errors import Conflict, Malformed, Unreachable
 from fairbank.core.time import ManualClock
 from fairbank.rest.client import Client, parse_address
-from fairbank.rest.house import furnish
+from fairbank.rest.context import AppContext
 from fairbank.rest.server.open_files import ENOUGH, connections_max, demand_enough
-from fairbank.rest.server.serving import serve
+from fairbank.rest.server.server import serve
 from fairbank.service.identity import Staff
 from fairbank.service.services import services
 from fairbank.store.factory import open_store
@@ -166,9 +166,9 @@ def test_what_was_acknowledged_before_the_end_is_in_the_books(folder: Path) -> N
 
 def test_a_second_server_leaves_the_first_ones_socket_alone(folder: Path) -> None:
     with served(folder) as server:
-        house = _house()
+        context = _house()
         with pytest.raises(Conflict, match="a server answers"):
-            serve(house, unix=server.socket)
+            serve(context, unix=server.socket)
         assert server.unix.get("/health").status_code == 200
 
 
@@ -237,7 +237,7 @@ def test_open_files_bound_the_connections(files: int, connections: int) -> None:
 
 
 def _house() -> Any:
-    return furnish(
+    return AppContext.create(
         services(
             MemoryStore(),
             clock=ManualClock(NOW),

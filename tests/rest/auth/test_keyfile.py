@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import Corrupt, Forbidden, Unknown
-from fairbank.rest.sign_in.keyfile import read_secret
+from fairbank.rest.auth.keyfile import read_secret
 from tests.support.account import Account
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.core.errors import Unauthenticated
-from fairbank.rest.sign_in import credentials
-from fairbank.rest.sign_in.authorization import (
+from fairbank.rest.auth import credentials
+from fairbank.rest.auth.authorization import (
     BEARER,
     authorization,
     read_munge,

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fairbank.core.errors import Malformed, Unauthenticated, Unreachable
-from fairbank.rest.sign_in.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
+from fairbank.rest.auth.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
 from tests.support.account import Account
 from tests.support.munge import Munged, MungeTools
 from tests.support.waiting import wait_until
@@ -104,7 +104,7 @@ def test_it_expires(munged: Munged, munge: Munge) -> None:
 
 def test_a_clock_ahead_is_called_clock_skew() -> None:
     """EMUNGE_CRED_REWOUND, which needs two hosts of different time: only the words are tried."""
-    told = _cannot_decode(16, "Rewound credential", made=1_000, now=400, ttl=300)
+    told = _cannot_decode(16, "Rewound credential", encoded_at=1_000, now=400, ttl=300)
     assert isinstance(told, Unauthenticated)
     assert "clock skew" in told.message
     assert "600 s" in told.message
@@ -205,7 +205,7 @@ def test_importing_is_cheap_and_loads_nothing() -> None:
     """The everyday command comes through here."""
     heavy = "{'asyncio', 'dataclasses', 'inspect', 'litestar', 'logging', 'msgspec', 'pathlib', 'ssl', 'subprocess', 'uvicorn'}"
     program = (
-        "import sys; bare = set(sys.modules); import fairbank.rest.sign_in.credentials\n"
+        "import sys; bare = set(sys.modules); import fairbank.rest.auth.credentials\n"
         f"print(sorted({heavy} & (set(sys.modules) - bare)), 'libmunge' in open('/proc/self/maps').read())"
     )
     done = subprocess.run(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.rest.sign_in.credentials import new_nonce, sign, statement
+from fairbank.rest.auth.credentials import new_nonce, sign, statement
 from tests.rest.branches import ASKED, Branch, speak
 from tests.support.account import Account
 from tests.support.munge import Munged, MungeTools

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from fairbank.rest.sign_in.credentials import BoundRequest, sign
-from fairbank.rest.sign_in.munge import Munge
+from fairbank.rest.auth.credentials import BoundRequest, sign
+from fairbank.rest.auth.munge import Munge
 from fairbank.store.migration import migrate
 from tests.rest.served import Served, served
 from tests.support.account import Account

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.core.errors import Malformed
-from fairbank.rest.sign_in import credentials
-from fairbank.rest.sign_in.credentials import BoundRequest, statement
-from fairbank.rest.sign_in.munge import CREDENTIAL_MAX
+from fairbank.rest.auth import credentials
+from fairbank.rest.auth.credentials import BoundRequest, statement
+from fairbank.rest.auth.munge import CREDENTIAL_MAX
 from tests.rest.branches import ASKED, BANK, NONCE, speak
 from tests.support.munge import Munged
 

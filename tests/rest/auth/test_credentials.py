@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import Unauthenticated
 from fairbank.core.time import Clock, Instant, ManualClock
-from fairbank.rest.sign_in.authorization import read_munge
-from fairbank.rest.sign_in.credentials import (
+from fairbank.rest.auth.authorization import read_munge
+from fairbank.rest.auth.credentials import (
     BoundRequest,
-    MungeDoor,
+    MungeVerifier,
     check,
     new_nonce,
     sign,
     statement,
 )
-from fairbank.rest.sign_in.munge import Decoded
+from fairbank.rest.auth.munge import Decoded
 from tests.rest.branches import ASKED, BANK, NONCE, SqliteNonces, SystemClock, speak
 from tests.support.munge import Munged
 from tests.support.nonces import MemoryNonces
@@ -135,8 +135,8 @@ def test_what_expired_is_forgotten() -> None:
 # The door, with a real munged.
 
 
-def door(munged: Munged, clock: Clock | None = None) -> MungeDoor:
-    return MungeDoor(speak(munged), MemoryNonces(), clock or SystemClock())
+def door(munged: Munged, clock: Clock | None = None) -> MungeVerifier:
+    return MungeVerifier(speak(munged), MemoryNonces(), clock or SystemClock())
 
 
 def test_altered_or_cut_credentials_are_refused_and_spend_nothing(munged: Munged) -> None:
@@ -146,8 +146,8 @@ def test_altered_or_cut_credentials_are_refused_and_spend_nothing(munged: Munged
         altered[place] ^= 0x01
         for wrong in (bytes(altered), credential[:place]):
             with pytest.raises(Unauthenticated):
-                bank.admit(wrong, ASKED)
-    assert bank.admit(credential, ASKED).uid == os.geteuid()
+                bank.verify(wrong, ASKED)
+    assert bank.verify(credential, ASKED).uid == os.geteuid()
 
 
 def test_the_server_s_clock_decides(munged: Munged) -> None:
@@ -157,7 +157,7 @@ def test_the_server_s_clock_decides(munged: Munged) -> None:
     ):
         credential = read_munge(sign(speak(munged), ASKED))
         with pytest.raises(Unauthenticated, match=told):
-            door(munged, clock).admit(credential, ASKED)
+            door(munged, clock).verify(credential, ASKED)
 
 
 def test_a_nonce_is_remembered_longer_than_the_credential_is_good(munged: Munged) -> None:
@@ -169,7 +169,7 @@ def test_a_nonce_is_remembered_longer_than_the_credential_is_good(munged: Munged
             return super().spend(nonce, uid, expires_at)
 
     nonces = Watched()
-    MungeDoor(speak(munged), nonces, SystemClock(), ttl_seconds=100, skew_seconds=10).admit(
+    MungeVerifier(speak(munged), nonces, SystemClock(), ttl_seconds=100, skew_seconds=10).verify(
         read_munge(sign(speak(munged), ASKED)), ASKED
     )
     assert nonces.kept_for > 100 + 10 + 60, "even for a server whose clock is a minute behind"

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from fairbank.rest.sign_in.peers import Peer, groups_of, peer_of
+from fairbank.rest.auth.peers import Peer, groups_of, peer_of
 from tests.rest.mirror import Asked, answer, as_user, ask, needs_root, request
 from tests.support.account import Account
 

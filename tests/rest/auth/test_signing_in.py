@@ -12,8 +12,8 @@ import pytest
 
 from fairbank.bank.entry import Kind
 from fairbank.core.time import Instant, iso
-from fairbank.rest.sign_in.authorization import CHALLENGE
-from fairbank.rest.sign_in.peers import groups_of
+from fairbank.rest.auth.authorization import CHALLENGE
+from fairbank.rest.auth.peers import groups_of
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.rest.looked import Looked
@@ -102,7 +102,7 @@ def test_a_token_signs_in_as_its_owner_with_its_scopes(world: World) -> None:
 def test_the_secret_is_shown_once_and_kept_nowhere(world: World) -> None:
     secret = make(world, PI)
     assert secret not in world.ask("GET", "/token", PI).text
-    with world.house.services.store.reading() as reader:
+    with world.context.services.store.reading() as reader:
         assert secret.encode() not in repr([*reader.tokens(None), *reader.scan_entries()]).encode()
 
 
@@ -240,7 +240,7 @@ def test_a_token_is_taken_back(world: World) -> None:
 def test_tokens_are_journalled_when_made_and_when_taken_back(world: World) -> None:
     secret = make(world, PI)
     world.ask("DELETE", "/token/1", SUPERUSER)
-    with world.house.services.store.reading() as reader:
+    with world.context.services.store.reading() as reader:
         entries = [each for each in reader.scan_entries() if each.kind is Kind.TOKEN]
     assert [(each.actor, each.owner) for each in entries] == [(PI, PI), (SUPERUSER, PI)]
     made, taken_back = (json.loads(each.details or "") for each in entries)
@@ -252,7 +252,7 @@ def test_tokens_are_journalled_when_made_and_when_taken_back(world: World) -> No
     )
     assert taken_back == made | {"revoked": NOW}
     assert not [each for each in entries if secret in str(each)]
-    assert world.house.services.audit.verify().findings == ()
+    assert world.context.services.audit.verify().findings == ()
 
 
 def test_a_token_is_taken_back_on_a_second_server_at_once(tmp_path: Path) -> None:
