@@ -16,12 +16,11 @@ from fairbank.core.errors import Trouble
 from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.rest.json_body import read_json
-from fairbank.rest.schemas.report import run_report
-from fairbank.rest.schemas.job import ReportAnswer
-from fairbank.rest.schemas.report import AnyReport, ReportBatch
 from fairbank.rest.problems import problem_of_refusal
-from fairbank.rest.statuses import status_of
 from fairbank.rest.schemas.envelope import granted
+from fairbank.rest.schemas.job import ReportAnswer
+from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
+from fairbank.rest.statuses import status_of
 from fairbank.service.identity import Asker, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore

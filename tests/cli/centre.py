@@ -32,9 +32,9 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import Instant, ManualClock, parse_instant
 from fairbank.core.tres import parse_weights
 from fairbank.core.units import SuMinutes
+from fairbank.rest.auth.munge import Munge
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import serve
-from fairbank.rest.auth.munge import Munge
 from fairbank.service.clock import SystemClock
 from fairbank.service.identity import Staff, asker_of
 from fairbank.service.services import services

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from uvicorn.server import Server
 
-from fairbank.rest.server.log import log_to
-from fairbank.rest.server.http_protocol import HttpProtocol, server_config
-from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.rest.auth.peers import peer_of
+from fairbank.rest.server.http_protocol import HttpProtocol, server_config
+from fairbank.rest.server.log import log_to
+from fairbank.rest.server.unix_socket import bind_unix
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order
 from tests.support.waiting import wait_until

@@ -14,8 +14,8 @@ import pytest
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from fairbank.rest.server.protocol_errors import HEAD_MAX
 from fairbank.rest.server.http_protocol import server_config
+from fairbank.rest.server.protocol_errors import HEAD_MAX
 from tests.rest.mirror import (
     CROWD,
     HUNG_UP_MEANWHILE,

@@ -12,9 +12,9 @@ import fairbank
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.core import errors as troubles
 from fairbank.rest.app import ROUTES
-from fairbank.rest.schemas.report import AnyReport
 from fairbank.rest.field_hints import CONCERNED, field_of, fields_of, fields_of_body
 from fairbank.rest.problems import problem_of_refusal
+from fairbank.rest.schemas.report import AnyReport
 from tests.rest.refused import WHY, refused
 from tests.rest.world import SUPERUSER, World, report
 
@@ -121,8 +121,8 @@ KINDS = {
 # What is about all of the request, or about who asks, has no field.
 FIELDLESS = {"Unauthenticated", "Forbidden", "Unreachable", "Corrupt", "Trouble"}
 WHOLE = (
-    "the request ended", "the body is", "nothing is to change", "in_words(", "why", "bad", "bytes are too much", "MUNGE will not seal",
-    "connections over the Unix socket", "this secret is in use", "the body is not JSON",
+    "the request ended", "the body is", "the request changes nothing", "fault.message", "bytes are too many", "MUNGE cannot encode",
+    "connections over the Unix socket", "this secret is in use", "the body cannot be read",
 )  # fmt: skip
 
 

@@ -23,9 +23,9 @@ from fairbank.core.time import Instant, ManualClock, iso
 from fairbank.core.tres import parse_weights
 from fairbank.core.units import SuMinutes
 from fairbank.rest.app import create_app
+from fairbank.rest.auth.peers import EXTENSION, Peer
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import with_middleware
-from fairbank.rest.auth.peers import EXTENSION, Peer
 from fairbank.service.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.contract import Store

@@ -71,6 +71,6 @@ def test_a_damaged_key_is_never_used(tmp_path: Path, text: str) -> None:
     path = tmp_path / "key"
     path.touch(mode=0o600)
     path.write_text(text)
-    with pytest.raises(Corrupt, match="holds no key"):
+    with pytest.raises(Corrupt, match="does not contain a key"):
         read_secret(path, create=True)
     assert path.read_text() == text, "and never overwritten"

@@ -97,7 +97,7 @@ def test_it_expires(munged: Munged, munge: Munge) -> None:
     made = time.time()
     wait_until(lambda: time.time() > made + 2, "the credential to be too old")
     with pytest.raises(
-        Unauthenticated, match=r"expired: made at 20..-..-..T..:..:..Z, [2-9] s ago, good for 1 s"
+        Unauthenticated, match=r"expired: made at 20..-..-..T..:..:..Z, [2-9] s ago, valid for 1 s"
     ):
         munge.decode(credential)
 

@@ -79,7 +79,7 @@ def test_without_munge_a_munge_credential_is_refused(old_world: World) -> None:
     answer = old_world.ask("GET", "/alloc", headers={"Authorization": "Munge MUNGE:AAAA:"})
     assert (answer.status_code, answer.json()["detail"]) == (
         401,
-        "this server does not take MUNGE credentials",
+        "this server does not accept MUNGE credentials",
     )
 
 

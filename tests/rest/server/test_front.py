@@ -9,10 +9,10 @@ import pytest
 from litestar.testing import TestClient
 
 from fairbank.core.errors import Unreachable
-from fairbank.rest.metrics import ServerMetrics
-from fairbank.rest.server.request_body import network_of
-from fairbank.rest.server.middleware import Middleware
 from fairbank.rest.auth.peers import EXTENSION, Peer
+from fairbank.rest.metrics import ServerMetrics
+from fairbank.rest.server.middleware import Middleware
+from fairbank.rest.server.request_body import network_of
 from tests.rest.logged import logged
 from tests.rest.world import AGENT
 
@@ -47,7 +47,7 @@ def test_who_waits_too_long_is_told_that_nobody_knows() -> None:
     assert answer.status_code == 503
     assert (
         answer.json()["remedy"]
-        == "send it again under the same key: what was carried out is not carried out twice"
+        == "send it again with the same key: what was carried out is not repeated"
     )
 
 

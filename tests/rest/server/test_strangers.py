@@ -14,13 +14,13 @@ from typing import Any, cast
 
 import pytest
 
-from fairbank.rest.request import BODY_MAX
-from fairbank.rest.routes import job
-from fairbank.rest.server.request_body import client_of
-from fairbank.rest.server.middleware import BODIES_MAX, REQUESTS_MAX, TIMEOUT_SECONDS
-from fairbank.rest.server.http_protocol import PER_PEER_MAX
 from fairbank.rest.auth.credentials import BoundRequest, sign
 from fairbank.rest.auth.munge import CREDENTIAL_MAX, Munge
+from fairbank.rest.request import BODY_MAX
+from fairbank.rest.routes import job
+from fairbank.rest.server.http_protocol import PER_PEER_MAX
+from fairbank.rest.server.middleware import BODIES_MAX, REQUESTS_MAX, TIMEOUT_SECONDS
+from fairbank.rest.server.request_body import client_of
 from fairbank.rest.thread_pools import THREADS
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
@@ -258,7 +258,7 @@ class _Slow:
 
 
 def test_slow_lists_keep_no_report_of_a_job_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "ADVICE_SECONDS", 0.05)
+    monkeypatch.setattr(job, "HELP_SECONDS", 0.05)
     store = SlowLists()
     with a_world(store) as world, ThreadPoolExecutor(2 * THREADS) as others:
         lists = [others.submit(world.ask, "GET", "/job", SUPERUSER) for _ in range(2 * THREADS)]
