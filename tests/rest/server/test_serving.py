@@ -217,7 +217,7 @@ def test_idle_strangers_over_tcp_leave_local_users_their_files(folder: Path) -> 
                 socket.create_connection(("127.0.0.1", port), timeout=10, source_address=source)
             )
         assert server.unix.get("/health").status_code == 200
-        with pytest.raises(Conflict, match="400 allow only 136 connections"):
+        with pytest.raises(Conflict, match="400 open files allow only 136 connections"):
             demand_enough(server.socket)
         assert "400 open files allow 136 connections" in server.log.read_text()
         wait_until(

@@ -187,7 +187,8 @@ def _check_times(body: AnyReport) -> None:
         raise Malformed(
             f"the run starts {body.submitted - body.start} s before it was submitted",
             field="submitted",
-            remedy=f"send submitted and start in seconds since 1970, in that order; up to {_CLOCK_STEP_SECONDS} s are allowed for clock corrections",
+            remedy="send submitted and start in seconds since 1970, in that order; "
+            f"up to {_CLOCK_STEP_SECONDS} s are allowed for clock corrections",
         )
 
 
