@@ -35,8 +35,8 @@ from fairbank.core.units import SuMinutes
 from fairbank.rest.auth.munge import Munge
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import serve
+from fairbank.service.access.identity import Staff, asker_of
 from fairbank.service.clock import SystemClock
-from fairbank.service.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 
@@ -84,7 +84,7 @@ class Scribe:
         self._holding: dict[int, tuple[int, int]] = {}
 
     def ask(self, at: str, wish: Request, actor: int = 0) -> Done | Refusal:
-        outcome = self._context.services.counter.ask([Asked(wish, parse_instant(at), actor)])[0]
+        outcome = self._context.services.counter.apply([Asked(wish, parse_instant(at), actor)])[0]
         assert isinstance(outcome, Done | Refusal), outcome
         return outcome
 

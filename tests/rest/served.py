@@ -24,7 +24,7 @@ from fairbank.rest.auth.munge import LIBRARY, Munge
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.log import log_to
 from fairbank.rest.server.server import serve
-from fairbank.service.identity import Staff
+from fairbank.service.access.identity import Staff
 from fairbank.service.services import services
 from fairbank.store.factory import open_store
 

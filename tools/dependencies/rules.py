@@ -36,10 +36,9 @@ SHELLS: Mapping[str, str] = {
     "rest.auth.authenticator": "core bank service rest rest.auth",
     "rest.server": "core service rest rest.schemas rest.auth rest.server.unix_socket",
     "rest.server.unix_socket": "core",
-    "slurm": "core cluster priority scheduling report rest.schemas rest.client slurm.parsers "
+    "agent": "core cluster priority rest.schemas rest.client rest.auth rest.server.unix_socket",
+    "slurm": "core cluster priority agent scheduling report rest.schemas rest.client slurm.parsers "
     "slurm.compare slurm.fairshare_view slurm.queue_snapshot",
-    "slurm.agent": "core cluster priority slurm rest.schemas rest.client rest.auth "
-    "rest.server.unix_socket",
     "cli": "core report rest.client rest.statuses",
     "setup": "*",  # any package
 }

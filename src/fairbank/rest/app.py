@@ -39,7 +39,7 @@ from fairbank.rest.routes import (
 )
 from fairbank.rest.thread_pools import THREADS, ThreadPools
 from fairbank.rest.write_queue import AsyncWriteQueue
-from fairbank.service.dry_run import Foretold
+from fairbank.service.dry_run import DryRunResult
 
 _MODULES = (
     *(health, cluster, project, alloc, movements, statement, activity, job, failure),
@@ -86,7 +86,7 @@ def create_app(context: AppContext, *, threads: int = THREADS) -> Litestar:
         # One router: with three methods on a path, litestar would prepare the first one thrice.
         [Router("/", route_handlers=ROUTES)],
         before_request=before,
-        exception_handlers={**HANDLERS, Foretold: dry_run_response},
+        exception_handlers={**HANDLERS, DryRunResult: dry_run_response},
         request_class=ApiRequest,
         openapi_config=None,
         logging_config=None,

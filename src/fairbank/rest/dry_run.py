@@ -16,7 +16,7 @@ from fairbank.rest.request import DRY_RUN
 from fairbank.rest.schemas.alloc import changed_terms
 from fairbank.rest.schemas.envelope import ListResponse, list_response
 from fairbank.rest.schemas.statement import PlannedEntry, entry_row
-from fairbank.service.dry_run import DryRunEntry, Foretold
+from fairbank.service.dry_run import DryRunEntry, DryRunResult
 
 LISTS_ENTRIES = {"dry_run": "entries"}
 """`opt` of routes whose dry run lists the entries that would be written."""
@@ -53,7 +53,7 @@ def describe_dry_run(operation: dict[str, Any], kind: object) -> None:
 
 
 def dry_run_response(
-    request: Request[Any, Any, Any], result: Foretold
+    request: Request[Any, Any, Any], result: DryRunResult
 ) -> Response[ListResponse[PlannedEntry]]:
     """Return the response to a dry run. Its list is empty if the same was carried out before."""
     context = cast("AppContext", request.app.state["context"])

@@ -17,7 +17,7 @@ from fairbank.rest.context import AppContext
 from fairbank.rest.json_body import read_json
 from fairbank.rest.thread_pools import ThreadPools
 from fairbank.rest.write_queue import AsyncWriteQueue
-from fairbank.service.identity import Asker
+from fairbank.service.access.identity import Asker
 from fairbank.service.services import Services
 
 BODY_MAX = 4 * 1024 * 1024

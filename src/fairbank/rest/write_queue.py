@@ -11,7 +11,7 @@ from functools import partial
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.write_queue.queue import Came, Counter, Notify
+from fairbank.service.write_queue.queue import BatchCallback, BatchResult, WriteQueue
 
 _log = logging.getLogger(__name__)
 
@@ -23,9 +23,9 @@ class AsyncWriteQueue:
     `_is_woken` is True from the wake-up until the loop begins to deliver.
     """
 
-    def __init__(self, queue: Counter, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, queue: WriteQueue, loop: asyncio.AbstractEventLoop) -> None:
         self._queue, self._loop, self._thread = queue, loop, threading.get_ident()
-        self._results: deque[tuple[Notify, Came]] = deque()
+        self._results: deque[tuple[BatchCallback, BatchResult]] = deque()
         self._is_woken = False
 
     async def apply(self, batch: Sequence[Asked]) -> list[Outcome]:
@@ -41,7 +41,7 @@ class AsyncWriteQueue:
         self._queue.submit(batch, partial(self._put, partial(_resolve, future)))
         return await future
 
-    def _put(self, notify: Notify, result: Came) -> None:
+    def _put(self, notify: BatchCallback, result: BatchResult) -> None:
         """Take a result in the queue's thread (the loop's own if the queue is a process)."""
         if threading.get_ident() == self._thread:
             notify(result)
@@ -62,7 +62,7 @@ class AsyncWriteQueue:
                 _log.exception("a result could not be delivered")
 
 
-def _resolve(future: asyncio.Future[list[Outcome]], result: Came) -> None:
+def _resolve(future: asyncio.Future[list[Outcome]], result: BatchResult) -> None:
     if future.done():  # the caller was cancelled
         return
     if isinstance(result, Exception):

@@ -15,7 +15,7 @@ from fairbank.rest.auth.authorization import (
     read_token,
     scheme_of,
 )
-from fairbank.service.tokens import new_secret
+from fairbank.service.access.tokens import new_secret
 
 # The header.
 

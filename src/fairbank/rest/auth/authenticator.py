@@ -34,8 +34,8 @@ from fairbank.rest.auth.peers import peer_of
 from fairbank.rest.context import AppContext
 from fairbank.rest.request import SENT_METHOD, ApiRequest
 from fairbank.rest.thread_pools import ThreadPools
-from fairbank.service.identity import FULL, Asker, asker_of
-from fairbank.service.tokens import AGENT
+from fairbank.service.access.identity import FULL, Asker, asker_of
+from fairbank.service.access.tokens import AGENT
 
 Scope = MutableMapping[str, Any]
 
@@ -213,7 +213,7 @@ class Authenticator:
         )
         if asker.acting_as is not None:
             note = Note(details=f"acted as user {uid}: {method} {path[:200]}")
-            self._services.counter.ask(
+            self._services.counter.apply(
                 [Asked(note, self._services.clock.now(), asker.actor, asker.acting_as)]
             )
         return asker

@@ -111,7 +111,7 @@ def _find(
         projects=chosen.projects,
         **chosen.allocations._asdict(),
         stands=None if state is None else (state, services.clock.now()),
-        lenders=services.allocations.lenders(request.asker, chosen.projects),
+        lenders=services.allocations.parents_of(request.asker, chosen.projects),
     )
     return split_page(page.limit, services.allocations.find(query, page.and_one))
 
@@ -142,7 +142,7 @@ def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListRe
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:
     """Return an allocation as it is now; raise Unknown if the user may not see it."""
-    allocation = request.services.allocations.look(request.asker, number)
+    allocation = request.services.allocations.get_drawable(request.asker, number)
     return item_response("allocation", request.services.clock, _row(request, allocation))
 
 

@@ -8,7 +8,7 @@ from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route
 from fairbank.rest.schemas.audit import AuditAnswer, AuditCard, ChainHead
 from fairbank.rest.schemas.envelope import split_page
-from fairbank.service.rights import Do, demand
+from fairbank.service.access.permissions import Action, check_allowed
 
 
 @read_route("/audit", dependencies={"page": PAGE})
@@ -16,8 +16,8 @@ def show_heads(request: ApiRequest, page: OnePage) -> AuditAnswer:
     """Return the last link of each journal. A copy stored elsewhere reveals a journal that was
     rewritten from its start.
     """
-    demand(request.asker, Do.AUDIT)
-    entries, office, standing = request.services.audit.standing(page.and_one)
+    check_allowed(request.asker, Action.AUDIT)
+    entries, office, standing = request.services.audit.state(page.and_one)
     heads, next_ = split_page(page.limit, standing, lambda head: head.book)
     card = AuditCard(
         entries=entries,

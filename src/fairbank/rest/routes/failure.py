@@ -49,7 +49,7 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
     """
     entry, refusal = request.services.runs.refusal(request.asker, failure)
     may_know = request.asker.sight.everything or refusal.owner == request.asker.uid
-    known = request.services.runs.help_against(refusal) if may_know else NOTHING_KNOWN
+    known = request.services.runs.remedies_for(refusal) if may_know else NOTHING_KNOWN
     row = failure_row(entry, refusal, _account(request, refusal), known)
     return item_response("failure", request.services.clock, row)
 

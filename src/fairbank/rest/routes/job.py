@@ -110,8 +110,8 @@ def _refuse_key_header(request: ApiRequest, remedy: str) -> None:
 async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
     """Apply one report. No thread is needed if all that it names is in the cache, as usually."""
     service = request.services.reports
-    if service.knows([report]):
-        prepared = service.wishes(request.asker, [report])[0]
+    if service.can_prepare_now([report]):
+        prepared = service.requests(request.asker, [report])[0]
     else:
         prepare = request.thread_pools.reports.run
         prepared = (await prepare(service.prepare, request.asker, [report]))[0]
@@ -122,7 +122,7 @@ async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
 
 async def _help(request: ApiRequest, refusal: Refusal) -> Help:
     """Return what may help, such as other projects that could pay."""
-    return await _in_time(lambda: request.services.runs.help_against(refusal), NOTHING_KNOWN)
+    return await _in_time(lambda: request.services.runs.remedies_for(refusal), NOTHING_KNOWN)
 
 
 async def _help_for_batch(request: ApiRequest, refusals: list[Refusal]) -> list[Help]:
@@ -132,7 +132,7 @@ async def _help_for_batch(request: ApiRequest, refusals: list[Refusal]) -> list[
     nothing = [NOTHING_KNOWN] * len(refusals)
     if not any(refusal.reason is Reason.NO_ALLOCATION for refusal in refusals):
         return nothing
-    return await _in_time(lambda: request.services.runs.missed(refusals), nothing)
+    return await _in_time(lambda: request.services.runs.nearest_allocations(refusals), nothing)
 
 
 async def _in_time(look_up: Callable[[], T], default: T) -> T:

@@ -32,8 +32,8 @@ from fairbank.rest.schemas.requests import (
     NewTransfer,
     parse_when,
 )
+from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.allocations import TermChanges
-from fairbank.service.rights import Do, demand
 
 
 @write_route(post, "/alloc", responses=existing(ItemResponse[ChangedAllocation]))
@@ -42,7 +42,7 @@ def open_allocation(
 ) -> Response[ItemResponse[ChangedAllocation]]:
     """Grant a project credit on a resource for a period."""
     # First, so that users without this permission cannot find out which projects exist.
-    demand(request.asker, Do.OPEN_ALLOCATION)
+    check_allowed(request.asker, Action.OPEN_ALLOCATION)
     wish = Open(
         project=_project(request, data),
         resource=ids.kind(data.resource),

@@ -31,7 +31,7 @@ from fairbank.rest.schemas.share import (
     share_day,
     share_records,
 )
-from fairbank.service.rights import demand_cluster
+from fairbank.service.access.permissions import check_cluster
 
 AfterShare = Annotated[
     str | None, QueryParameter(max_length=300, description="`next` of the previous page")
@@ -65,7 +65,7 @@ def list_shares(
         limit=limit + 1,
     )
     records, next_ = split_page(
-        limit, request.services.shares.kept(request.asker, query), share_cursor
+        limit, request.services.shares.find(request.asker, query), share_cursor
     )
     rows = [share_day(record) for record in records]
     return list_response("share-figure", request.services.clock, rows, next_)
@@ -79,7 +79,7 @@ def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemRespons
     Allowed for the agents of the cluster and for superusers. Large clusters send several requests.
     """
     # Before the rows are checked.
-    demand_cluster(request.asker, data.cluster, "record the fair share")
+    check_cluster(request.asker, data.cluster, "record the fair share")
     at = parse_when(data.at, field="at")
     if at > request.services.clock.now() + DAY:
         raise Malformed(

@@ -17,7 +17,7 @@ from fairbank.rest.schemas.envelope import (
 )
 from fairbank.rest.schemas.requests import NewToken
 from fairbank.rest.schemas.token import TokenCard, TokenRow, token_card, token_row
-from fairbank.service.tokens import foreign
+from fairbank.service.access.tokens import unknown_cluster_warnings
 
 
 @read_route("/token", dependencies={"page": PAGE})
@@ -36,7 +36,7 @@ def make_token(request: ApiRequest, data: JSONBody[NewToken]) -> ItemResponse[To
     token, secret = request.services.tokens.create(
         request.asker, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid
     )
-    warnings = foreign(token.scopes, request.services.clusters)
+    warnings = unknown_cluster_warnings(token.scopes, request.services.clusters)
     card = token_card(token, secret, warnings)
     return item_response("token", request.services.clock, card)
 

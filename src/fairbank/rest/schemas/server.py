@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from fairbank.service.identity import Asker
+    from fairbank.service.access.identity import Asker
 
 RoleWord = Literal["pi", "coordinator", "member"]
 

@@ -1,4 +1,4 @@
-"""Log formats of the server: JSON lines, which no client input can forge, or short lines."""
+"""LogFormat formats of the server: JSON lines, which no client input can forge, or short lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from typing import TextIO
 
 from fairbank.core.time import iso
-from fairbank.service.settings import Log
+from fairbank.service.settings import LogFormat
 
 
 class JsonLines(logging.Formatter):
@@ -53,11 +53,11 @@ class ConnectionLog(logging.LoggerAdapter[logging.Logger]):
         return self.logger.level
 
 
-def log_to(stream: TextIO, form: Log = Log.JSON) -> None:
+def log_to(stream: TextIO, form: LogFormat = LogFormat.JSON) -> None:
     """Send all log records to `stream`; with AUTO on a terminal, only warnings and errors."""
-    is_terminal = form is Log.AUTO and stream.isatty()
+    is_terminal = form is LogFormat.AUTO and stream.isatty()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(ShortLines() if is_terminal or form is Log.SHORT else JsonLines())
+    handler.setFormatter(ShortLines() if is_terminal or form is LogFormat.SHORT else JsonLines())
     logging.basicConfig(
         handlers=[handler], level=logging.WARNING if is_terminal else logging.INFO, force=True
     )

@@ -22,8 +22,8 @@ from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.middleware import Middleware
 from fairbank.rest.server.open_files import ENOUGH, connections_max, raise_limit
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.service.gc_tuning import calm_collector
-from fairbank.service.write_queue.queue import Counter
+from fairbank.service.gc_tuning import tune_gc
+from fairbank.service.write_queue.queue import WriteQueue
 
 PORT_MAX = 65_535
 
@@ -52,7 +52,7 @@ def serve(
     """
     try:
         listeners = _listen(unix, host, port)
-        calm_collector()
+        tune_gc()
         app = with_middleware(create_app(context), context)
         config = server_config(cast("Any", app), connections_max=_connections_max())
         queue = context.services.counter
@@ -109,7 +109,7 @@ class _Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         path: Path | None,
-        queue: Counter,
+        queue: WriteQueue,
         ready: Callable[[], None] | None,
     ) -> None:
         super().__init__(config)
