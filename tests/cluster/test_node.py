@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -52,7 +53,10 @@ def test_what_no_node_can_be_is_told_with_its_field(said: dict[str, Any], field:
     with pytest.raises(Malformed) as no:
         Node(**({"name": "lx"} | said))
     assert no.value.field == field
-    assert no.value.remedy
+    assert re.fullmatch(
+        r"a whole number from [01] to \d+|give each type once|one host, without blanks.*|a word without blanks.*",
+        no.value.remedy or "",
+    )
 
 
 def test_a_job_runs_a_task_on_each_of_its_nodes_unless_it_says_more() -> None:
@@ -80,7 +84,10 @@ def test_a_job_that_contradicts_itself_is_told_how(said: dict[str, Any], field: 
     with pytest.raises(Malformed) as no:
         ResourceRequest(**said)
     assert no.value.field == field
-    assert no.value.remedy
+    assert re.fullmatch(
+        r"a whole number from 1 to 2147483647|4 or more|name at most 1|name it in one of the lists|say one of them|ask for more nodes, .*",
+        no.value.remedy or "",
+    )
 
 
 def reservation(**said: Any) -> Reservation:

@@ -36,7 +36,7 @@ def test_a_stream_may_be_left_in_the_middle(sql_place: Place) -> None:
     _fill_journal(store)
     with store.reading() as reader:
         stream = reader.scan_entries()
-        assert next(stream).comment
+        assert set(next(stream).comment or "") == {"x"}
     with store.reading() as reader:
         assert reader.count_entries() == ENTRIES
 

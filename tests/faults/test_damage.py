@@ -137,7 +137,8 @@ def test_a_restore_that_is_killed_has_changed_everything_or_nothing(
 
 async def one_more_deposit(server: FairbankServer) -> None:
     deposit = {"amount": 1, "comment": "not the backup any more"}
-    assert (await Wire(server.socket).ask("POST", "/alloc/1/deposit", deposit)).data
+    answer = await Wire(server.socket).ask("POST", "/alloc/1/deposit", deposit)
+    assert answer.status == 201, answer.body
 
 
 @pytest.mark.campaign

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -144,7 +145,10 @@ def test_a_bad_row_is_named(case: str) -> None:
     with pytest.raises(Malformed) as told:
         pending(cluster(), 2, **columns)
     assert told.value.field == field
-    assert told.value.remedy
+    assert re.fullmatch(
+        r"from -?\d+ to \d+(\.\d+e\+\d+)?|give one number, or one for each row|one of cpu, mem",
+        told.value.remedy or "",
+    )
 
 
 def test_a_bad_scale_is_named() -> None:

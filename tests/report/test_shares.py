@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
 
 import pytest
@@ -162,7 +163,10 @@ def test_a_column_that_there_is_not_is_told_with_those_that_there_are(wrong: str
     with pytest.raises(Malformed) as told:
         parse_fields(wrong)
     assert told.value.field == "--format"
-    assert told.value.remedy
+    assert re.fullmatch(
+        r"there are Account,.*,User|write NAME or NAME%WIDTH, as in account%30,user",
+        told.value.remedy or "",
+    )
 
 
 def test_widths_of_the_columns() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,7 +120,10 @@ def test_what_cannot_be_read_is_told_with_its_place(text: str, told: str) -> Non
         parse(text, "constraint")
     assert no.value.message == told
     assert no.value.field == "constraint"
-    assert no.value.remedy
+    assert re.fullmatch(
+        r"a whole number from 1 up, .*|count .*|join them with &|put one of them into parentheses|write for example intel&gpu, .*",
+        no.value.remedy or "",
+    )
 
 
 @given(st.text("ab&|,()[]*2 ", max_size=12))
@@ -129,4 +134,4 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert no.field == "constraint"
         assert "at place" in no.message
     else:
-        assert found.alternatives
+        assert len(found.alternatives) >= 1

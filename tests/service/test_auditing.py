@@ -126,7 +126,9 @@ def test_what_cannot_be_read_is_found_too(place: Place) -> None:
         pytest.skip("columns have types there")
     place.run("UPDATE allocation SET seq = 'many' WHERE id = 2")
     store = place.open()
-    assert by_two(store, place, {}, []).findings
+    (finding,) = by_two(store, place, {}, []).findings
+    assert finding.book == 2
+    assert "the number of its last entry is 'many', due 3" in finding.what
 
 
 def test_a_process_that_dies_ends_the_audit_with_a_remedy(place: Place) -> None:

@@ -178,6 +178,6 @@ def test_time_cuts_a_book_by_looks_into_the_index(file_place: Place) -> None:
     store.close()
     for plan in plans:
         looks = [line for line in plan if "journal" in line or "entry" in line]
-        assert looks
+        assert len(looks) >= 3
         assert all("(book=? AND seq" in line for line in looks)
         assert not [line for line in plan if "TEMP B-TREE" in line]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,11 @@ def test_a_setting_that_is_damaged_or_missing_is_named(name: str, value: str | N
     with pytest.raises(Malformed) as told:
         read_settings(settings)
     assert told.value.field == name
-    assert told.value.remedy
+    assert re.fullmatch(
+        r"Slurm writes 7-00:00:00|a whole number from [01] to \d+|ask slurmctld itself: .*|"
+        r"one of NONE, NOW, .*|weigh cpu, mem, node or a gres.*|write for example cpu=8,.*",
+        told.value.remedy or "",
+    )
 
 
 @pytest.mark.parametrize("flag", list(Flag))
