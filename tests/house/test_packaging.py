@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from fairbank.agent.settings import AgentSettings
 from fairbank.cli.framework.client_settings import SITE_SOCKET
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import find
-from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.compare.health import SOCKET
 from fairbank.slurm.compare.plugin_files import TABLE
 from fairbank.slurm.site import POLICY_FILE

@@ -36,10 +36,9 @@ SHELLS: Mapping[str, str] = {
     "rest.sign_in.doorkeeper": "core bank service rest rest.sign_in",
     "rest.server": "core service rest rest.bodies rest.sign_in rest.server.unix_socket",
     "rest.server.unix_socket": "core",
-    "slurm": "core cluster priority scheduling report rest.bodies rest.client slurm.parsers "
+    "agent": "core cluster priority rest.bodies rest.client rest.sign_in rest.server.unix_socket",
+    "slurm": "core cluster priority agent scheduling report rest.bodies rest.client slurm.parsers "
     "slurm.compare slurm.fairshare_view slurm.queue_snapshot",
-    "slurm.agent": "core cluster priority slurm rest.bodies rest.client rest.sign_in "
-    "rest.server.unix_socket",
     "cli": "core report rest.client rest.statuses",
     "setup": "*",  # any package
 }

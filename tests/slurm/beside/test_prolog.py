@@ -8,7 +8,7 @@ import pytest
 from fairbank.core.errors import Malformed, Unreachable
 from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
 from fairbank.slurm.parsers.starting_job import FORMAT, Starting, read_starting
-from fairbank.slurm.prolog import Call, call_of, hold, only_answer, said
+from fairbank.slurm.prolog import Call, call_of, hold, only_answer, refusal_of
 
 ENVIRONMENT = {
     "SLURM_CLUSTER_NAME": "lab",
@@ -112,11 +112,13 @@ def refused(reason: str) -> ReportAnswer:
 
 
 def test_what_the_answer_means() -> None:
-    assert said(GRANTED) is None
-    assert said(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
-    assert said(refused("RUN_TAKEN")) is None  # a prolog that comes again: Slurm was restarted
+    assert refusal_of(GRANTED) is None
+    assert refusal_of(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
     assert (
-        said(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
+        refusal_of(refused("RUN_TAKEN")) is None
+    )  # a prolog that comes again: Slurm was restarted
+    assert (
+        refusal_of(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
         == "no partition x. Try there are: cpu"
     )
 
@@ -124,7 +126,7 @@ def test_what_the_answer_means() -> None:
 @pytest.mark.parametrize("status", [401, 403])
 def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
     with pytest.raises(Unreachable, match="we may not report runs: not for you"):
-        said(ReportAnswer(status=status, detail="not for you"))
+        refusal_of(ReportAnswer(status=status, detail="not for you"))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
         no,
         refusal=msgspec.structs.replace(no.refusal, resolution=how),  # type: ignore[type-var]
     )
-    why = said(answer)
+    why = refusal_of(answer)
     assert (why is None) is runs
     assert why is None or why.startswith("this start of the job was given up before")
 

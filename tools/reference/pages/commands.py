@@ -16,7 +16,10 @@ def commands_page() -> str:
         for name, words in front.SHORT_NAMES.items()
     )
     lines += [
-        f"A link to `fairbank` under a short name is that command: {links}. For example `ln -s fairbank sbalance`.",
+        (
+            f"A link to `fairbank` under a short name is that command: {links}. For example "
+            "`ln -s fairbank sbalance`."
+        ),
         "",
     ]
     for entry in front.COMMANDS:

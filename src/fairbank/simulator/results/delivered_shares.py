@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from fairbank.core.errors import Malformed
 from fairbank.core.time import DAY
-from fairbank.simulator.engine.clock import Moment
+from fairbank.simulator.engine.clock import JobStarts
 from fairbank.simulator.results.measures import jain
 from fairbank.simulator.traces.fast_reader import Skimmed
 from fairbank.simulator.traces.user_numbers import UserNumbers
@@ -53,7 +53,7 @@ class DeliveryMeter:
         self._account = account
         self._windows: dict[int, dict[int, int]] = {}
 
-    def take(self, moment: Moment) -> None:
+    def take(self, moment: JobStarts) -> None:
         now, starts = moment
         for job in starts:
             begin, end, account = now, now + job.run, self._account(job)
