@@ -19,7 +19,7 @@ from fairbank.cli.completion_scripts import bash, fish
 from fairbank.cli.completion_words import FILES, FREE, all_places, sproject_places
 from fairbank.cli.names import AGAIN_SECONDS, FRESH_SECONDS, Kept, Name, harmless
 from tests.cli.conftest import Run
-from tests.cli.served import Bank
+from tests.cli.served_site import Bank
 
 COMMANDS = Path(sys.executable).parent
 ASK = """

@@ -13,9 +13,9 @@ import pytest
 from fairbank.cli.commands.bank.sproject import COMMAND as SPROJECT
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import COMMANDS
-from tests.cli.centre import CPU
 from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
+from tests.cli.site import CPU
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.cli.centre import AYLA, CPU, FOLD, GPU
 from tests.cli.conftest import Run
-from tests.cli.telling import available, told
+from tests.cli.output_values import available, told
+from tests.cli.site import AYLA, CPU, FOLD, GPU
 
 
 def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) -> None:

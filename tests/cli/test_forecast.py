@@ -14,7 +14,7 @@ from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.recovery_times import backs_of
 from tests.cli.conftest import Run, Said
-from tests.support.standing import printed, standings
+from tests.support.fairshare_recordings import printed, standings
 
 DAY = 86_400
 WEEK = {

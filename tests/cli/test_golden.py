@@ -8,8 +8,8 @@ import shlex
 import pytest
 
 from tests.cli.conftest import Run, Said, session
-from tests.cli.served import Bank
-from tests.support.kept import GOLDEN, kept
+from tests.cli.served_site import Bank
+from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "cli"
 

@@ -18,7 +18,7 @@ from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.daily_records import day_told
 from tests.cli.conftest import Run, Said
-from tests.support.standing import printed
+from tests.support.fairshare_recordings import printed
 
 RULE = RankingRule(fair_tree=True, half_life=7 * DAY)
 LONG = 40_000

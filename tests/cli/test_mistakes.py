@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.centre import AYLA, CPU, DANA, FOLD, JORGE
 from tests.cli.conftest import Run
-from tests.cli.served import Bank
+from tests.cli.served_site import Bank
+from tests.cli.site import AYLA, CPU, DANA, FOLD, JORGE
 
 
 def test_whoever_may_not_is_told_so(changing: Run) -> None:

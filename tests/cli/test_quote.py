@@ -11,9 +11,9 @@ import pytest
 
 from fairbank.bank.quote import OBSERVED
 from fairbank.cli import main
-from tests.cli.centre import AYLA, JORGE
 from tests.cli.conftest import Run, runner
-from tests.cli.served import served
+from tests.cli.served_site import served
+from tests.cli.site import AYLA, JORGE
 
 
 def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:

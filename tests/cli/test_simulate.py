@@ -28,7 +28,7 @@ from fairbank.simulator.traces.job_line import SwfJob
 from fairbank.simulator.traces.swf import read
 from tests.cli.conftest import Run, Said, session
 from tests.cli.workloads import HEAD, line
-from tests.support.kept import GOLDEN, kept
+from tests.support.golden import GOLDEN, kept
 from tests.support.plots import checked
 
 FOLDER = GOLDEN / "simulate"

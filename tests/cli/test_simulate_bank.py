@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Run, session
 from tests.cli.workloads import HEAD, line
-from tests.support.kept import GOLDEN, kept
+from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "simulate"
 STORIES = {

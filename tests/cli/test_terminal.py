@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.served import Bank
-from tests.support.waiting import wait_until
+from tests.cli.served_site import Bank
+from tests.support.conditions import wait_until
 
 START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:]))"
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

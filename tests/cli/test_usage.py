@@ -7,8 +7,8 @@ import json
 import pytest
 
 from fairbank.cli.commands.bank.efficiency import remarks, same_exit
-from tests.cli.centre import AYLA, DANA, MINH
 from tests.cli.conftest import Run
+from tests.cli.site import AYLA, DANA, MINH
 
 
 def test_usage_of_several_is_their_sum(fairbank: Run) -> None:

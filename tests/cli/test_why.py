@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run, session
-from tests.support.kept import GOLDEN, kept
+from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "why"
 STORIES = {

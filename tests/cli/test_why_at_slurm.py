@@ -18,8 +18,8 @@ from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.reason import explain_reason
 from fairbank.slurm.queue_snapshot.queries import QUESTIONS
 from tests.cli.conftest import Run, Said, runner, session
-from tests.cli.served import Bank
-from tests.support.kept import GOLDEN, kept
+from tests.cli.served_site import Bank
+from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "why-at-slurm"
 QUEUE = GOLDEN / "slurm-22.05" / "queue"

@@ -18,7 +18,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.refusal import refusal_of
 from fairbank.store.contract import Store
-from tests.contracts.centre import (
+from tests.contracts.site import (
     ALICE,
     BOB,
     CAROL,

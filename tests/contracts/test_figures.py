@@ -22,7 +22,7 @@ from fairbank.cluster.job_details import Particulars
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
-from tests.contracts.centre import (
+from tests.contracts.site import (
     ALICE,
     BOB,
     CAROL,

@@ -14,7 +14,9 @@ from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import Asked, Deposit, SetCap, SetMember
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Contention
-from tests.contracts.centre import (
+from tests.contracts.concurrent_clients import at_once, waiting
+from tests.contracts.places import Place
+from tests.contracts.site import (
     ALICE,
     BOB,
     END,
@@ -29,9 +31,7 @@ from tests.contracts.centre import (
     late_charge,
     project,
 )
-from tests.contracts.clerks import at_once, waiting
-from tests.contracts.places import Place
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 
 def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None:

@@ -13,7 +13,9 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, CreateProject, Note, Request
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Store
-from tests.contracts.centre import (
+from tests.contracts.concurrent_clients import at_once, one_by_one, waiting
+from tests.contracts.places import Place
+from tests.contracts.site import (
     START,
     allocation,
     ask,
@@ -25,9 +27,7 @@ from tests.contracts.centre import (
     project,
     token,
 )
-from tests.contracts.clerks import at_once, one_by_one, waiting
-from tests.contracts.places import Place
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 
 def test_entries_of_two_servers_have_different_numbers(place: Place) -> None:

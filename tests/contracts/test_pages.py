@@ -17,7 +17,7 @@ from fairbank.bank.query import (
     RunQuery,
 )
 from fairbank.store.contract import Store
-from tests.contracts.centre import Look, granted, project
+from tests.contracts.site import Look, granted, project
 
 PAGED: dict[str, Callable[[Store, Page], list[Any]]] = {
     "projects": lambda store, page: Look(store).projects(ProjectQuery(), page),

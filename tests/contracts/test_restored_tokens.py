@@ -15,7 +15,7 @@ from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.centre import START, Look, contents, fill, granted, token
+from tests.contracts.site import START, Look, contents, fill, granted, token
 
 RESTORED_AT = ManualClock(5_000)
 

@@ -11,8 +11,8 @@ from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.bank.wish import Deposit
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
-from tests.contracts.centre import BOB, contents, fill, granted, hold
 from tests.contracts.places import Place
+from tests.contracts.site import BOB, contents, fill, granted, hold
 
 ENTRIES = 20_000
 

@@ -20,7 +20,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store, Transaction
-from tests.contracts.centre import (
+from tests.contracts.site import (
     END,
     START,
     allocation,

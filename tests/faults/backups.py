@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults.auditing import findings
-from tests.faults.books import Books
-from tests.faults.centre import SU, filled, report
+from tests.faults.audit_runs import findings
 from tests.faults.nemesis import until, work_until
+from tests.faults.site import SU, filled, report
 from tests.faults.storm import Storm
+from tests.faults.tables import Books
 from tests.faults.witness import Witness, entry_of
 from tests.support.server import FairbankServer
 from tests.support.wire import Wire

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tests.faults.centre import Client
+from tests.faults.site import Client
 from tests.faults.witness import PAUSE_SECONDS, Witness
 from tests.support.server import FairbankServer
 from tests.support.wire import Lost, Wire

@@ -35,7 +35,7 @@ from fairbank.cluster.job_details import Particulars
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
-from tests.faults.auditing import store_at
+from tests.faults.audit_runs import store_at
 
 BEGIN, HOUR, YEAR = 1_790_000_000, 3_600, 31_536_000
 BUSY = Particulars(exit_status=0, cpu_seconds=7 * HOUR)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.centre import SU, Client, found
+from tests.faults.site import SU, Client, found
 from tests.faults.witness import AWAY, PAUSE_SECONDS, Witness
 from tests.support.wire import Lost, Wire
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.auditing import heads, restore
+from tests.faults.audit_runs import heads, restore
 from tests.faults.backups import check_restored, taken_in_a_storm, works
 from tests.faults.nemesis import answers
 from tests.support.server import FairbankServer, banking

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import Trouble
-from tests.faults.auditing import findings
-from tests.faults.books import Books
-from tests.faults.forging import KEYS
+from tests.faults.audit_runs import findings
+from tests.faults.forgeries import KEYS
 from tests.faults.sample import write_sample
+from tests.faults.tables import Books
 from tests.support.server import made
 
 Tell = Callable[[str], None]

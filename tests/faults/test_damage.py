@@ -13,10 +13,10 @@ import pytest
 
 from fairbank.core.errors import Trouble
 from fairbank.service.ops.backup_file import verify_file
-from tests.faults.auditing import findings, heads, restore
-from tests.faults.centre import SU, found
+from tests.faults.audit_runs import findings, heads, restore
 from tests.faults.nemesis import answers
 from tests.faults.sample import write_sample
+from tests.faults.site import SU, found
 from tests.support.server import FairbankServer, made
 from tests.support.wire import Wire, run
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults.books import Books
 from tests.faults.nemesis import until, work_until
 from tests.faults.storm import Storm
+from tests.faults.tables import Books
 from tests.faults.witness import Witness, check_books
 from tests.support.server import FairbankServer, banking_twice
 from tests.support.wire import run

@@ -11,14 +11,14 @@ from contextlib import suppress
 
 import pytest
 
-from tests.faults.books import Books
 from tests.faults.nemesis import Nemesis, Victim, work_until
 from tests.faults.storm import Storm, watch
+from tests.faults.tables import Books
 from tests.faults.witness import Witness, check_books
+from tests.support.conditions import wait_until
 from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, banking_twice
-from tests.support.waiting import wait_until
 from tests.support.wire import run
 
 Tell = Callable[[str], None]

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from fairbank.bank.audit import Head
-from tests.faults.auditing import heads as heads_of
-from tests.faults.books import Books, Row
-from tests.faults.centre import DAY, SU, found, granted, report
+from tests.faults.audit_runs import heads as heads_of
+from tests.faults.site import DAY, SU, found, granted, report
+from tests.faults.tables import Books, Row
+from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, banking
-from tests.support.waiting import wait_until
 from tests.support.wire import Answer, Wire, run
 
 Tell = Callable[[str], None]

@@ -10,9 +10,9 @@ from contextlib import ExitStack, asynccontextmanager
 import psycopg
 import pytest
 
-from tests.faults.books import Books
-from tests.faults.centre import SU, found, report
 from tests.faults.nemesis import answers, until
+from tests.faults.site import SU, found, report
+from tests.faults.tables import Books
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking
 from tests.support.wire import Answer, Wire, run

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.faults.books import Books
 from tests.faults.storm import Storm
+from tests.faults.tables import Books
 from tests.faults.witness import AWAY, Witness, check_books
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, banking_twice

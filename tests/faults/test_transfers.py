@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from tests.faults.books import Books
-from tests.faults.centre import SU, found
 from tests.faults.nemesis import Nemesis
+from tests.faults.site import SU, found
+from tests.faults.tables import Books
 from tests.faults.witness import AWAY, PAUSE_SECONDS, Witness, check_books
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, banking_twice

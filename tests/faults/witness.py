@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.faults.books import Books
+from tests.faults.tables import Books
 from tests.support.wire import Answer, Lost, Wire
 
 PAUSE_SECONDS = 0.02

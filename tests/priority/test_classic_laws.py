@@ -15,8 +15,8 @@ from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.result import Standings
 from fairbank.priority.fairshare.settings import DAMPENING_MAX
-from tests.priority.drawn import Drawn, draw, drawn
-from tests.priority.growing import trees, wild_shares, wild_usage
+from tests.priority.random_trees import trees, wild_shares, wild_usage
+from tests.priority.tree_text import Drawn, draw, drawn
 
 either_way = pytest.mark.parametrize("depth_oblivious", [False, True])
 

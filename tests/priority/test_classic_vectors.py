@@ -6,7 +6,7 @@ import pytest
 
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.result import Standings
-from tests.priority.drawn import Drawn, draw
+from tests.priority.tree_text import Drawn, draw
 from tests.priority.trees import V1, V2, V7, V8
 
 

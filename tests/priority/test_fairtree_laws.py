@@ -16,9 +16,9 @@ from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.result import FairTreeResult
 from fairbank.priority.fairshare.tree import ShareAssociation, planted, summed
-from tests.priority.drawn import Drawn, draw, drawn
-from tests.priority.growing import trees, wild_shares, wild_usage
+from tests.priority.random_trees import trees, wild_shares, wild_usage
 from tests.priority.recursion import Visit, to_64_bits
+from tests.priority.tree_text import Drawn, draw, drawn
 
 as_on_x86_64 = pytest.mark.skipif(
     not AS_ON_X86_64, reason="ties here are those of another processor's long double"

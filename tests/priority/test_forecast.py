@@ -16,8 +16,8 @@ from fairbank.priority.fairshare.decay import Decay, Reset, fading
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.forecast import Standpoint, back_after
 from fairbank.priority.fairshare.tree import summed
-from tests.priority.drawn import Drawn, draw
-from tests.priority.growing import trees
+from tests.priority.random_trees import trees
+from tests.priority.tree_text import Drawn, draw
 from tests.priority.trees import V1, V7
 
 WEEK = fading(7 * DAY)

@@ -20,7 +20,7 @@ from fairbank.priority.limits.usage import (
     Link,
     QosLimits,
 )
-from tests.priority.asking import (
+from tests.priority.starting_jobs import (
     ACCOUNT,
     BUDGET,
     HALF,

@@ -18,7 +18,7 @@ from fairbank.report.sprio import (
     sort_rows,
     weight_lines,
 )
-from tests.support.standing import asked, printed, priorities_then, weights_then
+from tests.support.fairshare_recordings import asked, printed, priorities_then, weights_then
 
 RULES = ("fair-tree", "classic")
 NOTHING = (

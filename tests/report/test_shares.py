@@ -19,7 +19,7 @@ from fairbank.report.sshare import (
     parse_fields,
     select_rows,
 )
-from tests.support.standing import asked, printed, standings
+from tests.support.fairshare_recordings import asked, printed, standings
 
 RULES = ("fair-tree", "classic")
 QUESTIONS = [

@@ -13,7 +13,7 @@ from fairbank.scheduling.policies.conservative import conservative
 from fairbank.scheduling.policies.easy import easy
 from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy, at_events
 from fairbank.simulator.traces.workload import TraceJob
-from tests.scheduling.drawn import (
+from tests.scheduling.random_workloads import (
     NOW,
     SIZE,
     OnProcessors,

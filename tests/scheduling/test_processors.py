@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairbank.scheduling.machines.machine import FOR_EVER, TimeSlot
-from tests.scheduling.wishes import SIZE, Wish, ahead, runs, wishes
+from tests.scheduling.processors import SIZE, Wish, ahead, runs, wishes
 
 HOUR = 3_600
 

@@ -12,7 +12,7 @@ import pytest
 from fairbank.core.errors import Unknown
 from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind, reason
 from fairbank.scheduling.reason import NAMES, explain_reason
-from tests.support.kept import GOLDEN, kept
+from tests.support.golden import GOLDEN, kept
 
 TRES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab", "bb/cray", "vmem")
 

@@ -24,7 +24,7 @@ from fairbank.scheduling.policies.fifo import fifo
 from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.clusters import rack
-from tests.scheduling.drawn import SIZE, simulated, workloads
+from tests.scheduling.random_workloads import SIZE, simulated, workloads
 from tests.scheduling.scenes import NOW, Scene
 
 Pass = Callable[..., SchedulePlan[Any, Any]]

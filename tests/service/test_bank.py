@@ -12,7 +12,7 @@ from fairbank.core.errors import Busy
 from fairbank.service.ledger import Ledger, RetryPolicy
 from fairbank.store.contract import Contention, Transaction
 from fairbank.store.memory.store import MemoryStore
-from tests.service.gated import kept, notes
+from tests.service.gated_bank import kept, notes
 from tests.support.ticks import Ticks
 
 

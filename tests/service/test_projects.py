@@ -21,7 +21,7 @@ from fairbank.service.project_cache import ProjectCache
 from fairbank.service.projects import Projects
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 SUPERUSER, PI, COORDINATOR, MEMBER = 1, 1001, 1002, 1003
 STAFF = Staff(frozenset({SUPERUSER}), frozenset(), {})

@@ -15,7 +15,7 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import Malformed
 from fairbank.core.units import SuMinutes
-from tests.service.reporting import ALICE, Centre, changed, ended, started
+from tests.service.reporting_agent import ALICE, Centre, changed, ended, started
 
 
 @pytest.mark.parametrize("report", [started("chem"), changed("chem", 3_600)])

@@ -12,7 +12,7 @@ from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.slurm import SlurmScheduler
 from fairbank.simulator.engine.usage_state import PriorityRules
-from tests.simulator.clocked import HOUR, MINUTE, job, starts
+from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
 def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:

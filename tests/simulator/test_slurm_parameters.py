@@ -15,7 +15,7 @@ from fairbank.core.errors import Malformed
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.policy_settings import policy_of
 from fairbank.simulator.traces.workload import TraceJob
-from tests.simulator.clocked import HOUR, MINUTE, job, starts
+from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
 class Example(NamedTuple):

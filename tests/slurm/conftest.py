@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.agent import Agent, let_run
-from tests.slurm.desk import Desk, asking, build, install, socket_of
 from tests.slurm.lab.cluster import Cluster, names
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import Desk, asking, build, install, socket_of
+from tests.support.conditions import wait_until
 
 Tell = Callable[[str], None]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.configuration import NODE_TIMEOUT
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 AT_ONCE = 4
 LONG = "sleep 600"

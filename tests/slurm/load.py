@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+from tests.slurm.bank_cluster import PATIENCE_SECONDS
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import PATIENCE_SECONDS
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 MOST_QUEUED = 40
 BEGUN = "begun"  # in each user's home: the jobs whose scripts began, and when

@@ -14,7 +14,7 @@ from fairbank.slurm.parsers import words
 from fairbank.slurm.queue_snapshot.queries import QUESTIONS, read_answers
 from fairbank.slurm.queue_snapshot.snapshot import Live, live
 from tests.slurm.lab.cluster import Cluster
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 LONG = "sleep 3600"
 WHOLE = "--exclusive"

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from tests.priority.accruing import Job, Limit, accrue_jobs
+from tests.priority.age_by_job import Job, Limit, accrue_jobs
 from tests.slurm.conftest import Tell
-from tests.slurm.frozen import instant, tell_accounting
+from tests.slurm.frozen_cluster import instant, tell_accounting
 from tests.slurm.lab import answers
 from tests.slurm.lab.cluster import Cluster
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

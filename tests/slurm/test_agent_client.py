@@ -14,7 +14,7 @@ import pytest
 
 from fairbank.agent.protocol.messages import PrologRequest, Verdict
 from tests.slurm.agent import Agent, holding, let_run, say_nothing
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
 

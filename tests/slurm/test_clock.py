@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.slurm.accounting_audit import price, words_of
+from tests.slurm.bank_cluster import Office, of_its_own
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import build
 from tests.slurm.lab.clock import Clock, own_clock
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.shell import UNTIL_TOLD
-from tests.slurm.office import Office, of_its_own
-from tests.slurm.reckoning import price, words_of
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import build
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

@@ -11,7 +11,9 @@ import pytest
 
 from tests.agent.running import RunningAgent
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import (
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.daemons import MUNGED, SLURMCTLD
+from tests.slurm.prep_cluster import (
     SITE_FACTOR,
     build,
     install,
@@ -21,11 +23,9 @@ from tests.slurm.desk import (
     socket_of,
     table_of,
 )
-from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lab.daemons import MUNGED, SLURMCTLD
-from tests.slurm.priced import priced
+from tests.slurm.prices import priced
+from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK, FairbankServer
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

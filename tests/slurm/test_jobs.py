@@ -9,7 +9,7 @@ import pytest
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import PEOPLE
-from tests.slurm.priced import BILLING
+from tests.slurm.prices import BILLING
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

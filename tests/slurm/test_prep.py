@@ -12,10 +12,10 @@ import pytest
 
 from tests.slurm.agent import Policy, cancelling, holding, let_run, say_nothing
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import Desk, runs, start_soon, wait_for_end
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.configuration import NODE_TIMEOUT
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import Desk, runs, start_soon, wait_for_end
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

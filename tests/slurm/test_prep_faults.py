@@ -9,10 +9,10 @@ import pytest
 from fairbank.agent.protocol.messages import Verdict
 from tests.slurm.agent import let_run, say_nothing
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import PATIENCE, Desk, asking, runs, start_soon, wait_for_end
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.lab.shell import UNTIL_TOLD
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import PATIENCE, Desk, asking, runs, start_soon, wait_for_end
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import Client, parse_address
+from tests.slurm.bank_cluster import RICH, SU, prices
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lending import PYTHON, demand_python, lend
-from tests.slurm.office import RICH, SU, prices
+from tests.slurm.readable_checkout import PYTHON, demand_python, lend
+from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, made
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import Client, parse_address
+from tests.slurm.bank_cluster import SU, Office, agent_beside, opened
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import build, install_lua
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import PEOPLE
-from tests.slurm.lending import PYTHON, SPROJECT, demand_python, lend
-from tests.slurm.office import SU, Office, agent_beside, opened
+from tests.slurm.prep_cluster import build, install_lua
+from tests.slurm.readable_checkout import PYTHON, SPROJECT, demand_python, lend
+from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK, made
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

@@ -32,8 +32,8 @@ from tests.slurm.queues import (
 )
 from tests.slurm.scenarios import SCENARIOS
 from tests.slurm.scenarios.holes import hole_just_fits
-from tests.slurm.scenarios.in_place_of_others import PREEMPTING
-from tests.support.waiting import wait_until
+from tests.slurm.scenarios.preemption import PREEMPTING
+from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 

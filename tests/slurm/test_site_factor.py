@@ -13,11 +13,19 @@ from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, parse_address
 from tests.agent.running import RunningAgent
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import SITE_FACTOR, build, install, ranked, settings, socket_of, table_of
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import TEAMS
+from tests.slurm.prep_cluster import (
+    SITE_FACTOR,
+    build,
+    install,
+    ranked,
+    settings,
+    socket_of,
+    table_of,
+)
+from tests.support.conditions import wait_until
 from tests.support.server import made
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 

@@ -17,12 +17,12 @@ import pytest
 
 from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
 from tests.plugins.policies import SITE_POLICY
-from tests.slurm.desk import install_lua
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.priced import BILLING
-from tests.support.kept import GOLDEN, kept
-from tests.support.waiting import wait_until
+from tests.slurm.prep_cluster import install_lua
+from tests.slurm.prices import BILLING
+from tests.support.conditions import wait_until
+from tests.support.golden import GOLDEN, kept
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

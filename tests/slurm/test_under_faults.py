@@ -14,14 +14,7 @@ from typing import Any
 import pytest
 
 from tests.agent.running import RunningAgent
-from tests.slurm.conftest import Tell
-from tests.slurm.desk import build, socket_of
-from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lab.daemons import SLURMCTLD
-from tests.slurm.load import Haste, Load, Looking, Submitted, begun, missed, told
-from tests.slurm.mischief import FrameMischief, Mischief, RequestMischief
-from tests.slurm.office import TERMS, Office, opened
-from tests.slurm.reckoning import (
+from tests.slurm.accounting_audit import (
     CLOCK_SECONDS,
     END_MAY_COME_FIRST,
     executions,
@@ -31,11 +24,18 @@ from tests.slurm.reckoning import (
     reckon,
     words_of,
 )
-from tests.slurm.troubles import Troubles
+from tests.slurm.bank_cluster import TERMS, Office, opened
+from tests.slurm.conftest import Tell
+from tests.slurm.faults import Troubles
+from tests.slurm.faulty_socket import FrameMischief, Mischief, RequestMischief
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.daemons import SLURMCTLD
+from tests.slurm.load import Haste, Load, Looking, Submitted, begun, missed, told
+from tests.slurm.prep_cluster import build, socket_of
+from tests.support.conditions import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.server import made
 from tests.support.small_disk import small_disk
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(3_600)]
 

@@ -15,17 +15,17 @@ from fairbank.core.units import round_up
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.releasing import Releaser
+from tests.slurm.bank_cluster import RICH, SU, Office, agent_beside, opened
 from tests.slurm.conftest import Tell
-from tests.slurm.desk import build
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.lab.people import TEAMS
 from tests.slurm.lab.shell import UNTIL_TOLD
 from tests.slurm.load import Haste
-from tests.slurm.office import RICH, SU, Office, agent_beside, opened
+from tests.slurm.prep_cluster import build
+from tests.support.conditions import wait_until
 from tests.support.server import made
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 

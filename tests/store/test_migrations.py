@@ -21,8 +21,8 @@ from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS, metadata
 from fairbank.store.sqlite.driver import driver
-from tests.contracts.centre import charge, contents, fill, granted, hold, late_charge, token
 from tests.contracts.places import Place
+from tests.contracts.site import charge, contents, fill, granted, hold, late_charge, token
 from tests.support.postgres import PostgresServer
 
 MIGRATIONS = Path(migration.__file__).parent / "migrations"

@@ -22,10 +22,10 @@ from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.store.migration import migrate
 from fairbank.store.sql.store import SqlStore
-from tests.contracts.centre import CLERK, START, ask, contents, fill, granted
 from tests.contracts.places import Place
+from tests.contracts.site import CLERK, START, ask, contents, fill, granted
+from tests.support.conditions import wait_until
 from tests.support.postgres import PostgresServer
-from tests.support.waiting import wait_until
 
 NOT_CARRIED_OUT = "does not answer any more, and this was not carried out"
 NOT_KNOWN = "whether this was carried out is not known"

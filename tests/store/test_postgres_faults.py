@@ -20,10 +20,10 @@ from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Reader, Store
 from fairbank.store.factory import open_store
 from fairbank.store.postgres.store import PostgresStore
-from tests.contracts.centre import START, ask, contents, fill, granted, hold
 from tests.contracts.places import Place
+from tests.contracts.site import START, ask, contents, fill, granted, hold
+from tests.support.conditions import wait_until
 from tests.support.postgres import PostgresServer
-from tests.support.waiting import wait_until
 
 LATER = Instant(START + 1_000)
 _IDLE = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()"

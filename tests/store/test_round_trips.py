@@ -12,8 +12,8 @@ from sqlalchemy import event
 
 from fairbank.bank.wish import Request
 from fairbank.store.postgres.store import PostgresStore
-from tests.contracts.centre import charge, deposits, fill, granted, hold
 from tests.contracts.places import Place
+from tests.contracts.site import charge, deposits, fill, granted, hold
 from tests.support.postgres import PostgresServer
 
 _WAITED_FOR = ("Query", "Sync")

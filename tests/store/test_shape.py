@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.service.ops.doctor import check_schema
 from fairbank.store.sql.schema_check import SchemaDifference, SchemaFault, schema_differences
-from tests.contracts.centre import fill
 from tests.contracts.places import Place
+from tests.contracts.site import fill
 
 
 def test_books_as_they_were_made(sql_place: Place) -> None:

@@ -19,7 +19,7 @@ from fairbank.store.migration import migrate
 from fairbank.store.sqlite import store as sqlite
 from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
 from fairbank.store.sqlite.store import SqliteStore
-from tests.contracts.centre import contents, fill, granted, hold
+from tests.contracts.site import contents, fill, granted, hold
 from tests.support.account import Account
 
 WITH_THE_BUG = (3, 40, 1)

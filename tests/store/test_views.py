@@ -10,7 +10,9 @@ import pytest
 from fairbank.bank.wish import Lapse, Refund, Release, Transfer, Withdraw
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
-from tests.contracts.centre import (
+from tests.contracts.conftest import IN_SQL, places
+from tests.contracts.places import Place
+from tests.contracts.site import (
     ALICE,
     BOB,
     START,
@@ -24,8 +26,6 @@ from tests.contracts.centre import (
     job,
     late_charge,
 )
-from tests.contracts.conftest import IN_SQL, places
-from tests.contracts.places import Place
 
 COLUMNS = {
     "projects": ["project_id", "gname", "gid", "account"],

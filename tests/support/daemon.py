@@ -7,8 +7,8 @@ import signal
 from abc import ABC, abstractmethod
 
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.keeper import Kept, Order
-from tests.support.waiting import wait_until
 
 
 class Daemon(ABC):

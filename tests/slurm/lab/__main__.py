@@ -8,7 +8,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.slurm.lab import packages, people, recording, release, room, standing, trees, waiting
+from tests.slurm.lab import (
+    fairshare_recorder,
+    isolation,
+    packages,
+    people,
+    queue_recorder,
+    recorder,
+    release,
+    trees,
+)
 from tests.slurm.lab.cluster import AlreadyThere, Cluster, NoSuchCluster, names
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD
 from tests.slurm.lab.machine import SIZES
@@ -32,7 +41,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def install(chosen: argparse.Namespace) -> None:
     """install the Debian packages that are missing; or make the root of another release and fetch what the tests need in it"""
     if chosen.release:
-        room.furnish(release.made(chosen.release))
+        isolation.furnish(release.made(chosen.release))
         return
     installed = packages.install()
     print(f"installed {', '.join(installed)}" if installed else "every package is there")
@@ -40,7 +49,7 @@ def install(chosen: argparse.Namespace) -> None:
 
 def within(chosen: argparse.Namespace) -> int:
     """run a command of this checkout with the Slurm and the Python of another release, which is installed"""
-    return room.run(release.found(chosen.release), chosen.command)
+    return isolation.run(release.found(chosen.release), chosen.command)
 
 
 def up(chosen: argparse.Namespace) -> None:
@@ -87,17 +96,17 @@ def record(chosen: argparse.Namespace) -> None:
     """record this Slurm's answers for the tests of parsers, with a cluster of its own; takes a few minutes"""
     cluster = Cluster.up(chosen.name)
     try:
-        for line in recording.record(cluster, chosen.folder):
+        for line in recorder.record(cluster, chosen.folder):
             print(f"not answered: {line}")
     finally:
         cluster.down()
 
 
-def record_standing(chosen: argparse.Namespace) -> None:
+def record_fairshare(chosen: argparse.Namespace) -> None:
     """record what sshare and sprio print of one moment, in every form; takes a few minutes"""
     cluster = Cluster.up(chosen.name)
     try:
-        standing.record(cluster, chosen.folder)
+        fairshare_recorder.record(cluster, chosen.folder)
     finally:
         cluster.down()
 
@@ -113,9 +122,9 @@ def record_trees(chosen: argparse.Namespace) -> None:
 
 def record_queue(chosen: argparse.Namespace) -> None:
     """record what a Slurm says of a queue in which jobs wait for every kind of reason; takes a minute"""
-    cluster = Cluster.up(chosen.name, changes=waiting.CHANGES)
+    cluster = Cluster.up(chosen.name, changes=queue_recorder.CHANGES)
     try:
-        waiting.record(cluster, chosen.folder)
+        queue_recorder.record(cluster, chosen.folder)
     finally:
         cluster.down()
 
@@ -129,7 +138,7 @@ VERBS = (
     down,
     guard,
     record,
-    record_standing,
+    record_fairshare,
     record_trees,
     record_queue,
 )
@@ -157,7 +166,7 @@ def _parser() -> argparse.ArgumentParser:
             one.add_argument(
                 "--name", default="lab", help="which cluster of this machine; default %(default)s"
             )
-        if verb in (record, record_standing, record_trees, record_queue):
+        if verb in (record, record_fairshare, record_trees, record_queue):
             one.add_argument(
                 "folder", type=Path, help="where the answers go, such as tests/golden/slurm-22.05"
             )

@@ -23,7 +23,7 @@ from tests.slurm.lab.packages import check
 from tests.slurm.lab.place import BASE, Place, blocks
 from tests.slurm.lab.processes import Process, end_family, family
 from tests.slurm.lab.shell import Shell
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 START_SECONDS = 60
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.slurm.lab.machine import NodeGroup, node_names
 from tests.slurm.lab.place import Place
 from tests.slurm.lab.processes import Process, launch
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 STOP_SECONDS = 20
 MUNGED, MARIADBD, SLURMDBD, SLURMCTLD = "munged", "mariadbd", "slurmdbd", "slurmctld"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.slurm.lab.processes import Process, processes_of
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 MARK = "a person of Fairbank's test lab"  # how we know them again in /etc/passwd
 COMMON_GROUP = "users"  # of everybody, and of no project

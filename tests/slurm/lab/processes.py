@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.slurm.lab.place import BASE, MARK, Place
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 PROC = Path("/proc")
 # setsid forks and returns at once; the shell tells its process id, which stays that of the daemon, and only then writes into the log.

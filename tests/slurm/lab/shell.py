@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.slurm.lab import answers
 from tests.slurm.lab.packages import slurm_release
 from tests.slurm.lab.place import Place
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 SECONDS = 30
 UNTIL_TOLD = "until [ -e over-$SLURM_JOB_ID ]; do sleep 0.1; done; rm over-$SLURM_JOB_ID"

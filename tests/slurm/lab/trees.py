@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fairbank.slurm.parsers import shares
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lab.recording import anonymous
-from tests.support.waiting import wait_until
+from tests.slurm.lab.recorder import anonymous
+from tests.support.conditions import wait_until
 
 TICK = 90
 USERS = ("alice", "bob", "carol", "dave")

@@ -11,7 +11,7 @@ from inspect import isfunction
 from types import ModuleType
 
 from tests.slurm.queues import Scenario
-from tests.slurm.scenarios import arrays, asked_of_nodes, held_back, holes, reserved, turns
+from tests.slurm.scenarios import arrays, held_jobs, holes, job_order, node_requests, reservations
 
 
 def _of(module: ModuleType) -> Iterator[Scenario]:
@@ -25,6 +25,6 @@ def _of(module: ModuleType) -> Iterator[Scenario]:
 
 SCENARIOS = tuple(
     scenario
-    for module in (holes, turns, arrays, asked_of_nodes, held_back, reserved)
+    for module in (holes, job_order, arrays, node_requests, held_jobs, reservations)
     for scenario in _of(module)
 )
