@@ -1,7 +1,8 @@
-"""A small centre with invented books, served by the real server with a stopped clock: python -m tests.cli.site SOCKET [PORT TOKENFILE]
+"""A small centre with invented books, served by the real server with a stopped clock: python -m
+tests.cli.site SOCKET [PORT TOKENFILE]
 
-Its figures are those of the design's examples: it is 2026-11-21 07:30:12 in New York, ayla and jorge work in chem_qmc, dana in
-bio_fold. Whoever runs the tests is a superuser.
+Its figures are those of the design's examples: it is 2026-11-21 07:30:12 in New York, ayla and
+jorge work in chem_qmc, dana in bio_fold. Whoever runs the tests is a superuser.
 """
 
 from __future__ import annotations
@@ -221,7 +222,9 @@ def _open(scribe: Scribe, at: str, project: int, resource: str, start: str, end:
 
 
 def built() -> House:
-    """The centre, in memory; CENTRE_OBSERVES: its bank lets all jobs run. With MUNGE, whose credentials age, the clock is the system's."""
+    """The centre, in memory; CENTRE_OBSERVES: its bank lets all jobs run. With MUNGE, whose
+    credentials age, the clock is the system's.
+    """
     munge = (
         Munge(socket=os.environ["CENTRE_MUNGE"], library=os.environ["CENTRE_LIBMUNGE"])
         if "CENTRE_MUNGE" in os.environ

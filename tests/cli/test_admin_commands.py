@@ -1,4 +1,6 @@
-"""The commands on the bank's own host: what they ask of the composition, and how they tell what it says."""
+"""The commands on the bank's own host: what they ask of the composition, and how they tell what it
+says.
+"""
 
 from __future__ import annotations
 
@@ -200,14 +202,14 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
     )
     assert "cannot be written: disk full" in said.out
     assert (
-        "quarantine 3 frames of slurmctld's plug-in were not understood, the last: epilog: no end (end)"
-        in said.out
+        "quarantine 3 frames of slurmctld's plug-in were not understood, the last: epilog: no end"
+        " (end)" in said.out
     )
     assert "           try: one release" in said.out
     assert (
-        "incidents  3 connections rejected since 2026-11-21T00:00:00Z, the last at 2026-11-21T01:00:00Z: uid 7\n"
-        "           try: see who it is\n"
-    ) in said.out
+        "incidents  3 connections rejected since 2026-11-21T00:00:00Z, the last at"
+        " 2026-11-21T01:00:00Z: uid 7\n           try: see who it is\n" in said.out
+    )
     assert json.loads(fairbank("agent", "status", "--json", services=services).out) == STATUS
     assert services.calls == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
 

@@ -1,4 +1,6 @@
-"""What stands beside the figures of an allocation: its credit limit, and its period to the hour where that is no whole days."""
+"""What stands beside the figures of an allocation: its credit limit, and its period to the hour
+where that is no whole days.
+"""
 
 from __future__ import annotations
 

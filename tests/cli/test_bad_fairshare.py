@@ -1,4 +1,6 @@
-"""`share` and `prio` of answers that cannot be right: the row is told, with where to look; no other figure is made of what is left."""
+"""`share` and `prio` of answers that cannot be right: the row is told, with where to look; no other
+figure is made of what is left.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def cell(line: int, column: int, text: str) -> Damage:
 
 @pytest.fixture
 def ask(fairbank: Run, tmp_path: Path) -> Run:
-    """What a Slurm said, with `damage` done to its fair share, `sprio` to its priorities, or `config` changed from one text to another."""
+    """What a Slurm said, with `damage` done to its fair share, `sprio` to its priorities, or
+    `config` changed from one text to another.
+    """
 
     def call(
         *words: object,

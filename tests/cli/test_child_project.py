@@ -1,4 +1,6 @@
-"""A child project that lives on what its parent shares: where its jobs are found, and what its people are pointed to."""
+"""A child project that lives on what its parent shares: where its jobs are found, and what its
+people are pointed to.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ OUTSIDER = 61_010
 
 @pytest.fixture(scope="module", autouse=True)
 def lent(own_bank: Bank) -> None:
-    """chem_sub, of which the stranger is a member, may use chem_qmc's gpu, has used up its storage, and nobody used its tape."""
+    """chem_sub, of which the stranger is a member, may use chem_qmc's gpu, has used up its storage,
+    and nobody used its tape.
+    """
     client = Client(parse_address(own_bank.unix))
     client.post("/project", {"gname": "chemsub", "gid": 50_020, "account": "chem_sub", "parent": 1})
     client.put(f"/project/3/member/{STRANGER}", {"role": "member"})

@@ -1,4 +1,6 @@
-"""Stories of people who reach the bank: over the network, by a short name, while it starts; and how often they ask it."""
+"""Stories of people who reach the bank: over the network, by a short name, while it starts; and how
+often they ask it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Stories of `--dry-run`: every command that writes asks the bank, shows what then really happens, and is refused what would be refused."""
+"""Stories of `--dry-run`: every command that writes asks the bank, shows what then really happens,
+and is refused what would be refused.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def ready() -> set[str]:
 
 @pytest.fixture(autouse=True)
 def lab(changing: Run, ready: set[str], own_bank: Bank) -> None:
-    """A project that nobody uses, a removed one, an allocation after FOLD, a frozen one, and one that was ended."""
+    """A project that nobody uses, a removed one, an allocation after FOLD, a frozen one, and one
+    that was ended.
+    """
     if own_bank.unix not in ready:
         ready.add(own_bank.unix)
         told(changing("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc"))

@@ -1,5 +1,6 @@
-"""What people see, kept word for word in tests/golden/cli. After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_golden.py, and read
-the difference."""
+"""What people see, kept word for word in tests/golden/cli. After a wanted change: WRITE_GOLDEN=1
+pytest tests/cli/test_golden.py, and read the difference.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`share record` has the bank keep how everybody stands, once a day; `report fairshare` shows it as a table and as a figure."""
+"""`share record` has the bank keep how everybody stands, once a day; `report fairshare` shows it as
+a table and as a figure.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A bank with bad intentions, or names with bad characters: nothing of it reaches a terminal or a spreadsheet as anything but text."""
+"""A bank with bad intentions, or names with bad characters: nothing of it reaches a terminal or a
+spreadsheet as anything but text.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from tests.cli.conftest import Run
 
 EVIL = "\x1b[31mred\x07\u202e\x9b2J|,\r"
 TARGETS = frozenset(
-    "account gname resource category partition cluster comment outcome detail user label reason group remedies what".split()
+    "account gname resource category partition cluster comment outcome detail user label reason"
+    " group remedies what".split()
 )
 COMMANDS = (
     *(

@@ -1,4 +1,6 @@
-"""Stories of people who look for jobs: their own, those of others, those that failed, and those that were refused."""
+"""Stories of people who look for jobs: their own, those of others, those that failed, and those
+that were refused.
+"""
 
 from __future__ import annotations
 

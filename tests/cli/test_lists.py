@@ -1,4 +1,6 @@
-"""Stories of people who look at lists: what they may see, how they may have it, and the exit codes that scripts live by."""
+"""Stories of people who look at lists: what they may see, how they may have it, and the exit codes
+that scripts live by.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Stories of people who ask for what they may not have, or by a name that the bank does not know."""
+"""Stories of people who ask for what they may not have, or by a name that the bank does not
+know.
+"""
 
 from __future__ import annotations
 

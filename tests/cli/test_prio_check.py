@@ -1,4 +1,6 @@
-"""`prio --check`: what a real Slurm said of priorities, beside the same computed from its other answers."""
+"""`prio --check`: what a real Slurm said of priorities, beside the same computed from its other
+answers.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ FILES = {
 
 @pytest.fixture
 def ask(fairbank: Run, tmp_path: Path) -> Callable[..., Said]:
-    """A folder with all that a Slurm said; `changed` has other texts for some of its files, None for one that is not there."""
+    """A folder with all that a Slurm said; `changed` has other texts for some of its files, None
+    for one that is not there.
+    """
 
     def call(*words: object, rule: str = "fair-tree", **changed: str | None) -> Said:
         said = (
@@ -52,7 +56,8 @@ def test_of_a_job_on_whole_nodes_slurm_knows_more_than_it_tells(ask: Callable[..
     said = ask("prio", "--check")
     assert (
         said.out
-        == "JOBSIZE of job 18 in cpu: Slurm says 616, computed 305\n9 rows computed anew: 1 difference\n"
+        == "JOBSIZE of job 18 in cpu: Slurm says 616, computed 305\n9 rows computed anew: 1"
+        " difference\n"
     )
     assert "Not computed: 1 row of jobs whose priority was given" in said.err
     assert "slurmctld counts all their CPUs once it has tried to place it" in plain(said.err)
@@ -199,5 +204,8 @@ def test_what_is_asked_of_a_slurm_that_is_there(
     surroundings.setenv("PATH", slurm.environment["PATH"])
     said = fairbank("prio", "--check", "-j", "10,12")
     assert (said.out, said.code) == ("2 rows computed anew: no differences\n", 0)
-    asked = "sacctmgr --noheader --parsable2 show associations cluster=lab format=account,user,partition,priority"
+    asked = (
+        "sacctmgr --noheader --parsable2 show associations cluster=lab"
+        " format=account,user,partition,priority"
+    )
     assert {asked, "scontrol --all --oneliner show job"} <= set(slurm.asked)

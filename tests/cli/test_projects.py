@@ -1,4 +1,6 @@
-"""Stories of staff who make a project, fill it with people, rename it, remove it and bring it back."""
+"""Stories of staff who make a project, fill it with people, rename it, remove it and bring
+it back.
+"""
 
 from __future__ import annotations
 

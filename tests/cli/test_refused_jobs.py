@@ -1,4 +1,6 @@
-"""Which refusals and jobs the filters let through, where some asked for what their project has no allocation of."""
+"""Which refusals and jobs the filters let through, where some asked for what their project has no
+allocation of.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def test_what_was_lacking_is_one_figure_wherever_it_is_shown() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def refused(own_bank: Bank) -> None:
-    """gpu before there was an allocation of it, cpu where there never was one, and once more than was left."""
+    """gpu before there was an allocation of it, cpu where there never was one, and once more than
+    was left.
+    """
     client = Client(parse_address(own_bank.unix))
     for job, account, partition, start in (
         (GPU_BEFORE_ANY, "chem_qmc", "gpu-v100", "2026-06-01T00:00:00Z"),

@@ -1,4 +1,6 @@
-"""Stories of staff who read the books of a project that was removed, and of its people, who do not."""
+"""Stories of staff who read the books of a project that was removed, and of its people, who
+do not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`share` and `prio`: what Slurm says, in the forms of its own commands, for programs, and explained."""
+"""`share` and `prio`: what Slurm says, in the forms of its own commands, for programs, and
+explained.
+"""
 
 from __future__ import annotations
 
@@ -96,12 +98,18 @@ def test_what_was_asked_of_slurm(ask: Ask, slurm: Recorded) -> None:
     ask("share")
     ask("prio")
     assert slurm.asked == [
-        "sshare --all --partition --noheader --parsable2 --format=Account,Cluster,User,Partition,RawShares,NormShares,RawUsage,NormUsage,"
-        "EffectvUsage,FairShare,LevelFS,GrpTRESMins,GrpTRESRaw,ID,TRESRunMins",
+        (
+            "sshare --all --partition --noheader --parsable2"
+            " --format=Account,Cluster,User,Partition,RawShares,NormShares,RawUsage,NormUsage,"
+            "EffectvUsage,FairShare,LevelFS,GrpTRESMins,GrpTRESRaw,ID,TRESRunMins"
+        ),
         "scontrol show config",
         "scontrol show config",
         "sinfo --version",
-        "sprio --noheader --format=%i|%r|%c|%u|%Y|%y|%S|%A|%a|%B|%b|%F|%f|%J|%j|%P|%p|%Q|%q|%N|%T|%t",
+        (
+            "sprio --noheader"
+            " --format=%i|%r|%c|%u|%Y|%y|%S|%A|%a|%B|%b|%F|%f|%J|%j|%P|%p|%Q|%q|%N|%T|%t"
+        ),
         "squeue --all --noheader --states=PENDING --format=%A\x1f%a\x1f%q\x1f%V",
     ]
 
@@ -261,7 +269,10 @@ def test_what_slurm_said_before(ask: Ask, slurm: Recorded, tmp_path: Path) -> No
 def test_where_nobody_told_whose_jobs_they_are(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "sprio.txt").write_text(printed("fair-tree", "sprio-everything"))
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
-    blank = "Account and QOS of 9 jobs are not known: squeue tells them, or with --from its file squeue.txt."
+    blank = (
+        "Account and QOS of 9 jobs are not known: squeue tells them, or with --from its file"
+        " squeue.txt."
+    )
     assert ask("prio", "--from", tmp_path).err == "", "what shows no account lacks none"
     for form in (("--json",), ("-o", "%i %o %n")):
         assert plain(ask("prio", "--from", tmp_path, *form).err) == blank

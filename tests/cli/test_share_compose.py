@@ -1,4 +1,6 @@
-"""`share compose`: shares and prices of a centre that a file describes, as the documentation shows them."""
+"""`share compose`: shares and prices of a centre that a file describes, as the documentation shows
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`share --set` computes what would be, and options that would change nothing are refused rather than passed over."""
+"""`share --set` computes what would be, and options that would change nothing are refused rather
+than passed over.
+"""
 
 from __future__ import annotations
 

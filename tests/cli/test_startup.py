@@ -1,4 +1,6 @@
-"""The everyday commands start fast because they import little. What they import is asserted; what it costs is only reported."""
+"""The everyday commands start fast because they import little. What they import is asserted; what
+it costs is only reported.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,14 @@ import pytest
 
 from tests.cli.served_site import Bank
 
-# Each of these costs more than it would be worth at the start of a command (10 ms of CPU and up, some of them hundreds).
+# Each of these costs more than it would be worth at the start of a command (10 ms of CPU and up,
+# some of them hundreds).
 FORBIDDEN = frozenset(
-    "msgspec msgpack sqlalchemy alembic litestar uvicorn uvloop psycopg jinja2 numpy asyncio logging dataclasses inspect subprocess uuid "
-    "email http urllib.parse urllib.request ssl hashlib hmac ctypes fractions decimal pathlib shutil tempfile tomllib concurrent "
-    "multiprocessing threading difflib traceback shlex csv sqlite3 random secrets statistics zoneinfo calendar pydoc".split()
+    "msgspec msgpack sqlalchemy alembic litestar uvicorn uvloop psycopg jinja2 numpy asyncio"
+    " logging dataclasses inspect subprocess uuid email http urllib.parse urllib.request ssl"
+    " hashlib hmac ctypes fractions decimal pathlib shutil tempfile tomllib concurrent"
+    " multiprocessing threading difflib traceback shlex csv sqlite3 random secrets statistics"
+    " zoneinfo calendar pydoc".split()
 )
 START = "import sys; from fairbank.cli.main import run; sys.exit(run(sys.argv[1:]))"
 EVERYDAY = (
@@ -105,7 +110,10 @@ HEAVY = frozenset("msgspec numpy inspect asyncio sqlalchemy".split())
 def test_a_simulation_without_a_bank_pays_for_none(tmp_path: Path) -> None:
     trace = tmp_path / "one.swf"
     trace.write_text("; MaxProcs: 8\n1 0 -1 60 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n")
-    own = "import sys; from fairbank.cli.main import main; print(main(), *sys.modules, file=sys.stderr)"
+    own = (
+        "import sys; from fairbank.cli.main import main; print(main(), *sys.modules,"
+        " file=sys.stderr)"
+    )
     words = [sys.executable, "-c", own, "simulate", str(trace)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     succeeded, *imported = done.stderr.split()

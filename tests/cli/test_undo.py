@@ -1,4 +1,6 @@
-"""Stories of `fairbank undo`: what a command did is taken back once, by the number that it printed; a dry run foretells it."""
+"""Stories of `fairbank undo`: what a command did is taken back once, by the number that it printed;
+a dry run foretells it.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,8 @@ def test_a_refund_is_taken_back_by_charging_again(changing: Run) -> None:
     assert "job 701001" in shown
     said = told(changing("undo", refund, "--reason", "a slip"))
     assert (
-        f"undo of entry {refund}: recharge of 100 SU of job 701001, allocation 2 (chem_qmc/gpu); available 262 SU"
-        in said
+        f"undo of entry {refund}: recharge of 100 SU of job 701001, allocation 2 (chem_qmc/gpu);"
+        " available 262 SU" in said
     )
     assert available(changing, GPU) == before
     assert "refunded" not in changing("jobs", "-j", 701_001).out
@@ -157,10 +159,12 @@ def test_not_everything_is_undone(changing: Run) -> None:
 def test_what_a_command_prints_can_be_undone_and_foretold(
     changing: Run, words: tuple[object, ...]
 ) -> None:
-    """The dry run shows what is written later, and says no where undoing would say no, with the same exit code and words."""
+    """The dry run shows what is written later, and says no where undoing would say no, with the
+    same exit code and words.
+    """
     number = entry_of(changing(*words))
     dry = ("undo", number, "--reason", "a slip", "--dry-run", "--json")
-    (*_, planned) = json.loads(told(changing(*dry)))["data"]
+    *_, planned = json.loads(told(changing(*dry)))["data"]
     assert planned["details"]["undoes"] == number
     assert planned["comment"] == f"undo of entry {number}: a slip"
     undone = entry_of(changing("undo", number, "--reason", "a slip"))

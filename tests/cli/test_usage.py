@@ -86,7 +86,8 @@ def test_usage_tells_who_lets_processors_idle_and_how_long_jobs_waited(fairbank:
 def test_users_most_of_whose_jobs_fail_early_are_told_of() -> None:
     row = {"name": "minh", "runs": 9, "failed_early": 7, "early_exit_code": 127, "cpu_given": 0}
     assert remarks([row], "user") == [
-        "minh: 7 of 9 jobs failed within 2 minutes of start (exit 127): fairbank jobs -u minh --failed"
+        "minh: 7 of 9 jobs failed within 2 minutes of start (exit 127): fairbank jobs -u minh"
+        " --failed"
     ]
     assert "exit" not in remarks([{**row, "early_exit_code": None}], "user")[0]
     assert (

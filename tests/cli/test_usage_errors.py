@@ -1,4 +1,6 @@
-"""What is typed wrong: told in one sentence with what was meant, with the exit codes of the table, never with a traceback."""
+"""What is typed wrong: told in one sentence with what was meant, with the exit codes of the table,
+never with a traceback.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ def test_the_part_out_of_range_is_named(run: Run, field: str) -> None:
         checked_run(run)
     assert no.value.field == field
     assert re.fullmatch(
-        r"a whole number from [01] to (65535|4294967295|9007199254740991)|start with a letter or _, .*; at most 64 characters",
+        r"a whole number from [01] to (65535|4294967295|9007199254740991)|start with a letter or _,"
+        r" .*; at most 64 characters",
         no.value.remedy or "",
     )
 
@@ -84,6 +85,7 @@ def test_another_text_is_no_run(text: str) -> None:
     with pytest.raises(Malformed) as no:
         Run.parse(text)
     assert re.fullmatch(
-        r"a whole number from 1 to 4294967295|cluster/job@submitted\.restart, such as darwin/7@1795000000\.0",
+        r"a whole number from 1 to 4294967295|cluster/job@submitted\.restart, such as"
+        r" darwin/7@1795000000\.0",
         no.value.remedy or "",
     )

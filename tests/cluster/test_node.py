@@ -1,4 +1,6 @@
-"""Nodes, what jobs ask of them, and reservations: what they are told, and what no node, job or reservation can be."""
+"""Nodes, what jobs ask of them, and reservations: what they are told, and what no node, job or
+reservation can be.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,8 @@ def test_what_no_node_can_be_is_told_with_its_field(said: dict[str, Any], field:
         Node(**({"name": "lx"} | said))
     assert no.value.field == field
     assert re.fullmatch(
-        r"a whole number from [01] to \d+|give each type once|one host, without blanks.*|a word without blanks.*",
+        r"a whole number from [01] to \d+|give each type once|one host, without blanks.*|a word"
+        r" without blanks.*",
         no.value.remedy or "",
     )
 
@@ -85,7 +88,8 @@ def test_a_job_that_contradicts_itself_is_told_how(said: dict[str, Any], field: 
         ResourceRequest(**said)
     assert no.value.field == field
     assert re.fullmatch(
-        r"a whole number from 1 to 2147483647|4 or more|name at most 1|name it in one of the lists|say one of them|ask for more nodes, .*",
+        r"a whole number from 1 to 2147483647|4 or more|name at most 1|name it in one of the"
+        r" lists|say one of them|ask for more nodes, .*",
         no.value.remedy or "",
     )
 

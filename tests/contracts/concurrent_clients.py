@@ -34,6 +34,7 @@ def one_by_one(store: Store, *wishes: Request) -> Clerk:
 def waiting(place: Place) -> bool:
     return bool(
         place.run(
-            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname ="
+            " current_database()"
         )
     )

@@ -1,4 +1,6 @@
-"""What tests of projects ask: which there are, why something was refused, and the wish that takes an entry back."""
+"""What tests of projects ask: which there are, why something was refused, and the wish that takes
+an entry back.
+"""
 
 from __future__ import annotations
 

@@ -141,13 +141,17 @@ def deposits(count: int) -> list[Deposit]:
 
 
 def fill(store: Store) -> None:
-    """Two projects with an allocation each: physics (1) with 1,000 SU-minutes, chemistry (2) with 500."""
+    """Two projects with an allocation each: physics (1) with 1,000 SU-minutes, chemistry (2) with
+    500.
+    """
     granted(store, project("physics", 100), project("chemistry", 200))
     granted(store, allocation(1, 1_000), allocation(2, 500))
 
 
 def grown(store: Store) -> Store:
-    """Physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology (3) with none; and runs of all kinds."""
+    """Physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology (3) with
+    none; and runs of all kinds.
+    """
     granted(
         store, project("physics", 100), project("chemistry", 200), project("biology", 300, parent=1)
     )

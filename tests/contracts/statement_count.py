@@ -16,7 +16,8 @@ Statements = list[str]
 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
-    """The statements executed inside, by whichever way they go to the driver, without BEGIN and COMMIT.
+    """The statements executed inside, by whichever way they go to the driver, without BEGIN and
+    COMMIT.
 
     Connections of SQLite must be opened inside. One statement executed for many rows counts once.
     """

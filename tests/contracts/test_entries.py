@@ -1,4 +1,6 @@
-"""Every question about what happened: entries, refusals and debits, with every filter, and only what the asker may see."""
+"""Every question about what happened: entries, refusals and debits, with every filter, and only
+what the asker may see.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ from tests.contracts.site import (
 
 
 def test_a_job_number_may_be_used_again(store: Store) -> None:
-    """On another cluster, after a requeue, after the numbers began anew: each is a run of its own."""
+    """On another cluster, after a requeue, after the numbers began anew: each is a run of
+    its own.
+    """
     fill(store)
     runs = [
         job(1),
@@ -137,7 +139,9 @@ def test_the_same_batch_twice_is_one_batch(store: Store) -> None:
 
 @pytest.mark.parametrize("others", [0, 400])
 def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> None:
-    """Two servers judged from the same rows: the second finds the key taken, and on its next try finds the answer."""
+    """Two servers judged from the same rows: the second finds the key taken, and on its next try
+    finds the answer.
+    """
     one, two = sql_place.open(), sql_place.open()
     fill(one)
     wishes = [*deposits(others), Deposit(allocation=1, amount=SuMinutes(10), key="d1")]

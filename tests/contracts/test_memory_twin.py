@@ -1,4 +1,6 @@
-"""The SQL stores against their twin in memory: the same wishes get the same answers, the same books the same reading."""
+"""The SQL stores against their twin in memory: the same wishes get the same answers, the same books
+the same reading.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def test_the_same_wishes_get_the_same_answers_and_leave_the_same_books(
 
 
 def _renumbered(answers: list[Outcome]) -> list[Any]:
-    """Answers whose entries and runs are numbered by the order of their first appearance: databases number with gaps."""
+    """Answers whose entries and runs are numbered by the order of their first appearance: databases
+    number with gaps.
+    """
     order: dict[int | None, int] = {None: -1}
     told = []
     for each in answers:

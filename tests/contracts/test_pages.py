@@ -1,4 +1,6 @@
-"""Whatever is asked page by page: pages follow each other in both directions, and none is too large."""
+"""Whatever is asked page by page: pages follow each other in both directions, and none is too
+large.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A project is removed and brought back: nothing goes on in its name, and its books stay, to be closed."""
+"""A project is removed and brought back: nothing goes on in its name, and its books stay, to be
+closed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Filling a store from a backup: everything or nothing, and afterwards the bank goes on where the backup ended."""
+"""Filling a store from a backup: everything or nothing, and afterwards the bank goes on where the
+backup ended.
+"""
 
 from __future__ import annotations
 

@@ -93,7 +93,8 @@ def test_what_was_left_out_and_what_was_said_stand_side_by_side(store: Store) ->
 
 
 PRINTABLE = 'a"b\\c\'d{e},f\\\\"g%h$1:i/é日\U0001f9ea'
-CONTROLLED = 'tab\t newline\n bell\x07 delete\x7f backslash\\n quote"'  # the doors let none in; a store loses nothing all the same
+# the doors let none in; a store loses nothing all the same
+CONTROLLED = 'tab\t newline\n bell\x07 delete\x7f backslash\\n quote"'
 
 
 @pytest.mark.parametrize("others", [0, 400])
@@ -119,7 +120,9 @@ def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None
 
 @pytest.mark.parametrize("size", [49, 50, 51, 130])
 def test_of_a_large_batch_every_row_is_kept(store: Store, size: int) -> None:
-    """Stores add new rows many at a time: all of them, in their order, also where no two have the same things left out."""
+    """Stores add new rows many at a time: all of them, in their order, also where no two have the
+    same things left out.
+    """
     fill(store)
     begun = [
         hold(n, n % 7 + 1, key=f"k{n}" if n % 3 else None, comment="odd" if n % 2 else None)

@@ -1,4 +1,6 @@
-"""Runs that a parent's credit carries: of the project they ran for, on the allocation that pays, seen by the people of both."""
+"""Runs that a parent's credit carries: of the project they ran for, on the allocation that pays,
+seen by the people of both.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ RUNS = frozenset({Kind.HOLD, Kind.ADJUST, Kind.CHARGE})
 def lent(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Store]:
-    """Physics (1) shares its allocation with optics (2), which has one too, and lasers (3) under it, which has none. Only to be read."""
+    """Physics (1) shares its allocation with optics (2), which has one too, and lasers (3) under
+    it, which has none. Only to be read.
+    """
     for place in places(request.param, request, tmp_path_factory.mktemp("lending")):
         yield _lent(place.open())
 

@@ -1,4 +1,6 @@
-"""How many SQL statements an operation takes: as many for a batch of a hundred as for one, and one for each question."""
+"""How many SQL statements an operation takes: as many for a batch of a hundred as for one, and one
+for each question.
+"""
 
 from __future__ import annotations
 

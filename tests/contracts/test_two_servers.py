@@ -1,4 +1,6 @@
-"""Two servers over one database: no unit is drawn twice, no number given twice, and readers see one moment."""
+"""Two servers over one database: no unit is drawn twice, no number given twice, and readers see one
+moment.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +154,9 @@ def test_one_store_writes_two_batches_side_by_side(postgres_place: Place) -> Non
 
 
 def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place: Place) -> None:
-    """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each asked for twice and by two at a time."""
+    """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each asked for twice and by two at
+    a time.
+    """
     store = postgres_place.open()
     fill(store)
     counter = WriterThreads(Ledger(store, Policy()))

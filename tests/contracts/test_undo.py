@@ -1,4 +1,6 @@
-"""An entry is taken back once and whole, by nothing but its reverse: whoever asks, under whatever key."""
+"""An entry is taken back once and whole, by nothing but its reverse: whoever asks, under whatever
+key.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,9 @@ def test_a_refund_is_taken_back_once(store: Store) -> None:
 def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(
     sql_place: Place,
 ) -> None:
-    """Its row is by then as it was once before: that the audit forgot it there must not hide what came after."""
+    """Its row is by then as it was once before: that the audit forgot it there must not hide what
+    came after.
+    """
     store = sql_place.open()
     opened(store)
     number = refunded(store)
@@ -160,7 +164,9 @@ def test_what_follows_a_job_and_what_is_not_there_is_not_undone(store: Store) ->
 
 @pytest.mark.parametrize("kind", ["deposit", "transfer", "terms", "role", "refund"])
 def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
-    """The very entries that are written afterwards, but for their numbers; and before that nothing."""
+    """The very entries that are written afterwards, but for their numbers; and before that
+    nothing.
+    """
     opened(store)
     numbers = {
         "terms": lambda: amended(store, credit_limit=TEN),
@@ -179,7 +185,7 @@ def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
         (each for each in contents(store)[5] if each not in before[5]), key=lambda each: each.id
     )
     assert [_told(each) for each in written] == [_told(each) for each in work.entries]
-    (again, nothing) = bank.dry_run(asked)
+    again, nothing = bank.dry_run(asked)
     assert isinstance(again, Done)
     assert again.again
     assert nothing.entries == []

@@ -116,7 +116,9 @@ def test_a_cap_that_was_taken_back_and_set_anew_is_not_taken_back_with_the_first
 
 
 def test_what_stands_against_it_came_after_it(store: Store) -> None:
-    """Taken back to the first of three caps: that one stands, but it is what took the second back that undoes the third's return."""
+    """Taken back to the first of three caps: that one stands, but it is what took the second back
+    that undoes the third's return.
+    """
     opened(store)
     _, second, third = (granted(store, capped(cap))[0].entry for cap in (10, 20, 30))
     back = granted(store, undoing(store, third))[0].entry

@@ -56,7 +56,8 @@ def test_a_list_that_cannot_be_read_is_told_with_its_place(text: str, told: str)
     assert told in no.value.message
     assert no.value.field == "nodelist"
     assert re.fullmatch(
-        r"write for example n\[01-10,12\],login|write 3-9|at most (1048576 in a list, )?65536 (hosts )?in a range",
+        r"write for example n\[01-10,12\],login|write 3-9|at most (1048576 in a list, )?65536"
+        r" (hosts )?in a range",
         no.value.remedy or "",
     )
 

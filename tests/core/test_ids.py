@@ -1,4 +1,6 @@
-"""Names, kinds, keys, comments and Unix numbers: what may enter, and the sentence for what may not."""
+"""Names, kinds, keys, comments and Unix numbers: what may enter, and the sentence for what
+may not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Times as people write them: Slurm's words, ISO forms, seconds; in a zone of their own or in the reader's."""
+"""Times as people write them: Slurm's words, ISO forms, seconds; in a zone of their own or in the
+reader's.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,8 @@ def test_what_is_no_time_is_told(said: str) -> None:
         parse_moment(said, NOW, field="--starttime")
     assert told.value.field == "--starttime"
     assert re.fullmatch(
-        r"a time in the years 1970 to 9999|write 2026-11-21, .*, now-7days, today, noon, tomorrow or 07:30",
+        r"a time in the years 1970 to 9999|write 2026-11-21, .*, now-7days, today, noon, tomorrow"
+        r" or 07:30",
         told.value.remedy or "",
     )
 

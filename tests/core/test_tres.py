@@ -1,4 +1,6 @@
-"""TRES and their weights. The figures marked so are those of Slurm's TRESBillingWeights and PriorityFlags, slurm.conf(5)."""
+"""TRES and their weights. The figures marked so are those of Slurm's TRESBillingWeights and
+PriorityFlags, slurm.conf(5).
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,8 @@ def test_other_texts_are_no_counts(text: str) -> None:
         parse_counts(text, field="tres")
     assert no.value.field == "tres"
     assert re.fullmatch(
-        r"at most 18 digits|give each TRES once|known are cpu, mem, .*|use K, M, G, T or P|write for example cpu=8,mem=16G,gres/gpu=1",
+        r"at most 18 digits|give each TRES once|known are cpu, mem, .*|use K, M, G, T or P|write"
+        r" for example cpu=8,mem=16G,gres/gpu=1",
         no.value.remedy or "",
     )
 

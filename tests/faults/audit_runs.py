@@ -1,4 +1,6 @@
-"""The audit and the backups in this very process: the same code as the commands, without the start of another Python."""
+"""The audit and the backups in this very process: the same code as the commands, without the start
+of another Python.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Hands at work on the tables: every column altered, rows deleted and added, whole books forged, each with the way back."""
+"""Hands at work on the tables: every column altered, rows deleted and added, whole books forged,
+each with the way back.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ KEYS = {
     "office": ("id",),
     "token": ("id",),
 }
-"""The tables that the audit vouches for, and what tells their rows apart. Nonces are spent and forgotten, and say nothing of the books."""
+"""The tables that the audit vouches for, and what tells their rows apart. Nonces are spent and
+forgotten, and say nothing of the books.
+"""
 
 FAR = 10**9  # from every number that is used
 _BOOK_OF = {"journal": "book", "allocation": "id", "run": "allocation", "user_sum": "allocation"}
@@ -53,7 +57,9 @@ _FORGED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Forgery:
-    """What was done, in which books (0 is the office's, None the store as a whole) it is to be found, and how it is done and undone."""
+    """What was done, in which books (0 is the office's, None the store as a whole) it is to be
+    found, and how it is done and undone.
+    """
 
     what: str
     books: frozenset[int | None]
@@ -70,7 +76,9 @@ def alterations(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
 
 
 def nonsense(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
-    """Each column of each row, set to values that stand for nothing. SQLite takes them all, but for its rows' own numbers."""
+    """Each column of each row, set to values that stand for nothing. SQLite takes them all, but for
+    its rows' own numbers.
+    """
     for row in rows:
         for column in row:
             for other in (b"\xff\x00", "nonsense", -1, 2**62, 1.5):
@@ -91,7 +99,9 @@ def deletions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
 
 
 def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
-    """Copies of rows under numbers and names of their own. The office has but one row, whoever writes."""
+    """Copies of rows under numbers and names of their own. The office has but one row, whoever
+    writes.
+    """
     if table == "office":
         return
     for row in rows:
@@ -180,7 +190,9 @@ def insert(books: Books, table: str, row: Row) -> None:
 
 
 def rewrite(books: Books) -> Callable[[], None]:
-    """Book 1 written anew from its first entry, a thousand SU-minutes poorer, every link and row made to fit. The way back."""
+    """Book 1 written anew from its first entry, a thousand SU-minutes poorer, every link and row
+    made to fit. The way back.
+    """
     kept = _snapshot(books)
     before = NO_LINK
     for row in books.rows("SELECT * FROM journal WHERE book = 1 ORDER BY seq"):

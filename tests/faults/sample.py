@@ -1,4 +1,6 @@
-"""Small books with everything in them: every kind of entry, runs in every state, caps, members, credit limits."""
+"""Small books with everything in them: every kind of entry, runs in every state, caps, members,
+credit limits.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ BUSY = Particulars(exit_status=0, cpu_seconds=7 * HOUR)
 
 
 def write_sample(url: str) -> None:
-    """Fill the store, wish by wish, a few minutes apart; those with the comment "no" are refused."""
+    """Fill the store, wish by wish, a few minutes apart; those with the comment "no" are
+    refused.
+    """
     with store_at(url) as store:
         bank = Ledger(store, Policy())
         refunds: list[Done] = []

@@ -1,4 +1,6 @@
-"""What the campaigns play with: a project or a few, their credit, and clients that report random lives of runs."""
+"""What the campaigns play with: a project or a few, their credit, and clients that report random
+lives of runs.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def report(
 
 
 async def filled(wire: Wire, thousands: int) -> None:
-    """A history, so that a backup takes a while: so many thousand runs of a project of their own."""
+    """A history, so that a backup takes a while: so many thousand runs of a project of
+    their own.
+    """
     await found(wire, "history", 4_001, credit=10**9)
     for each in range(thousands):
         facts = [
@@ -88,9 +92,11 @@ async def filled(wire: Wire, thousands: int) -> None:
 
 @dataclass
 class Client:
-    """An agent that reports lives of runs, one after the other: some said twice at once, some from their end, some never ended.
+    """An agent that reports lives of runs, one after the other: some said twice at once, some from
+    their end, some never ended.
 
-    There is a wire for each server, and another for each over which the client says the same at the same time.
+    There is a wire for each server, and another for each over which the client says the same at the
+    same time.
     """
 
     number: int

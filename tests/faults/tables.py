@@ -1,4 +1,6 @@
-"""The tables themselves, read and altered by hand, past everything that the product would do or refuse."""
+"""The tables themselves, read and altered by hand, past everything that the product would do or
+refuse.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A damaged backup changes nothing; neither does a backup, a restore or an init that is killed on its way."""
+"""A damaged backup changes nothing; neither does a backup, a restore or an init that is killed on
+its way.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ Rounds = Callable[[int, int], int]
 
 
 def damaged(backup: Path, rng: random.Random, times: int) -> Iterator[tuple[str, bytes]]:
-    """The file cut short, with a bit flipped, and with its rows altered, lost, doubled or swapped and packed anew."""
+    """The file cut short, with a bit flipped, and with its rows altered, lost, doubled or swapped
+    and packed anew.
+    """
     packed = backup.read_bytes()
     lines = gzip.decompress(packed).splitlines(keepends=True)
     for _ in range(times):

@@ -1,4 +1,6 @@
-"""Indexes of an SQLite file that lack their rows while their definitions stay: nothing is taken for sound that is read through them."""
+"""Indexes of an SQLite file that lack their rows while their definitions stay: nothing is taken for
+sound that is read through them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def deposit(store: Store, key: str) -> Done:
 
 @pytest.fixture
 def bank() -> Iterator[FairbankServer]:
-    """Sample books and a deposit under a key; the keys and the runs of projects are then in no index any more."""
+    """Sample books and a deposit under a key; the keys and the runs of projects are then in no
+    index any more.
+    """
     with made() as bank:
         write_sample(bank.store)
         with closing(open_store(bank.store)) as store:

@@ -29,7 +29,9 @@ RECOVERY_SECONDS = 30  # of a noisy machine that starts two servers and a databa
 
 
 class Alone:
-    """A server or, with `child`, its counter's process, killed without the other, which is to end by itself."""
+    """A server or, with `child`, its counter's process, killed without the other, which is to end
+    by itself.
+    """
 
     def __init__(self, server: FairbankServer, *, child: bool) -> None:
         self._server, self._child = server, child
@@ -73,7 +75,9 @@ async def struck(
 def campaign(
     banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell
 ) -> None:
-    """Strike, then read the books: nothing lost, nothing twice, no hold but those of runs that nobody ended."""
+    """Strike, then read the books: nothing lost, nothing twice, no hold but those of runs that
+    nobody ended.
+    """
     witness = run(struck(banks, victims, kills, seed, tell))
     figures = check_books(witness, Books(banks[0].store))
     audit = banks[0].command("audit", "verify")

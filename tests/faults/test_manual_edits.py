@@ -1,4 +1,6 @@
-"""Whatever a hand does to the tables, past the bank and past its triggers, the audit finds, and names the book."""
+"""Whatever a hand does to the tables, past the bank and past its triggers, the audit finds, and
+names the book.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class Sample:
         return self.books.rows(f"SELECT * FROM {table} ORDER BY {', '.join(KEYS[table])}")
 
     def some(self, table: str) -> list[Row]:
-        """Of the journal an entry of each kind, else every row; on PostgreSQL, which is slower, only two of them."""
+        """Of the journal an entry of each kind, else every row; on PostgreSQL, which is slower,
+        only two of them.
+        """
         found = list(
             {row.get("kind", number): row for number, row in enumerate(self.rows(table))}.values()
         )
@@ -76,7 +80,9 @@ def sample(
 
 
 def tried(sample: Sample, tell: Tell, forgeries: Callable[[str], Iterable[Forgery]]) -> None:
-    """Each one alone is found, in the book where it was done; taken back, there is nothing to find."""
+    """Each one alone is found, in the book where it was done; taken back, there is nothing
+    to find.
+    """
     missed: list[str] = []
     tally: Counter[str] = Counter()
     for table in KEYS:
@@ -97,7 +103,9 @@ def tried(sample: Sample, tell: Tell, forgeries: Callable[[str], Iterable[Forger
 
 
 def test_no_table_of_the_books_is_left_out() -> None:
-    """Figures of fair share are Slurm's, kept for plots: no journal tells them, so no audit can say more of them."""
+    """Figures of fair share are Slurm's, kept for plots: no journal tells them, so no audit can say
+    more of them.
+    """
     assert set(KEYS) == set(schema.metadata.tables) - {"nonce", "share_figure"}
 
 
@@ -154,7 +162,9 @@ def test_what_sqlite_takes_though_no_column_is_made_for_it(sample: Sample, tell:
 
 @pytest.mark.slow
 def test_whole_books_are_emptied(sample: Sample) -> None:
-    """Of the office's nothing is left that its rows could be compared with; of an allocation's there is no opening."""
+    """Of the office's nothing is left that its rows could be compared with; of an allocation's
+    there is no opening.
+    """
     kept = sample.rows("journal")
     for book in (0, 1, 2):
         sample.books.change("DELETE FROM journal WHERE book = :book", book=book)

@@ -1,4 +1,6 @@
-"""A backup that replaces the books of a running server: the server goes on in the restored ones, and nobody is told of a failure."""
+"""A backup that replaces the books of a running server: the server goes on in the restored ones,
+and nobody is told of a failure.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ async def tells_of(wire: Wire, due: dict[int, tuple[str, int]]) -> None:
 
 
 async def other_books(wire: Wire) -> None:
-    """Projects of the same names as in the backup, numbered otherwise, and one that it does not have."""
+    """Projects of the same names as in the backup, numbered otherwise, and one that it does not
+    have.
+    """
     for number, name in enumerate(["chemistry", "physics", "history"]):
         await found(wire, name, 7_000 + number, credit=100_000 * SU)
 
@@ -72,7 +76,9 @@ async def never_empty(wire: Wire, over: asyncio.Event) -> None:
 
 
 async def replaced_at_work(server: FairbankServer, backups: Sequence[Path], seed: int) -> Witness:
-    """Clients at work while the books of their bank are replaced: none is told of a failure, and they go on in the new ones."""
+    """Clients at work while the books of their bank are replaced: none is told of a failure, and
+    they go on in the new ones.
+    """
     witness, over = Witness(forgetful=True), asyncio.Event()
     wire = Wire(server.socket)
     await other_books(wire)

@@ -1,4 +1,6 @@
-"""Two hundred clients against one allocation: nobody gets what is not there, and everybody gets an answer."""
+"""Two hundred clients against one allocation: nobody gets what is not there, and everybody gets an
+answer.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def weather(storm: Storm, servers: Sequence[FairbankServer], tell: Tell) -> Witn
 
 @contextmanager
 def no_deadlocks(url: str, tell: Tell) -> Iterator[None]:
-    """PostgreSQL sees none in this database. It counts a session's when that ends, so the servers must be gone by then."""
+    """PostgreSQL sees none in this database. It counts a session's when that ends, so the servers
+    must be gone by then.
+    """
     books = Books(url)
     before = books.deadlocks()
     yield

@@ -1,4 +1,6 @@
-"""No server outlives the tests that started it, even when they are killed; and killing one kills its children."""
+"""No server outlives the tests that started it, even when they are killed; and killing one kills
+its children.
+"""
 
 from __future__ import annotations
 

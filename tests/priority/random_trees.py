@@ -22,7 +22,9 @@ def trees(
     used: st.SearchStrategy[float] = used,
     most: int = 14,
 ) -> Drawn:
-    """A small tree with its usage. What is below what follows from small numbers, so that equal levels are common."""
+    """A small tree with its usage. What is below what follows from small numbers, so that equal
+    levels are common.
+    """
     rows, own, accounts = [ShareAssociation("root")], [0.0], ["root"]
     for number in range(draw(st.integers(0, most))):
         account = draw(st.sampled_from(accounts))

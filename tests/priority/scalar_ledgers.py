@@ -1,5 +1,6 @@
-"""The ledgers as Slurm keeps them: one job, one association, one TRES after the other, in scalars. Slow, and plain to read beside
-section 1.3 of the facts."""
+"""The ledgers as Slurm keeps them: one job, one association, one TRES after the other, in scalars.
+Slow, and plain to read beside section 1.3 of the facts.
+"""
 
 from __future__ import annotations
 

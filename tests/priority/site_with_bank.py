@@ -1,4 +1,5 @@
-"""A centre with a bank and with fair share: what its people run is told to both, as it is on a real one.
+"""A centre with a bank and with fair share: what its people run is told to both, as it is on a real
+one.
 
 Its stories are those of the bank (tests.bank.story), with these lines besides:
 
@@ -46,7 +47,9 @@ TREE = planted(
 
 
 class Centre:
-    """The bank's working set and the usage of all associations, side by side. Neither is given the other."""
+    """The bank's working set and the usage of all associations, side by side. Neither is given the
+    other.
+    """
 
     def __init__(self, decay: Decay, grants: dict[str, int] | None = None) -> None:
         self.rules = Rules(decay)

@@ -1,6 +1,8 @@
-"""Credit and fair share at once: the bank refuses and charges, decayed usage ranks, and neither changes the other.
+"""Credit and fair share at once: the bank refuses and charges, decayed usage ranks, and neither
+changes the other.
 
-Beside it, told from the same runs, what Slurm's one counter does: GrpTRESMins limits the very usage that fades for fair share (seed 002).
+Beside it, told from the same runs, what Slurm's one counter does: GrpTRESMins limits the very usage
+that fades for fair share (seed 002).
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ def test_with_one_counter_that_fades_spent_credit_comes_back() -> None:
 
 
 def test_with_one_counter_that_never_fades_fair_share_is_lost() -> None:
-    """PriorityDecayHalfLife=0, as credit clusters have it: credit is right, and whoever used more is behind, however long ago that was."""
+    """PriorityDecayHalfLife=0, as credit clusters have it: credit is right, and whoever used more
+    is behind, however long ago that was.
+    """
     Centre(NEVER).tell(
         SPENT
         + PAUSED

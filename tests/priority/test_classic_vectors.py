@@ -1,4 +1,6 @@
-"""Classic fair share on trees whose figures are known: those of Slurm's own tests 24.1 and 130_2 (V1, V2), and others (facts, 9)."""
+"""Classic fair share on trees whose figures are known: those of Slurm's own tests 24.1 and 130_2
+(V1, V2), and others (facts, 9).
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,9 @@ def test_v8_all_of_a_lab_have_the_labs_figures() -> None:
 
 
 def test_the_row_that_harvard_publishes() -> None:
-    """Shares of 0.001363 and usage of 0.000572 give 0.747599 from these rounded figures (seed 004 prints 0.747627)."""
+    """Shares of 0.001363 and usage of 0.000572 give 0.747599 from these rounded figures (seed 004
+    prints 0.747627).
+    """
     there = draw("lab 1363\n    user parent 572\nothers 998637\n    all 1 999428")
     assert printed(there, classic(there.tree, there.usage), "user") == [
         "user 0.001363 0.000572 0.000572 0.747599"

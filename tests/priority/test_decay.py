@@ -1,4 +1,6 @@
-"""How usage fades and is reset. The figures are those of the facts about Slurm, sections 2.1 to 2.3 and V10."""
+"""How usage fades and is reset. The figures are those of the facts about Slurm, sections 2.1 to 2.3
+and V10.
+"""
 
 from __future__ import annotations
 

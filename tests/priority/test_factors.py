@@ -165,7 +165,9 @@ def test_qos_of_priority_nought_add_nothing_to_divide_by() -> None:
 
 
 def test_slurms_own_expectations_without_normalising() -> None:
-    """Facts, V18: weights of 1, association priority 100, job factors 10 and 20, QOS 200, a job of one CPU."""
+    """Facts, V18: weights of 1, association priority 100, job factors 10 and 20, QOS 200, a job of
+    one CPU.
+    """
     to = scale(
         nodes=1,
         cpus=4,

@@ -1,4 +1,6 @@
-"""Fair Tree on trees whose figures are known: those of Slurm's own test 24.4 (V3), and others computed apart (facts, section 9)."""
+"""Fair Tree on trees whose figures are known: those of Slurm's own test 24.4 (V3), and others
+computed apart (facts, section 9).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whoever pauses as long as was foretold stands where it was foretold: held against the rules of fair share themselves."""
+"""Whoever pauses as long as was foretold stands where it was foretold: held against the rules of
+fair share themselves.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +172,9 @@ def test_what_is_no_level_is_refused(level: float) -> None:
 
 
 def test_v1_by_hand() -> None:
-    """U2 used a quarter of all with a twentieth of the shares, and half of what its accounts used counts as its own."""
+    """U2 used a quarter of all with a twentieth of the shares, and half of what its accounts used
+    counts as its own.
+    """
     there = draw(V1)
     now = classic(there.tree, there.usage)
     u2 = there.at["U2"]

@@ -1,4 +1,6 @@
-"""What a lab's share is made of, and what its nodes charge: the figures of Harvard's page (seed 004)."""
+"""What a lab's share is made of, and what its nodes charge: the figures of Harvard's page (seed
+004).
+"""
 
 from __future__ import annotations
 
@@ -174,7 +176,8 @@ def test_what_cannot_be_shared_is_named(held: Holdings, said: str, field: str) -
         shares(held)
     assert refused.value.field == field
     assert re.fullmatch(
-        r"give each lab a part of 0 or more, one of them more|name (at least one|each once|nodes of the list of nodes|one of the accounts)",
+        r"give each lab a part of 0 or more, one of them more|name (at least one|each once|nodes of"
+        r" the list of nodes|one of the accounts)",
         refused.value.remedy or "",
     )
 

@@ -1,4 +1,6 @@
-"""Priorities of jobs on a real Slurm 22.05, computed from its jobs, partitions and settings, and printed as its sprio printed them."""
+"""Priorities of jobs on a real Slurm 22.05, computed from its jobs, partitions and settings, and
+printed as its sprio printed them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ RULES = ("fair-tree", "classic")
 
 @cache
 def rows(rule: str) -> list[PriorityRow]:
-    """Those whose priority somebody gave as Slurm says them, all others computed from what it says of the jobs."""
+    """Those whose priority somebody gave as Slurm says them, all others computed from what it says
+    of the jobs.
+    """
     said = standings(rule)
     factors = factors_of(
         said, recomputed_shares.computed(said, RankingRule(fair_tree=rule == "fair-tree"))

@@ -1,4 +1,6 @@
-"""Fair share of random trees on a real Slurm 22.05, computed from shares and the usage of users: every figure as its sshare printed it."""
+"""Fair share of random trees on a real Slurm 22.05, computed from shares and the usage of users:
+every figure as its sshare printed it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:
     """Where Slurm says otherwise than what follows from shares and usage, as both are printed."""
     fields = parse_fields(FIGURES)
     return [
-        f"{field.name} of {theirs.user or theirs.account} in {theirs.account}: Slurm says {one}, computed {other}"
+        f"{field.name} of {theirs.user or theirs.account} in {theirs.account}: Slurm says {one},"
+        f" computed {other}"
         for theirs, ours in zip(said, computed(said, rule), strict=True)
         for field in fields
         if (one := printed(theirs, field)) != (other := printed(ours, field))

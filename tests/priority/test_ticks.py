@@ -1,4 +1,6 @@
-"""Ticks over the usage of everybody: V10 and section 1.3 of the facts about Slurm, each rule as a short story."""
+"""Ticks over the usage of everybody: V10 and section 1.3 of the facts about Slurm, each rule as a
+short story.
+"""
 
 from __future__ import annotations
 

@@ -246,7 +246,9 @@ def test_usage_is_summed_up_the_real_parents() -> None:
 
 @pytest.mark.skipif(not AS_ON_X86_64, reason="sums are those of another processor's long double")
 def test_usage_is_summed_row_by_row() -> None:
-    """Sums of long doubles depend on the order: one and one are lost beside 2**64 one by one, but not together."""
+    """Sums of long doubles depend on the order: one and one are lost beside 2**64 one by one, but
+    not together.
+    """
     deep = planted(
         [
             ROOT,

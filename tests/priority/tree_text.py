@@ -1,4 +1,6 @@
-"""Trees drawn with indentation: `account shares`, `user shares usage`; below an account, those that belong to it. The root is not drawn."""
+"""Trees drawn with indentation: `account shares`, `user shares usage`; below an account, those that
+belong to it. The root is not drawn.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Workloads drawn by Hypothesis, small enough that ties, full clusters and long queues are common; and their schedules."""
+"""Workloads drawn by Hypothesis, small enough that ties, full clusters and long queues are common;
+and their schedules.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def simulated(jobs: Sequence[TraceJob], policy: SimulationPolicy, size: int = SI
 def snapshot(
     running: Sequence[tuple[int, int]], waiting: Sequence[TraceJob], size: int = SIZE
 ) -> OnProcessors:
-    """A machine at NOW: in how many seconds each running job is expected to end, and how many processors it has."""
+    """A machine at NOW: in how many seconds each running job is expected to end, and how many
+    processors it has.
+    """
     made: OnProcessors = Snapshot(Processors(size), WidthQueue())
     for number, (seconds, processors) in enumerate(running, start=-len(running)):
         begun = job(number, 0, processors, seconds, seconds)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from fairbank.simulator.traces.workload import TraceJob
 
 Free = list[int]
-"""Processors that are free, second after second from now on, if everybody who runs uses the whole limit."""
+"""Processors that are free, second after second from now on, if everybody who runs uses the whole
+limit.
+"""
 Choose = Callable[[list[TraceJob], Free], list[TraceJob]]
 """Of those who wait, in the order of the queue, who starts now."""
 

@@ -121,7 +121,8 @@ def test_what_cannot_be_read_is_told_with_its_place(text: str, told: str) -> Non
     assert no.value.message == told
     assert no.value.field == "constraint"
     assert re.fullmatch(
-        r"a whole number from 1 up, .*|count .*|join them with &|put one of them into parentheses|write for example intel&gpu, .*",
+        r"a whole number from 1 up, .*|count .*|join them with &|put one of them into"
+        r" parentheses|write for example intel&gpu, .*",
         no.value.remedy or "",
     )
 

@@ -46,7 +46,8 @@ def test_the_head_of_the_queue_waits_for_nodes() -> None:
     found = told(seed(), 2)
     assert (
         found.headline
-        == f"Job 2 waits for 8 nodes: 2 of the 8 that would do are free now (Resources). Room is kept for it at {in_minutes(180)}."
+        == "Job 2 waits for 8 nodes: 2 of the 8 that would do are free now (Resources). Room is"
+        f" kept for it at {in_minutes(180)}."
     )
     assert (found.code, found.position, found.ahead, found.expected) == (
         "Resources",
@@ -58,8 +59,11 @@ def test_the_head_of_the_queue_waits_for_nodes() -> None:
         f"+ nothing holds it back: it may start since {in_minutes(-60)}",
         "+ partition batch takes it: within its limits",
         "+ nodes of batch that would do: 8 of 8 would do, and it wants 8",
-        "- nodes of batch that are free: 2 are free now, and it wants 8; other jobs are there: n[1-4,7-8]; "
-        f"the first job there ends by {in_minutes(179)}, the last by {in_minutes(180)}",
+        (
+            "- nodes of batch that are free: 2 are free now, and it wants 8; other jobs are there:"
+            f" n[1-4,7-8]; the first job there ends by {in_minutes(179)}, the last by"
+            f" {in_minutes(180)}"
+        ),
         "+ limits in batch: none is reached",
         "+ its turn: nobody who wants its nodes is ahead",
     ]
@@ -73,8 +77,11 @@ def test_somebody_behind_is_told_who_is_ahead_and_for_whom_the_idle_nodes_are_ke
     )
     assert (found.code, found.position, found.ahead) == ("Priority", 2, (2,))
     assert said(found)[3:] == [
-        "- nodes of batch that are free: 0 are free now, and it wants 4; other jobs are there: n[1-4,7-8]; "
-        f"kept for job 2, which comes before: n[5-6]; the first job there ends by {in_minutes(179)}, the last by {in_minutes(180)}",
+        (
+            "- nodes of batch that are free: 0 are free now, and it wants 4; other jobs are there:"
+            " n[1-4,7-8]; kept for job 2, which comes before: n[5-6]; the first job there ends by"
+            f" {in_minutes(179)}, the last by {in_minutes(180)}"
+        ),
         "+ limits in batch: none is reached",
         f"- its turn: ahead is job 2, for which room is kept at {in_minutes(180)}",
     ]
@@ -109,30 +116,41 @@ def test_each_node_is_told_with_the_first_cause_against_it() -> None:
     )
     found = told(scene, 2)
     assert said(found)[2:4] == [
-        "+ nodes of batch that would do: 3 of 8 would do, and it wants 1; excluded by name: disliked; fewer than 8 CPUs: small; "
-        "less than 8000 MiB of memory: forgetful; not these GPUs: 1 a100: plain; not as fast says: slow",
-        "- nodes of batch that are free: 0 are free now, and it wants 1; drained: sick; reserved for others: class: kept; "
-        f"too few CPUs are free: busy; the first job there ends by {in_minutes(60)}, the last by {in_minutes(60)}",
+        (
+            "+ nodes of batch that would do: 3 of 8 would do, and it wants 1; excluded by name:"
+            " disliked; fewer than 8 CPUs: small; less than 8000 MiB of memory: forgetful; not"
+            " these GPUs: 1 a100: plain; not as fast says: slow"
+        ),
+        (
+            "- nodes of batch that are free: 0 are free now, and it wants 1; drained: sick;"
+            " reserved for others: class: kept; too few CPUs are free: busy; the first job there"
+            f" ends by {in_minutes(60)}, the last by {in_minutes(60)}"
+        ),
     ]
     assert found.code == "Resources"
 
 
 def test_what_can_never_start_is_told_so() -> None:
     found = told(Scene(rack(2)).waits(1, cpus_per_task=64), 1)
-    assert found.headline == (
-        "Job 1 waits: No nodes of the cluster are as it asks, whoever else is there: it will never start as it is (BadConstraints)."
+    assert (
+        found.headline
+        == "Job 1 waits: No nodes of the cluster are as it asks, whoever else is there: it will"
+        " never start as it is (BadConstraints)."
     )
     assert (
         said(found)[2]
-        == "- nodes of batch that would do: 0 of 2 would do, and it wants 1; fewer than 64 CPUs: n[1-2]"
+        == "- nodes of batch that would do: 0 of 2 would do, and it wants 1; fewer than 64 CPUs:"
+        " n[1-2]"
     )
     apart = [
         Node(name="a", cpus=4, memory=4_000),
         Node(name="b", cpus=4, memory=4_000, state=NodeState.DOWN),
         Node(name="c", cpus=4, memory=4_000),
     ]
-    assert said(told(Scene(apart).waits(1, 2, contiguous=True, excluded=("b",)), 1))[2] == (
-        "- nodes of batch that would do: 2 of 3 would do, and it wants 2; excluded by name: b; but not together, with all that it asks for"
+    assert (
+        said(told(Scene(apart).waits(1, 2, contiguous=True, excluded=("b",)), 1))[2]
+        == "- nodes of batch that would do: 2 of 3 would do, and it wants 2; excluded by name: b;"
+        " but not together, with all that it asks for"
     )
 
 
@@ -163,7 +181,10 @@ def test_maintenance_is_named() -> None:
         (
             {"reservation": "class"},
             "Reservation",
-            f"- nothing holds it back: reservation class is from {in_minutes(10)} to {in_minutes(20)}",
+            (
+                f"- nothing holds it back: reservation class is from {in_minutes(10)} to"
+                f" {in_minutes(20)}"
+            ),
         ),
         (
             {"reservation": "gone"},
@@ -248,7 +269,8 @@ def test_credit_is_checked_as_the_bank_tells_it() -> None:
     )
     assert (
         poor.headline
-        == f"{rich.headline} The bank would not let it start: it needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122."
+        == f"{rich.headline} The bank would not let it start: it needs a hold of 384 SU, available"
+        " 262 of chem_qmc/gpu: short by 122."
     )
     observed = with_conditions(
         funds=CreditCheckInput(
@@ -256,8 +278,8 @@ def test_credit_is_checked_as_the_bank_tells_it() -> None:
         )
     )
     assert (
-        "+ funds: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, and let through"
-        in said(observed)
+        "+ funds: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, and let"
+        " through" in said(observed)
     )
     assert observed.headline == rich.headline
 
@@ -284,23 +306,28 @@ RUNS = JobStates(running=("8",), began=NOW - 600, ends=NOW + 1_200)
 
 
 def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does() -> None:
-    assert depending(DONE, NOT_YET, seen={8: RUNS}) == (
-        f"- dependencies: job 7 has ended well: done; job 8 has ended: not yet, it runs until {in_minutes(20)} at the latest"
+    assert (
+        depending(DONE, NOT_YET, seen={8: RUNS})
+        == "- dependencies: job 7 has ended well: done; job 8 has ended: not yet, it runs until"
+        f" {in_minutes(20)} at the latest"
     )
-    assert depending(DONE, NOT_YET, any_of=True) == (
-        "+ dependencies: one of these is enough: job 7 has ended well: done; job 8 has ended: not yet, it is not in the queue any more"
+    assert (
+        depending(DONE, NOT_YET, any_of=True)
+        == "+ dependencies: one of these is enough: job 7 has ended well: done; job 8 has ended:"
+        " not yet, it is not in the queue any more"
     )
     assert depending(NOT_YET, NEVER, seen={9: JobStates(ended=("COMPLETED",))}).endswith(
-        "job 9 has ended, and not well: can never be any more, it ended as COMPLETED; "
-        "so it will never start as it is: cancel it, or let it depend on something else (scontrol update)"
+        "job 9 has ended, and not well: can never be any more, it ended as COMPLETED; so it will"
+        " never start as it is: cancel it, or let it depend on something else (scontrol update)"
     )
     assert "never start" not in depending(NOT_YET, NEVER, any_of=True)
     assert (
         said(with_conditions(awaiting=OpenDependencies(Dependencies())))[1]
         == "+ dependencies: none is open"
     )
-    assert said(with_conditions(awaiting=OpenDependencies(Dependencies("on:tuesdays"))))[1] == (
-        "- dependencies: they cannot be read here, and are told as they stand: on:tuesdays"
+    assert (
+        said(with_conditions(awaiting=OpenDependencies(Dependencies("on:tuesdays"))))[1]
+        == "- dependencies: they cannot be read here, and are told as they stand: on:tuesdays"
     )
 
 
@@ -315,8 +342,10 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
         (
             Dependency(kind="singleton"),
             JobStates(running=("4",), waiting=("5", "6"), reason="Priority"),
-            "no other job of this name and user runs, or waits before it: not yet, job 4 runs without a time limit, "
-            "job 5 and 1 more wait (Priority)",
+            (
+                "no other job of this name and user runs, or waits before it: not yet, job 4 runs"
+                " without a time limit, job 5 and 1 more wait (Priority)"
+            ),
         ),
         (
             Dependency(kind="afterok", job=7, all_tasks=True),
@@ -327,13 +356,19 @@ def test_every_dependency_is_told_with_how_far_it_has_come_and_what_the_job_does
                 reason="Resources",
                 ended=("FAILED", "COMPLETED", "COMPLETED"),
             ),
-            f"every task of array 7 has ended well: not yet, job 7_1 and 1 more run until {in_minutes(0)} at the latest, "
-            "job 7_3 waits (Resources), 2 ended as COMPLETED, 1 ended as FAILED",
+            (
+                "every task of array 7 has ended well: not yet, job 7_1 and 1 more run until"
+                f" {in_minutes(0)} at the latest, job 7_3 waits (Resources), 2 ended as COMPLETED,"
+                " 1 ended as FAILED"
+            ),
         ),
         (
             Dependency(kind="afternotok", job=7, all_tasks=True),
             JobStates(),
-            "every task of array 7 has ended, and not all of them well: not yet, none of its tasks is in the queue any more",
+            (
+                "every task of array 7 has ended, and not all of them well: not yet, none of its"
+                " tasks is in the queue any more"
+            ),
         ),
         (
             Dependency(kind="after", job=7, task=3),
@@ -366,13 +401,19 @@ def test_a_dependency_is_told_by_its_kind(on: Dependency, seen: JobStates, told:
             "Dependency",
             [NEVER, NOT_YET],
             True,
-            "Job 1 waits for one of 2 dependencies, first of them that job 9 has ended, and not well",
+            (
+                "Job 1 waits for one of 2 dependencies, first of them that job 9 has ended, and not"
+                " well"
+            ),
         ),
         (
             "DependencyNeverSatisfied",
             [NOT_YET, NEVER],
             False,
-            "Job 1 waits for what can never be any more, that job 9 has ended, and not well (DependencyNeverSatisfied).",
+            (
+                "Job 1 waits for what can never be any more, that job 9 has ended, and not well"
+                " (DependencyNeverSatisfied)."
+            ),
         ),
         (
             "JobHeldUser",
@@ -402,8 +443,10 @@ def test_whoever_has_no_place_in_the_queue_is_told_its_nodes_all_the_same() -> N
         f"- nothing holds it back: {explain_reason('JobHeldUser')}",
         "+ partition batch takes it: within its limits",
         "+ nodes of batch that would do: 3 of 4 would do, and it wants 2; excluded by name: n4",
-        "+ nodes of batch that are free: 2 are free now, and it wants 2; other jobs are there: n1; "
-        f"the first job there ends by {in_minutes(30)}, the last by {in_minutes(30)}",
+        (
+            "+ nodes of batch that are free: 2 are free now, and it wants 2; other jobs are there:"
+            f" n1; the first job there ends by {in_minutes(30)}, the last by {in_minutes(30)}"
+        ),
         "+ limits in batch: none is reached",
         "- its turn: it has no place in the queue as long as something holds it back",
     ]

@@ -1,4 +1,6 @@
-"""The main pass: from the head of the queue, and a partition waits behind its first job that does not fit."""
+"""The main pass: from the head of the queue, and a partition waits behind its first job that does
+not fit.
+"""
 
 from __future__ import annotations
 
@@ -233,7 +235,9 @@ def test_who_started_in_this_very_second_but_before_the_pass_is_preempted() -> N
 def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(
     exempt: int, gone: int, node: str
 ) -> None:
-    """As slurmctld 22.05 does. Job 6 has run for less than an hour, for which its QOS may be left alone."""
+    """As slurmctld 22.05 does. Job 6 has run for less than an hour, for which its QOS may be left
+    alone.
+    """
     scene = (
         Scene(rack(5))
         .runs(5, "n[1-2]", 60, qos="scavenge", priority=1, since=90)
@@ -259,7 +263,9 @@ def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(
 def test_whoever_has_the_qos_of_the_lowest_priority_goes_first_and_then_the_smallest(
     dear: int, cheap: int, gone: int
 ) -> None:
-    """As in slurmctld, which has 16 bits for the priority of a QOS: job 5 has one node, job 6 two."""
+    """As in slurmctld, which has 16 bits for the priority of a QOS: job 5 has one node, job
+    6 two.
+    """
     scene = Scene(rack(3)).runs(5, "n1", 60, qos="dear").runs(6, "n[2-3]", 60, qos="cheap")
     qos = {
         "dear": QosRules(priority=dear),

@@ -126,7 +126,9 @@ def test_tasks_fill_the_first_nodes_and_leave_one_for_each_node_behind() -> None
 
 
 def test_of_a_range_it_gets_as_many_nodes_as_are_free() -> None:
-    """As slurmctld 22.05 does: two to four nodes are four where four are free, and one where the least is one and nothing else is free."""
+    """As slurmctld 22.05 does: two to four nodes are four where four are free, and one where the
+    least is one and nothing else is free.
+    """
     desk = Desk(rack(6))
     assert desk.goes(nodes=2, max_nodes=4, exclusive=True) == "n[1-4]"
     assert desk.goes(max_nodes=4, exclusive=True) == "n[5-6]"

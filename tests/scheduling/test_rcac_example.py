@@ -1,6 +1,8 @@
-"""The example of the seed on main and backfill scheduling: a job of 8 nodes, 6 of them idle, 2 free in 3 hours.
+"""The example of the seed on main and backfill scheduling: a job of 8 nodes, 6 of them idle, 2 free
+in 3 hours.
 
-Jobs of less than 3 hours run on the 6, others wait; what these are told stands in tests/golden/why/nodes-*.txt.
+Jobs of less than 3 hours run on the 6, others wait; what these are told stands in
+tests/golden/why/nodes-*.txt.
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ def test_those_who_wait_are_told_why_and_when(number: int) -> None:
 
 
 def test_the_large_job_may_start_before_its_plan_but_the_short_ones_are_in_its_way() -> None:
-    """Ann's job has run for 10 minutes of 190, of which it uses half: 85 are left. Eve's first job takes 179, if nobody knows better."""
+    """Ann's job has run for 10 minutes of 190, of which it uses half: 85 are left. Eve's first job
+    takes 179, if nobody knows better.
+    """
     snapshot = example().snapshot
     found = explain_on_nodes(snapshot, SchedulerParameters(), 2, NOW, history=seen())
     assert found.expected == NOW + 180 * MINUTE

@@ -19,8 +19,9 @@ DEFINITIONS = {
 
 
 def test_every_policy_has_a_definition() -> None:
-    """But Slurm's: what it does on processors is compared with what it does on nodes (`test_slurm_on_two_machines`), and that with a real
-    one (`tests/slurm/test_scheduling.py`)."""
+    """But Slurm's: what it does on processors is compared with what it does on nodes
+    (`test_slurm_on_two_machines`), and that with a real one (`tests/slurm/test_scheduling.py`).
+    """
     assert [*DEFINITIONS, "slurm"] == list(POLICIES)
 
 

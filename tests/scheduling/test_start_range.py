@@ -207,7 +207,9 @@ def test_each_rehearsal_is_told() -> None:
 
 
 def test_who_waits_for_a_limit_starts_when_somebody_it_counts_for_has_ended() -> None:
-    """Ann has one job at a time. Her first ends in an hour, then Bob's, which is behind, has taken the node."""
+    """Ann has one job at a time. Her first ends in an hour, then Bob's, which is behind, has taken
+    the node.
+    """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 30, user="eve")
     scene.waits(3, minutes=60, user="ann", priority=9).waits(4, minutes=120, user="bob")
     scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
@@ -222,8 +224,9 @@ def test_who_waits_for_a_limit_starts_when_somebody_it_counts_for_has_ended() ->
 
 
 def test_whoever_is_behind_may_use_up_the_limit_that_another_waits_for() -> None:
-    """Ann may have one job at a time. Her long one wants both nodes, of which one is taken for two hours; her short one is content with
-    what she leaves in an hour."""
+    """Ann may have one job at a time. Her long one wants both nodes, of which one is taken for two
+    hours; her short one is content with what she leaves in an hour.
+    """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 120, user="eve")
     scene.waits(3, 2, minutes=60, user="ann", priority=9).waits(4, minutes=50, user="ann")
     scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
@@ -277,7 +280,9 @@ def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_told_so() -> None:
 
 
 def test_whoever_takes_the_place_of_others_does_so_in_rehearsals() -> None:
-    """When job 1 ends, the urgent job takes one node that is idle and one that the scavenger has; the last one waits for both."""
+    """When job 1 ends, the urgent job takes one node that is idle and one that the scavenger has;
+    the last one waits for both.
+    """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 600, qos="scavenge")
     scene.preemption = Preemption(
         by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}

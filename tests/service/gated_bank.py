@@ -33,7 +33,9 @@ def kept(store: Store) -> int:
 
 
 class Gated(Ledger):
-    """A bank behind a gate, that remembers what it was asked for. A batch with poison in it fails with `failure`."""
+    """A bank behind a gate, that remembers what it was asked for. A batch with poison in it fails
+    with `failure`.
+    """
 
     def __init__(self, store: Store, patience: RetryPolicy) -> None:
         super().__init__(store, Policy(), patience)
@@ -53,8 +55,10 @@ class Gated(Ledger):
 
 
 class Scene:
-    """A counter in front of a gated bank, a clock that stands, and what everybody was told. `apart`: its windows are at the other end of a
-    line, as in a process of their own, but in this one, so that the bank can be held and looked at."""
+    """A counter in front of a gated bank, a clock that stands, and what everybody was told.
+    `apart`: its windows are at the other end of a line, as in a process of their own, but in this
+    one, so that the bank can be held and looked at.
+    """
 
     def __init__(
         self, room: int = 5_000, store: Store | None = None, *, apart: bool = False

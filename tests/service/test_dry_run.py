@@ -1,4 +1,6 @@
-"""Whether a wish is carried out or only foretold hangs on the use cases that it goes to, and not on who asks."""
+"""Whether a wish is carried out or only foretold hangs on the use cases that it goes to, and not on
+who asks.
+"""
 
 from __future__ import annotations
 

@@ -73,7 +73,9 @@ def test_a_known_account_is_read_again_only_when_it_is_stale() -> None:
 
 
 def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
-    """As after a reset by hand, or when a virtual machine was stopped: what the bank's clock says has no part in it."""
+    """As after a reset by hand, or when a virtual machine was stopped: what the bank's clock says
+    has no part in it.
+    """
     store, ticks, wall = Watched(), Ticks(), ManualClock(10_000)
     house = services(
         store,

@@ -1,4 +1,6 @@
-"""Roles are given and taken by what everybody is when the wish is judged, not by what its asker saw before."""
+"""Roles are given and taken by what everybody is when the wish is judged, not by what its asker saw
+before.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What clusters report, as the service takes it: accounts and partitions that nobody knows, banks that only observe, and the price."""
+"""What clusters report, as the service takes it: accounts and partitions that nobody knows, banks
+that only observe, and the price.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The counter: what arrives together is judged together, in one window or two, while there is room."""
+"""The counter: what arrives together is judged together, in one window or two, while there
+is room.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits(
     scene = Scene(room=500, apart=apart)
     scene.submit(*["long"] * 600)
     wait_until(lambda: scene.bank.asked, "the bank to be asked")
-    if not apart:  # from a process of their own nobody tells what is begun: there it counts until it is answered
+    # from a process of their own nobody tells what is begun: there it counts until it is answered
+    if not apart:
         scene.submit(*["longer"] * 600)
     assert scene.counter.waiting == 600
     with pytest.raises(Busy, match="600 wishes are waiting already"):

@@ -1,4 +1,6 @@
-"""The windows in a process of their own hear the line themselves: who reads a wish judges it, and the next reads on."""
+"""The windows in a process of their own hear the line themselves: who reads a wish judges it, and
+the next reads on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How often a job starts within the range that it was told when it came: a sample of the jobs of a trace that had to wait."""
+"""How often a job starts within the range that it was told when it came: a sample of the jobs of a
+trace that had to wait.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
 
 
 class Coverage(NamedTuple):
-    """Of so many jobs: how many started before the range, within it, after it; `untold` had no range, or one without an end."""
+    """Of so many jobs: how many started before the range, within it, after it; `untold` had no
+    range, or one without an end.
+    """
 
     jobs: int
     before: int
@@ -28,12 +32,16 @@ class Coverage(NamedTuple):
 
     def __str__(self) -> str:
         part = f"{100 * self.within / self.jobs:.0f} %" if self.jobs else "-"
-        return f"{self.jobs} jobs: {self.before} before, {self.within} within ({part}), {self.after} after, {self.untold} untold"
+        return (
+            f"{self.jobs} jobs: {self.before} before, {self.within} within ({part}), {self.after}"
+            f" after, {self.untold} untold"
+        )
 
 
 def coverage(trace: Callable[[], FastTrace], name: str, *, every: int, runs: int) -> Coverage:
-    """Every so-many-th job that has to wait is told a range, just after it came, by what had been seen by then. The trace is read twice:
-    first to find out who waits."""
+    """Every so-many-th job that has to wait is told a range, just after it came, by what had been
+    seen by then. The trace is read twice: first to find out who waits.
+    """
     opened, policy = trace(), policy_named(name)
     size = size_of(opened, None)
     late = {

@@ -1,4 +1,6 @@
-"""The bank in the loop: who is refused and when, who runs for nothing behind all who pay, and that the books add up."""
+"""The bank in the loop: who is refused and when, who runs for nothing behind all who pay, and that
+the books add up.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def ran(
 
 
 def test_what_was_held_and_not_used_pays_for_the_next() -> None:
-    """Credit for one hour of four processors. The first job takes half of its limit; then the next one's limit is paid, and no third's."""
+    """Credit for one hour of four processors. The first job takes half of its limit; then the next
+    one's limit is paid, and no third's.
+    """
     jobs = [job(0, 0, 4, HOUR, HOUR // 2), job(1, 10, 4, HOUR // 2, 60), job(2, 20, 4, HOUR, 60)]
     found = ran(jobs, granted({1: 240}))
     assert found.starts == {0: 0, 1: HOUR // 2}
@@ -83,7 +87,9 @@ def test_what_was_held_and_not_used_pays_for_the_next() -> None:
 
 
 def test_a_refused_job_gives_its_place_to_others_at_once() -> None:
-    """The first in the queue has no credit. Behind it waits who has, and starts at the second at which that would have."""
+    """The first in the queue has no credit. Behind it waits who has, and starts at the second at
+    which that would have.
+    """
     jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4)]
     found = ran(jobs, granted({1: 480, 2: 0}))
     assert found.starts == {0: 0, 2: HOUR}
@@ -97,13 +103,17 @@ def test_whom_nobody_is_ahead_of_is_refused_as_it_comes() -> None:
 
 
 def test_whoever_left_is_waited_for_by_no_processor() -> None:
-    """Three of four processors are idle after the refusal, and nobody wants them: that is no loss of capacity."""
+    """Three of four processors are idle after the refusal, and nobody wants them: that is no loss
+    of capacity.
+    """
     jobs = [job(0, 0, 4, 100), job(1, 10, 3, 100, group=2), job(2, 20, 1, 100)]
     assert ran(jobs, granted({1: 480, 2: 0})).lost == 0
 
 
 def test_the_unpaid_go_last_and_run_for_nothing() -> None:
-    """Job 1 has no credit. When its turn comes it goes behind all who wait, and also behind who comes later and pays."""
+    """Job 1 has no credit. When its turn comes it goes behind all who wait, and also behind who
+    comes later and pays.
+    """
     jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4), job(3, HOUR + 10, 4)]
     found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
     assert found.starts == {0: 0, 2: HOUR, 3: 2 * HOUR, 1: 3 * HOUR}
@@ -127,7 +137,9 @@ def test_the_unpaid_fill_gaps_that_payers_leave() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 def test_among_themselves_the_unpaid_keep_the_order_of_the_queue(policy: SimulationPolicy) -> None:
-    """Under every policy all run, and nobody who cannot pay goes before somebody who waits and can."""
+    """Under every policy all run, and nobody who cannot pay goes before somebody who waits
+    and can.
+    """
     jobs = [job(0, 0, 4), *(job(number, number, 4, group=2 - number % 2) for number in range(1, 7))]
     found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST), policy=policy)
     order = sorted(found.starts, key=found.starts.__getitem__)
@@ -148,7 +160,9 @@ def test_a_new_period_brings_new_credit_and_the_old_expires() -> None:
 
 
 def test_staggered_periods_end_at_other_times_and_grant_as_much() -> None:
-    """The second of two groups begins in the middle of a period: a quarter of the time, and of the credit, is over by then."""
+    """The second of two groups begins in the middle of a period: a quarter of the time, and of the
+    credit, is over by then.
+    """
     found = ran([], granted({1: 480, 2: 480}, periods=2, staggered=True))
     assert [each.granted for each in found.credit.accounts] == [480, 480]
     late = [job(0, DAY // 4 - 10, 4, 1_800, group=2), job(1, DAY // 4 + 3_600, 4, HOUR, group=2)]
@@ -164,7 +178,9 @@ def test_staggered_periods_end_at_other_times_and_grant_as_much() -> None:
 
 
 def test_credit_left_counts_in_slurms_priorities() -> None:
-    """Two groups wait, alike in all but the credit that they have left; theirs ends at different times."""
+    """Two groups wait, alike in all but the credit that they have left; theirs ends at different
+    times.
+    """
     ranking = PriorityRules(
         settings=MultifactorSettings(weights=PriorityWeights()), site_weight=1_000_000
     )
@@ -221,7 +237,9 @@ def test_everybody_runs_or_is_refused_and_the_books_add_up(
     unpaid: Unpaid,
     staggered: bool,
 ) -> None:
-    """`close` audits the books. With credit for every hold at once, starts are those without a bank."""
+    """`close` audits the books. With credit for every hold at once, starts are those without a
+    bank.
+    """
     at, jobs = 0, []
     for number, (gap, processors, limit, part, group) in enumerate(drawn):
         at += gap

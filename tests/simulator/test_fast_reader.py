@@ -1,4 +1,6 @@
-"""Skimming a trace gives what reading all of it gives, and refuses what it refuses, line by line and in the same words."""
+"""Skimming a trace gives what reading all of it gives, and refuses what it refuses, line by line
+and in the same words.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ PLAIN = "1 0 -1 10 4 -1 -1 4 20 -1 1 7 7 -1 1 1 -1 -1"
 
 @pytest.fixture(scope="module", params=[BLOCK, 50], autouse=True)
 def block(request: pytest.FixtureRequest) -> Iterator[int]:
-    """So many bytes are looked at together: all that is here in one block, or a line and the beginning of the next."""
+    """So many bytes are looked at together: all that is here in one block, or a line and the
+    beginning of the next.
+    """
     size: int = request.param
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fairbank.simulator.traces.fast_reader.BLOCK", size)

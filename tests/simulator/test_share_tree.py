@@ -61,7 +61,9 @@ def test_of_two_who_used_as_much_the_one_with_more_shares_goes_first(
 def test_shares_of_groups_are_divided_among_their_users(
     shares: dict[int, int], order: list[int]
 ) -> None:
-    """Ada and Bob are in the first group, and only Ada used anything of what it had. Cy is alone in the second."""
+    """Ada and Bob are in the first group, and only Ada used anything of what it had. Cy is alone in
+    the second.
+    """
     before = [job(0, 0, 1, group=1, limit=DAY), job(1, 5, 3, group=2, limit=DAY)]
     then = [
         job(2, 10, 9, group=9),

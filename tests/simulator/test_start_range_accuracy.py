@@ -1,4 +1,5 @@
-"""How often jobs start within the range that they are told: on a synthetic workload, and on real traces where this machine has them.
+"""How often jobs start within the range that they are told: on a synthetic workload, and on real
+traces where this machine has them.
 
 The figures stand in docs/howto/explain-a-waiting-job.md. They are counts: the same on any machine.
 """
@@ -34,7 +35,9 @@ def synthetic() -> FastTrace:
 
 
 def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> None:
-    """Eight of ten would do so if the past told all. Those who do not are not all early, and not all late."""
+    """Eight of ten would do so if the past told all. Those who do not are not all early, and not
+    all late.
+    """
     found = coverage(synthetic, "easy", every=20, runs=RUNS)
     assert found.jobs >= 40
     assert 0.65 <= found.within / found.jobs <= 0.95

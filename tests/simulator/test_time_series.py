@@ -1,4 +1,6 @@
-"""How a simulation went over time and by size: sums in stretches of time are those of a plain count, however long it takes."""
+"""How a simulation went over time and by size: sums in stretches of time are those of a plain
+count, however long it takes.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def job(number: int, submitted: int, run: int, processors: int = 1) -> TraceJob:
 
 
 def test_a_day_on_four_processors() -> None:
-    """One job has the machine for an hour; another waits for it, and takes half of it for as long."""
+    """One job has the machine for an hour; another waits for it, and takes half of it for
+    as long.
+    """
     course = TimeSeries(4)
     course.take((0, [job(0, 0, 3600, 4)]))
     course.take((3600, [job(1, 1800, 3600, 2)]))

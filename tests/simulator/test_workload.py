@@ -204,6 +204,7 @@ def test_a_centre_that_cannot_be_is_refused(wrong: dict[str, object], field: str
         SyntheticSite(**wrong)  # type: ignore[arg-type]
     assert said.value.field == field
     assert re.fullmatch(
-        r"give a number from [01] to [\d,]+|give at least one.*|give each a name .*|give seconds since 1970, before 2106",
+        r"give a number from [01] to [\d,]+|give at least one.*|give each a name .*|give seconds"
+        r" since 1970, before 2106",
         said.value.remedy or "",
     )

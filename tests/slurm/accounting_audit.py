@@ -1,4 +1,6 @@
-"""The books held against accounting, run by run, with arithmetic of our own: nothing here calls the product's."""
+"""The books held against accounting, run by run, with arithmetic of our own: nothing here calls the
+product's.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +46,12 @@ ONE_HOLD, END_MAY_COME_FIRST = (1,), (0, 1)
 
 
 def executions(office: Office, since: float) -> list[dict[str, str]]:
-    """What accounting has of each time that a job ran since then, also of those that were put back into the queue. Half a record, of whose
-    start it was never told, it shows only to who asks by number: so those of the books are asked for once more. Where a job is put back
-    while its prolog runs, 24.11 leaves a record that waits for ever, with a newer one of the same job beside it: that one is none."""
+    """What accounting has of each time that a job ran since then, also of those that were put back
+    into the queue. Half a record, of whose start it was never told, it shows only to who asks by
+    number: so those of the books are asked for once more. Where a job is put back while its prolog
+    runs, 24.11 leaves a record that waits for ever, with a newer one of the same job beside it:
+    that one is none.
+    """
     numbers = ",".join(
         map(str, sorted({run["job_id"] for run in office.rows("/job", cluster="lab")}))
     )
@@ -116,7 +121,9 @@ def price(row: dict[str, str]) -> int:
 
 @dataclass(frozen=True)
 class Wrong:
-    """Something that does not agree, in words; of which job, by number and submission; and when all that happened (seconds since 1970)."""
+    """Something that does not agree, in words; of which job, by number and submission; and when all
+    that happened (seconds since 1970).
+    """
 
     words: str
     job: tuple[int, int]
@@ -146,9 +153,12 @@ def reckon(
     lost: Iterable[tuple[int, int]] = (),
     begun: Mapping[int, Sequence[int]] | None = None,
 ) -> Reckoning:
-    """Compare all that ran since then. `holds`: how many a run of the books may have had. Jobs `lost` by Slurm itself, by number and
-    submission, have no end that anybody could know, and are left out. Where jobs are put off because the bank was away, accounting counts
-    seconds for a run that was never let run, and that nobody pays: `begun` tells when the scripts of each job truly began."""
+    """Compare all that ran since then. `holds`: how many a run of the books may have had. Jobs
+    `lost` by Slurm itself, by number and submission, have no end that anybody could know, and are
+    left out. Where jobs are put off because the bank was away, accounting counts seconds for a run
+    that was never let run, and that nobody pays: `begun` tells when the scripts of each job truly
+    began.
+    """
     found = Reckoning()
     gone = set(lost)
     known, runs = {}, defaultdict(list)

@@ -1,4 +1,6 @@
-"""The whole way: a cluster with the plug-in, the real agent beside it, and a real bank with a project for each team."""
+"""The whole way: a cluster with the plug-in, the real agent beside it, and a real bank with a
+project for each team.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ PAGE = 1_000
 def prices() -> str:
     """The bank's settings for the lab: as Slurm bills."""
     return "".join(
-        f'[clusters.lab.partitions."{group.partition}"]\nresource = "{"gpu" if group.gpus else "cpu"}"\nweights = "{group.weights}"\n'
+        f'[clusters.lab.partitions."{group.partition}"]\nresource ='
+        f' "{"gpu" if group.gpus else "cpu"}"\nweights = "{group.weights}"\n'
         for group in SIZES["full"]
     )
 
@@ -128,7 +131,9 @@ class Office:
 def opened(
     cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningAgent
 ) -> Iterator[Office]:
-    """Bank and agent started, the projects founded, and slurmctld asking, as long as the block lasts."""
+    """Bank and agent started, the projects founded, and slurmctld asking, as long as the block
+    lasts.
+    """
     install(plugin, cluster)
     bank.config.write_text(bank.config.read_text() + prices())
     bank.folder.chmod(0o755)  # for users to ask it, too
@@ -146,7 +151,9 @@ def opened(
 
 @contextmanager
 def of_its_own(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[Office]:
-    """With a bank and an agent that nobody had before, at a cluster that is calm before and after. `tables` are the agent's settings."""
+    """With a bank and an agent that nobody had before, at a cluster that is calm before and after.
+    `tables` are the agent's settings.
+    """
     cluster.calm()
     with (
         made() as bank,

@@ -1,4 +1,6 @@
-"""What sshare and sprio must say, reckoned by Fairbank from the state that a real Slurm started from."""
+"""What sshare and sprio must say, reckoned by Fairbank from the state that a real Slurm started
+from.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ from tests.slurm.recounted_usage import NAMES, at_tick
 
 
 def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, DecayedUsage]:
-    """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs that run, at its tick."""
+    """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs
+    that run, at its tick.
+    """
     rule = read_settings(read_config(there.config)).fair_share
     tree = planted([_association(row) for row in there.associations])
     usage = at_tick(left_usage(there, start), start.counted_at, there, tree).associations
@@ -123,7 +127,9 @@ def weights(there: Said) -> WeightRow:
 def queue(
     there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]
 ) -> list[PriorityRow]:
-    """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its partitions."""
+    """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its
+    partitions.
+    """
     newer = release_of(read_config(there.config)["SLURM_VERSION"]) > (22, 5)
     rows = [
         _told(job, place, wishes[_number(job)])._replace(short_zeros=newer)

@@ -1,4 +1,6 @@
-"""What goes wrong beside a working cluster: everything killed and started again, the bank away, the disk full, messages in disorder."""
+"""What goes wrong beside a working cluster: everything killed and started again, the bank away, the
+disk full, messages in disorder.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,9 @@ class Spans:
 
 @dataclass
 class Troubles:
-    """Strikes, one after the other, each time after some more work, and mends what it has done. The bank is away for `away_seconds` at
-    most, but once for `long_seconds`."""
+    """Strikes, one after the other, each time after some more work, and mends what it has done. The
+    bank is away for `away_seconds` at most, but once for `long_seconds`.
+    """
 
     office: Office
     postgres: PostgresServer

@@ -1,6 +1,8 @@
-"""Somebody between two who talk over Unix sockets: says things twice, late, in another order, not at all, or hangs up in the middle.
+"""Somebody between two who talk over Unix sockets: says things twice, late, in another order, not
+at all, or hangs up in the middle.
 
-FrameMischief stands between the plug-in and the agent, RequestMischief between the agent and the bank.
+FrameMischief stands between the plug-in and the agent, RequestMischief between the agent and the
+bank.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ class Mood(Enum):
 
 
 class Mischief(ABC):
-    """Listens at `path` and speaks to who listens at `beyond`, from `start` to `stop`. `mood` may change at any time; `done` counts."""
+    """Listens at `path` and speaks to who listens at `beyond`, from `start` to `stop`. `mood` may
+    change at any time; `done` counts.
+    """
 
     def __init__(self, path: Path, beyond: Path, rng: random.Random) -> None:
         self.path, self.beyond, self.rng = path, beyond, rng
@@ -99,7 +103,9 @@ class Mischief(ABC):
         there: asyncio.StreamReader,
         back: asyncio.StreamWriter,
     ) -> None:
-        """Pass on what is said until one of the two hangs up, or we do. Raises OSError, EOFError."""
+        """Pass on what is said until one of the two hangs up, or we do. Raises OSError,
+        EOFError.
+        """
 
     def _count(self) -> None:
         self.done[self.mood.value] += 1
@@ -109,7 +115,9 @@ class Mischief(ABC):
 
 
 class FrameMischief(Mischief):
-    """Frames of decision 0012, either way. The greeting alone is left in peace: who is not greeted hangs up."""
+    """Frames of decision 0012, either way. The greeting alone is left in peace: who is not greeted
+    hangs up.
+    """
 
     async def _talk(
         self,

@@ -1,4 +1,6 @@
-"""A real Slurm whose controller has counted usage once and will not again for long: what it started from, and what it says."""
+"""A real Slurm whose controller has counted usage once and will not again for long: what it started
+from, and what it says.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,9 @@ class Own(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What slurmctld starts from: the usage of each association that is a user's and of each QOS, by their numbers, when it counted last,
-    and when usage was reset last."""
+    """What slurmctld starts from: the usage of each association that is a user's and of each QOS,
+    by their numbers, when it counted last, and when usage was reset last.
+    """
 
     associations: ByNumber
     qualities: ByNumber
@@ -85,9 +88,10 @@ def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
 
 
 def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
-    """Stop slurmctld, read what it wrote down, start it with these settings and with what sacctmgr is told meanwhile, so that neither
-    concerns what ran before, and wait for its first tick; for DEPTH_OBLIVIOUS also for the next one after somebody has looked at every
-    row."""
+    """Stop slurmctld, read what it wrote down, start it with these settings and with what sacctmgr
+    is told meanwhile, so that neither concerns what ran before, and wait for its first tick; for
+    DEPTH_OBLIVIOUS also for the next one after somebody has looked at every row.
+    """
     cluster.stop(SLURMCTLD)
     state = cluster.place.state
     associations, qualities = (
@@ -113,7 +117,9 @@ def _wait_for_tick(cluster: Cluster, last: int) -> None:
 
 
 def said(cluster: Cluster, flags: str) -> Said:
-    """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL for any one of the four."""
+    """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL
+    for any one of the four.
+    """
     config = re.sub(
         r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config")
     )
@@ -140,8 +146,9 @@ def _one_tres(job: dict[str, str]) -> dict[str, str]:
 
 
 def _associations(cluster: Cluster) -> list[dict[str, str]]:
-    """In the order of Slurm's own list, which decides where levels tie: that of a left number, and since 23.11 that of the names from the
-    root down, by their bytes."""
+    """In the order of Slurm's own list, which decides where levels tie: that of a left number, and
+    since 23.11 that of the names from the root down, by their bytes.
+    """
     if cluster.release < (23, 11):
         return sorted(
             _listed(cluster, "associations", (*ASSOCIATIONS, "LFT")),

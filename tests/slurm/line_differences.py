@@ -1,4 +1,6 @@
-"""What Slurm printed beside what we print: every cell that differs by its name, or else the whole line."""
+"""What Slurm printed beside what we print: every cell that differs by its name, or else the whole
+line.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from collections.abc import Iterator
 def compared(
     question: str, theirs: list[str], ours: list[str], counted: Counter[str]
 ) -> Iterator[str]:
-    """The differences in words; rows and cells are counted. Blanks at the end of a line make none."""
+    """The differences in words; rows and cells are counted. Blanks at the end of a line
+    make none.
+    """
     if len(theirs) != len(ours):
         yield f"{question}: {len(theirs)} lines, not {len(ours)}"
     head = [cell.strip() for cell in theirs[0].split("|")]

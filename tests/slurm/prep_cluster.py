@@ -24,14 +24,18 @@ STRANGER = "these plug-ins are made for"  # so plugins/build refuses a release t
 
 @dataclass(frozen=True)
 class Desk:
-    """The cluster, and the agent that its slurmctld knows. The agent of a test is at work unless the test stops it."""
+    """The cluster, and the agent that its slurmctld knows. The agent of a test is at work unless
+    the test stops it.
+    """
 
     slurm: Cluster
     agent: Agent
 
 
 def build(checkout: Path, into: Path) -> Path:
-    """The plug-in for the Slurm of this machine. Raises AssertionError with what the compiler said; skips where it is not made for it."""
+    """The plug-in for the Slurm of this machine. Raises AssertionError with what the compiler said;
+    skips where it is not made for it.
+    """
     done = subprocess.run(
         [str(checkout / "plugins" / "build"), str(into)],
         capture_output=True,
@@ -51,8 +55,10 @@ def install(plugin: Path, cluster: Cluster) -> None:
 
 
 def install_lua(cluster: Cluster, checkout: Path) -> Path:
-    """The submission policy's plug-ins where Slurm looks for them, as docs/howto/install-next-to-slurm.md has it. The file that they read
-    is returned, and yet to be written."""
+    """The submission policy's plug-ins where Slurm looks for them, as
+    docs/howto/install-next-to-slurm.md has it. The file that they read is returned, and yet to be
+    written.
+    """
     conf = cluster.place.conf
     rules = conf / "fairbank"
     shutil.copytree(checkout / "plugins" / "fairbank", rules, dirs_exist_ok=True)
@@ -108,7 +114,9 @@ def runs(told: list[PluginMessage]) -> set[tuple[int, int, int]]:
 
 
 def start_soon(desk: Desk, job: int) -> None:
-    """Not two minutes after it was requeued, but not within the same second either: its credential would count as revoked."""
+    """Not two minutes after it was requeued, but not within the same second either: its credential
+    would count as revoked.
+    """
     desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
 
 

@@ -1,4 +1,6 @@
-"""A bank that prices the partitions of the lab as its Slurm bills them, and what that makes of requests."""
+"""A bank that prices the partitions of the lab as its Slurm bills them, and what that makes of
+requests.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ PRICES = "".join(
 )
 
 
-# The greatest weighted resource counts, not the sum; sacct and this table have it as a whole number, rounded down.
+# The greatest weighted resource counts, not the sum; sacct and this table have it as a whole
+# number, rounded down.
 BILLING = (
     ("cpu", "-c1 --mem=64G", 32),  # HADM: one core with half of the memory ...
     ("cpu", "-c32 --mem=1G", 32),  # ... costs what half of the cores cost

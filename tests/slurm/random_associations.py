@@ -1,4 +1,6 @@
-"""Associations, settings, jobs that run and jobs that wait, drawn by lot for a proof beside a real Slurm. Nothing here speaks to one."""
+"""Associations, settings, jobs that run and jobs that wait, drawn by lot for a proof beside a real
+Slurm. Nothing here speaks to one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from tests.slurm.lab.configuration import CLUSTER
 PLACES = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
 """The partitions of the proof, which is alone on them, and their nodes."""
 ALWAYS_UP = "pr"
-"""A further one, where jobs go on while slurmctld starts anew. Its weight never changes: slurmctld would price them anew."""
+"""A further one, where jobs go on while slurmctld starts anew. Its weight never changes: slurmctld
+would price them anew.
+"""
 QUALITIES = ("normal", "high", "low", "costly", "endless")
 ENDLESS = "endless"
 """Its usage never fades (NoDecay)."""
@@ -92,19 +96,22 @@ def grown(there: Planted, number: int, chance: Random) -> tuple[Planted, list[st
             else ""
         )
         words.append(
-            f"add account {account.name} parent={above.name} cluster={CLUSTER} fairshare={_shares(chance)}{limits}"
+            f"add account {account.name} parent={above.name} cluster={CLUSTER}"
+            f" fairshare={_shares(chance)}{limits}"
         )
     for account in chance.sample(accounts[1:], min(4, len(accounts) - 1)):
         for person in chance.sample(people.PEOPLE, chance.randint(1, 3)):
             if (seat := Seat(person.name, account.name)) not in seats:
                 seats.append(seat)
                 words.append(
-                    f"add user {person.name} account={account.name} fairshare={_shares(chance)} priority={chance.randint(0, 90)}"
+                    f"add user {person.name} account={account.name} fairshare={_shares(chance)}"
+                    f" priority={chance.randint(0, 90)}"
                 )
             if chance.random() < 0.15 and (only := seat._replace(partition="pa")) not in seats:
                 seats.append(only)
                 words.append(
-                    f"add user {person.name} account={account.name} partition=pa fairshare={_shares(chance)}"
+                    f"add user {person.name} account={account.name} partition=pa"
+                    f" fairshare={_shares(chance)}"
                 )
     changed = chance.sample(accounts[1:], min(2, len(accounts) - 1))
     words += [
@@ -120,11 +127,11 @@ def _shares(chance: Random) -> str:
 
 
 def settings(number: int, chance: Random) -> dict[str, str]:
-    """slurm.conf for one set-up: Fair Tree and a classic rule in turn, every fourth DEPTH_OBLIVIOUS, usage reset before every fifth,
-    and everything else by lot.
+    """slurm.conf for one set-up: Fair Tree and a classic rule in turn, every fourth
+    DEPTH_OBLIVIOUS, usage reset before every fifth, and everything else by lot.
 
-    There one row is worked out after the other with what later siblings used when they were last looked at. So two ticks must come, and
-    without a half-life both see the same usage.
+    There one row is worked out after the other with what later siblings used when they were last
+    looked at. So two ticks must come, and without a half-life both see the same usage.
     """
     oblivious = number % 4 == 3
     flags = ["MAX_TRES"] if chance.random() < 0.8 else []
@@ -134,13 +141,13 @@ def settings(number: int, chance: Random) -> dict[str, str]:
     names = ("Age", "Assoc", "JobSize", "Partition", "QOS")
     return {
         "PriorityFlags": ",".join(flags),
-        "PriorityCalcPeriod": "1"
-        if oblivious
-        else "600",  # so that one tick comes, when slurmctld starts, and no other while we look
+        "PriorityCalcPeriod": (
+            "1" if oblivious else "600"
+        ),  # so that one tick comes, when slurmctld starts, and no other while we look
         "PriorityDecayHalfLife": "0" if oblivious else chance.choice(["0", "7-0", "1-0", "0-02"]),
-        "PriorityUsageResetPeriod": "NOW"
-        if number % 5 == 2
-        else chance.choice(["NONE", "MONTHLY", "YEARLY"]),
+        "PriorityUsageResetPeriod": (
+            "NOW" if number % 5 == 2 else chance.choice(["NONE", "MONTHLY", "YEARLY"])
+        ),
         "FairShareDampeningFactor": str(chance.choice([1, 1, 2, 5])) if number % 2 else "1",
         "PriorityFavorSmall": chance.choice(["YES", "NO"]),
         "PriorityMaxAge": chance.choice(["0-00:03", "0-01", "7-0"]),
@@ -154,7 +161,9 @@ def settings(number: int, chance: Random) -> dict[str, str]:
 
 
 def partitions(chance: Random) -> str:
-    """Their lines in slurm.conf, from behind the first `PartitionName=`. They are down, so that what waits there is never tried."""
+    """Their lines in slurm.conf, from behind the first `PartitionName=`. They are down, so that
+    what waits there is never tried.
+    """
     lines = []
     for name, nodes in PLACES.items():
         weights = f"CPU={chance.random() * 3:.2f},Mem={chance.random():.3f}G" + (
@@ -163,10 +172,12 @@ def partitions(chance: Random) -> str:
         limits = "DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=DOWN"
         quality = f" QOS={chance.choice(QUALITIES)}" if chance.random() < 0.4 else ""
         lines.append(
-            f'{name} Nodes={nodes} {limits} PriorityJobFactor={chance.randint(0, 50)} TRESBillingWeights="{weights}"{quality}'
+            f"{name} Nodes={nodes} {limits} PriorityJobFactor={chance.randint(0, 50)}"
+            f' TRESBillingWeights="{weights}"{quality}'
         )
     lines.append(
-        f"{ALWAYS_UP} Nodes=c[04-05] DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=UP TRESBillingWeights=CPU=1.37"
+        f"{ALWAYS_UP} Nodes=c[04-05] DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=UP"
+        " TRESBillingWeights=CPU=1.37"
     )
     return "\nPartitionName=".join(lines)
 

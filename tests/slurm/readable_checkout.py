@@ -1,4 +1,6 @@
-"""Fairbank for everybody: the people of the lab may not be let into the checkout, nor into its environment."""
+"""Fairbank for everybody: the people of the lab may not be let into the checkout, nor into its
+environment.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,16 @@ from tests.slurm.lab.cluster import Cluster
 
 PYTHON = "/usr/bin/python3"
 """Debian's, which every user may run; the checkout's own may be in somebody's home."""
-SPROJECT = "import sys; sys.argv[0] = 'sproject'; from fairbank.cli.main import sproject; sys.exit(sproject())"
+SPROJECT = (
+    "import sys; sys.argv[0] = 'sproject'; from fairbank.cli.main import sproject;"
+    " sys.exit(sproject())"
+)
 
 
 def demand_python() -> None:
-    """Skip where Debian's Python is another than ours, for which msgspec of this environment was not made."""
+    """Skip where Debian's Python is another than ours, for which msgspec of this environment was
+    not made.
+    """
     said = subprocess.run(
         [PYTHON, "-c", "import sys; print(*sys.version_info[:2])"],
         capture_output=True,
@@ -33,8 +40,9 @@ def demand_python() -> None:
 
 
 def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
-    """Put a copy of the client into the cluster's folder, with NumPy for commands that reckon (`numbers`). What its users must have in
-    their environment."""
+    """Put a copy of the client into the cluster's folder, with NumPy for commands that reckon
+    (`numbers`). What its users must have in their environment.
+    """
     lib = cluster.place.folder / "lib"
     for package in (fairbank, msgspec, *([numpy] if numbers else [])):
         folder = Path(package.__file__ or "").parent

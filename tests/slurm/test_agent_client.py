@@ -120,7 +120,9 @@ def test_bad_answer_closes_the_connection(client: Path, tmp_path: Path) -> None:
 
 
 def test_withdrawal_does_not_search_ends(checkout: Path, tmp_path: Path) -> None:
-    """Withdraw quickly while thousands of ends wait: slurmctld does it at each epilog, with locks."""
+    """Withdraw quickly while thousands of ends wait: slurmctld does it at each epilog, with
+    locks.
+    """
     program = compiled("check_withdraw", "address,undefined", checkout, tmp_path)
 
     def nanoseconds(ends: int) -> int:

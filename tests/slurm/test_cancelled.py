@@ -1,4 +1,6 @@
-"""A partition whose settings say `refusal = "cancel"`: what the bank refuses is ended in words there, and held in the others."""
+"""A partition whose settings say `refusal = "cancel"`: what the bank refuses is ended in words
+there, and held in the others.
+"""
 
 from __future__ import annotations
 

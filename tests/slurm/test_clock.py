@@ -1,4 +1,6 @@
-"""slurmctld's clock is set back and forward while jobs run: charged is what accounting counts, nothing stays held, the queue goes on."""
+"""slurmctld's clock is set back and forward while jobs run: charged is what accounting counts,
+nothing stays held, the queue goes on.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_what_is_charged_is_what_accounting_counts(stage: Stage, tell: Tell) -> 
 
 
 def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str, Any]:
-    """What the books have of a job that starts by a clock so many seconds off, and ends by the other."""
+    """What the books have of a job that starts by a clock so many seconds off, and ends by the
+    other.
+    """
     office, slurm = stage.office, stage.office.slurm
     stage.clock.set(before)
     job = slurm.submit("alice", "-c4", "--time=60", script=UNTIL_TOLD)
@@ -76,7 +80,8 @@ def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str,
     (run,) = office.settled(job)
     (row,) = slurm.wait_for_sacct(job, "COMPLETED", seconds=AGAIN_SECONDS)
     tell(
-        f"slurmctld's clock {before} s off, then {after}: {row['Start']} to {row['End']}, {row['ElapsedRaw']} s, charged {run['charged']}"
+        f"slurmctld's clock {before} s off, then {after}: {row['Start']} to {row['End']},"
+        f" {row['ElapsedRaw']} s, charged {run['charged']}"
     )
     assert (run["elapsed"], run["charged"], run["held"]) == (int(row["ElapsedRaw"]), price(row), 0)
     return run

@@ -198,8 +198,10 @@ def test_people_who_have_a_process_of_their_own_stay_until_it_is_over(
     with subprocess.Popen(["sleep", "600"], user=EVE.uid) as foreign:
         try:
             assert leave([EVE], [PASSING], seconds=0) == [EVE.name]
-            assert capsys.readouterr().err == (
-                f"the user fb_eve stays: not of the lab, but theirs: process {foreign.pid} (sleep 600)\n"
+            assert (
+                capsys.readouterr().err
+                == f"the user fb_eve stays: not of the lab, but theirs: process {foreign.pid}"
+                " (sleep 600)\n"
             )
             assert grp.getgrnam(PASSING.name).gr_mem == [EVE.name]
         finally:

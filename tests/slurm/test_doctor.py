@@ -1,4 +1,6 @@
-"""`fairbank doctor --slurm` beside a real Slurm: all is well while it is, and what is broken is told with the remedy."""
+"""`fairbank doctor --slurm` beside a real Slurm: all is well while it is, and what is broken is
+told with the remedy.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ SCRIPTS = {"JobSubmitPlugins": "lua", "CliFilterPlugins": "lua"}
 
 
 class Ward:
-    """A cluster that loads all that is ours, its agent, which keeps a table of site factors, and a bank with its prices."""
+    """A cluster that loads all that is ours, its agent, which keeps a table of site factors, and a
+    bank with its prices.
+    """
 
     def __init__(
         self, cluster: Cluster, bank: FairbankServer, agent: RunningAgent, site: Path, policy: Path

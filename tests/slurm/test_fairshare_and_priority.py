@@ -1,7 +1,8 @@
-"""Fair share and priorities beside a real Slurm: every row and column of `sshare -l -a`, `sprio -l` and `sprio -n`, of trees drawn by lot.
+"""Fair share and priorities beside a real Slurm: every row and column of `sshare -l -a`, `sprio -l`
+and `sprio -n`, of trees drawn by lot.
 
-Jobs of several users really run. What each used is read from what slurmctld wrote down when it stopped; all that it says after its first
-tick is reckoned from that.
+Jobs of several users really run. What each used is read from what slurmctld wrote down when it
+stopped; all that it says after its first tick is reckoned from that.
 """
 
 from __future__ import annotations
@@ -99,7 +100,9 @@ def _set_up(
     chance: Random,
     counted: Counter[str],
 ) -> tuple[Before, list[str]]:
-    """Jobs run and others wait, slurmctld starts with these settings, and all that it then says is compared."""
+    """Jobs run and others wait, slurmctld starts with these settings, and all that it then says is
+    compared.
+    """
     _partitions(slurm, "up")
     ran = stayed | {
         _submit(slurm, wish): wish.tasks for wish in random_associations.to_run(there.seats, chance)
@@ -161,7 +164,9 @@ def _set_up(
 
 
 def _disturbed(slurm: Cluster, wishes: Sequence[Wish]) -> dict[int, int]:
-    """Of two jobs one stands still for a while, and one is put back into the queue, and cancelled there: it has two rows in accounting."""
+    """Of two jobs one stands still for a while, and one is put back into the queue, and cancelled
+    there: it has two rows in accounting.
+    """
     paused, put_back = (_submit(slurm, wish) for wish in wishes)
     slurm.wait_for(f"{paused},{put_back}", "RUNNING")
     slurm.root("scontrol", "suspend", str(paused))
@@ -181,7 +186,9 @@ def _rule(settings: Mapping[str, str]) -> str:
 
 
 def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
-    """What accounting keeps of the jobs with so many rows, as soon as it has all of it: those that ran."""
+    """What accounting keeps of the jobs with so many rows, as soon as it has all of it: those that
+    ran.
+    """
     found: list[dict[str, str]] = []
 
     def there() -> bool:
@@ -208,7 +215,10 @@ def _unlike(
     counted["usages recounted from job records"] += int(np.count_nonzero(theirs))
     for name, found, wrote in zip(whose, ours, theirs, strict=True):
         if abs(found - wrote) > AS_WRITTEN:
-            yield f"usage of {name}: slurmctld wrote down {wrote:.6f}, and the job records make {found:.6f}"
+            yield (
+                f"usage of {name}: slurmctld wrote down {wrote:.6f}, and the job records make"
+                f" {found:.6f}"
+            )
 
 
 def _submit(slurm: Cluster, wish: Wish) -> int:
@@ -261,7 +271,9 @@ def _ours(
 
 
 def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
-    """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort them by partition."""
+    """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort
+    them by partition.
+    """
     if slurm.release > (22, 5):
         return share_order.in_order(rows)
     by_number = {row.number: row for row in rows}

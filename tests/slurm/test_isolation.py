@@ -1,4 +1,6 @@
-"""A room has processes, names, network and files of its own, and gives back nothing but the end of its command."""
+"""A room has processes, names, network and files of its own, and gives back nothing but the end of
+its command.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ def made() -> Release:
     names = [folder.name for folder in release.CACHE.glob("*") if (folder / "root").exists()]
     if os.geteuid() != 0 or not names:
         pytest.skip(
-            "no root of another release is here: `make test-slurm RELEASE=trixie` makes one, as root"
+            "no root of another release is here: `make test-slurm RELEASE=trixie` makes one, as"
+            " root"
         )
     return Release(names[0])
 
@@ -73,7 +76,9 @@ def test_a_release_that_is_not_there_says_how_it_comes(
     monkeypatch.setattr(release, "MAKER", "no-such-program")
     with pytest.raises(
         Unobtainable,
-        match="no-such-program is not installed, which makes a root of Debian trixie; apt-get install",
+        match=(
+            "no-such-program is not installed, which makes a root of Debian trixie; apt-get install"
+        ),
     ):
         release.made("trixie")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

@@ -1,4 +1,6 @@
-"""What the lab writes and reads, without a Slurm: texts of the configuration, rows of answers, blocks of ports, a held-back service."""
+"""What the lab writes and reads, without a Slurm: texts of the configuration, rows of answers,
+blocks of ports, a held-back service.
+"""
 
 from __future__ import annotations
 
@@ -81,9 +83,15 @@ def test_a_line_of_scontrol_and_a_list_of_tres() -> None:
 
 
 def test_a_recording_tells_nothing_of_its_host() -> None:
-    text = "SlurmctldHost[0] = here(10.1.2.3)\nOS=Linux 6.9-mine #1 SMP today \n WorkDir=/lab/one/home/bob AllocNode:Sid=there:77\n"
+    text = (
+        "SlurmctldHost[0] = here(10.1.2.3)\nOS=Linux 6.9-mine #1 SMP today \n"
+        " WorkDir=/lab/one/home/bob AllocNode:Sid=there:77\n"
+    )
     place = dataclasses.replace(PLACE, address="10.1.2.3")
-    kept = "SlurmctldHost[0] = head(127.0.0.1)\nOS=Linux 6.1.0-1-amd64 #1 SMP \n WorkDir=/lab/home/bob AllocNode:Sid=head:1000\n"
+    kept = (
+        "SlurmctldHost[0] = head(127.0.0.1)\nOS=Linux 6.1.0-1-amd64 #1 SMP \n WorkDir=/lab/home/bob"
+        " AllocNode:Sid=head:1000\n"
+    )
     assert (
         anonymous(text + '"directory": "\\/lab\\/one\\/home"\n', place)
         == kept + '"directory": "\\/lab\\/home"\n'

@@ -1,4 +1,6 @@
-"""The plug-in and an agent that is slow, absent or mad, and a controller that is killed: nothing is forgotten, nobody else is delayed."""
+"""The plug-in and an agent that is slow, absent or mad, and a controller that is killed: nothing is
+forgotten, nobody else is delayed.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def test_a_slow_answer_delays_nobody_else(desk: Desk, tell: Tell) -> None:
     desk.agent.answer.set()
     desk.slurm.wait_for(slow, "COMPLETED")
     tell(
-        f"while an answer is pending: sbatch {submitted * 1000:.0f} ms, squeue {looked * 1000:.0f} ms"
+        f"while an answer is pending: sbatch {submitted * 1000:.0f} ms, squeue"
+        f" {looked * 1000:.0f} ms"
     )
     assert max(submitted, looked) < PATIENCE / 2, (
         "whoever waited for the answer would have waited until the plug-in's patience was over"

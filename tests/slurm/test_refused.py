@@ -1,4 +1,6 @@
-"""What a user sees who is refused, from the command to the balance: by sbatch, srun and salloc, with the policy and without it."""
+"""What a user sees who is refused, from the command to the balance: by sbatch, srun and salloc,
+with the policy and without it.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def office(
 
 @contextmanager
 def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
-    """job_submit.lua with the policy that `fairbank slurm sync` has written; what nobody can pay is refused."""
+    """job_submit.lua with the policy that `fairbank slurm sync` has written; what nobody can pay is
+    refused.
+    """
     policy, site = install_lua(office.slurm, checkout), folder / "slurm.toml"
     site.write_text(f'policy = "{policy}"\nprice = "refuse"\n')
     environment = {"FAIRBANK_SERVER": f"unix:{office.bank.socket}"}

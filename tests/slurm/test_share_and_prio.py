@@ -1,4 +1,6 @@
-"""`fairbank share` and `fairbank prio` beside a real Slurm: typed by its users, and byte for byte what sshare and sprio print."""
+"""`fairbank share` and `fairbank prio` beside a real Slurm: typed by its users, and byte for byte
+what sshare and sprio print.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Players:
         )
 
     def both(self, who: str, *words: str) -> tuple[Ran, Ran]:
-        """What Slurm's command says, and ours, of the same moment: Slurm says the same before and after."""
+        """What Slurm's command says, and ours, of the same moment: Slurm says the same before and
+        after.
+        """
         said: list[Ran] = []
 
         def same_moment() -> bool:
@@ -110,23 +114,28 @@ def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, 
             if _is_broken(players, command, theirs):
                 broken += 1
                 tell(
-                    f"{' '.join(words)} ended with {theirs.code}: {theirs.err.strip()}; ours told {len(ours.out.splitlines())} lines"
+                    f"{' '.join(words)} ended with {theirs.code}: {theirs.err.strip()}; ours told"
+                    f" {len(ours.out.splitlines())} lines"
                 )
                 continue
             compared += 1
             if ours.out != theirs.out:
                 different.append(
-                    f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$ {' '.join(ours.command)}\n{ours.out}{ours.err}"
+                    f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$"
+                    f" {' '.join(ours.command)}\n{ours.out}{ours.err}"
                 )
     apart = f"; at {broken} more sprio failed itself" if broken else ""
     tell(
-        f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms, {len(different)} differ{apart}"
+        f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms,"
+        f" {len(different)} differ{apart}"
     )
     assert different == [], "\n".join(different)
 
 
 def _is_broken(players: Players, command: str, theirs: Ran) -> bool:
-    """sprio of 24.11 dies when it sorts a given priority by its factors, and understands one job after -j, not several."""
+    """sprio of 24.11 dies when it sorts a given priority by its factors, and understands one job
+    after -j, not several.
+    """
     return (
         command == "sprio"
         and players.slurm.release > (22, 5)

@@ -1,5 +1,6 @@
-"""A bank that takes every request and answers none, for the whole of a run: jobs go by the policy of their partition, and nobody in Slurm
-waits for it."""
+"""A bank that takes every request and answers none, for the whole of a run: jobs go by the policy
+of their partition, and nobody in Slurm waits for it.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ def test_nobody_in_slurm_waits_for_a_bank_that_answers_nothing(stage: Stage, tel
         wait_until(lambda: _open(office), "a job to ask", seconds=60)
         unheard = _looks_while_nobody_is_answered(office)
         assert len(unheard) >= LEAST, (
-            f"round {number}: squeue was answered {len(unheard)} times while jobs waited for the bank"
+            f"round {number}: squeue was answered {len(unheard)} times while jobs waited for the"
+            " bank"
         )
         looks += unheard
         wait_until(lambda: not _open(office), "the partitions' policy to decide", seconds=60)
@@ -101,7 +103,8 @@ def test_nobody_in_slurm_waits_for_a_bank_that_answers_nothing(stage: Stage, tel
     assert office.rows("/job") == []
     assert all(look.answered for look in looks)
     tell(
-        f"bank silent for {time.time() - since:.0f} s, {len(run)} jobs run and {len(put_off)} put off; squeue meanwhile: {told(looks)}"
+        f"bank silent for {time.time() - since:.0f} s, {len(run)} jobs run and {len(put_off)} put"
+        f" off; squeue meanwhile: {told(looks)}"
     )
 
     hole.mood = Mood.CALM
@@ -133,8 +136,10 @@ def _open(office: Office) -> int:
 
 
 def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
-    """squeue, again and again until a job is answered: those that came back before, while the agent itself had no word for anybody. Had
-    slurmctld waited for the bank or for the agent, there would be none."""
+    """squeue, again and again until a job is answered: those that came back before, while the agent
+    itself had no word for anybody. Had slurmctld waited for the bank or for the agent, there would
+    be none.
+    """
     looks: list[Look] = []
     answers = office.agent.status()["answers"]
     while True:

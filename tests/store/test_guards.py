@@ -114,7 +114,8 @@ def test_what_others_replace_is_found_by_the_audit(file_place: Place) -> None:
     names = file_place.names("SELECT * FROM journal")
     forged = ", ".join("amount + 1" if name == "amount" else name for name in names)
     file_place.run(
-        f"REPLACE INTO journal SELECT {forged} FROM journal WHERE kind = 'deposit' OR (kind = 'open' AND amount > 0)"
+        f"REPLACE INTO journal SELECT {forged} FROM journal WHERE kind = 'deposit' OR (kind ="
+        " 'open' AND amount > 0)"
     )
     findings = Audit(store).verify().findings
     assert (1, 4) in {(each.book, each.entry) for each in findings}
@@ -178,7 +179,7 @@ def test_figures_that_break_a_rule_are_told_as_a_bug(filled: Place) -> None:
 
 def test_rows_that_another_server_wrote_meanwhile_are_contention(filled: Place) -> None:
     store = filled.open()
-    (known, *_) = contents(store)[4]
+    known, *_ = contents(store)[4]
     with pytest.raises(Contention), store.transaction() as transaction:
         work = transaction.load(Needs(allocations={1}, entries=1))
         judge(work, Asked(Deposit(allocation=1, amount=SuMinutes(5)), START, 0), Policy())

@@ -122,7 +122,9 @@ def test_a_library_with_the_bug_is_refused_a_write_ahead_log(
 def test_a_library_with_the_bug_keeps_a_rollback_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
 ) -> None:
-    """Also where nobody said anything: a new bank is not refused for the age of the machine's library."""
+    """Also where nobody said anything: a new bank is not refused for the age of the machine's
+    library.
+    """
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     path = tmp_path / "books.sqlite"
     migrate(url(path), journal=asked)

@@ -9,7 +9,9 @@ PAUSE_SECONDS = 0.02
 
 
 def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 30) -> None:
-    """Return as soon as the condition holds. Raises TimeoutError, naming what was waited for, when it does not in time."""
+    """Return as soon as the condition holds. Raises TimeoutError, naming what was waited for, when
+    it does not in time.
+    """
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

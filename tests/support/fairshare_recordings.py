@@ -1,4 +1,6 @@
-"""What sshare and sprio of a real Slurm printed of one moment (tests.slurm.lab.fairshare_recorder), and the same as rows of ours."""
+"""What sshare and sprio of a real Slurm printed of one moment (tests.slurm.lab.fairshare_recorder),
+and the same as rows of ours.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def priorities_then(rule: str) -> list[PriorityRow]:
 
 
 def said_more() -> dict[str, str]:
-    """What else Slurm said of that cluster, by the files of a folder: nodes, QOS, and the priorities of associations."""
+    """What else Slurm said of that cluster, by the files of a folder: nodes, QOS, and the
+    priorities of associations.
+    """
     own = {("wg_astro", "alice"): 40, ("wg_bio", "carol"): 100}
     return {
         "nodes": (GOLDEN.parent / "nodes-oneliner.txt").read_text(),

@@ -1,4 +1,6 @@
-"""What people see, kept word for word in tests/golden. After a wanted change: WRITE_GOLDEN=1 and the test, and read the difference."""
+"""What people see, kept word for word in tests/golden. After a wanted change: WRITE_GOLDEN=1 and
+the test, and read the difference.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Slurm's commands that say what was recorded: small programs in a folder for PATH; and what they were asked, word for word.
+"""Slurm's commands that say what was recorded: small programs in a folder for PATH; and what they
+were asked, word for word.
 
-`scontrol --oneliner show node` says what is in the file `scontrol-show-node`; `sacct` of a day what is in `sacct-2026-11-21` where there
-is one, else in `sacct`; with `--jobs` in `sacct-jobs`, or of processor time in `sacct-spent`; with `--json` in the same with `.json`.
-Where nothing is recorded it fails.
+`scontrol --oneliner show node` says what is in the file `scontrol-show-node`; `sacct` of a day what
+is in `sacct-2026-11-21` where there is one, else in `sacct`; with `--jobs` in `sacct-jobs`, or of
+processor time in `sacct-spent`; with `--json` in the same with `.json`. Where nothing is recorded
+it fails.
 """
 
 from __future__ import annotations

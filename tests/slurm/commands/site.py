@@ -67,8 +67,10 @@ class Centre:
     def report(self, job: AccountingJob, **facts: object) -> None:
         """A hold, as the agent would ask for it."""
         body = {
-            "do": "hold", "cluster": "lab", "job_id": job.job_id, "submitted": job.submitted, "owner_uid": MY_UID, "account": job.account,
-            "partition": job.partition, "start": job.start, "time_limit": job.limit_seconds, "tres": job.tres, **facts,
+            "do": "hold", "cluster": "lab", "job_id": job.job_id, "submitted": job.submitted,
+            "owner_uid": MY_UID, "account": job.account,
+            "partition": job.partition, "start": job.start, "time_limit": job.limit_seconds,
+            "tres": job.tres, **facts,
         }  # fmt: skip
         self.client.post("/job", body)
 
@@ -85,7 +87,9 @@ def a_centre(
     prices: str,
     policy: str = "",
 ) -> Iterator[Centre]:
-    """Slurm's account chem with us in it, bio below it, and its partitions; a bank that has heard of neither."""
+    """Slurm's account chem with us in it, bio below it, and its partitions; a bank that has heard
+    of neither.
+    """
     slurm = Recorded.of_the_lab(folder / "slurm")
     slurm.say(
         "sacctmgr-show-associations",

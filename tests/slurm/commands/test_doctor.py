@@ -20,7 +20,10 @@ def test_the_doctor_tells_what_is_missing_and_how_to_mend_it(
 ) -> None:
     policy, site = tmp_path / "policy", tmp_path / "slurm.toml"
     site.write_text(f'policy = "{policy}"\n')
-    here = f"Configuration data as of {iso(opened.now).removesuffix('Z')}\nClusterName = lab\nPriorityFlags = MAX_TRES\nAuthType = auth/none\n"
+    here = (
+        f"Configuration data as of {iso(opened.now).removesuffix('Z')}\nClusterName ="
+        " lab\nPriorityFlags = MAX_TRES\nAuthType = auth/none\n"
+    )
     opened.slurm.say("scontrol-show-config", here)
     words = (
         "doctor",

@@ -1,4 +1,6 @@
-"""What the dry runs of `fairbank slurm import` and `sync` foretell is what then happens, kind by kind of step."""
+"""What the dry runs of `fairbank slurm import` and `sync` foretell is what then happens, kind by
+kind of step.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ def told(centre: Centre, *words: str, code: int) -> tuple[list[str], list[str]]:
 
 
 def past(centre: Centre) -> None:
-    """A whole job, one of the project below, one whose node failed, one of nobody's, one in a partition of old, and one that runs."""
+    """A whole job, one of the project below, one whose node failed, one of nobody's, one in a
+    partition of old, and one that runs.
+    """
     centre.ran(
         centre.job(1),
         centre.job(2, account="bio", elapsed=60),
@@ -172,7 +176,9 @@ def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None
 
 
 def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
-    """Jobs that are charged anew, whose hold is open, that were refused before and are paid now, and a hold that Slurm has lost."""
+    """Jobs that are charged anew, whose hold is open, that were refused before and are paid now,
+    and a hold that Slurm has lost.
+    """
     past(opened)
     held, refused, lost = opened.job(7), opened.job(8, account="bio"), opened.job(9)
     opened.ran(opened.job(1), opened.job(2, account="bio", elapsed=60), held, refused)
@@ -215,7 +221,9 @@ def test_what_is_charged_is_what_was_foretold(opened: Centre) -> None:
 
 
 def test_every_change_in_slurm_is_made_as_it_was_planned(opened: Centre) -> None:
-    """An account, one below it, another parent, a new member, one who is none, fences, and that of a project which was removed."""
+    """An account, one below it, another parent, a new member, one who is none, fences, and that of
+    a project which was removed.
+    """
     opened.tell("project", "create", "lab7", "--gid", "50007", "--parent", "chem")
     opened.tell("project", "create", "gone", "--gid", "50008")
     opened.tell("project", "remove", "4", "--yes")

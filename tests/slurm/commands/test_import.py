@@ -23,9 +23,8 @@ GIDS = ("--gid", "chem=50001", "--gid", "bio=50002")
 def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
     planned = centre.tell("slurm", "import", *GIDS, "--dry-run")
     assert planned.startswith(
-        "project chem: group chem (50001)\n"
-        "project bio: group bio (50002), under chem\n"
-        f"project chem: {ME} ({MY_UID}) is coordinator\n\nFor the bank's settings:\n\n[clusters.lab]\n"
+        "project chem: group chem (50001)\nproject bio: group bio (50002), under chem\nproject"
+        f" chem: {ME} ({MY_UID}) is coordinator\n\nFor the bank's settings:\n\n[clusters.lab]\n"
     )
     assert json.loads(centre.tell("project", "list", "--json"))["data"] == []
     assert "entered: 3 things\n" in centre.tell("slurm", "import", *GIDS)
@@ -57,7 +56,9 @@ def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
 
 
 def test_what_is_left_out_ends_with_8_whatever_else_is_entered(centre: Centre) -> None:
-    """Nightly: a stranger who stays one is told every night, until somebody says that he is to be passed over."""
+    """Nightly: a stranger who stays one is told every night, until somebody says that he is to be
+    passed over.
+    """
     centre.slurm.say(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nchem|{ME}||10||\nchem|nobody-here||10||\n",
@@ -130,7 +131,8 @@ def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> N
     said = " ".join(centre.said("slurm", "import", *GIDS, code=FOUND).err.split())
     assert (
         said
-        == f"! account chem: project {number} (chemists) has its gid 50001 already; name another: --gid chem=NUMBER"
+        == f"! account chem: project {number} (chemists) has its gid 50001 already; name another:"
+        " --gid chem=NUMBER"
     )
     assert [each["account"] for each in centre.client.get("/project")["data"]] == [
         "chemists",

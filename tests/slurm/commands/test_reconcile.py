@@ -44,7 +44,9 @@ def test_what_the_bank_never_heard_of_is_charged_when_that_is_asked(opened: Cent
 
 
 def test_how_it_ended_and_what_time_it_used_is_told_with_it(opened: Centre) -> None:
-    """Steps have lines of their own there; one that cannot be read costs nothing but what it would have told."""
+    """Steps have lines of their own there; one that cannot be read costs nothing but what it would
+    have told.
+    """
     first, second = opened.job(1, state="FAILED"), opened.job(2)
     opened.ran(first, second)
     submitted = iso(first.submitted)[:-1]

@@ -1,4 +1,6 @@
-"""A project was removed in the bank while Slurm still has its account: an import and a sync go on past it."""
+"""A project was removed in the bank while Slurm still has its account: an import and a sync go on
+past it.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ def test_slurm_goes_on_where_a_project_was_removed(client: Client, tmp_path: Pat
 
     found = Importer(slurm, bank, gids=gids).people(cluster=slurm.cluster)
     assert (
-        f"account {gone}: its project was removed; bring it back: fairbank project set {number} --restore"
-        in found.plan.notes
+        f"account {gone}: its project was removed; bring it back: fairbank project set {number}"
+        " --restore" in found.plan.notes
     )
     assert [each.account for each in found.plan.steps if isinstance(each, PlannedProject)].count(
         gone

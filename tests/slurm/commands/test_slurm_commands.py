@@ -1,4 +1,6 @@
-"""Slurm's commands are run in UTC, under a time limit, and whatever goes wrong is told with the remedy."""
+"""Slurm's commands are run in UTC, under a time limit, and whatever goes wrong is told with the
+remedy.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ def test_columns_are_asked_of_2205(recorded: Recorded) -> None:
     asked = recorded.asked
     assert asked[0] == "sinfo --version"
     assert asked[1].startswith(
-        "sacct --allusers --allocations --duplicates --starttime=2026-11-21T14:06:40 --endtime=2026-11-21T16:53:20 --noheader --parsable2"
+        "sacct --allusers --allocations --duplicates --starttime=2026-11-21T14:06:40"
+        " --endtime=2026-11-21T16:53:20 --noheader --parsable2"
     )
     assert not [line for line in asked if "--json" in line]
 
@@ -49,7 +52,10 @@ def test_json_is_asked_of_newer_ones(recorded: Recorded) -> None:
     assert len(slurm.jobs(0, 1).rows) == 37
     assert len(slurm.queue().rows) == 38
     assert [line for line in recorded.asked if "--json" in line] == [
-        "sacct --allusers --allocations --duplicates --starttime=1970-01-01T00:00:00 --endtime=1970-01-01T00:00:01 --json",
+        (
+            "sacct --allusers --allocations --duplicates --starttime=1970-01-01T00:00:00"
+            " --endtime=1970-01-01T00:00:01 --json"
+        ),
         "squeue --all --states=all --json",
     ]
 

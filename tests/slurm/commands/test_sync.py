@@ -15,7 +15,8 @@ pytestmark = pytest.mark.slow
 def site(centre: Centre, text: str = "") -> Path:
     path = centre.bank.folder / "slurm.toml"
     path.write_text(
-        f'policy = "{centre.bank.folder}/policy"\npublic_policy = "{centre.bank.folder}/public"\n{text}'
+        f'policy = "{centre.bank.folder}/policy"\npublic_policy ='
+        f' "{centre.bank.folder}/public"\n{text}'
     )
     return path
 
@@ -23,13 +24,16 @@ def site(centre: Centre, text: str = "") -> Path:
 def test_the_policy_file_is_written_from_the_bank(opened: Centre) -> None:
     rules = site(
         opened,
-        'price = "refuse"\nexempt = [7]\n[projects.bio]\npartition = "gpu-t4"\nreservation = "course"\n',
+        'price = "refuse"\nexempt = [7]\n[projects.bio]\npartition = "gpu-t4"\nreservation ='
+        ' "course"\n',
     )
     assert "would write" in opened.tell("slurm", "sync", "--site", str(rules), "--dry-run")
     policy, public = opened.bank.folder / "policy", opened.bank.folder / "public"
     assert not policy.exists()
-    assert opened.tell("slurm", "sync", "--site", str(rules)) == (
-        f"written: {policy}, 2 projects of cluster lab\nwritten: {public}, 2 projects of cluster lab\n"
+    assert (
+        opened.tell("slurm", "sync", "--site", str(rules))
+        == f"written: {policy}, 2 projects of cluster lab\nwritten: {public}, 2 projects of cluster"
+        " lab\n"
     )
     lines = policy.read_text().splitlines()
     assert {

@@ -42,11 +42,14 @@ def a_job(
     user: str = "alice",
     owner: int | None = 60_601,
 ) -> AccountingJob:
-    """It started in the second in which it was submitted. RUNNING jobs have no end, PENDING ones no start."""
+    """It started in the second in which it was submitted. RUNNING jobs have no end, PENDING ones no
+    start.
+    """
     start = None if state == "PENDING" else submitted
     end = None if start is None or state == "RUNNING" else submitted + elapsed
     return AccountingJob(
-        job_id=number, submitted=submitted, start=start, end=end, elapsed=elapsed, state=state, user=user, owner=owner, account=account,
+        job_id=number, submitted=submitted, start=start, end=end, elapsed=elapsed, state=state,
+        user=user, owner=owner, account=account,
         partition=partition, qos="normal", limit_seconds=limit_seconds, tres=tres,
     )  # fmt: skip
 
@@ -84,10 +87,13 @@ def booked(
 ) -> BankRun:
     """The run of this job in the books."""
     facts: dict[str, object] = {
-        "id": number or job.job_id, "job_id": job.job_id, "submitted": job.submitted, "restart": 0, "allocation": 1,
+        "id": number or job.job_id, "job_id": job.job_id, "submitted": job.submitted, "restart": 0,
+        "allocation": 1,
         "account": job.account, "owner": job.owner or 0, "partition": job.partition, "state": state,
-        "held": 240 if state == "held" else 0, "charged": charged if state == "charged" else 0, "refunded": 0, "written_off": 0,
-        "start": job.start or job.submitted, "ended": job.end, "outcome": job.state, "elapsed": job.elapsed,
+        "held": 240 if state == "held" else 0, "charged": charged if state == "charged" else 0,
+        "refunded": 0, "written_off": 0,
+        "start": job.start or job.submitted, "ended": job.end, "outcome": job.state,
+        "elapsed": job.elapsed,
     }  # fmt: skip
     if state == "held":
         facts |= dict.fromkeys(("ended", "outcome", "elapsed"))
@@ -108,7 +114,8 @@ def a_project(
 
 def an_allocation(number: int, project: int, available: int, **more: object) -> BookedAllocation:
     facts: dict[str, object] = {
-        "id": number, "project": project, "resource": "cpu", "start": NOW - 10**6, "end": NOW + 10**6, "state": "active", "shared": False,
+        "id": number, "project": project, "resource": "cpu", "start": NOW - 10**6,
+        "end": NOW + 10**6, "state": "active", "shared": False,
         "held": 0, "available": available,
     }  # fmt: skip
     return BookedAllocation(**{**facts, **more})  # type: ignore[arg-type]

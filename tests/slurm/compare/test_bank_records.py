@@ -18,18 +18,24 @@ from fairbank.slurm.compare.bank_records import (
 
 RUN = msgspec.to_builtins(
     answers.JobRow(
-        id=7, cluster="lab", job_id=41, submitted="2026-11-20T10:00:00Z", restart=0, project=3, account="chem", allocation=5,
-        owner_uid=60_601, partition="cpu", state="held", status="executing", held=240, charged=0, refunded=0, written_off=0,
-        start="2026-11-20T10:00:05Z", until="2026-11-20T11:00:05Z", ended=None, outcome=None, elapsed=None, set_by=9,
-        name=None, qos=None, nodes=None, cpus=None, tres=None, time_limit=3_600, exit_code=None, exit_signal=None, cpu_seconds=None,
+        id=7, cluster="lab", job_id=41, submitted="2026-11-20T10:00:00Z", restart=0, project=3,
+        account="chem", allocation=5,
+        owner_uid=60_601, partition="cpu", state="held", status="executing", held=240, charged=0,
+        refunded=0, written_off=0,
+        start="2026-11-20T10:00:05Z", until="2026-11-20T11:00:05Z", ended=None, outcome=None,
+        elapsed=None, set_by=9,
+        name=None, qos=None, nodes=None, cpus=None, tres=None, time_limit=3_600, exit_code=None,
+        exit_signal=None, cpu_seconds=None,
     )
 )  # fmt: skip
 
 
 def test_a_run_as_the_server_writes_it() -> None:
     assert booked_run(RUN) == BankRun(
-        id=7, job_id=41, submitted=1_795_168_800, restart=0, allocation=5, account="chem", owner=60_601, partition="cpu", state="held",
-        held=240, charged=0, refunded=0, written_off=0, start=1_795_168_805, ended=None, outcome=None, elapsed=None,
+        id=7, job_id=41, submitted=1_795_168_800, restart=0, allocation=5, account="chem",
+        owner=60_601, partition="cpu", state="held",
+        held=240, charged=0, refunded=0, written_off=0, start=1_795_168_805, ended=None,
+        outcome=None, elapsed=None,
         limit_seconds=3_600,
     )  # fmt: skip
     over = booked_run(

@@ -51,7 +51,9 @@ def test_what_is_free_by_now_may_have_been_let_off_under_another_name() -> None:
 
 
 def test_a_run_that_ended_before_it_began_by_a_clock_that_was_set_back() -> None:
-    """slurmdbd's difference of the two is never below 0, nor is the plug-in's, so that the agent has it released."""
+    """slurmdbd's difference of the two is never below 0, nor is the plug-in's, so that the agent
+    has it released.
+    """
     job = a_job(1, elapsed=0)
     assert job.start is not None
     back = msgspec.structs.replace(job, end=job.start - 1_800)
@@ -98,7 +100,9 @@ def test_a_run_whose_end_got_lost(state: str) -> None:
 
 
 def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
-    """The end of a short job can be in accounting before its start, then without partition and TRES."""
+    """The end of a short job can be in accounting before its start, then without partition and
+    TRES.
+    """
     young = a_job(1, submitted=NOW - 1_000)
     half = msgspec.structs.replace(young, partition="", tres="")
     assert compared([half]) == ReconcileComparison(matched=0, free=0, late=1, findings=())

@@ -1,4 +1,6 @@
-"""What the doctor makes of a Slurm's answers: those recorded at the lab, and the same with one thing wrong."""
+"""What the doctor makes of a Slurm's answers: those recorded at the lab, and the same with one
+thing wrong.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +173,8 @@ def test_a_partition_without_a_finite_limit() -> None:
         line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n"
     ).rows
     assert wrong(health.limits(endless)) == [
-        "partition cpu has no finite MaxTime: jobs without a limit are refused, or run without a hold"
+        "partition cpu has no finite MaxTime: jobs without a limit are refused, or run without a"
+        " hold"
     ]
     assert {place.most_minutes for place in MACHINE.places} == {7 * 24 * 60}
 
@@ -247,7 +250,10 @@ def test_an_agent_in_trouble() -> None:
         "the agent reaches the bank: you may not report runs of lab",
         "the agent's outbox: cannot be written: disk full",
         "the agent's ends: 2 are too early for the bank's clock, and told again later",
-        "the agent understands slurmctld's plug-in, but for 3 frames, the last: epilog: 'x' is not known here (key); they are in /x/aside",
+        (
+            "the agent understands slurmctld's plug-in, but for 3 frames, the last: epilog: 'x' is"
+            " not known here (key); they are in /x/aside"
+        ),
     ]
     assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
 
@@ -277,9 +283,10 @@ def test_what_befell_the_agent_is_told_for_a_day() -> None:
     }
     agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [told]})
     (check,) = [each for each in health.agents(ASKING, agent, NOW) if not each.ok]
-    assert check.what == (
-        f"the agent tells of strangers sent away from its socket: 3 since {iso(NOW - 90_000)}, the last at {iso(NOW - 60)}: "
-        "a process of user 1000 wanted to speak for slurmctld"
+    assert (
+        check.what
+        == f"the agent tells of strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
+        f" the last at {iso(NOW - 60)}: a process of user 1000 wanted to speak for slurmctld"
     )
     assert check.remedy == "look at what it is"
     assert wrong(health.agents(ASKING, agent, NOW + health.INCIDENT_SECONDS)) == []
@@ -296,6 +303,9 @@ def test_a_policy_that_is_old_damaged_or_hidden() -> None:
     old = msgspec.structs.replace(POLICY, whole=False, readable=False)
     assert wrong(health.policies(old, 4_601)) == [
         "/etc/slurm/fairbank/policy is damaged: jobs are not checked",
-        "/etc/slurm/fairbank/policy is of 1970-01-01T00:16:40Z, more than 3600 s ago: its balances are not judged by",
+        (
+            "/etc/slurm/fairbank/policy is of 1970-01-01T00:16:40Z, more than 3600 s ago: its"
+            " balances are not judged by"
+        ),
         "slurmctld's user may not read /etc/slurm/fairbank/policy",
     ]

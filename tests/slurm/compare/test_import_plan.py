@@ -96,9 +96,15 @@ def test_names_that_another_project_has_are_told_and_the_others_entered() -> Non
         SlurmPeople(associations=tree), [chemists, qmc], {**GROUPS, "twin": 5003}.get, USERS.get
     )
     assert found.notes == (
-        "account chem: project 7 (chemistry, removed) has its gid 5001 already; name another: --gid chem=NUMBER",
+        (
+            "account chem: project 7 (chemistry, removed) has its gid 5001 already; name another:"
+            " --gid chem=NUMBER"
+        ),
         "account twin: account bio has its gid 5003 already; name another: --gid twin=NUMBER",
-        "account qmc: project 8 (carlo) has its group already; say which account that one has: fairbank project set 8 -A qmc",
+        (
+            "account qmc: project 8 (carlo) has its group already; say which account that one has:"
+            " fairbank project set 8 -A qmc"
+        ),
     )
     assert found.steps == (
         PlannedProject(account="bio", group="bio", gid=5003),
@@ -120,7 +126,9 @@ def test_what_this_host_does_not_know_is_told() -> None:
 
 
 def test_who_is_passed_over_is_neither_entered_nor_told() -> None:
-    """An account with its people, or a user in all accounts; what is below such an account has no parent in the bank."""
+    """An account with its people, or a user in all accounts; what is below such an account has no
+    parent in the bank.
+    """
     tree = (*TREE, SlurmAssociation("chem", "ghost"), SlurmAssociation("qmc", "ghost"))
     found = plan(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"})
     assert found.notes == ()
@@ -179,8 +187,8 @@ def test_prices_that_differ_are_told() -> None:
 
 def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there() -> None:
     assert (
-        "agents = []    # the uids that report runs: Slurm's user, whose number is to be put here: id -u slurm\n"
-        in settings(MACHINE, [])
+        "agents = []    # the uids that report runs: Slurm's user, whose number is to be put here:"
+        " id -u slurm\n" in settings(MACHINE, [])
     )
     told = msgspec.structs.replace(MACHINE, slurm_uid=64_030)
     assert "agents = [64030]    # the uids" in settings(told, [])
@@ -307,7 +315,9 @@ def test_nobody_is_removed_while_a_member_has_no_name() -> None:
 
 
 def test_a_fence_leaves_room_for_all_that_may_be_drawn() -> None:
-    """Slurm ends running jobs at the limit: what is used, what runs, what is left; with what lies below it."""
+    """Slurm ends running jobs at the limit: what is used, what runs, what is left; with what lies
+    below it.
+    """
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1))
     allocations = (
         an_allocation(1, 1, 100, held=7),
@@ -323,7 +333,9 @@ def test_a_fence_leaves_room_for_all_that_may_be_drawn() -> None:
 
 
 def test_the_account_of_a_removed_project_is_fenced_off() -> None:
-    """It had credit when it was fenced last; an account that Slurm does not have is not made for it."""
+    """It had credit when it was fenced last; an account that Slurm does not have is not made for
+    it.
+    """
     known = [a_project(2, "qmc", parent=1)]
     tree = (
         account("root", parent=""),
@@ -349,7 +361,9 @@ def test_the_account_of_a_removed_project_is_fenced_off() -> None:
 
 
 def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
-    """PrivateData hides the usage of others: a fence as if nothing had run would end what runs. A new account has used nothing."""
+    """PrivateData hides the usage of others: a fence as if nothing had run would end what runs. A
+    new account has used nothing.
+    """
     projects = (
         a_project(1, "chem", members={102: "member"}),
         a_project(2, "qmc", parent=1, members={101: "member"}),
@@ -368,7 +382,8 @@ def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
     assert changes(hidden, NAMES.get) == (
         [],
         [
-            "account old: sshare tells nothing of its usage, so it gets no fence; run this as root or as SlurmUser"
+            "account old: sshare tells nothing of its usage, so it gets no fence; run this as root"
+            " or as SlurmUser"
         ],
     )
 

@@ -1,4 +1,6 @@
-"""Whether what Slurm loads is ours: Lua files in the folder of slurm.conf, and the site factor that Slurm 22.05 does not tell of."""
+"""Whether what Slurm loads is ours: Lua files in the folder of slurm.conf, and the site factor that
+Slurm 22.05 does not tell of.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,10 @@ def test_files_that_are_missing_of_others_or_halves(folder: Path) -> None:
     (folder / "fairbank" / "price.lua").unlink()
     assert found(folder) == [
         f"slurmctld: {folder}/job_submit.lua lacks its rules: price.lua",
-        f"submit commands on this host: {folder}/cli_filter.lua is not ours, and calls none of ours",
+        (
+            f"submit commands on this host: {folder}/cli_filter.lua is not ours, and calls none of"
+            " ours"
+        ),
     ]
     (folder / "job_submit.lua").unlink()
     assert (
@@ -90,7 +95,8 @@ def test_a_script_of_the_sites_own_may_call_ours(folder: Path) -> None:
 
 def test_slurm_conf_is_read_as_slurm_does(tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text(
-        'clustername=lab # a note\n#SlurmUser=x\nInclude more.conf\nPriorityType = \\\n  "priority/multifactor"\n'
+        "clustername=lab # a note\n#SlurmUser=x\nInclude more.conf\nPriorityType = \\\n "
+        ' "priority/multifactor"\n'
     )
     (tmp_path / "more.conf").write_text(
         "prioritySiteFactorPlugin=site_factor/fairbank\nNodeName=a CPUs=2\n"
@@ -134,13 +140,19 @@ def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
             OURS,
             STATUS,
             TableFile(path="/x"),
-            "the agent writes site factors to /run/fairbank-agent/site_factor, the plug-in reads /x",
+            (
+                "the agent writes site factors to /run/fairbank-agent/site_factor, the plug-in"
+                " reads /x"
+            ),
         ),
         (
             OURS,
             STATUS,
             TableFile(path=TABLE, written=999, stale_seconds=600),
-            "/run/fairbank-agent/site_factor is of 1970-01-01T00:16:39Z, more than 600 s from now: site factors are 0",
+            (
+                "/run/fairbank-agent/site_factor is of 1970-01-01T00:16:39Z, more than 600 s from"
+                " now: site factors are 0"
+            ),
         ),
         (
             OURS,

@@ -13,9 +13,12 @@ from tests.slurm.compare.jobs import CLUSTER, a_job, booked
 def test_the_report_of_a_missing_run() -> None:
     job = a_job(7)
     assert reports.charge(job, None, 2, CLUSTER) == {
-        "do": "complete", "cluster": "lab", "job_id": 7, "submitted": job.submitted, "restart": 2, "owner_uid": 60_601, "account": "chem",
-        "partition": "cpu", "qos": "normal", "start": job.start, "time_limit": 3_600, "end": job.end, "elapsed": 600,
-        "state": "COMPLETED", "tres": "cpu=4,mem=4000M,node=1", "comment": "reconciled with accounting",
+        "do": "complete", "cluster": "lab", "job_id": 7, "submitted": job.submitted, "restart": 2,
+        "owner_uid": 60_601, "account": "chem",
+        "partition": "cpu", "qos": "normal", "start": job.start, "time_limit": 3_600,
+        "end": job.end, "elapsed": 600,
+        "state": "COMPLETED", "tres": "cpu=4,mem=4000M,node=1",
+        "comment": "reconciled with accounting",
     }  # fmt: skip
 
 

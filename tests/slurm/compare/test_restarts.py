@@ -27,7 +27,9 @@ def test_a_requeued_job_is_another_run() -> None:
 
 
 def test_a_submission_told_anew_after_a_crash() -> None:
-    """Same id, same start, same owner: the same run, whatever slurmctld says of its submission now."""
+    """Same id, same start, same owner: the same run, whatever slurmctld says of its
+    submission now.
+    """
     job = a_job(1)
     assert compared([job], [booked(job, submitted=job.submitted - 30)]).matched == 1
     assert kinds(compared([job], [booked(job, submitted=job.submitted - 30, owner=1)])) == [
@@ -52,7 +54,9 @@ def test_restarts_are_counted_in_accounting() -> None:
 
 
 def test_a_record_that_waits_for_ever_is_no_restart() -> None:
-    """As 24.11 leaves one where a job is put back while its prolog runs; its next record is the job."""
+    """As 24.11 leaves one where a job is put back while its prolog runs; its next record is the
+    job.
+    """
     first = a_job(1, state="REQUEUED")
     end = first.end or 0
     left = msgspec.structs.replace(

@@ -1,4 +1,6 @@
-"""`python -m tests.slurm.lab`: the lab for people. Raise a cluster, look at it, hurt it, empty it, take it down."""
+"""`python -m tests.slurm.lab`: the lab for people. Raise a cluster, look at it, hurt it, empty it,
+take it down.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ UNAVAILABLE, WRONG = 69, 1
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The exit code: 69 when this machine can have no lab, 1 when there is no such cluster or one too many."""
+    """The exit code: 69 when this machine can have no lab, 1 when there is no such cluster or one
+    too many.
+    """
     chosen = _parser().parse_args(words)
     try:
         return chosen.verb(chosen) or 0
@@ -39,7 +43,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def install(chosen: argparse.Namespace) -> None:
-    """install the Debian packages that are missing; or make the root of another release and fetch what the tests need in it"""
+    """install the Debian packages that are missing; or make the root of another release and fetch
+    what the tests need in it
+    """
     if chosen.release:
         isolation.furnish(release.made(chosen.release))
         return
@@ -48,7 +54,9 @@ def install(chosen: argparse.Namespace) -> None:
 
 
 def within(chosen: argparse.Namespace) -> int:
-    """run a command of this checkout with the Slurm and the Python of another release, which is installed"""
+    """run a command of this checkout with the Slurm and the Python of another release, which is
+    installed
+    """
     return isolation.run(release.found(chosen.release), chosen.command)
 
 
@@ -93,7 +101,9 @@ def guard(chosen: argparse.Namespace) -> None:
 
 
 def record(chosen: argparse.Namespace) -> None:
-    """record this Slurm's answers for the tests of parsers, with a cluster of its own; takes a few minutes"""
+    """record this Slurm's answers for the tests of parsers, with a cluster of its own; takes a few
+    minutes
+    """
     cluster = Cluster.up(chosen.name)
     try:
         for line in recorder.record(cluster, chosen.folder):
@@ -121,7 +131,9 @@ def record_trees(chosen: argparse.Namespace) -> None:
 
 
 def record_queue(chosen: argparse.Namespace) -> None:
-    """record what a Slurm says of a queue in which jobs wait for every kind of reason; takes a minute"""
+    """record what a Slurm says of a queue in which jobs wait for every kind of reason; takes a
+    minute
+    """
     cluster = Cluster.up(chosen.name, changes=queue_recorder.CHANGES)
     try:
         queue_recorder.record(cluster, chosen.folder)

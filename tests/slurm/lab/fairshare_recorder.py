@@ -1,4 +1,6 @@
-"""What sshare and sprio of a real Slurm print of one moment, in every form that they have: recorded for the tests of ours."""
+"""What sshare and sprio of a real Slurm print of one moment, in every form that they have: recorded
+for the tests of ours.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,16 @@ from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recorder import anonymous
 from tests.support.conditions import wait_until
 
-TICK = 90  # seconds in which slurmctld has surely counted usage once more: its PriorityCalcPeriod is a minute here
+# seconds in which slurmctld has surely counted usage once more: its PriorityCalcPeriod is a minute
+# here
+TICK = 90
 LONG = "sleep 3600"
 
 # In slurm.conf, for what is made by scontrol alone does not outlive a slurmctld of 24.11.
 PARTITION = {
-    "PartitionName": "a_partition_of_a_long_name Nodes=c[01-02] PriorityJobFactor=10 MaxTime=60 State=UP"
+    "PartitionName": (
+        "a_partition_of_a_long_name Nodes=c[01-02] PriorityJobFactor=10 MaxTime=60 State=UP"
+    )
 }
 FAIR_TREE = PARTITION | {
     "PriorityWeightAssoc": "500",
@@ -29,7 +35,8 @@ CLASSIC = PARTITION | {
     "PriorityWeightJobSize": "0",
 }
 
-# Accounts in four levels, one of them with its parent's shares and one with none; users by account and by partition; long names.
+# Accounts in four levels, one of them with its parent's shares and one with none; users by account
+# and by partition; long names.
 PEOPLE: tuple[str, ...] = (
     "add qos dear usagefactor=100000000",
     "add account physics fairshare=60",
@@ -148,7 +155,9 @@ PRIORITIES: Mapping[str, tuple[str, ...]] = {
 
 
 def record(cluster: Cluster, folder: Path) -> None:
-    """Play, ask, and write one file an answer into `shares` and `priorities` of the folder, of Fair Tree and of the classic rule."""
+    """Play, ask, and write one file an answer into `shares` and `priorities` of the folder, of Fair
+    Tree and of the classic rule.
+    """
     jobs = founded(cluster)
     _ask(cluster, folder / "fair-tree", jobs)
     cluster.reconfigure(CLASSIC)
@@ -165,7 +174,9 @@ def founded(cluster: Cluster) -> str:
 
 
 def play(cluster: Cluster) -> str:
-    """Users with some usage and one with very much; a full cluster; jobs of every kind that wait. The numbers of two of these."""
+    """Users with some usage and one with very much; a full cluster; jobs of every kind that wait.
+    The numbers of two of these.
+    """
     used = [
         cluster.submit("alice", "--account=wg_astro", "--cpus-per-task=8", script="sleep 20"),
         cluster.submit(
@@ -224,7 +235,9 @@ def _waiting(cluster: Cluster) -> str:
 
 
 def _ask(cluster: Cluster, folder: Path, jobs: str) -> None:
-    """Every question, right after a tick; and the first ones again, to see that none came in between."""
+    """Every question, right after a tick; and the first ones again, to see that none came in
+    between.
+    """
     while True:
         before = _said(cluster, SHARES["everything"], jobs)
         wait_until(partial(_has_counted, cluster, before), "slurmctld to count", seconds=TICK)

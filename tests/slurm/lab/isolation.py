@@ -1,7 +1,9 @@
-"""A command in the root of another release, as on a machine of its own: nothing that it starts, writes or binds is the host's.
+"""A command in the root of another release, as on a machine of its own: nothing that it starts,
+writes or binds is the host's.
 
-Mounts, processes, names and network are the room's. The root lies under a layer in memory, so that each command finds it as it was made,
-and what is left running or written ends with it. The checkout is the host's, with a .venv and a .cache of the release.
+Mounts, processes, names and network are the room's. The root lies under a layer in memory, so that
+each command finds it as it was made, and what is left running or written ends with it. The checkout
+is the host's, with a .venv and a .cache of the release.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from tests.slurm.lab.release import Release
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 HOST = "head"  # what the room calls itself
-ADDRESS = "192.0.2.1/32"  # nobody's, and on loopback too: glibc offers no address to listen on to whom has 127.0.0.1 alone
+# nobody's, and on loopback too: glibc offers no address to listen on to whom has 127.0.0.1 alone
+ADDRESS = "192.0.2.1/32"
 KEPT = (
     "FAIRBANK_",
     "WRITE_GOLDEN",
@@ -62,7 +65,9 @@ exec chroot "$room" sh -c 'cd "$0" && "$@"; exit $?' "$checkout" "$@"
 
 
 def furnish(release: Release) -> None:
-    """Fetch what the tests need: Python's packages, and the source of this release's Slurm for the plug-ins. Raises Unobtainable."""
+    """Fetch what the tests need: Python's packages, and the source of this release's Slurm for the
+    plug-ins. Raises Unobtainable.
+    """
     _try(release)
     (CHECKOUT / ".venv").mkdir(exist_ok=True)
     if _enter(release, ("make", ".venv/.dev"), fetching=True):
@@ -75,7 +80,9 @@ def furnish(release: Release) -> None:
 
 
 def run(release: Release, command: Sequence[str]) -> int:
-    """The exit code of the command, run from the checkout's folder, with a loopback and no other network."""
+    """The exit code of the command, run from the checkout's folder, with a loopback and no other
+    network.
+    """
     return _enter(release, command, fetching=False)
 
 
@@ -98,7 +105,8 @@ def _try(release: Release) -> None:
     )
     if tried.returncode:
         raise Unobtainable(
-            f"this machine lets root make no room for Debian {release.name}: {tried.stderr.strip()[-500:]}"
+            f"this machine lets root make no room for Debian {release.name}:"
+            f" {tried.stderr.strip()[-500:]}"
         )
 
 

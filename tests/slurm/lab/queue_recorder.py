@@ -1,4 +1,6 @@
-"""What a Slurm says of a queue in which jobs wait for every kind of reason: recorded for the tests of `fairbank why` and its readers."""
+"""What a Slurm says of a queue in which jobs wait for every kind of reason: recorded for the tests
+of `fairbank why` and its readers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def record(cluster: Cluster, folder: Path) -> None:
 
 
 def play(cluster: Cluster) -> int:
-    """Some run, others wait for nodes, for others, licences, a limit, a reservation, another job or a time. The last that is planned."""
+    """Some run, others wait for nodes, for others, licences, a limit, a reservation, another job or
+    a time. The last that is planned.
+    """
     cluster.root(
         "sacctmgr",
         "--immediate",

@@ -14,7 +14,8 @@ from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.place import Place
 from tests.slurm.lab.shell import RUN_COLUMNS, RUN_TIMES
 
-# Every column of Slurm 22.05 that an accountant could want. The name comes early, since the last column must not hold a line feed.
+# Every column of Slurm 22.05 that an accountant could want. The name comes early, since the last
+# column must not hold a line feed.
 SACCT = (
     *RUN_COLUMNS,
     "UID",
@@ -55,7 +56,8 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QUALITIES).lower()}"),
 }
-# Only of releases whose JSON is not read: there sacct's columns, in several forms, are all there is.
+# Only of releases whose JSON is not read: there sacct's columns, in several forms, are all there
+# is.
 BEFORE_2311: Mapping[str, tuple[str, ...]] = {
     "sacct": ("sacct", "--allusers", "--parsable2", "--allocations", f"--format={','.join(SACCT)}"),
     "sacct-duplicates": (
@@ -92,8 +94,9 @@ SINCE_2311: Mapping[str, tuple[str, ...]] = {
     "reservations-oneliner": ("scontrol", "--oneliner", "show", "reservation"),
     "sshare": ("sshare", "--all", "--long", "--parsable2"),
 }
-# The keys that `parsers.json_2311` reads, with the inner keys of objects. When it reads another one,
-# add it here and record again. All keys of both commands are 100,000 lines, too many to review.
+# The keys that `parsers.json_2311` reads, with the inner keys of objects. When it reads another
+# one, add it here and record again. All keys of both commands are 100,000 lines, too many to
+# review.
 QUEUE_KEYS = {"job_id": None, "submit_time": None, "job_state": None}
 ACCOUNTING_KEYS = {
     "job_id": None,

@@ -16,8 +16,8 @@ from fairbank.slurm.queue_snapshot.dependencies import awaiting
 from tests.slurm.queue_snapshot.test_snapshot import NOW, job, running
 
 LINE = (
-    "JobId={number} {array}JobName=x UserId=bob(60602) GroupId=users(100) MCS_label=N/A Priority=5 Nice=0 Account=wg_bio QOS=normal "
-    "JobState={state} Reason=None Dependency=(null) "
+    "JobId={number} {array}JobName=x UserId=bob(60602) GroupId=users(100) MCS_label=N/A Priority=5"
+    " Nice=0 Account=wg_bio QOS=normal JobState={state} Reason=None Dependency=(null) "
 )
 
 
@@ -68,8 +68,10 @@ def test_one_of_several_is_enough() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "afterok", "afterok:", "afterok:x", "afterok:1(perhaps)", "afterok:1(unfulfilled", "afterok:1,after:2?after:3", ",", "?", ":1",
-        "after:1+", "afterok:1_", "afterok:12345678901", "AFTEROK:1", "singleton(", "afterok:\N{ARABIC-INDIC DIGIT ONE}", "{}:1",
+        "afterok", "afterok:", "afterok:x", "afterok:1(perhaps)", "afterok:1(unfulfilled",
+        "afterok:1,after:2?after:3", ",", "?", ":1",
+        "after:1+", "afterok:1_", "afterok:12345678901", "AFTEROK:1", "singleton(",
+        "afterok:\N{ARABIC-INDIC DIGIT ONE}", "{}:1",
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_stands_as_it_is(text: str) -> None:

@@ -1,4 +1,6 @@
-"""What sshare and sprio of a real Slurm 22.05 say is read as that; what is damaged is told by line and field, and nothing is guessed."""
+"""What sshare and sprio of a real Slurm 22.05 say is read as that; what is damaged is told by line
+and field, and nothing is guessed.
+"""
 
 from __future__ import annotations
 
@@ -268,7 +270,10 @@ def test_who_names_a_job_like_a_line_of_slurm_is_not_believed(where: str) -> Non
     honest = next(
         line for line in printed("fair-tree", "jobs").splitlines() if line.startswith("JobId=10 ")
     )
-    lie = " UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294967295 Nice=0 Account=root QOS=high JobState=PENDING Reason=None"
+    lie = (
+        " UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294967295 Nice=0 Account=root"
+        " QOS=high JobState=PENDING Reason=None"
+    )
     answer = pending_jobs.read_pending(honest.replace(where, where + lie))
     assert answer.rows == ()
     assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, "UserId")]

@@ -198,7 +198,9 @@ def test_what_is_rounded_twice_is_known_again_in_both_ways(factor: float, weight
 
 
 def test_a_young_age_is_what_sprio_shows() -> None:
-    """505 of 604,800 seconds at a weight of 100,000 are 83.499, and of the normalised column 83.5."""
+    """505 of 604,800 seconds at a weight of 100,000 are 83.499, and of the normalised
+    column 83.5.
+    """
     assert f"{sprio.unrounded(83, 0.000835, 100_000, 7):.0f}" == "83"
 
 

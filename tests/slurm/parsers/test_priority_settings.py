@@ -161,7 +161,8 @@ def test_the_flags_say_how_tres_are_added_up(flags: str, adding: BillingRule) ->
     assert read_adding(flags) is adding
 
 
-# ---------------------------------------------------------------- NO_NORMAL_ALL, of which 22.05 tells too often
+# ---------------------------------------------------------------- NO_NORMAL_ALL, of which 22.05
+# tells too often
 
 
 def test_only_one_flag_is_ever_in_doubt() -> None:

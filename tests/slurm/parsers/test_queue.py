@@ -1,4 +1,6 @@
-"""What slurmctld tells of nodes, partitions, reservations, jobs, limits and licences is read as the scheduler needs it."""
+"""What slurmctld tells of nodes, partitions, reservations, jobs, limits and licences is read as the
+scheduler needs it.
+"""
 
 from __future__ import annotations
 
@@ -11,32 +13,40 @@ from fairbank.slurm.parsers import jobs, limits, machine
 from fairbank.slurm.parsers.jobs import FOREVER, Given, SlurmJob
 
 NODE = (
-    "NodeName=g01 Arch=x86_64 CoresPerSocket=24  CPUAlloc=0 CPUEfctv=44 CPUTot=48 AvailableFeatures=big,ib ActiveFeatures=big,ib "
-    "Gres=gpu:a100:4(S:0-1),gpu:2,nvme:1 RealMemory=512000 MemSpecLimit=2000 State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=900 Weight=10 "
-    "Partitions=gpu Reason=State=IDLE Weight=1 [root@2026-11-22T17:20:49]"
+    "NodeName=g01 Arch=x86_64 CoresPerSocket=24  CPUAlloc=0 CPUEfctv=44 CPUTot=48"
+    " AvailableFeatures=big,ib ActiveFeatures=big,ib Gres=gpu:a100:4(S:0-1),gpu:2,nvme:1"
+    " RealMemory=512000 MemSpecLimit=2000 State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=900 Weight=10"
+    " Partitions=gpu Reason=State=IDLE Weight=1 [root@2026-11-22T17:20:49]"
 )
 PARTITION = (
-    "PartitionName=gpu AllowGroups=ALL QoS=long MaxNodes=4 MaxTime=7-00:00:00 MinNodes=2 Nodes=g[01-02],h1 PriorityTier=3 "
-    "OverSubscribe=FORCE:2 PreemptMode=REQUEUE State=UP DefMemPerNode=4000"
+    "PartitionName=gpu AllowGroups=ALL QoS=long MaxNodes=4 MaxTime=7-00:00:00 MinNodes=2"
+    " Nodes=g[01-02],h1 PriorityTier=3 OverSubscribe=FORCE:2 PreemptMode=REQUEUE State=UP"
+    " DefMemPerNode=4000"
 )
 RESERVATION = (
-    "ReservationName=course StartTime=2026-11-22T18:20:35 EndTime=2026-11-22T19:20:35 Duration=01:00:00 Nodes=c[05-06] NodeCnt=2 "
-    "Flags=FLEX,SPEC_NODES,ANY_NODES Users=alice,-bob Accounts=(null) State=INACTIVE"
+    "ReservationName=course StartTime=2026-11-22T18:20:35 EndTime=2026-11-22T19:20:35"
+    " Duration=01:00:00 Nodes=c[05-06] NodeCnt=2 Flags=FLEX,SPEC_NODES,ANY_NODES Users=alice,-bob"
+    " Accounts=(null) State=INACTIVE"
 )
 WAITS = (
-    "JobId=7 ArrayJobId=7 ArrayTaskId=1-3,8%2 ArrayTaskThrottle=2 JobName=a job UserId=dave(60604) GroupId=users(100) MCS_label=N/A "
-    "Priority=101050 Nice=0 Account=wg_chem QOS=normal JobState=PENDING Reason=Priority Dependency=(null) TimeLimit=00:10:00 TimeMin=N/A "
-    "SubmitTime=2026-11-22T17:20:35 EligibleTime=2026-11-22T17:20:37 AccrueTime=Unknown StartTime=2026-11-22T17:50:00 EndTime=Unknown "
-    "Partition=cpu,gpu ReqNodeList=(null) ExcNodeList=c[01-02] NodeList= NumNodes=4-6 NumCPUs=5 NumTasks=5 CPUs/Task=3 "
-    "TRES=cpu=15,mem=15G,node=2,billing=7 NtasksPerN:B:S:C=2:0:*:* CoreSpec=* MinCPUsNode=6 MinMemoryCPU=2.50G MinTmpDiskNode=1G "
-    "Features=a|b OverSubscribe=NO Contiguous=1 Licenses=matlab:2,x Command=(null) TresPerNode=gres:gpu:a100:2,gres:gpu:1"
+    "JobId=7 ArrayJobId=7 ArrayTaskId=1-3,8%2 ArrayTaskThrottle=2 JobName=a job UserId=dave(60604)"
+    " GroupId=users(100) MCS_label=N/A Priority=101050 Nice=0 Account=wg_chem QOS=normal"
+    " JobState=PENDING Reason=Priority Dependency=(null) TimeLimit=00:10:00 TimeMin=N/A"
+    " SubmitTime=2026-11-22T17:20:35 EligibleTime=2026-11-22T17:20:37 AccrueTime=Unknown"
+    " StartTime=2026-11-22T17:50:00 EndTime=Unknown Partition=cpu,gpu ReqNodeList=(null)"
+    " ExcNodeList=c[01-02] NodeList= NumNodes=4-6 NumCPUs=5 NumTasks=5 CPUs/Task=3"
+    " TRES=cpu=15,mem=15G,node=2,billing=7 NtasksPerN:B:S:C=2:0:*:* CoreSpec=* MinCPUsNode=6"
+    " MinMemoryCPU=2.50G MinTmpDiskNode=1G Features=a|b OverSubscribe=NO Contiguous=1"
+    " Licenses=matlab:2,x Command=(null) TresPerNode=gres:gpu:a100:2,gres:gpu:1"
 )
 RUNS = (
-    "JobId=9 JobName=x UserId=bob(60602) GroupId=users(100) MCS_label=N/A Priority=5 Nice=0 Account=wg_bio QOS=normal JobState=RUNNING "
-    "Reason=None Dependency=(null) TimeLimit=UNLIMITED TimeMin=N/A SubmitTime=2026-11-22T17:20:35 EligibleTime=2026-11-22T17:20:35 "
-    "StartTime=2026-11-22T17:20:37 EndTime=2026-11-22T17:30:37 Partition=cpu NumNodes=3 NumCPUs=13 TRES=cpu=13,mem=6G,node=3 CoreSpec=* "
-    "JOB_GRES=(null)   Nodes=c02 CPU_IDs=0-8,12 Mem=2048 GRES=gpu:a100:2(IDX:0,3)   Nodes=c[03-04] CPU_IDs=0-2 Mem=1024 GRES= "
-    "MinCPUsNode=3 Command=Nodes=c09 CPU_IDs=0-63 Mem=1 GRES="
+    "JobId=9 JobName=x UserId=bob(60602) GroupId=users(100) MCS_label=N/A Priority=5 Nice=0"
+    " Account=wg_bio QOS=normal JobState=RUNNING Reason=None Dependency=(null) TimeLimit=UNLIMITED"
+    " TimeMin=N/A SubmitTime=2026-11-22T17:20:35 EligibleTime=2026-11-22T17:20:35"
+    " StartTime=2026-11-22T17:20:37 EndTime=2026-11-22T17:30:37 Partition=cpu NumNodes=3 NumCPUs=13"
+    " TRES=cpu=13,mem=6G,node=3 CoreSpec=* JOB_GRES=(null)   Nodes=c02 CPU_IDs=0-8,12 Mem=2048"
+    " GRES=gpu:a100:2(IDX:0,3)   Nodes=c[03-04] CPU_IDs=0-2 Mem=1024 GRES= MinCPUsNode=3"
+    " Command=Nodes=c09 CPU_IDs=0-63 Mem=1 GRES="
 )
 
 
@@ -221,16 +231,20 @@ def test_what_is_asked_in_a_way_that_is_not_known_is_told(line: str, field: str)
 
 
 def test_gpus_of_a_job_on_one_node_are_those_of_its_node() -> None:
-    line = f"{waits(TresPerNode='', NumNodes='1-1', TRES='node=1', NumTasks='1')} TresPerJob=gres:gpu:3"
+    line = (
+        f"{waits(TresPerNode='', NumNodes='1-1', TRES='node=1', NumTasks='1')}"
+        " TresPerJob=gres:gpu:3"
+    )
     assert only(line.replace("NtasksPerN:B:S:C=2", "NtasksPerN:B:S:C=0")).wanted.gpus == (
         Gpus("", 3),
     )
 
 
 ASSOCIATION = (
-    "ClusterName=lab Account=wg_bio UserName=carol(60603) Partition= Priority=0 ID=9 ParentAccount= Lft=7 DefAssoc=Yes GrpJobs=10(3) "
-    "GrpWall=600(12.50) GrpTRES=cpu=40(30),mem=N(9) GrpTRESMins=cpu=1000(39),gres/gpu=N(7) GrpTRESRunMins=cpu=N(464) MaxJobs=5(3) "
-    "MaxWallPJ=20 MaxTRESPJ=cpu=32 MaxTRESPN= MaxTRESMinsPJ=cpu=60"
+    "ClusterName=lab Account=wg_bio UserName=carol(60603) Partition= Priority=0 ID=9 ParentAccount="
+    " Lft=7 DefAssoc=Yes GrpJobs=10(3) GrpWall=600(12.50) GrpTRES=cpu=40(30),mem=N(9)"
+    " GrpTRESMins=cpu=1000(39),gres/gpu=N(7) GrpTRESRunMins=cpu=N(464) MaxJobs=5(3) MaxWallPJ=20"
+    " MaxTRESPJ=cpu=32 MaxTRESPN= MaxTRESMinsPJ=cpu=60"
 )
 
 
@@ -259,7 +273,10 @@ def test_a_limit_that_is_none_is_told() -> None:
 
 
 def test_what_stands_behind_the_limits_of_a_qos_is_not_its_own() -> None:
-    line = "QOS=high(2) GrpWall=N(3.00) GrpTRES=cpu=N(1) GrpTRESMins=cpu=N(2) Account Limits= wg_bio={GrpTRESMins=cpu=N(9)} User Limits="
+    line = (
+        "QOS=high(2) GrpWall=N(3.00) GrpTRES=cpu=N(1) GrpTRESMins=cpu=N(2) Account Limits="
+        " wg_bio={GrpTRESMins=cpu=N(9)} User Limits="
+    )
     (high,) = limits.read_usage_of_qualities(line).rows
     assert (high.name, high.seconds, high.wall_seconds) == ("high", {"cpu": 120.0}, 180.0)
 
@@ -303,7 +320,10 @@ def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> No
 
 
 def test_licences() -> None:
-    text = "LicenseName=matlab Total=20 Used=3 Free=17 Reserved=2 Remote=no\nLicenseName=x Total=1 Used=1 Free=0 Reserved=0 Remote=no\n"
+    text = (
+        "LicenseName=matlab Total=20 Used=3 Free=17 Reserved=2 Remote=no\nLicenseName=x Total=1"
+        " Used=1 Free=0 Reserved=0 Remote=no\n"
+    )
     assert [(each.name, each.total, each.free) for each in machine.read_licences(text).rows] == [
         ("matlab", 20, 15),
         ("x", 1, 0),

@@ -1,4 +1,6 @@
-"""Recorded answers of Slurm are read as what they say; what is damaged is told by line and field, and spoils nothing else."""
+"""Recorded answers of Slurm are read as what they say; what is damaged is told by line and field,
+and spoils nothing else.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,9 @@ def test_both_executions_of_a_requeued_job() -> None:
 
 
 def test_strange_names_cost_their_own_lines_only() -> None:
-    """With JobName among the columns, as others may have recorded it: four halves of two jobs are told, the others are read."""
+    """With JobName among the columns, as others may have recorded it: four halves of two jobs are
+    told, the others are read.
+    """
     found = sacct.read_jobs(said("22.05", "sacct-separated.txt"), SACCT)
     assert [(each.line, each.field) for each in found.unreadable] == [
         (25, "JobName"),
@@ -137,8 +141,9 @@ def test_strange_names_cost_their_own_lines_only() -> None:
 def test_pipes_as_delimiters_break_names_with_pipes() -> None:
     found = sacct.read_jobs(said("22.05", "sacct-duplicates.txt").partition("\n")[2], SACCT, "|")
     assert 23 not in {job.job_id for job in found.rows}
-    assert str(found.unreadable[0]) == (
-        "sacct, line 2, Cluster: 29 cells instead of 28: '2|2|fit|alice|users|wg_astro|cpu|normal|'"
+    assert (
+        str(found.unreadable[0]) == "sacct, line 2, Cluster: 29 cells instead of 28:"
+        " '2|2|fit|alice|users|wg_astro|cpu|normal|'"
     )
 
 
@@ -176,13 +181,17 @@ def test_partitions_and_nodes() -> None:
     nodes = scontrol.read_nodes(said("22.05", "nodes-oneliner.txt"))
     assert nodes.unreadable == ()
     assert [(each.name, each.cpus, each.memory, each.gpus) for each in nodes.rows if each.gpus] == [
-        ("g01", 48, 512000, ("a100",)), ("g02", 48, 512000, ("a100",)), ("g03", 64, 131072, ("t4",)), ("g04", 64, 131072, ("t4",)),
+        ("g01", 48, 512000, ("a100",)), ("g02", 48, 512000, ("a100",)), ("g03", 64, 131072, ("t4",
+        )), ("g04", 64, 131072, ("t4",)),
     ]  # fmt: skip
     assert scontrol.read_config(said("22.05", "config.txt"))["ClusterName"] == "lab"
 
 
 def test_usage_counts_billing_minutes() -> None:
-    text = "root||1039|cpu=0\nwg_bio||734|cpu=464,mem=1,billing=697,gres/gpu=58\n wg_bio|bob|719|billing=697\n"
+    text = (
+        "root||1039|cpu=0\nwg_bio||734|cpu=464,mem=1,billing=697,gres/gpu=58\n"
+        " wg_bio|bob|719|billing=697\n"
+    )
     found = sshare.read_usage(text)
     assert [(each.account, each.seconds, each.running) for each in found.rows] == [
         ("root", 1039, 0),

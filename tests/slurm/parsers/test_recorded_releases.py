@@ -1,4 +1,6 @@
-"""The answers of each recorded release but the oldest (test_answers.py has that one): all is read, and both forms say the same."""
+"""The answers of each recorded release but the oldest (test_answers.py has that one): all is read,
+and both forms say the same.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ def test_accounting_says_the_same_as_json_and_in_columns(folder: Path) -> None:
     assert columns.unreadable == told.unreadable == ()
     assert [comparable(job) for job in told.rows] == [comparable(job) for job in columns.rows]
     assert {job.state for job in told.rows} == {
-        "REQUEUED", "NODE_FAIL", "CANCELLED", "RUNNING", "PENDING", "FAILED", "TIMEOUT", "COMPLETED",
+        "REQUEUED", "NODE_FAIL", "CANCELLED", "RUNNING", "PENDING", "FAILED", "TIMEOUT",
+        "COMPLETED",
     }  # fmt: skip
     assert all(job.whole for job in columns.rows)
 
@@ -162,7 +165,9 @@ def test_fair_share_in_the_columns_that_sshare_prints(folder: Path) -> None:
 
 
 def test_whole_nodes_in_the_words_of_2605() -> None:
-    """As its scontrol told partitions made with oversubscribe=exclusive, exclusiveuser=yes and oversubscribe=force:2."""
+    """As its scontrol told partitions made with oversubscribe=exclusive, exclusiveuser=yes and
+    oversubscribe=force:2.
+    """
     text = "PartitionName=a Exclusive=NODE Nodes=c01 OverSubscribe=NO State=UP MaxTime=UNLIMITED\n"
     by_user = text.replace("=NODE", "=USER").replace("=a ", "=b ")
     forced = (

@@ -1,4 +1,6 @@
-"""What accounting says of the jobs of the last weeks becomes the history that likely starts are drawn from."""
+"""What accounting says of the jobs of the last weeks becomes the history that likely starts are
+drawn from.
+"""
 
 from __future__ import annotations
 

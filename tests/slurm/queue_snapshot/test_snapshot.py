@@ -1,4 +1,6 @@
-"""What a live Slurm says becomes a snapshot: who waits with which word, who runs where, what limits say while jobs start."""
+"""What a live Slurm says becomes a snapshot: who waits with which word, who runs where, what limits
+say while jobs start.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,12 @@ ALICE = Bound(name="bio", user="alice", parent="bio")
 
 def job(number: int, **other: Any) -> SlurmJob:
     usual: dict[str, Any] = {
-        "job_id": number, "name": f"job{number}", "state": "PENDING", "user": "alice", "account": "bio", "qos": "normal",
-        "partitions": ("cpu",), "priority": 1_000 - number, "submitted": NOW - 60, "eligible": NOW - 60, "started": None, "ends": None,
-        "expected": None, "limit": 3_600, "time_min": None, "reason": "None", "depends": Dependencies(), "reservation": None,
+        "job_id": number, "name": f"job{number}", "state": "PENDING", "user": "alice",
+        "account": "bio", "qos": "normal",
+        "partitions": ("cpu",), "priority": 1_000 - number, "submitted": NOW - 60,
+        "eligible": NOW - 60, "started": None, "ends": None,
+        "expected": None, "limit": 3_600, "time_min": None, "reason": "None",
+        "depends": Dependencies(), "reservation": None,
         "wanted": ResourceRequest(memory_per_node=1), "licences": {}, "tres": {"cpu": 1, "node": 1},
     }  # fmt: skip
     return SlurmJob(**(usual | other))
@@ -60,8 +65,10 @@ def running(number: int, *nodes: str, **other: Any) -> SlurmJob:
 
 def there(*jobs: SlurmJob, **other: Any) -> Live:
     usual: dict[str, Any] = {
-        "now": NOW, "config": ENFORCED, "nodes": [Node(name=f"n{number}", cpus=4, memory=4_000) for number in (1, 2, 3)],
-        "partitions": [PartitionRules(name="cpu")], "reservations": (), "jobs": jobs, "associations": (ROOT, BIO, ALICE),
+        "now": NOW, "config": ENFORCED, "nodes": [Node(name=f"n{number}", cpus=4,
+        memory=4_000) for number in (1, 2, 3)],
+        "partitions": [PartitionRules(name="cpu")], "reservations": (), "jobs": jobs,
+        "associations": (ROOT, BIO, ALICE),
     }  # fmt: skip
     return live(Answers(**(usual | other)))
 
@@ -94,7 +101,9 @@ def test_a_queue_of_2205_waits_for_the_reasons_that_squeue_shows() -> None:
 
 
 def test_a_queue_of_2205_is_planned_as_slurmctld_planned_it() -> None:
-    """To the second, but for the first of the queue, which it told 44 s later. Of an array squeue tells when the last task is to start."""
+    """To the second, but for the first of the queue, which it told 44 s later. Of an array squeue
+    tells when the last task is to start.
+    """
     found = recorded()
     plan = run_passes(found.snapshot, found.parameters, found.now)
     last = {found.told[each.job.number].job_id: each.at for each in plan.planned}
@@ -241,7 +250,9 @@ def test_nodes_on_which_others_of_the_group_still_run_go_on_counting() -> None:
 
 @pytest.mark.parametrize(("ran", "word"), [(300, "n1"), (540, "AssocGrpCPUMinutesLimit")])
 def test_what_it_used_up_until_its_end_stays_used(ran: int, word: str) -> None:
-    """Of 70 minutes the new job wants 60; the other ran one before it was asked, and the time that it leaves is free again."""
+    """Of 70 minutes the new job wants 60; the other ran one before it was asked, and the time that
+    it leaves is free again.
+    """
     bio = msgspec.structs.replace(
         BIO,
         limits=AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": 70}}),
@@ -365,7 +376,9 @@ def test_parameters_that_are_not_known_are_noted_and_passed_over() -> None:
         ),
         (
             {
-                "SchedulerParameters": "batch_sched_delay=0,bf_yield_interval=1,sched_max_job_start=3"
+                "SchedulerParameters": (
+                    "batch_sched_delay=0,bf_yield_interval=1,sched_max_job_start=3"
+                )
             },
             None,
         ),
@@ -429,8 +442,10 @@ def test_of_several_reservations_the_one_that_lets_it_in_soonest_counts(
     asked: str, goes: str
 ) -> None:
     some = [
-        reserved("late", 600, 9_000, "n2"), reserved("early", -600, 9_000, "n1"), reserved("open", -900, 9_000, "n3"),
-        reserved("theirs", -900, 9_000, "n2", users=frozenset({"bob"})), reserved("past", -900, -600, "n2"),
+        reserved("late", 600, 9_000, "n2"), reserved("early", -600, 9_000, "n1"), reserved("open",
+        -900, 9_000, "n3"),
+        reserved("theirs", -900, 9_000, "n2", users=frozenset({"bob"})), reserved("past", -900,
+        -600, "n2"),
     ]  # fmt: skip
     found = there(job(7, reservation=asked), reservations=some)
     assert told(found) == {"7": goes}

@@ -109,7 +109,9 @@ def limit_beside_those_who_run(queue: Queue) -> None:
 
 
 def limit_of_who_does_not_fit(queue: Queue) -> None:
-    """A limit on CPUs is looked at when there are nodes: whoever has none waits for these, and the others behind it."""
+    """A limit on CPUs is looked at when there are nodes: whoever has none waits for these, and the
+    others behind it.
+    """
     queue.limits("account", "wg_bio", grptres="cpu=100")
     queue.runs("first", "-N5", WHOLE, "-t30").down()
     queue.waits("over", "-n120", "-t30", user="bob", priority=900)

@@ -8,9 +8,11 @@ from tests.slurm.queues import PARTITIONS, WHOLE, Queue
 
 
 def tier(queue: Queue) -> Sequence[str]:
-    """A partition of a higher tier goes first on nodes that it shares. (The express job ends minutes before the small one. If they end
-    together, slurmctld 24.11 has two answers: for the rest of a cycle it rounds the end of whom backfill started in it up to the minute, so
-    that the plain job is planned behind the small one.)"""
+    """A partition of a higher tier goes first on nodes that it shares. (The express job ends
+    minutes before the small one. If they end together, slurmctld 24.11 has two answers: for the
+    rest of a cycle it rounds the end of whom backfill started in it up to the minute, so that the
+    plain job is planned behind the small one.)
+    """
     express = "partitionname=express"
     queue.tell(
         "create",

@@ -69,7 +69,9 @@ def node_list(queue: Queue) -> None:
 
 
 def range_of_nodes(queue: Queue) -> None:
-    """Of two to four nodes as many as are free; whoever comes behind has what is left, which may be the least that it wants."""
+    """Of two to four nodes as many as are free; whoever comes behind has what is left, which may be
+    the least that it wants.
+    """
     queue.down()
     queue.waits("range", "-N2-4", WHOLE, "-t30", priority=900)
     queue.waits("rest", "-N1-3", WHOLE, "-t30", priority=800)
@@ -77,7 +79,9 @@ def range_of_nodes(queue: Queue) -> None:
 
 
 def range_of_nodes_that_are_shared(queue: Queue) -> None:
-    """Tasks bound it from both sides: nobody has more nodes than tasks, nor fewer than those need."""
+    """Tasks bound it from both sides: nobody has more nodes than tasks, nor fewer than
+    those need.
+    """
     queue.runs("first", "-N1", WHOLE, "-t30").down()
     queue.waits("tasks", "-n3", "-N1-5", "-t30", priority=900)
     queue.waits("one", "-N1-2", "-t30", priority=800)

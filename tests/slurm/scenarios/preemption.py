@@ -9,8 +9,9 @@ from tests.slurm.queues import PARTITIONS, WHOLE, Queue, Scenario
 
 
 def preempted_by_qos(queue: Queue) -> None:
-    """Those of QOS high take the place of those of QOS low, and of nobody else. (All nodes that come free are taken: the first of them may
-    be free a moment before the others.)"""
+    """Those of QOS high take the place of those of QOS low, and of nobody else. (All nodes that
+    come free are taken: the first of them may be free a moment before the others.)
+    """
     queue.account("modify", "qos", "high", "set", "preempt=low")
     queue.runs("low", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
     queue.runs("low-too", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
@@ -30,7 +31,9 @@ def no_more_preempted_than_needed(queue: Queue) -> None:
 
 
 def the_lowest_qos_goes_first(queue: Queue) -> None:
-    """Of two whose place may be taken the one of the QOS with the lower priority goes, though it came later and has more nodes."""
+    """Of two whose place may be taken the one of the QOS with the lower priority goes, though it
+    came later and has more nodes.
+    """
     queue.account("modify", "qos", "high", "set", "preempt=low,normal")
     queue.runs("low", "--qos=low", "-N1", WHOLE, "-t30", user="bob")
     queue.runs("normal", "-N2", WHOLE, "-t30").runs(
@@ -50,7 +53,9 @@ def of_one_qos_the_smallest_goes_first(queue: Queue) -> None:
 
 
 def preempted_by_partition(queue: Queue) -> Sequence[str]:
-    """Jobs of a partition of a higher tier take the place of those of a lower one on the nodes of both."""
+    """Jobs of a partition of a higher tier take the place of those of a lower one on the nodes of
+    both.
+    """
     express = "partitionname=express"
     queue.runs("plain", "-N4", WHOLE, "-t30").runs("small", "-N1", WHOLE, "-t30")
     queue.tell(
