@@ -1,4 +1,7 @@
-"""Lists of hosts as Slurm reads and writes them (facts, section 7.4)."""
+"""Lists of hosts as Slurm reads and writes them.
+
+Source: docs/reference/slurm-rules.md, "Hostlists".
+"""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class Queue:
 def by_hand(
     jobs: Sequence[Job], associations: Limits, qoses: Limits, now: int, *, first_of_qos: bool
 ) -> list[tuple[int, int]]:
-    """The same, one job after the other, as section 4.2 of the facts tells it."""
+    """The same, one job after the other, by docs/reference/slurm-rules.md, "Priority factors"."""
     ageing: dict[object, int] = {}
 
     def count(job: Job, tasks: int) -> None:

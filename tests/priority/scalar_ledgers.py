@@ -1,5 +1,5 @@
 """The ledgers as Slurm keeps them: one job, one association, one TRES after the other, in scalars.
-Slow, and plain to read beside section 1.3 of the facts.
+Slow, and plain to read beside docs/reference/slurm-rules.md, "Usage".
 """
 
 from __future__ import annotations

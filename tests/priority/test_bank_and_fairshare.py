@@ -2,7 +2,9 @@
 changes the other.
 
 Beside it, told from the same runs, what Slurm's one counter does: GrpTRESMins limits the very usage
-that fades for fair share (seed 002).
+that fades for fair share.
+
+Source: RCAC.
 """
 
 from __future__ import annotations

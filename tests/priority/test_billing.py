@@ -1,6 +1,4 @@
-"""Billing as Slurm's doubles have it. V11 is a table of the facts about Slurm, section 9; the rest
-is their sections 1.1 and 1.2.
-"""
+"""Billing in Slurm's doubles. Source: docs/reference/slurm-rules.md, "Billing"."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Fair Tree on trees whose figures are known: those of Slurm's own test 24.4 (V3), and others
-computed apart (facts, section 9).
+computed apart.
+
+Source: docs/reference/slurm-rules.md, "Fair Tree".
 """
 
 from __future__ import annotations

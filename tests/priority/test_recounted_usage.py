@@ -1,5 +1,6 @@
-"""Usage told from job records alone, beside the same life ticked through one step at a time (facts
-1.4).
+"""Usage told from job records alone, beside the same life ticked through one step at a time.
+
+Source: docs/reference/slurm-rules.md, "Usage".
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What a lab's share is made of, and what its nodes charge: the figures of Harvard's page (seed
-004).
+"""What a lab's share is made of, and what its nodes charge: the figures of Harvard's page.
+
+Source: FASRC.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The site factor of seed 000: two fractions, the rules that bend them, and Slurm's integer."""
+"""HADM's site factor: two fractions, the rules that bend them, and Slurm's integer."""
 
 from __future__ import annotations
 

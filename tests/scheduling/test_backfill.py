@@ -14,7 +14,9 @@ from tests.scheduling.scenes import OneEach, Scene
 
 def test_the_example_of_the_seed() -> None:
     """A large job wants 8 nodes, 6 are idle and 2 busy for 3 hours: jobs that are done by then run
-    on the 6, others wait (seed 002).
+    on the 6, others wait.
+
+    Source: RCAC.
     """
     scene = Scene(rack(8)).runs(1, "n[7-8]", 180)
     scene.waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240).waits(

@@ -1,4 +1,7 @@
-"""The grammar of constraints, as sbatch takes it (facts, section 7.3)."""
+"""The grammar of constraints, as sbatch takes it.
+
+Source: docs/reference/slurm-rules.md, "Constraints".
+"""
 
 from __future__ import annotations
 

@@ -261,8 +261,8 @@ USUAL = SchedulerParameters()
 
 
 def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> Afternoon:
-    """The facts, section 9, V14: two of four are busy for an hour; all four are wanted for two,
-    then two, and two for 90 minutes.
+    """Two of four are busy for an hour; all four are wanted for two, then two, and two for 90
+    minutes.
     """
     wide = [(4, 120), (2, minutes), (2, 90)]
     waiting = [

@@ -29,9 +29,9 @@ def test_who_fits_a_gap_starts_when_backfill_next_runs() -> None:
 def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
     minutes: int, begin: int
 ) -> None:
-    """Half of the machine is free for an hour, and then all of it is kept for two hours: facts,
-    section 9, V14. The job of 60 minutes is planned for 1_700_010_840
-    (tests/scheduling/test_slurm_on_two_machines.py), and starts when the large one has ended.
+    """Half of the machine is free for an hour, and then all of it is kept for two hours. The job of
+    60 minutes is planned for 1_700_010_840 (tests/scheduling/test_slurm_on_two_machines.py), and
+    starts when the large one has ended.
     """
     now = 1_700_000_000
     jobs = [

@@ -1,9 +1,11 @@
 """Every parameter of Slurm's passes that counts on processors, in an example whose schedule is made
-by hand (facts, sections 5 and 6).
+by hand.
 
 A main pass is made whenever somebody comes or ends; the full one when the trace has gone on for a
 minute, and each minute if somebody whom the others do not come to may start. Backfill is made from
 second 30 on, half a minute after its last cycle, if anything changed since.
+
+Source: docs/reference/slurm-rules.md, "Scheduler parameters".
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ EXAMPLES = {
         NO_BACKFILL,
     ),
     "default_queue_depth": Example(
-        "one more than it says is tested at an event (trap 17); the full pass of second 120 comes to all",
+        "an event tests one more than it says; the full pass of second 120 tests all",
         4, FOUR_BEHIND_ONE, [0, 100, 100, 100, 100], {0: [0, 100, 120, 120, 120], 1: [0, 100, 100,
         120, 120]}, NO_BACKFILL,
     ),
