@@ -28,9 +28,9 @@ from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.rest.statuses import status_of
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.keeper import Kept, Order
 from tests.support.munge import Munged
-from tests.support.waiting import wait_until
 
 BANK = "bank.example.org"
 ASKED = BoundRequest.of("POST", "/job?page=2", b'{"amount": 60}', BANK)

@@ -23,8 +23,8 @@ from fairbank.rest.server.http_protocol import HttpProtocol, server_config
 from fairbank.rest.server.log import log_to
 from fairbank.rest.server.unix_socket import bind_unix
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.keeper import Kept, Order
-from tests.support.waiting import wait_until
 
 PATIENCE = 1.0  # how long this server waits for a whole request
 MANY = 8  # how many connections one user may have here

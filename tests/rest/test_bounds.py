@@ -29,7 +29,7 @@ from tests.rest.mirror import (
     request,
 )
 from tests.support.account import Account
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 
 def test_a_large_head_is_refused_before_the_application(server: Asked) -> None:

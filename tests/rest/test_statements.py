@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
-from tests.contracts.counting import Statements, counted, taken
+from tests.contracts.statement_count import Statements, counted, taken
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, STRANGER, SUPERUSER, World, a_world, report
 
 

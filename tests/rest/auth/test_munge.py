@@ -15,8 +15,8 @@ import pytest
 from fairbank.core.errors import Malformed, Unauthenticated, Unreachable
 from fairbank.rest.auth.munge import CREDENTIAL_MAX, PAYLOAD_MAX, Munge, _cannot_decode
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.munge import Munged, MungeTools
-from tests.support.waiting import wait_until
 
 SOMEBODY = Account.number(54_321)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")

@@ -17,7 +17,7 @@ from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
 from tests.rest.sluggish import Sluggish, closed
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, a_world, report
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from fairbank.store.migration import migrate
 from tests.rest.served import Served, served
 from tests.rest.world import NOW, grant, report
 from tests.support.account import Account
-from tests.support.waiting import wait_until
+from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -27,8 +27,8 @@ from fairbank.store.memory.store import MemoryStore
 from tests.rest.served import Served, served
 from tests.rest.world import AGENT, NOW, SUPERUSER, a_world, report
 from tests.support.account import Account
+from tests.support.conditions import wait_until
 from tests.support.munge import Munged, MungeTools, munging
-from tests.support.waiting import wait_until
 
 BODY = json.dumps({"reports": [report(1)]}).encode()
 
