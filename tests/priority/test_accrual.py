@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fairbank.priority.multifactor.settings import Flag
-from tests.priority.accruing import Job, Limit, Queue, accrue_jobs, by_hand
+from tests.priority.age_by_job import Job, Limit, Queue, accrue_jobs, by_hand
 
 
 def test_under_a_limit_the_next_job_ages_from_when_a_place_is_free() -> None:

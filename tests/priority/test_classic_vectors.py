@@ -1,4 +1,5 @@
-"""Classic fair share on trees whose figures are known: those of Slurm's own tests 24.1 and 130_2 (V1, V2), and others.
+"""Classic fair share on trees whose figures are known: those of Slurm's own tests 24.1 and 130_2
+(V1, V2), and others.
 
 Source: docs/reference/slurm-rules.md, "Classic fair share".
 """
@@ -9,7 +10,7 @@ import pytest
 
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.result import Standings
-from tests.priority.drawn import Drawn, draw
+from tests.priority.tree_text import Drawn, draw
 from tests.priority.trees import V1, V2, V7, V8
 
 

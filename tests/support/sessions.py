@@ -24,7 +24,8 @@ _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _FILE = re.compile(r"file, `([\w.-]+)`:\n\n```\w+\n(.*?)```", re.DOTALL)
 _SCRIPT = re.compile(r"```sh\n(.*?)```(?:[^`]*```text\n(.*?)```)?", re.DOTALL)
 _TIME = re.compile(
-    r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ|(?: \d\d:\d\d:\d\d(?: [+-]\d\d:\d\d)?)?)|\d\d-\d\d \d\d:\d\d"
+    r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ|(?: \d\d:\d\d:\d\d(?: [+-]\d\d:\d\d)?)?)|\d\d-\d\d"
+    r" \d\d:\d\d"
 )
 _DURATION = re.compile(r"[\d,]+ operations/s|\d+(?:\.\d+)? (?:ms|s|days?)\b")
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
