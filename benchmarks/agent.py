@@ -13,8 +13,8 @@ from benchmarks.books import books, postgres_server
 from benchmarks.measure import Figure, Say, Table, at_least, at_most
 from benchmarks.plugin import PluginOrder, PluginRound, run
 from tests.agent.running import RunningAgent, agent_at
+from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, banking
-from tests.support.waiting import wait_until
 
 ALLOCATIONS = 1_000
 AT_ONCE = 2_000
@@ -52,7 +52,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             pass
         bank = stack.enter_context(banking(url))
         agent = stack.enter_context(
-            agent_at(f"unix:{bank.socket}", tables='[terms]\nsilence = "open"\npatience = 5')
+            agent_at(f"unix:{bank.socket}", tables='[terms]\noutage_policy = "open"\npatience = 5')
         )
         fast, paced, job = _rounds(agent, scale, say)
         tables = [_speed(fast, paced)]
@@ -98,7 +98,7 @@ def _fast(agent: RunningAgent, order: PluginOrder) -> tuple[float, PluginRound]:
 
 
 def _granted(agent: RunningAgent) -> int:
-    told = agent.status()["told"]
+    told = agent.status()["sent"]
     return sum(int(told[kind].get("granted", 0)) for kind in ("hold", "complete"))
 
 
@@ -121,7 +121,7 @@ def _memory(agent: RunningAgent, bank: FairbankServer, scale: Scale, job: int) -
     bank.stop()
     run(PluginOrder(str(agent.socket), AT_ONCE, 0, job, ALLOCATIONS, jobs=scale.queued // 2))
     wait_until(
-        lambda: agent.status()["outbox"]["letters"] >= scale.queued,
+        lambda: agent.status()["outbox"]["reports"] >= scale.queued,
         "so many reports to wait",
         seconds=60,
     )

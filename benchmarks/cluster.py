@@ -17,15 +17,15 @@ import msgspec
 from benchmarks.books import postgres_server
 from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
 from tests.agent.running import RunningAgent
-from tests.slurm.desk import build, install, settings
+from tests.slurm.bank_cluster import RICH, Office, agent_beside, prices
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.office import RICH, Office, agent_beside, prices
+from tests.slurm.prep_cluster import build, install, settings
+from tests.support.conditions import wait_until
 from tests.support.server import made
-from tests.support.waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[1]
 USER = "alice"
-ALONE, BESIDE, AHEAD = "without Fairbank", "with Fairbank", "with Fairbank, ahead = 10"
+ALONE, BESIDE, AHEAD = "without Fairbank", "with Fairbank", "with Fairbank, optimistic start"
 LEAST_RATE, MOST_MS = 0.95, 10
 OVER_SECONDS = 300
 
@@ -41,7 +41,7 @@ ABOUT = (
 REMARK = """
 srun asks slurmctld whether its job is ready as soon as it is allocated, and if not, again after
 0.1 s. A bank that writes to a disk has not answered by then, so each srun waits for that second
-question. With `ahead` ([the agent's settings](reference/agent.md)) a job of a project with plenty
+question. With `optimistic_start` ([the agent's settings](reference/agent.md)) a job of a project with plenty
 of credit does not wait for the bank.
 """
 
@@ -65,7 +65,7 @@ class Place:
     def turn(self, contender: str) -> None:
         """Restart slurmctld with or without the plug-in. Both contenders get a fresh slurmctld."""
         self.slurm.reconfigure({} if contender == ALONE else settings(self.slurm))
-        terms = f"[terms]\nahead = {10 if contender == AHEAD else 0}\n"
+        terms = f"[terms]\noptimistic_start = {10 if contender == AHEAD else 0}\n"
         self.agent.stop()
         self.agent.config.write_text(self.agent.config.read_text().partition("[terms]")[0] + terms)
         self.agent.start()

@@ -14,8 +14,8 @@ from typing import cast
 import msgspec
 
 from benchmarks.subprocess_round import p50_and_p99_ms, run_round, serve_round
-from fairbank.slurm.frames import HEAD, encode
-from fairbank.slurm.records import VERSION, Greeting
+from fairbank.agent.protocol import HEADER, encode
+from fairbank.agent.protocol.messages import VERSION, Greeting
 
 WARM_SECONDS = 1.0
 BEGAN = 1_700_000_000
@@ -61,7 +61,7 @@ _END = (
     + _FACTS
     + b"end=%d\nelapsed=1800\nsuspended=0\nstate=COMPLETED\nexit=0\nbegun=1\n" % (BEGAN + 1_800)
 )
-_VERDICT, _RUN = b"verdict\n", b"\nsay=run\n"
+_VERDICT, _RUN = b"verdict\n", b"\naction=run\n"
 
 
 class _Plugin(asyncio.Protocol):
@@ -97,7 +97,7 @@ class _Plugin(asyncio.Protocol):
 
     def _put(self, frame: bytes, job: int) -> None:
         body = frame % (self._number, job, job % self._order.accounts)
-        self._sending.append(len(body).to_bytes(HEAD, "big") + body)
+        self._sending.append(len(body).to_bytes(HEADER, "big") + body)
 
     def _flush(self) -> None:
         self._transport.write(b"".join(self._sending))
@@ -106,12 +106,12 @@ class _Plugin(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         received, begin = self._rest + data, 0
         more, now = 0, time.perf_counter()
-        while len(received) - begin >= HEAD:
-            length = int.from_bytes(received[begin : begin + HEAD], "big")
-            if len(received) - begin < HEAD + length:
+        while len(received) - begin >= HEADER:
+            length = int.from_bytes(received[begin : begin + HEADER], "big")
+            if len(received) - begin < HEADER + length:
                 break
-            more += self._handle(received[begin + HEAD : begin + HEAD + length], now)
-            begin += HEAD + length
+            more += self._handle(received[begin + HEADER : begin + HEADER + length], now)
+            begin += HEADER + length
         self._rest = received[begin:]
         if (
             more
@@ -127,7 +127,7 @@ class _Plugin(asyncio.Protocol):
 
     def _handle(self, body: bytes, now: float) -> int:
         """Handle one message and return the number of jobs that may begin."""
-        if not body.startswith((_VERDICT, b"noted\n")):
+        if not body.startswith((_VERDICT, b"ack\n")):
             return 0
         self.answers += 1
         number = int(body.split(b"number=", 1)[1].split(b"\n", 1)[0])

@@ -21,7 +21,7 @@ from fairbank.cli.completion import NameCompleter, build_parser
 from fairbank.cli.main import COMMANDS
 from fairbank.cli.names import CACHE_SECONDS, RETRY_SECONDS, Name, NameCache, is_plain_word
 from tests.cli.conftest import Run
-from tests.cli.served import Bank
+from tests.cli.served_site import Bank
 
 BIN = Path(sys.executable).parent
 ASK = """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
 
-FAIRBANK = (sys.executable, "-m", "fairbank.cli")
+FAIRBANK = (sys.executable, "-P", "-m", "fairbank.cli")  # -P: no modules of this directory
 MONTH_DAYS, TERM_DAYS = 30, 90
 START_SECONDS = 30
 
