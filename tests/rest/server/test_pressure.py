@@ -42,7 +42,9 @@ def test_a_full_counter_sends_away_at_once_and_says_when_to_come_back(store: Slu
             second = others.submit(
                 world.ask, "POST", "/job/bulk", AGENT, json={"reports": [report(2), report(3)]}
             )
-            wait_until(lambda: world.context.services.write_queue.waiting == 2, "the second to wait")
+            wait_until(
+                lambda: world.context.services.write_queue.waiting == 2, "the second to wait"
+            )
             third = world.ask("POST", "/job", AGENT, json=report(4))
         assert (third.status_code, third.headers["retry-after"]) == (503, "1")
         assert third.json()["remedy"] == "try again in 1 s; the request was not carried out"
