@@ -167,4 +167,4 @@ def test_the_counter_goes_on_when_somebody_cannot_be_told(caplog: pytest.LogCapt
     counter.submit([_note("one")], gone)
     assert len(counter.apply([_note("two")])) == 1
     counter.close()
-    assert "an answer reached nobody" in caplog.text
+    assert "the result of a batch could not be delivered" in caplog.text
