@@ -19,6 +19,7 @@ from fairbank.core import ids
 from fairbank.core.errors import Malformed, Unknown, Unreachable
 from fairbank.core.time import iso
 from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.report.sshare import ShareRow
 from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.slurm.parsers import (
     held_jobs,
@@ -38,7 +39,6 @@ from fairbank.slurm.parsers.delimited import DELIMITER
 from fairbank.slurm.parsers.held_jobs import Held
 from fairbank.slurm.parsers.pending_jobs import PendingFactors
 from fairbank.slurm.parsers.priority import FLAGS, flags_in_doubt, read_settings
-from fairbank.slurm.parsers.shares import ShareLine
 from fairbank.slurm.parsers.sprio import Factors
 from fairbank.slurm.parsers.sshare import ShareUsage
 from fairbank.slurm.parsers.starting_job import Starting
@@ -257,7 +257,7 @@ class SlurmCommands:
         )
         return sshare.read_usage(self._text(*command))
 
-    def shares(self) -> ParsedRows[ShareLine]:
+    def shares(self) -> ParsedRows[ShareRow]:
         """Fair share of every association."""
         columns = (
             "--partition",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairbank.core.errors import Malformed, Unknown
 from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers.pending_jobs import PendingFactors, read_pending
 from fairbank.slurm.parsers.priority import FLAGS, flags_in_doubt, read_settings
 from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qualities
@@ -17,7 +18,7 @@ from fairbank.slurm.parsers.scontrol import (
     read_nodes,
     read_places,
 )
-from fairbank.slurm.parsers.shares import ShareLine, read_shares
+from fairbank.slurm.parsers.shares import read_shares
 from fairbank.slurm.parsers.sprio import Factors, letters_in, read_factors
 from fairbank.slurm.parsers.squeue import read_waiting
 from fairbank.slurm.parsers.values import (
@@ -71,7 +72,7 @@ class Said:
         """When it said so; it must have spoken in UTC."""
         return read_clock(self._text(SETTINGS))
 
-    def shares(self) -> ParsedRows[ShareLine]:
+    def shares(self) -> ParsedRows[ShareRow]:
         return read_shares(self._text(SHARES))
 
     def factors(self) -> ParsedRows[Factors]:
