@@ -128,8 +128,8 @@ def test_who_waits_when_the_process_dies_is_told_that_nobody_knows(
     wait_until(lambda: counter.failure, "the failure")
     assert "status -9" in str(counter.failure)
     assert (
-        "the counter's process ended (status -9), and the server with it; 3 submissions were under way"
-        in caplog.text
+        "the counter's process ended (status -9), and the server with it; 3 submissions were"
+        " under way" in caplog.text
     )
     with pytest.raises(Busy, match="the server is stopping"):
         counter.apply(notes("after"))
