@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fairbank.core.errors import Malformed
 from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
-from fairbank.rest.client.token_file import read_token
+from fairbank.rest.client.signers import read_token
 
 SITE_FILE = "/etc/fairbank/client.toml"
 SITE_SOCKET = "/run/fairbank/fairbank.sock"
