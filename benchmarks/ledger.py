@@ -25,14 +25,14 @@ from benchmarks.loops import (
 )
 from benchmarks.measure import Figure, Promise, Say, Table, at_least, rates, ratio
 from benchmarks.pgbench import Pgbench
-from fairbank.bank.wish import Asked, Charge, Hold
+from fairbank.bank.requests import Charge, Hold, SubmittedRequest
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
 REMARK = """
-The loop by hand knows that its wish is granted, and writes. With one allocation it has one row to update a batch, so what the bank does
-for each wish besides (looking for the run and the key, judging, chaining the entry) weighs most there. pgbench writes row by row, also in
+The loop by hand knows that its request is granted, and writes. With one allocation it has one row to update a batch, so what the bank does
+for each request besides (looking for the run and the key, judging, chaining the entry) weighs most there. pgbench writes row by row, also in
 a batch.
 """
 ABOUT = (
@@ -186,9 +186,14 @@ class Holder:
                 Run("loop", next(self._jobs), STARTS, 0) for _ in range(min(batch, pairs - begin))
             ]
             self._bank.ask(
-                [Asked(hold_of(run, self._projects), Instant(STARTS), ACTOR) for run in runs]
+                [
+                    SubmittedRequest(hold_of(run, self._projects), Instant(STARTS), ACTOR)
+                    for run in runs
+                ]
             )
-            self._bank.ask([Asked(charge_of(run), Instant(STARTS), ACTOR) for run in runs])
+            self._bank.ask(
+                [SubmittedRequest(charge_of(run), Instant(STARTS), ACTOR) for run in runs]
+            )
         return 2 * pairs
 
 
@@ -196,7 +201,7 @@ def hold_of(run: Run, projects: Sequence[int]) -> Hold:
     """The start of a run of one of the projects."""
     return Hold(
         run=run,
-        line=(projects[run.job_id % len(projects)],),
+        chain=(projects[run.job_id % len(projects)],),
         resource=RESOURCE,
         owner=UID,
         amount=SuMinutes(HELD),

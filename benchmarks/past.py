@@ -42,7 +42,7 @@ class Past(msgspec.Struct, frozen=True):
 
     @property
     def entries(self) -> int:
-        """In the books of the allocations; the office has one more for each."""
+        """In the books of the allocations; the registry has one more for each."""
         return self.allocations * (OPENED + 2 * self.jobs_each)
 
     def started(self, job: int) -> Instant:
@@ -53,10 +53,10 @@ class Past(msgspec.Struct, frozen=True):
 def fill(store: Store, past: Past, say: Say) -> None:
     """Write the past into `store`, which must be empty."""
     with books(MEMORY, past.allocations) as begun, begun.bank.store.reading() as reader:
-        projects, entries, office = (
+        projects, entries, registry = (
             list(reader.scan_projects()),
             list(reader.scan_entries()),
-            reader.office(),
+            reader.registry(),
         )
         allocations = list(reader.scan_allocations())
     entries.sort(key=lambda entry: entry.id)
@@ -73,7 +73,7 @@ def fill(store: Store, past: Past, say: Say) -> None:
             filling.users(chunk_of_users)
         for chunk_of_runs in _chunks(told.runs()):
             filling.runs(chunk_of_runs)
-        filling.office(office)
+        filling.registry(registry)
 
 
 class _Telling:

@@ -10,9 +10,9 @@ from benchmarks.books import ACTOR, Books
 from benchmarks.ledger import charge_of, hold_of
 from benchmarks.loops import STARTS
 from benchmarks.measure import Figure, Say, Table
-from fairbank.bank.ledger import judge
-from fairbank.bank.needs import needs_of
-from fairbank.bank.wish import Asked, Charge, Hold
+from fairbank.bank.lock_set import lock_set_of
+from fairbank.bank.requests import Charge, Hold, SubmittedRequest
+from fairbank.bank.rules import apply
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 
@@ -43,8 +43,8 @@ def stages(
         spent: Spent = {}
         for _ in range(batches):
             runs = [Run("steps", next(jobs), STARTS) for _ in range(BATCH)]
-            for wish in (lambda run: hold_of(run, books.projects), charge_of):
-                _asked(books, [wish(run) for run in runs], _Laps(spent, of_database))
+            for request in (lambda run: hold_of(run, books.projects), charge_of):
+                _asked(books, [request(run) for run in runs], _Laps(spent, of_database))
         seen.append({where: seconds / (2 * batches * BATCH) for where, seconds in spent.items()})
     return Table("Where the time of a batch of 100 goes", ABOUT, tuple(_figures(seen)), ())
 
@@ -67,16 +67,16 @@ class _Laps:
         return time.thread_time(), self._of_database()
 
 
-def _asked(books: Books, wishes: Sequence[Hold | Charge], laps: _Laps) -> None:
+def _asked(books: Books, requests: Sequence[Hold | Charge], laps: _Laps) -> None:
     """What `Bank.ask` does with a batch that nobody is in the way of."""
-    batch = [Asked(wish, Instant(STARTS), ACTOR) for wish in wishes]
+    batch = [SubmittedRequest(request, Instant(STARTS), ACTOR) for request in requests]
     with books.bank.store.transaction() as transaction:
-        needs = needs_of(batch)
+        needs = lock_set_of(batch)
         laps.end("what it needs")
         work = transaction.load(needs)
         laps.end("lock and read")
         for each in batch:
-            judge(work, each, books.bank.policy)
+            apply(work, each, books.bank.policy)
         laps.end("judge")
         transaction.write(work)
         laps.end("write")

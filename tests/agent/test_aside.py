@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.agent.aside import BYTES_MAX, FRAMES_MAX, AsideFile
 from fairbank.slurm.frames import Unread, encode, salvaged
 from fairbank.slurm.records import Noted, Verdict
@@ -17,7 +17,7 @@ from tests.agent.plugin import ACCOUNT, Plugin, asks, ends, limits
 from tests.agent.running import RunningAgent, agent_at
 from tests.support.waiting import wait_until
 
-WHY = Malformed("'x' is not known here", field="key")
+WHY = InvalidInput("'x' is not known here", field="key")
 
 
 def frame(body: bytes) -> bytes:

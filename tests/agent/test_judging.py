@@ -25,12 +25,12 @@ def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
         entry=1,
         remedies=remedies or [],
     )
-    return ReportAnswer(status=402, detail="there is too little left.", refusal=no)
+    return ReportAnswer(status=402, detail="not enough credit.", refusal=no)
 
 
 def resolved(state: str, elapsed: int | None) -> ReportAnswer:
     how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
-    no = refused("RUN_RESOLVED")
+    no = refused("RUN_CLOSED")
     return msgspec.structs.replace(
         no,
         status=409,
@@ -49,17 +49,17 @@ def granted(amount: int, available: int) -> ReportAnswer:
     ("answer", "came"),
     [
         (granted(1, 2), ReportResult.GRANTED),
-        (refused("OVERDRAWN"), ReportResult.REFUSED),
+        (refused("INSUFFICIENT_CREDIT"), ReportResult.REFUSED),
         (refused("NO_ALLOCATION"), ReportResult.REFUSED),
-        (refused("RUN_TAKEN"), ReportResult.TAKEN),
-        (refused("RUN_RESOLVED"), ReportResult.RESOLVED),
+        (refused("HOLD_EXISTS"), ReportResult.TAKEN),
+        (refused("RUN_CLOSED"), ReportResult.RESOLVED),
         (resolved("lapsed", None), ReportResult.RESOLVED),
         (resolved("charged", 60), ReportResult.OVER),
         (resolved("released", 60), ReportResult.OVER),
         (resolved("released", 0), ReportResult.NEVER_BEGAN),
         (resolved("released", None), ReportResult.NEVER_BEGAN),
         (refused("NO_HOLD"), ReportResult.NO_HOLD),
-        (refused("FROM_FUTURE"), ReportResult.EARLY),
+        (refused("TIMESTAMP_IN_FUTURE"), ReportResult.EARLY),
         (refused("SOMETHING_NEW"), ReportResult.UNBILLABLE),
         (ReportAnswer(status=404, detail="no such account"), ReportResult.UNBILLABLE),
         (ReportAnswer(status=403, detail="not your cluster"), ReportResult.NOT_ALLOWED),
@@ -73,10 +73,10 @@ def test_answers(answer: ReportAnswer, came: ReportResult) -> None:
 
 def test_a_no_is_put_in_words_that_fit_into_a_verdict() -> None:
     no = words(
-        "hold", judged(refused("OVERDRAWN", ["a shorter time limit: -t 1", "more credit"])), "chem"
+        "hold",
+        judged(refused("INSUFFICIENT_CREDIT", ["a shorter time limit: -t 1", "more credit"])),
+        "chem",
     )
-    assert (
-        no.text == "chem: there is too little left. Try a shorter time limit: -t 1; or more credit"
-    )
-    long = words("cancel", judged(refused("OVERDRAWN", ["ü" * 2_000])), "chem")
+    assert no.text == "chem: not enough credit. Try a shorter time limit: -t 1; or more credit"
+    long = words("cancel", judged(refused("INSUFFICIENT_CREDIT", ["ü" * 2_000])), "chem")
     assert len(long.text.encode()) <= TEXT_MAX

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.core.errors import Forbidden, Trouble, Unreachable
+from fairbank.core.errors import FairbankError, Forbidden, Unavailable
 from fairbank.slurm.agent.look_rounds import read_me
 from fairbank.slurm.agent.looking import LOOK_SECONDS, Looks, barred, wants_a_look
 from fairbank.slurm.agent.pool import pause
@@ -12,7 +12,7 @@ from tests.agent.plugin import CLUSTER, asks
 from tests.agent.world import World
 
 HERE = frozenset({CLUSTER})
-AWAY = Unreachable("nobody answers")
+AWAY = Unavailable("nobody answers")
 
 
 def wants(world: World, looks: Looks, clusters: frozenset[str] = HERE) -> bool:
@@ -107,7 +107,7 @@ ME = {
     ],
 )
 def test_who_may_not_report_this_cluster_is_told_so(
-    who: dict[str, object], why: type[Trouble] | None
+    who: dict[str, object], why: type[FairbankError] | None
 ) -> None:
     found = barred(read_me(ME | who), CLUSTER)
     assert (None if found is None else type(found)) is why
@@ -118,6 +118,6 @@ def test_who_may_not_report_this_cluster_is_told_so(
 
 @pytest.mark.parametrize("answer", [ME | {"superuser": "yes"}, {}, None, []])
 def test_who_answers_otherwise_than_a_bank_is_none(answer: object) -> None:
-    with pytest.raises(Unreachable, match="what answers is not a bank: ") as told:
+    with pytest.raises(Unavailable, match="what answers is not a bank: ") as told:
         read_me(answer)
     assert told.value.remedy == "name the bank's address"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Busy, Forbidden, Malformed, Trouble, Unreachable
+from fairbank.core.errors import Busy, FairbankError, Forbidden, InvalidInput, Unavailable
 from fairbank.slurm.agent.faring import SETTLED_SECONDS, Faring, Next, after_failure
 from fairbank.slurm.agent.pool import (
     GROW_SECONDS,
@@ -43,8 +43,8 @@ def test_pauses_grow_to_a_limit() -> None:
 
 def test_a_bank_is_back_when_it_has_answered_for_a_while() -> None:
     bank = Faring(0.0)
-    assert bank.failed(Unreachable("x"), 10.0)
-    assert not bank.failed(Unreachable("x"), 11.0)
+    assert bank.failed(Unavailable("x"), 10.0)
+    assert not bank.failed(Unavailable("x"), 11.0)
     assert (bank.down_since, bank.retry_at) == (10.0, 11.0 + pause(2))
     assert bank.answered(20.0)
     assert not bank.is_back(20.0)
@@ -54,18 +54,18 @@ def test_a_bank_is_back_when_it_has_answered_for_a_while() -> None:
 @pytest.mark.parametrize(
     ("trouble", "size", "tried", "then"),
     [
-        (Unreachable("x"), 1_000, 99, Next.AGAIN),
+        (Unavailable("x"), 1_000, 99, Next.AGAIN),
         (Busy("x"), 1, 99, Next.AGAIN),
         (Forbidden("x"), 1, 99, Next.AGAIN),
-        (Malformed("x"), 2, 1, Next.SPLIT),
-        (Malformed("x"), 1, 1, Next.ASIDE),
-        (Trouble("a bug"), 1_000, 1, Next.AGAIN),
-        (Trouble("a bug"), 1_000, 3, Next.SPLIT),
-        (Trouble("a bug"), 1, 3, Next.AGAIN),
-        (Trouble("a bug"), 1, 6, Next.ASIDE),
+        (InvalidInput("x"), 2, 1, Next.SPLIT),
+        (InvalidInput("x"), 1, 1, Next.ASIDE),
+        (FairbankError("a bug"), 1_000, 1, Next.AGAIN),
+        (FairbankError("a bug"), 1_000, 3, Next.SPLIT),
+        (FairbankError("a bug"), 1, 3, Next.AGAIN),
+        (FairbankError("a bug"), 1, 6, Next.ASIDE),
     ],
 )
 def test_what_a_failed_request_means_for_its_letters(
-    trouble: Trouble, size: int, tried: int, then: Next
+    trouble: FairbankError, size: int, tried: int, then: Next
 ) -> None:
     assert after_failure(trouble, size, tried) is then

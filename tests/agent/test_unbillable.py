@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Reason
+from fairbank.bank.refusals import Reason
 from fairbank.core.time import DAY, Instant
 from fairbank.slurm.agent.later import EARLY_SECONDS
 from fairbank.slurm.agent.letters import State

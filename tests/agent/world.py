@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairbank.core.errors import Trouble, Unreachable
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.hearing import hear
@@ -141,10 +141,10 @@ class World:
         if reaches and comes_back:
             answered(self.core, batch, [judged(each) for each in came], self.now)
         else:
-            self.trouble(batch, Unreachable("nobody answers"))
+            self.trouble(batch, Unavailable("nobody answers"))
         return came
 
-    def trouble(self, batch: list[Letter], trouble: Trouble) -> None:
+    def trouble(self, batch: list[Letter], trouble: FairbankError) -> None:
         failed(self.core, batch, trouble, self.now)
 
     def pass_time(self, seconds: float) -> None:

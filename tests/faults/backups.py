@@ -93,7 +93,7 @@ def check_restored(url: str, taken: Taken) -> int:
     return len(books.rows("SELECT id FROM journal"))
 
 
-def told_by(path: Path) -> dict[int, tuple[str, int]]:
+def entries_of_runs(path: Path) -> dict[int, tuple[str, int]]:
     """What a server should answer of the books in a backup: by allocation, the account and what is available."""
     accounts = {row["id"]: row["account"] for row in rows(path, "project")}
     left = {book: sums[0] + sums[3] - sums[1] - sums[2] for book, sums in last_sums(path).items()}

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fairbank.cluster.partition import Partition
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.slurm.policy_file import (
     SIZE_MAX,
@@ -228,7 +228,7 @@ WRONG: dict[str, SubmissionPolicy] = {
 
 @pytest.mark.parametrize("field", sorted(WRONG))
 def test_what_cannot_stand_in_the_file_is_refused_by_its_field(field: str) -> None:
-    with pytest.raises(Malformed) as no:
+    with pytest.raises(InvalidInput) as no:
         render(WRONG[field])
     assert no.value.field == field
     assert no.value.remedy
@@ -245,7 +245,7 @@ def test_the_first_line_tells_when_the_bank_was_asked_and_the_rest_whether_it_is
     assert heading(TEXT.encode()) == Heading(CENTRE.written, True)
     assert heading(TEXT.replace("wg_bio", "wg_bin").encode()) == Heading(CENTRE.written, False)
     assert heading(TEXT.rpartition("end\t")[0].encode()) == Heading(CENTRE.written, False)
-    with pytest.raises(Malformed, match="does not begin as a policy file does"):
+    with pytest.raises(InvalidInput, match="does not begin as a policy file does"):
         heading(b"\xff\x00")
-    with pytest.raises(Malformed, match="it has version 2, and this release writes version 1"):
+    with pytest.raises(InvalidInput, match="it has version 2, and this release writes version 1"):
         heading(TEXT.replace("fairbank-policy\t1", "fairbank-policy\t2").encode())

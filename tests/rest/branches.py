@@ -18,7 +18,7 @@ from typing import Any
 
 from uvicorn.server import Server
 
-from fairbank.core.errors import Trouble, Unauthenticated
+from fairbank.core.errors import FairbankError, Unauthenticated
 from fairbank.core.time import Instant
 from fairbank.rest.server.protocol import serving
 from fairbank.rest.server.unix_socket import bind_unix
@@ -26,7 +26,6 @@ from fairbank.rest.sign_in import credentials
 from fairbank.rest.sign_in.authorization import authorization, read_munge
 from fairbank.rest.sign_in.credentials import BoundRequest, MungeDoor
 from fairbank.rest.sign_in.munge import Munge
-from fairbank.rest.statuses import status_of
 from tests.support.account import Account
 from tests.support.keeper import Kept, Order
 from tests.support.munge import Munged
@@ -83,8 +82,8 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
                     read_munge(header), BoundRequest.of(scope["method"], target, body, BANK)
                 ).uid
             )
-        except Trouble as no:
-            return status_of(no), no.message
+        except FairbankError as no:
+            return no.status, no.message
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         body = b""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.asking.no_json import LOOKED_AT_MAX
 from fairbank.rest.asking.reading import read_json
 from fairbank.rest.bodies.requests import Movement
@@ -17,8 +17,8 @@ from tests.rest.refused import JSON
 from tests.rest.world import AGENT, World, report
 
 
-def told(body: bytes, kind: Any = Movement) -> Malformed:
-    with pytest.raises(Malformed) as no:
+def told(body: bytes, kind: Any = Movement) -> InvalidInput:
+    with pytest.raises(InvalidInput) as no:
         read_json(body, kind)
     assert no.value.remedy
     return no.value

@@ -1,4 +1,4 @@
-"""The windows in a process of their own hear the line themselves: who reads a wish judges it, and the next reads on."""
+"""The windows in a process of their own hear the line themselves: who reads a request judges it, and the next reads on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
 from fairbank.service.retry import Deadline, Patience
 from fairbank.service.write_queue.child import Judging, ServerGone, bodies
 from fairbank.service.write_queue.protocol import Wishes, framed
@@ -25,7 +25,9 @@ class Seen(Gated):
         super().__init__(MemoryStore(), Patience(30, lambda: 0.0))
         self.threads: list[int] = []
 
-    def ask(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
+    def ask(
+        self, batch: Sequence[SubmittedRequest], deadline: Deadline | None = None
+    ) -> list[Outcome]:
         self.threads.append(threading.get_ident())
         return super().ask(batch, deadline)
 
@@ -52,7 +54,7 @@ def unheard() -> None:
     raise AssertionError("the server is there")
 
 
-def test_who_reads_a_wish_that_comes_alone_judges_it(
+def test_who_reads_a_request_that_comes_alone_judges_it(
     bank: Seen, line: tuple[socket.socket, socket.socket]
 ) -> None:
     server, ours = line

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.frames import (
     ANSWER_MAX,
     HEAD,
@@ -131,7 +131,7 @@ def test_noise_is_refused_in_words(noise: bytes) -> None:
     for read in (question, answer):
         try:
             read(noise)
-        except Malformed as why:
+        except InvalidInput as why:
             assert why.remedy
 
 
@@ -143,7 +143,7 @@ def test_a_changed_byte_is_refused_or_reads_as_another_value(
     changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
     try:
         question(bytes(changed))
-    except Malformed as why:
+    except InvalidInput as why:
         assert why.message
 
 
@@ -171,12 +171,12 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 def test_what_is_no_answer_is_refused(wrong: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidInput):
         answer(wrong)
 
 
 def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
-    with pytest.raises(Malformed, match="4294967295 bytes"):
+    with pytest.raises(InvalidInput, match="4294967295 bytes"):
         bodies(b"\xff\xff\xff\xff")
 
 

@@ -27,10 +27,8 @@ PURE: Mapping[str, str] = {
 SHELLS: Mapping[str, str] = {
     "store": "core cluster bank",
     "service": "core cluster bank priority simulator store",
-    "rest": "core cluster bank service rest.bodies rest.statuses rest.sign_in "
-    "rest.sign_in.doorkeeper",
+    "rest": "core cluster bank service rest.bodies rest.sign_in rest.sign_in.doorkeeper",
     "rest.bodies": "core",
-    "rest.statuses": "core",
     "rest.client": "core rest.bodies rest.sign_in",
     "rest.sign_in": "core",
     "rest.sign_in.doorkeeper": "core bank service rest rest.sign_in",
@@ -40,7 +38,7 @@ SHELLS: Mapping[str, str] = {
     "slurm.compare slurm.fairshare_view slurm.queue_snapshot",
     "slurm.agent": "core cluster priority slurm rest.bodies rest.client rest.sign_in "
     "rest.server.unix_socket",
-    "cli": "core report rest.client rest.statuses",
+    "cli": "core report rest.client",
     "setup": "*",  # any package
 }
 PACKAGES = {**PURE, **SHELLS}

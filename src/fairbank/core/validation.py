@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, inspect
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 _WHERE = re.compile(r"(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`", re.DOTALL)
 _EACH = re.compile(r"\[[^]]*\]")
@@ -29,7 +29,7 @@ _WORDS = {
 
 def describe_invalid_setting(
     error: ValidationError, settings: type[Struct], page: str
-) -> Malformed:
+) -> InvalidInput:
     """Translate a validation error of msgspec into the words of the settings file.
 
     The remedy lists the known keys or values if they are few, otherwise it names the page.
@@ -45,19 +45,19 @@ def describe_invalid_setting(
     all_keys = f"{page} lists all settings"
     if unknown := _UNKNOWN.fullmatch(said):
         field, there = f"{path}.{unknown[1]}".lstrip("."), ", ".join(_choice(settings, path))
-        return Malformed(
+        return InvalidInput(
             f"{field} is no setting",
             field=field,
             remedy=f"there are: {there}" if there else all_keys,
         )
     if missing := _MISSING.fullmatch(said):
         field = f"{path}.{missing[1]}".lstrip(".")
-        return Malformed(f"{field} is missing", field=field, remedy=f"add it; {all_keys}")
+        return InvalidInput(f"{field} is missing", field=field, remedy=f"add it; {all_keys}")
     words = re.sub(
         r"`([a-z]+)(?: \| null)?`", lambda found: _WORDS.get(found[1], f'"{found[1]}"'), said
     )
     choice = ", ".join(_choice(settings, path)) if said.startswith("Invalid enum value") else ""
-    return Malformed(
+    return InvalidInput(
         f"{path}: {words[:1].lower()}{words[1:]}",
         field=path,
         remedy=f"one of: {choice}" if choice else all_keys,
@@ -108,12 +108,12 @@ def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
         field: the option that named the file.
 
     Raises:
-        Malformed: the text is not TOML.
+        InvalidInput: the text is not TOML.
     """
     try:
         return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{name} is not TOML: {bad}", field=field, remedy="mend the line named"
         ) from bad
 
@@ -128,12 +128,12 @@ def validated_settings(name: str, settings: type[Struct], page: str) -> Iterator
         page: the documentation page that lists all keys.
 
     Raises:
-        Malformed: a key or value is invalid; `field` names it.
+        InvalidInput: a key or value is invalid; `field` names it.
     """
     try:
         yield
     except ValidationError as error:
         bad = describe_invalid_setting(error, settings, page)
-        raise Malformed(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
-    except Malformed as bad:
-        raise Malformed(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
+        raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
+    except InvalidInput as bad:
+        raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from litestar.exceptions import NotFoundException
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.asking import Asking
 
 
 def check_address(request: Asking) -> None:
-    """Raises Malformed, naming the part, for what Python takes for a number (+1, 1_0, digits of other scripts), and where there is not
+    """Raises InvalidInput, naming the part, for what Python takes for a number (+1, 1_0, digits of other scripts), and where there is not
     one Host, or more than one key; NotFoundException for an encoded slash, which who looks at addresses on the way would not see."""
     names = [name for name, _ in request.scope["headers"]]
     hosts = names.count(b"host")
     if hosts > 1 or (hosts == 0 and request.scope["http_version"] == "1.1"):
-        raise Malformed(
+        raise InvalidInput(
             f"the request has {hosts or 'no'} Host headers",
             field="Host",
             remedy="send one: Host: NAME",
         )
     if names.count(b"idempotency-key") > 1:
-        raise Malformed("the request has two keys", field="Idempotency-Key", remedy="send one")
+        raise InvalidInput("the request has two keys", field="Idempotency-Key", remedy="send one")
     if b"%2f" in request.scope["raw_path"].lower():
         raise NotFoundException
     if not request.path_params:
@@ -31,7 +31,7 @@ def check_address(request: Asking) -> None:
         value = request.path_params.get(name.strip("{}")) if name.startswith("{") else None
         if isinstance(value, int) and part != str(value):
             field = name.strip("{}")
-            raise Malformed(
+            raise InvalidInput(
                 f"{field}: {part[:64]!r} is no number as addresses have it",
                 field=field,
                 remedy=f"write it as {value}",

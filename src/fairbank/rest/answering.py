@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from litestar import Response
 
-from fairbank.bank.ledger import Done, Outcome
+from fairbank.bank.rules import Done, Outcome
 from fairbank.core.time import Clock
 from fairbank.rest.bodies.answers import Granted, Single
 from fairbank.rest.problems import SaidNo

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metr
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.rules import Outcome
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,18 +29,18 @@ class Metrics:
         self.answered = _Requests(self.registry).answered
         self._batches = Histogram(
             "fairbank_batch_wishes",
-            "Wishes judged in one go",
+            "Requests judged in one go",
             buckets=_WISHES,
             registry=self.registry,
         )
         self._outcomes = Counter(
             "fairbank_outcomes",
-            "What came of wishes: granted, or why not",
+            "What came of requests: granted, or why not",
             ("outcome",),
             registry=self.registry,
         )
         self.waiting = Gauge(
-            "fairbank_wishes_waiting", "Wishes that wait to be judged", registry=self.registry
+            "fairbank_wishes_waiting", "Requests that wait to be judged", registry=self.registry
         )
         self.in_progress = Gauge(
             "fairbank_requests_in_progress", "Requests being worked on", registry=self.registry

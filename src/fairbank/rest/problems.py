@@ -5,22 +5,23 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.handlers import HTTPRouteHandler
 from litestar.types import ExceptionHandlersMap
+from msgspec import Struct
 
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
+from fairbank.bank.refusals import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.bank.run import RunState
-from fairbank.core.errors import Busy, Malformed, Trouble, Unauthenticated
+from fairbank.core.errors import Busy, FairbankError, InvalidInput, Unauthenticated
 from fairbank.rest.asking.misfits import DOCUMENTED, in_words, missing_body, remedy_for
 from fairbank.rest.asking.params import AS_SENT
 from fairbank.rest.bodies.answers import Problem, Refused, Resolution
-from fairbank.rest.concerning import field_of, fields_of
 from fairbank.rest.sign_in.authorization import CHALLENGE
-from fairbank.rest.statuses import STATUS, status_of
 
 PROBLEM_JSON = "application/problem+json"
 
@@ -35,11 +36,11 @@ class SaidNo(Exception):
         self.refusal, self.known = refusal, known
 
 
-def problem_of_trouble(trouble: Trouble) -> Problem:
+def problem_of_trouble(trouble: FairbankError) -> Problem:
     return Problem(
-        type=f"/problem/{trouble.title}",
+        type=f"/problem/{_dashed(trouble.title)}",
         title=trouble.title,
-        status=status_of(trouble),
+        status=trouble.status,
         detail=trouble.message,
         field=trouble.field,
         remedy=trouble.remedy,
@@ -54,12 +55,38 @@ def problem_of_refusal(
     return Problem(
         type="/problem/refused",
         title="refused",
-        status=STATUS[no.kind],
+        status=no.kind.status,
         detail=sentence(no, known),
         field=field,
         remedy=told.remedies[0],
         refusal=told,
     )
+
+
+def field_of(refusal: Refusal, fields: Collection[str]) -> str | None:
+    """Return the field of a request that a refusal is about, of those that the request may have."""
+    blamed = (refusal.facts or {}).get("field")
+    if blamed in fields:
+        return blamed
+    return next((each for each in refusal.reason.info.request_fields if each in fields), None)
+
+
+@cache
+def fields_of(handler: HTTPRouteHandler) -> frozenset[str]:
+    """Return the fields of a request to this route, in its address, headers and body, as sent."""
+    names = {AS_SENT.get(each, each) for each in handler.parsed_fn_signature.parameters}
+    data = handler.parsed_data_field
+    return frozenset(names if data is None else names | fields_of_body(data.annotation))
+
+
+def fields_of_body(kind: Any) -> frozenset[str]:
+    """Return the fields of a schema, or of all schemas of a union."""
+    schemas = [
+        each
+        for each in (kind, *get_args(kind))
+        if isinstance(each, type) and issubclass(each, Struct)
+    ]
+    return frozenset(name for each in schemas for name in each.__struct_encode_fields__)
 
 
 def refused(no: Refusal, known: Help = NOTHING_KNOWN) -> Refused:
@@ -92,20 +119,20 @@ def response_of(problem: Problem, headers: Mapping[str, str] | None = None) -> R
 # Exceptions become answers.
 
 
-def headers_of(trouble: Trouble) -> dict[str, str]:
+def headers_of(trouble: FairbankError) -> dict[str, str]:
     """What the answer says beside the problem: how to sign in, when to come back."""
     headers: dict[str, str] = {}
     if isinstance(trouble, Unauthenticated):
         headers["WWW-Authenticate"] = CHALLENGE
-    if status_of(trouble) == HTTPStatus.SERVICE_UNAVAILABLE:
+    if trouble.status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(
             trouble.retry_after_seconds if isinstance(trouble, Busy) else 5
         )
     return headers
 
 
-def _on_trouble(_: Request[Any, Any, Any], trouble: Trouble) -> Response[Problem]:
-    if status_of(trouble) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+def _on_trouble(_: Request[Any, Any, Any], trouble: FairbankError) -> Response[Problem]:
+    if trouble.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.warning("%s: %s", trouble.title, trouble.message)
     return response_of(problem_of_trouble(trouble), headers_of(trouble))
 
@@ -126,7 +153,9 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
     if error.detail == _BAD_HOST:
         return response_of(
             problem_of_trouble(
-                Malformed("the header Host is no name", field="Host", remedy="send one: Host: NAME")
+                InvalidInput(
+                    "the header Host is no name", field="Host", remedy="send one: Host: NAME"
+                )
             )
         )
     detail, remedy = _SAYINGS.get(status, (str(error.detail)[:200], DOCUMENTED))
@@ -182,16 +211,16 @@ _SAYINGS: Mapping[int, tuple[str, str]] = {
 }
 
 
-def _bad_parameter(error: ValidationException) -> Malformed:
+def _bad_parameter(error: ValidationException) -> InvalidInput:
     first = next(iter(error.extra or ()), None)
     if not isinstance(first, dict):
         detail = str(error.detail)
-        return Malformed(in_words(detail), remedy=remedy_for(detail))
+        return InvalidInput(in_words(detail), remedy=remedy_for(detail))
     field, said = str(first.get("key", "")), str(first.get("message", ""))
     field = AS_SENT.get(field, field)
     if field == "data":
         return missing_body()
-    return Malformed(f"{field}: {in_words(said)}", field=field, remedy=remedy_for(said))
+    return InvalidInput(f"{field}: {in_words(said)}", field=field, remedy=remedy_for(said))
 
 
 def _dashed(title: str) -> str:
@@ -199,7 +228,7 @@ def _dashed(title: str) -> str:
 
 
 _ANSWERS: Mapping[type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Problem]]] = {
-    Trouble: _on_trouble,
+    FairbankError: _on_trouble,
     SaidNo: _on_refusal,
     HTTPException: _on_http,
     Exception: _on_anything,

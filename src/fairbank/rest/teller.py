@@ -1,4 +1,4 @@
-"""Between the event loop and the counter: wishes go in without blocking, answers of one batch come back with one wake-up."""
+"""Between the event loop and the counter: requests go in without blocking, answers of one batch come back with one wake-up."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
 from fairbank.service.write_queue.queue import Came, Counter, Notify
 
 Waiting = asyncio.Future[list[Outcome]]
@@ -29,16 +29,16 @@ class Teller:
         self._answered: deque[tuple[Notify, Came]] = deque()
         self._woken = False
 
-    async def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
-        """An answer for each wish, in order. Raises Busy, Unreachable.
+    async def ask(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]:
+        """An answer for each request, in order. Raises Busy, Unavailable.
 
-        Who stops waiting (a client that left) does not stop the wishes: what was handed in is carried out.
+        Who stops waiting (a client that left) does not stop the requests: what was handed in is carried out.
         """
         waiting: Waiting = self._loop.create_future()
         self.submit(batch, partial(settle, waiting))
         return await waiting
 
-    def submit(self, batch: Sequence[Asked], notify: Notify) -> None:
+    def submit(self, batch: Sequence[SubmittedRequest], notify: Notify) -> None:
         """The same for who is notified in the loop, and does not wait. Raises Busy."""
         self._counter.submit(batch, partial(self._put, notify))
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 
 
 class PendingReason(NamedTuple):
@@ -18,12 +18,12 @@ class PendingReason(NamedTuple):
 
 
 def explain_reason(name: str) -> str:
-    """What it means that a job waits with this reason, to somebody who met it for the first time. Raises Unknown."""
+    """What it means that a job waits with this reason, to somebody who met it for the first time. Raises NotFound."""
     if name in _PLAIN:
         return _PLAIN[name]
     match = _LIMIT.fullmatch(name)
     if match is None or (match["what"], match["over"] or "") not in _LIMITS:
-        raise Unknown(
+        raise NotFound(
             f"{name[:64]!r} is not a reason of Slurm",
             field="reason",
             remedy="one that squeue prints, such as Resources",

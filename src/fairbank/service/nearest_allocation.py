@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
-from fairbank.bank.refusal import nearest
+from fairbank.bank.refusals import nearest
 from fairbank.store.contract import Store
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble, Unreachable
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
 from fairbank.slurm.commands import SlurmCommands
@@ -40,12 +40,12 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def call_of(environ: Mapping[str, str]) -> Call:
-    """Raises Malformed, naming the variable, when this is no PrologSlurmctld."""
+    """Raises InvalidInput, naming the variable, when this is no PrologSlurmctld."""
 
     def whole(name: str, usual: str | None = None) -> int:
         said = environ.get(name, usual)
         if said is None or not (said.isascii() and said.isdigit()):
-            raise Malformed(
+            raise InvalidInput(
                 "it is not a whole number",
                 field=name,
                 remedy="name this command in slurm.conf: PrologSlurmctld",
@@ -67,9 +67,9 @@ def call_of(environ: Mapping[str, str]) -> Call:
 
 
 def hold(call: Call, job: Starting) -> dict[str, Any]:
-    """What the bank is asked. Raises Malformed for a job without a finite limit."""
+    """What the bank is asked. Raises InvalidInput for a job without a finite limit."""
     if job.limit_seconds is None:
-        raise Malformed(
+        raise InvalidInput(
             "this job has no time limit, so nobody knows what it may cost",
             field="TimeLimit",
             remedy="-t HH:MM:SS",
@@ -91,13 +91,13 @@ def hold(call: Call, job: Starting) -> dict[str, Any]:
 
 
 def said(answer: ReportAnswer) -> str | None:
-    """None lets the job run; else why it may not, for people. Raises Unreachable where the answer says nothing of the job."""
+    """None lets the job run; else why it may not, for people. Raises Unavailable where the answer says nothing of the job."""
     judgement = judged(answer)
     if judgement.came in _RUNS:
         return None
     if judgement.came is ReportResult.NOT_ALLOWED:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
-        raise Unreachable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
+        raise Unavailable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
     if (
         judgement.came is ReportResult.NEVER_BEGAN
     ):  # nobody would pay for it; put back, it comes again as another run
@@ -120,9 +120,9 @@ class Prolog:
         job = self._slurm.starting(call.name)
         try:
             why = said(self._answer(hold(call, job)))
-        except Malformed as bad:
+        except InvalidInput as bad:
             why = f"{bad.message}. Try {bad.remedy}"
-        except Trouble:
+        except FairbankError:
             if self._open:
                 return None
             why = (
@@ -138,7 +138,7 @@ class Prolog:
         try:
             if batch:
                 return self._slurm.send_back(name)
-        except Unreachable:
+        except Unavailable:
             pass  # --no-requeue: it cannot wait
         return self._slurm.end(name, text)
 
@@ -147,7 +147,7 @@ class Prolog:
 
 
 def only_answer(rows: object) -> ReportAnswer:
-    """What the bank says to the one report. Raises Unreachable where this is not one answer to a report."""
+    """What the bank says to the one report. Raises Unavailable where this is not one answer to a report."""
     try:
         (answer,) = msgspec.convert(rows, list[ReportAnswer])
     except (msgspec.ValidationError, ValueError) as bad:

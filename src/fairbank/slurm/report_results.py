@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.core.errors import Malformed, Unreachable
+from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.core.ids import clean_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.tres import parse_job_tres
@@ -51,15 +51,15 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 _BY_REASON = {
-    "OVERDRAWN": (ReportResult.REFUSED, "Allocation_exhausted"),
+    "INSUFFICIENT_CREDIT": (ReportResult.REFUSED, "Allocation_exhausted"),
     "CAPPED": (ReportResult.REFUSED, "User_cap_reached"),
     "NO_ALLOCATION": (ReportResult.REFUSED, "No_allocation"),
     "FROZEN": (ReportResult.REFUSED, "Allocation_frozen"),
     "TOO_LARGE": (ReportResult.REFUSED, "Too_large"),
-    "RUN_TAKEN": (ReportResult.TAKEN, ""),
-    "RUN_RESOLVED": (ReportResult.RESOLVED, ""),
+    "HOLD_EXISTS": (ReportResult.TAKEN, ""),
+    "RUN_CLOSED": (ReportResult.RESOLVED, ""),
     "NO_HOLD": (ReportResult.NO_HOLD, ""),
-    "FROM_FUTURE": (ReportResult.EARLY, "Clocks_differ"),
+    "TIMESTAMP_IN_FUTURE": (ReportResult.EARLY, "Clocks_differ"),
 }
 _UNBILLABLE = (ReportResult.UNBILLABLE, "Fairbank_cannot_bill_this")
 _GRANTED, _MAY_NOT = (200, 201), (401, 403)
@@ -96,18 +96,18 @@ def _resolved(how: Resolution) -> ReportResult:
     return ReportResult.RESOLVED if how.state == "lapsed" else ReportResult.OVER
 
 
-def cannot_ask(error: OSError) -> Unreachable:
+def cannot_ask(error: OSError) -> Unavailable:
     """This host could not even begin to ask."""
-    return Unreachable(
+    return Unavailable(
         f"the bank cannot be asked: {error}",
         field="bank.server",
         remedy="look at the host's limits",
     )
 
 
-def no_bank(bad: Exception, *, field: str = "bank.server") -> Unreachable:
+def no_bank(bad: Exception, *, field: str = "bank.server") -> Unavailable:
     """Somebody answered, and not as a bank does; `field` is where the bank's address is set."""
-    return Unreachable(
+    return Unavailable(
         f"what answers is not a bank: {bad}", field=field, remedy="name the bank's address"
     )
 
@@ -126,7 +126,7 @@ def words_of(name: str, tres: str) -> dict[str, Any]:
 def _is_known(tres: str) -> bool:
     try:
         parse_job_tres(tres, prices=False)
-    except Malformed:
+    except InvalidInput:
         return False
     return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.core.errors import Malformed, Unreachable
+from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
 from fairbank.slurm.parsers.starting_job import FORMAT, Starting, read_starting
 from fairbank.slurm.prolog import Call, call_of, hold, only_answer, said
@@ -72,7 +72,7 @@ def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
     "text", ["", told() * 2, told("soon"), "slurm_load_jobs error: Invalid job id specified\n"]
 )
 def test_an_answer_that_is_no_job(text: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(InvalidInput):
         read_starting(text)
 
 
@@ -84,7 +84,7 @@ def test_slurm_says_who_and_where_in_its_environment() -> None:
         "SLURM_ARRAY_TASK_ID": "3",
     }  # Slurm gives the last task the number of the array
     assert call_of({**ENVIRONMENT, **task}).name == "7_3"
-    with pytest.raises(Malformed) as wrong:
+    with pytest.raises(InvalidInput) as wrong:
         call_of({**ENVIRONMENT, "SLURM_JOB_UID": "root"})
     assert wrong.value.field == "SLURM_JOB_UID"
 
@@ -97,7 +97,7 @@ def test_what_the_bank_is_asked() -> None:
         600,
         "cpu=2,mem=2000M,node=1",
     )
-    with pytest.raises(Malformed, match="no time limit"):
+    with pytest.raises(InvalidInput, match="no time limit"):
         hold(
             CALL,
             Starting(submitted=1, start=1, limit_seconds=None, batch=True, qos=None, tres="cpu=1"),
@@ -108,13 +108,13 @@ def refused(reason: str) -> ReportAnswer:
     figures = {"asked": 60, "available": 30, "shortfall": 30}
     nobody = dict.fromkeys(("allocation", "project", "resource", "owner", "run", "entry"))
     why = msgspec.convert({"reason": reason, "remedies": ["-t 0:30"], **figures, **nobody}, Refused)
-    return ReportAnswer(status=402, detail="there is too little left", refusal=why)
+    return ReportAnswer(status=402, detail="not enough credit", refusal=why)
 
 
 def test_what_the_answer_means() -> None:
     assert said(GRANTED) is None
-    assert said(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
-    assert said(refused("RUN_TAKEN")) is None  # a prolog that comes again: Slurm was restarted
+    assert said(refused("INSUFFICIENT_CREDIT")) == "not enough credit. Try -t 0:30"
+    assert said(refused("HOLD_EXISTS")) is None  # a prolog that comes again: Slurm was restarted
     assert (
         said(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
         == "no partition x. Try there are: cpu"
@@ -123,7 +123,7 @@ def test_what_the_answer_means() -> None:
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
-    with pytest.raises(Unreachable, match="we may not report runs: not for you"):
+    with pytest.raises(Unavailable, match="we may not report runs: not for you"):
         said(ReportAnswer(status=status, detail="not for you"))
 
 
@@ -142,7 +142,7 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
 ) -> None:
     """Of what was released before it began nobody would pay: as in the agent, it waits to come again as another run."""
     how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, Resolution)
-    no = refused("RUN_RESOLVED")
+    no = refused("RUN_CLOSED")
     answer = msgspec.structs.replace(
         no,
         refusal=msgspec.structs.replace(no.refusal, resolution=how),  # type: ignore[type-var]
@@ -157,6 +157,6 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
 )
 def test_what_answers_otherwise_than_a_bank_counts_as_no_answer(rows: object) -> None:
     """Here as in the agent. Whether jobs start then is for the settings to say."""
-    with pytest.raises(Unreachable, match="what answers is not a bank: ") as told:
+    with pytest.raises(Unavailable, match="what answers is not a bank: ") as told:
         only_answer(rows)
     assert (told.value.field, told.value.remedy) == ("server", "name the bank's address")

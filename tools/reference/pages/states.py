@@ -30,7 +30,7 @@ def states_page() -> str:
     )
     lines += [
         "",
-        "A planned allocation goes where an active one does. What an allocation in each state says to a wish:",
+        "A planned allocation goes where an active one does. The answer of each state to a request:",
         "",
     ]
     lines += _table(

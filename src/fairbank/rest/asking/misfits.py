@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import ValidationError
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 _KINDS = {
     "int": "a whole number",
@@ -36,7 +36,7 @@ _FIELD = re.compile(
 DOCUMENTED = "/docs describes what may be sent"
 
 
-def malformed(error: ValidationError) -> Malformed:
+def malformed(error: ValidationError) -> InvalidInput:
     """What msgspec says of a body, in words, with the field named."""
     said, path = str(error), ""
     if where := _WHERE.fullmatch(said):
@@ -44,25 +44,25 @@ def malformed(error: ValidationError) -> Malformed:
     if fault := _FIELD.fullmatch(said):
         field = f"{path}.{fault['field']}" if path else fault["field"]
         if fault["fault"] == "missing required":
-            return Malformed(
+            return InvalidInput(
                 f"{field} is missing", field=field, remedy=f"send {field}; {DOCUMENTED}"
             )
-        return Malformed(
+        return InvalidInput(
             f"{field[:64]!r} is not a field here",
             field=field[:64],
             remedy=f"leave it out; {DOCUMENTED}",
         )
     unit = _UNITS.get(path, "") if _BOUND.fullmatch(said) else ""
-    return Malformed(
+    return InvalidInput(
         f"{path or 'the body'}: {in_words(said)}",
         field=path or None,
         remedy=f"{remedy_for(said)}{unit}",
     )
 
 
-def missing_body() -> Malformed:
+def missing_body() -> InvalidInput:
     """Where there is none at all."""
-    return Malformed(
+    return InvalidInput(
         "the body is missing", remedy=f"send a JSON object, with its Content-Length; {DOCUMENTED}"
     )
 

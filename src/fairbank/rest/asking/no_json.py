@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 LOOKED_AT_MAX = 256 * 1024
 """Bytes of a body that is looked through for the place; more takes too long for somebody who sends no JSON."""
@@ -18,14 +18,14 @@ _HALF = re.compile("[\ud800-\udfff]")
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"\x00")
 
 
-def no_json(body: bytes, said: str) -> Malformed:
+def no_json(body: bytes, said: str) -> InvalidInput:
     """What to tell of a body that is none; `said` is what the strict reader says of it."""
     if body.startswith(codecs.BOM_UTF8):
-        return Malformed(
+        return InvalidInput(
             "the body is not JSON: it begins with a byte order mark", remedy="send UTF-8 without it"
         )
     if body.startswith(_MARKS) or b"\x00" in body[:2]:
-        return Malformed("the body is not UTF-8, but perhaps UTF-16 or UTF-32", remedy=_REMEDY)
+        return InvalidInput("the body is not UTF-8, but perhaps UTF-16 or UTF-32", remedy=_REMEDY)
     try:
         text, bad = body.decode(), None
     except UnicodeDecodeError as error:
@@ -36,9 +36,11 @@ def no_json(body: bytes, said: str) -> Malformed:
     found = _first(text) if len(body) <= LOOKED_AT_MAX else None
     if bad is not None:
         field = found.path if found else ""
-        return Malformed(f"{field}: {bad}" if field else bad, field=field or None, remedy=_REMEDY)
+        return InvalidInput(
+            f"{field}: {bad}" if field else bad, field=field or None, remedy=_REMEDY
+        )
     if found is not None:
-        return Malformed(
+        return InvalidInput(
             f"{found.path or 'the body'}: {found.what}",
             field=found.path or None,
             remedy=found.remedy,
@@ -48,7 +50,7 @@ def no_json(body: bytes, said: str) -> Malformed:
         if said.endswith("truncated")
         else said.removeprefix("JSON is malformed: ")
     )
-    return Malformed(f"the body is not JSON: {why}", remedy=_REMEDY)
+    return InvalidInput(f"the body is not JSON: {why}", remedy=_REMEDY)
 
 
 class _Found(NamedTuple):

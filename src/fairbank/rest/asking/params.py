@@ -8,9 +8,9 @@ from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery, HeaderParameter, PathParameter, QueryParameter
 
-from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Sight
+from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Visibility
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant, iso, parse_instant
 from fairbank.rest.asking import Asking
 
@@ -70,10 +70,10 @@ class Period(NamedTuple):
 
 
 def period(since: OneTime = None, until: OneTime = None) -> Period:
-    """Raises Malformed for a time that cannot be read, and for a period that ends before it begins."""
+    """Raises InvalidInput for a time that cannot be read, and for a period that ends before it begins."""
     read = Period(one_time(since, "since"), one_time(until, "until"))
     if read.since is not None and read.until is not None and read.until < read.since:
-        raise Malformed(
+        raise InvalidInput(
             f"the period ends before it begins: until {iso(read.until)}, since {iso(read.since)}",
             field="until",
             remedy="a period goes from since up to, without, until: exchange the two",
@@ -92,12 +92,12 @@ class AllocationFilters(NamedTuple):
 def allocation_filters(
     request: Asking, resource: OneName = None, category: OneName = None, active_at: ActiveAt = None
 ) -> AllocationFilters:
-    """Raises Malformed for a time that cannot be read."""
+    """Raises InvalidInput for a time that cannot be read."""
     return AllocationFilters(resource, category, instant(request, active_at))
 
 
 def instant(request: Asking, active_at: str | None) -> Instant | None:
-    """Raises Malformed."""
+    """Raises InvalidInput."""
     return request.services.clock.now() if active_at == "now" else one_time(active_at, "active-at")
 
 
@@ -109,7 +109,7 @@ async def projects(
     account: OneName = None,
 ) -> frozenset[int] | None:
     """The projects that are named and may be seen; None when none is named. What fits nothing selects nothing."""
-    return await _named(request, request.asker.sight, project, gid, gname, account)
+    return await _named(request, request.asker.visibility, project, gid, gname, account)
 
 
 async def run_for(
@@ -128,7 +128,7 @@ async def run_for(
 
 async def _named(
     request: Asking,
-    sight: Sight,
+    visibility: Visibility,
     project: int | None,
     gid: int | None,
     gname: str | None,
@@ -140,9 +140,9 @@ async def _named(
             return None
         directory = request.services.directory
         if directory.knows((account,)) and (known := directory.known(account)) is not None:
-            return frozenset({known.id} if sight.sees(known.id) else ())
+            return frozenset({known.id} if visibility.sees(known.id) else ())
     query = ProjectQuery(
-        sight=sight,
+        visibility=visibility,
         ids=None if project is None else frozenset({project}),
         gid=gid,
         gname=gname,
@@ -153,19 +153,19 @@ async def _named(
 
 
 def one_time(text: str | None, field: str) -> Instant | None:
-    """Raises Malformed, naming `field`."""
+    """Raises InvalidInput, naming `field`."""
     return None if text is None else parse_instant(text, field=field)
 
 
 def checked_key(key: str | None) -> str | None:
-    """Raises Malformed."""
+    """Raises InvalidInput."""
     return None if key is None else ids.key(key, field="Idempotency-Key")
 
 
 class JobFilters(NamedTuple):
     """What both lists of jobs are asked for, that of runs and that of refusals; named as in RunQuery and RefusalQuery."""
 
-    sight: Sight
+    visibility: Visibility
     projects: frozenset[int] | None
     resource: str | None
     category: str | None
@@ -190,7 +190,14 @@ def job_filters(
 ) -> JobFilters:
     """As far as the asker may see."""
     return JobFilters(
-        request.asker.sight, projects, *concerned, allocation, owner_uid, cluster, job_id, *period
+        request.asker.visibility,
+        projects,
+        *concerned,
+        allocation,
+        owner_uid,
+        cluster,
+        job_id,
+        *period,
     )
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.asking.misfits import malformed
 from fairbank.rest.asking.no_json import no_json
 from fairbank.rest.bodies.requests import Reports
 
 
 def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
-    """JSON as a value of `kind`. Raises Malformed, naming the field."""
+    """JSON as a value of `kind`. Raises InvalidInput, naming the field."""
     try:
         found = _decoder(kind).decode(body)
         _demand_no_twins(bytes(body), kind)
@@ -33,7 +33,7 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as bad:
         raise no_json(bytes(body), str(bad)) from bad
     except RecursionError as bad:
-        raise Malformed(
+        raise InvalidInput(
             "the body is nested too deeply", remedy="send one JSON object, as /docs describes it"
         ) from bad
     return found
@@ -48,7 +48,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def _demand_no_twins(body: bytes, kind: Any) -> None:
-    """Raises Malformed for a key that stands twice: of two amounts nobody should have to guess which one counts."""
+    """Raises InvalidInput for a key that stands twice: of two amounts nobody should have to guess which one counts."""
     if _has_surely_none(body, kind):
         return
     pairs = json.loads(body, object_pairs_hook=list, parse_int=str, parse_float=str)
@@ -56,7 +56,9 @@ def _demand_no_twins(body: bytes, kind: Any) -> None:
         [each[0] for each in pairs if isinstance(each, tuple)] if isinstance(pairs, list) else []
     )  # no object has no keys
     if twin := next((name for name in names if names.count(name) > 1), None):
-        raise Malformed(f"{twin[:64]!r} stands there twice", field=twin[:64], remedy="send it once")
+        raise InvalidInput(
+            f"{twin[:64]!r} stands there twice", field=twin[:64], remedy="send it once"
+        )
 
 
 def _has_surely_none(body: bytes, kind: Any) -> bool:
@@ -73,17 +75,17 @@ def _has_surely_none(body: bytes, kind: Any) -> bool:
 # --- words that are none of those allowed ---
 
 
-def _with_words(trouble: Malformed, kind: Any) -> Malformed:
+def _with_words(trouble: InvalidInput, kind: Any) -> InvalidInput:
     """The same trouble; where the field takes certain words only, or the body is a bare list of reports, the remedy says so."""
     if kind is Reports and trouble.field is None:
-        return Malformed(
+        return InvalidInput(
             trouble.message,
             field="reports",
             remedy='send {"reports": [...]}, the reports in their order',
         )
     words = sorted(_words(inspect.type_info(kind), trouble.field or ""))
     return (
-        Malformed(trouble.message, field=trouble.field, remedy=f"one of {', '.join(words)}")
+        InvalidInput(trouble.message, field=trouble.field, remedy=f"one of {', '.join(words)}")
         if words
         else trouble
     )

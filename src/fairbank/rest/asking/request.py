@@ -10,7 +10,7 @@ from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.asking.reading import read_json
 from fairbank.rest.house import House
 from fairbank.rest.teller import Teller, Waiting
@@ -56,11 +56,11 @@ def is_json(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 
 def _demand_plain(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Raises Malformed for a body that is said to be packed: nobody would unpack it."""
+    """Raises InvalidInput for a body that is said to be packed: nobody would unpack it."""
     for name, value in headers:
         if (plainly := _PLAINLY.get(name)) is not None and value.strip().lower() != plainly:
             field = name.decode().title()
-            raise Malformed(
+            raise InvalidInput(
                 f"{field}: bodies are not unpacked here",
                 field=field,
                 remedy="send plain JSON, not packed",
@@ -88,7 +88,7 @@ class Asking(Request[Asker, None, State]):
 
     @property
     def teller(self) -> Teller:
-        """Where wishes wait to be judged, those of many requests together."""
+        """Where requests wait to be judged, those of many requests together."""
         return cast("Teller", self.app.state["teller"])
 
     @property
@@ -112,7 +112,7 @@ class Asking(Request[Asker, None, State]):
         return str(self.scope.get(SENT, self.method))
 
     async def body(self) -> bytes:
-        """The whole body. Raises Malformed when the client leaves in the middle of it; too large a body is answered with 413."""
+        """The whole body. Raises InvalidInput when the client leaves in the middle of it; too large a body is answered with 413."""
         if self._whole is None:
             announced = next(
                 (int(value) for name, value in self.scope["headers"] if name == b"content-length"),
@@ -128,7 +128,7 @@ class Asking(Request[Asker, None, State]):
                 raise RequestEntityTooLarge
             event: Any = await self.receive()
             if event["type"] != "http.request":
-                raise Malformed(
+                raise InvalidInput(
                     "the request ended in the middle of its body", remedy="send it again, whole"
                 )
             whole += event.get("body", b"")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from fairbank.bank.entry import EFFECTS, OF_CREDIT
 from fairbank.bank.query import DebitPage, DebitQuery, EntryQuery, Page, RunQuery
 from fairbank.bank.run import RunState
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.lookup import runs_by_id
@@ -42,7 +42,7 @@ def entries(
 ) -> EntryQuery:
     """The entries that are asked for, of whatever kind, as far as the asker may see them."""
     return EntryQuery(
-        sight=request.asker.sight,
+        visibility=request.asker.visibility,
         book=allocation,
         projects=projects,
         since=period.since,
@@ -116,7 +116,7 @@ def list_credits(request: Asking, page: OnePage, chosen: Entries) -> Listing[Cre
 def list_predebits(request: Asking, page: OnePage, chosen: Entries) -> Listing[PredebitRow]:
     """Open holds; since and until are about the start of the run."""
     runs = RunQuery(
-        sight=chosen.sight,
+        visibility=chosen.visibility,
         projects=chosen.projects,
         allocation=chosen.book,
         state=RunState.HELD,
@@ -148,7 +148,10 @@ def list_debits(
     """What each owner was charged in each allocation, one after the other."""
     page = DebitPage(limit, _after(after))
     query = DebitQuery(
-        sight=request.asker.sight, projects=projects, allocation=allocation, owner=owner_uid
+        visibility=request.asker.visibility,
+        projects=projects,
+        allocation=allocation,
+        owner=owner_uid,
     )
     debits = request.services.allocations.debits(query, page.and_one)
     found, following = cut(limit, debits, lambda each: f"{each.allocation}-{each.owner}")
@@ -156,12 +159,12 @@ def list_debits(
 
 
 def _after(text: str | None) -> tuple[int, int] | None:
-    """The allocation and the owner that the page before ended with. Raises Malformed."""
+    """The allocation and the owner that the page before ended with. Raises InvalidInput."""
     if text is None:
         return None
     found = re.fullmatch(r"(\d{1,16})-(\d{1,10})", text, re.ASCII)
     if found is None:
-        raise Malformed(
+        raise InvalidInput(
             f"{text!r} is no place in this list",
             field="after",
             remedy="send the `next` of the page before",

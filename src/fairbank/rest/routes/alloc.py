@@ -86,7 +86,7 @@ def list_balances(
 
 def _find(request: Asking, page: Page, chosen: Asked) -> tuple[list[Allocation], str | None]:
     query = AllocationQuery(
-        sight=request.asker.sight,
+        visibility=request.asker.visibility,
         projects=chosen.projects,
         **chosen.concerned._asdict(),
         stands=None if chosen.stands is None else (chosen.stands, request.services.clock.now()),
@@ -125,7 +125,7 @@ def list_users(request: Asking, allocation: Number, page: OnePage) -> Listing[Dr
 
 
 def shown(request: Asking, allocation: int) -> Single[AllocationRow]:
-    """An allocation as it stands now. Raises Unknown."""
+    """An allocation as it stands now. Raises NotFound."""
     found = request.services.allocations.look(request.asker, allocation)
     return single("allocation", request.services.clock, _row(request, found))
 

@@ -15,12 +15,12 @@ from fairbank.service.rights import Do, demand
 def show_heads(request: Asking, page: OnePage) -> AuditAnswer:
     """The last link of each book. Kept elsewhere, they betray even a journal that was rewritten from the start."""
     demand(request.asker, Do.AUDIT)
-    entries, office, found = request.services.audit.standing(page.and_one)
+    entries, registry, found = request.services.audit.standing(page.and_one)
     heads, following = cut(page.limit, found, lambda each: each.book)
     card = AuditCard(
         entries=entries,
-        office_seq=office.seq,
-        office_link=office.link.hex(),
+        registry_seq=registry.seq,
+        registry_link=registry.link.hex(),
         heads=[Head(allocation=each.book, seq=each.seq, link=each.link.hex()) for each in heads],
     )
     return AuditAnswer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.query import RefusalQuery
-from fairbank.bank.refusal import NOTHING_KNOWN, Refusal
+from fairbank.bank.refusals import NOTHING_KNOWN, Refusal
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import JOBS, JobsAsked, Number, OneId, OneName, OnePage, OneUid
 from fairbank.rest.bodies.answers import FailureRow, Listing, Single
@@ -39,7 +39,7 @@ def list_failures(
 def show_failure(request: Asking, failure: Number) -> Single[FailureRow]:
     """One refusal. Its owner, and staff, are also told which other projects of the owner could pay."""
     entry, no = request.services.runs.refusal(request.asker, failure)
-    told = request.asker.sight.everything or no.owner == request.asker.uid
+    told = request.asker.visibility.everything or no.owner == request.asker.uid
     known = request.services.runs.help_against(no) if told else NOTHING_KNOWN
     return single(
         "failure", request.services.clock, failure_row(entry, no, _account(request, no), known)

@@ -10,11 +10,11 @@ from litestar.params import JSONBody
 from msgspec import UNSET, structs
 
 from fairbank.bank.allocation import AllocationEvent
-from fairbank.bank.ledger import Done
-from fairbank.bank.wish import Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.bank.requests import Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.bank.rules import Done
 from fairbank.cluster.partition import unbilled_warnings
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import Instant, parse_instant
 from fairbank.core.units import SuMinutes
 from fairbank.rest.answering import answer, done_of, new
@@ -36,7 +36,7 @@ def open_allocation(
     demand(
         request.asker, Do.OPEN_ALLOCATION
     )  # before the project is looked for, so that nobody can ask which there are
-    wish = Open(
+    bank_request = Open(
         project=_project(request, data),
         resource=ids.kind(data.resource),
         category=ids.kind(data.category, field="category"),
@@ -48,10 +48,12 @@ def open_allocation(
         key=checked_key(key),
         comment=ids.reason(data.comment),
     )
-    _check_period(wish.start, wish.end)
-    done = done_of(request.services.allocations.open(request.asker, wish))
+    _check_period(bank_request.start, bank_request.end)
+    done = done_of(request.services.allocations.open(request.asker, bank_request))
     return Response(
-        _changed(request, done, unbilled_warnings(wish.resource, request.services.clusters)),
+        _changed(
+            request, done, unbilled_warnings(bank_request.resource, request.services.clusters)
+        ),
         status_code=200 if done.again else 201,
     )
 
@@ -67,13 +69,13 @@ def _changed(
 
 
 def _instant(said: str | int, field: str) -> Instant:
-    """Raises Malformed."""
+    """Raises InvalidInput."""
     return Instant(said) if isinstance(said, int) else parse_instant(said, field=field)
 
 
 def _check_period(start: Instant | None, end: Instant | None) -> None:
     if start is not None and end is not None and end <= start:
-        raise Malformed(
+        raise InvalidInput(
             "the allocation would not end after it starts",
             field="end",
             remedy="an allocation is valid from start up to, without, end",
@@ -82,7 +84,7 @@ def _check_period(start: Instant | None, end: Instant | None) -> None:
 
 def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
     if (data.project is None) == (data.account is None):
-        raise Malformed(
+        raise InvalidInput(
             "name the project once",
             field="project",
             remedy="send either project, its number, or account",
@@ -91,7 +93,7 @@ def _project(request: Asking, data: JSONBody[NewAllocation]) -> int:
         return data.project
     found = request.services.directory.by_account(ids.name(data.account or "", field="account"))
     if found is None:
-        raise Unknown(
+        raise NotFound(
             f"there is no project with the account {data.account}",
             field="account",
             remedy="enter it first: fairbank project create",
@@ -112,7 +114,7 @@ def amend_allocation(
         event=None if data.event is None else AllocationEvent(data.event),
     )
     if terms == TermChanges():
-        raise Malformed(
+        raise InvalidInput(
             "nothing is to change", remedy="send start, end, credit_limit, shared or event"
         )
     _check_period(terms.start, terms.end)
@@ -131,8 +133,12 @@ def set_cap(
     """Let a user draw at most so much in all from an allocation."""
     cap = None if data.cap is None else SuMinutes(data.cap)
     comment = None if data.comment is None else ids.comment(data.comment)
-    wish = SetCap(allocation=allocation, uid=uid, cap=cap, key=checked_key(key), comment=comment)
-    return answer(request.services.allocations.set_cap(request.asker, wish), request.services.clock)
+    bank_request = SetCap(
+        allocation=allocation, uid=uid, cap=cap, key=checked_key(key), comment=comment
+    )
+    return answer(
+        request.services.allocations.set_cap(request.asker, bank_request), request.services.clock
+    )
 
 
 class _Moved(TypedDict):
@@ -156,8 +162,10 @@ def deposit(
     request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None
 ) -> Response[Single[Granted]]:
     """Put credit into an allocation."""
-    wish = Deposit(allocation=allocation, **_moved(data, key))
-    return new(request.services.allocations.deposit(request.asker, wish), request.services.clock)
+    bank_request = Deposit(allocation=allocation, **_moved(data, key))
+    return new(
+        request.services.allocations.deposit(request.asker, bank_request), request.services.clock
+    )
 
 
 @writes(post, "/alloc/{allocation:int}/withdraw", responses=AGAIN)
@@ -165,8 +173,10 @@ def withdraw(
     request: Asking, allocation: Number, data: JSONBody[Movement], key: Key = None
 ) -> Response[Single[Granted]]:
     """Take unused credit out of an allocation."""
-    wish = Withdraw(allocation=allocation, **_moved(data, key))
-    return new(request.services.allocations.withdraw(request.asker, wish), request.services.clock)
+    bank_request = Withdraw(allocation=allocation, **_moved(data, key))
+    return new(
+        request.services.allocations.withdraw(request.asker, bank_request), request.services.clock
+    )
 
 
 @writes(post, "/alloc/{allocation:int}/transfer", responses=AGAIN)
@@ -174,8 +184,10 @@ def transfer(
     request: Asking, allocation: Number, data: JSONBody[NewTransfer], key: Key = None
 ) -> Response[Single[Granted]]:
     """Move unused credit to another allocation of the same resource."""
-    wish = Transfer(source=allocation, target=data.to, **_moved(data, key))
-    return new(request.services.allocations.transfer(request.asker, wish), request.services.clock)
+    bank_request = Transfer(source=allocation, target=data.to, **_moved(data, key))
+    return new(
+        request.services.allocations.transfer(request.asker, bank_request), request.services.clock
+    )
 
 
 ROUTES = (open_allocation, amend_allocation, set_cap, deposit, withdraw, transfer)

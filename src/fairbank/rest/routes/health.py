@@ -50,7 +50,7 @@ def _user_name(uid: int) -> str | None:
 @reads("/metrics", media_type="text/plain")
 def show_metrics(request: Asking) -> Response[str]:
     """Counts and times for Prometheus, for staff."""
-    if not request.asker.sight.everything:
+    if not request.asker.visibility.everything:
         raise Forbidden(
             "the server's figures are for staff", remedy="ask a superuser for a token of an admin"
         )

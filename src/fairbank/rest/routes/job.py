@@ -11,14 +11,14 @@ from litestar import Response, post
 from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import RunQuery
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Reason, Refusal
+from fairbank.bank.refusals import NOTHING_KNOWN, Help, Reason, Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.bank.wish import Asked
 from fairbank.cluster.run_report import RunReport
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.units import SuMinutes
 from fairbank.rest.answering import Reply, new, reply, response
 from fairbank.rest.asking import JUDGED, Asking, Judged
@@ -27,9 +27,7 @@ from fairbank.rest.asking.reading import read_json
 from fairbank.rest.asking.reports import report_of
 from fairbank.rest.bodies.answers import Granted, JobRow, Listing, ReportAnswer, Single
 from fairbank.rest.bodies.requests import AnyReport, NewRefund, Reports
-from fairbank.rest.concerning import fields_of_body
-from fairbank.rest.problems import SaidNo, problem_of_refusal
-from fairbank.rest.statuses import status_of
+from fairbank.rest.problems import SaidNo, fields_of_body, problem_of_refusal
 from fairbank.rest.verbs import AGAIN, reads, writes
 from fairbank.rest.views import by_id, cut, granted, job_row, listing, single
 
@@ -49,7 +47,7 @@ T = TypeVar("T")
 
 
 async def answer_report(request: Asking, data: AnyReport) -> Reply:
-    """What `report_run` answers. Raises SaidNo, Trouble."""
+    """What `report_run` answers. Raises SaidNo, FairbankError."""
     _demand_no_key(request, 'send it in the body, as "key"')
     outcome = await _judged(request, data)
     if isinstance(outcome, Refusal):
@@ -84,9 +82,9 @@ async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[Repor
     _demand_no_key(request, 'send one with each report, as "key"')
     prepared = await request.workers.reports.run(_prepare, request, data)
     outcomes = iter(
-        await request.teller.ask([each for each in prepared if isinstance(each, Asked)])
+        await request.teller.ask([each for each in prepared if isinstance(each, SubmittedRequest)])
     )
-    came = [next(outcomes) if isinstance(each, Asked) else each for each in prepared]
+    came = [next(outcomes) if isinstance(each, SubmittedRequest) else each for each in prepared]
     known = iter(await _helps(request, [each for each in came if isinstance(each, Refusal)]))
     rows = [
         _answer(each, next(known) if isinstance(each, Refusal) else NOTHING_KNOWN) for each in came
@@ -95,9 +93,9 @@ async def report_runs(request: Asking, data: JSONBody[Reports]) -> Listing[Repor
 
 
 def _demand_no_key(request: Asking, remedy: str) -> None:
-    """A report has its key within. One in the head would protect nothing, and who sends it would rely on it. Raises Malformed."""
+    """A report has its key within. One in the head would protect nothing, and who sends it would rely on it. Raises InvalidInput."""
     if any(name == b"idempotency-key" for name, _ in request.scope["headers"]):
-        raise Malformed(
+        raise InvalidInput(
             "a report of a run takes no Idempotency-Key header: its key is a part of it",
             field="Idempotency-Key",
             remedy=remedy,
@@ -110,16 +108,18 @@ async def _judged(request: Asking, data: AnyReport) -> Outcome:
     if handed_in is not None:
         return (await handed_in.waiting)[0]
     prepared = (await _prepared(request, [report_of(data)]))[0]
-    if isinstance(prepared, Trouble):
+    if isinstance(prepared, FairbankError):
         raise prepared
     return (await request.teller.ask([prepared]))[0]
 
 
-async def _prepared(request: Asking, reports: list[RunReport]) -> list[Asked | Trouble]:
+async def _prepared(
+    request: Asking, reports: list[RunReport]
+) -> list[SubmittedRequest | FairbankError]:
     """At once when no look at the books is needed, which is nearly always; else in a worker thread."""
     service = request.services.reports
     if service.knows(reports):
-        return service.wishes(request.asker, reports)
+        return service.requests(request.asker, reports)
     return await request.workers.reports.run(service.prepare, request.asker, reports)
 
 
@@ -141,32 +141,32 @@ async def _in_time(look: Callable[[], T], otherwise: T) -> T:
     try:
         async with asyncio.timeout(ADVICE_SECONDS):
             return await sync_to_thread(look)
-    except (TimeoutError, Trouble):
+    except (TimeoutError, FairbankError):
         return otherwise
 
 
-def _read(raw: msgspec.Raw) -> RunReport | Trouble:
+def _read(raw: msgspec.Raw) -> RunReport | FairbankError:
     try:
         return report_of(read_json(raw, AnyReport))
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return trouble
 
 
-def _prepare(request: Asking, data: Reports) -> list[Asked | Trouble]:
-    """The reports that can be read as wishes; the others as what is wrong with them."""
+def _prepare(request: Asking, data: Reports) -> list[SubmittedRequest | FairbankError]:
+    """The reports that can be read as requests; the others as what is wrong with them."""
     read = [_read(each) for each in data.reports]
-    wishes = iter(
+    requests = iter(
         request.services.reports.prepare(
-            request.asker, [each for each in read if not isinstance(each, Trouble)]
+            request.asker, [each for each in read if not isinstance(each, FairbankError)]
         )
     )
-    return [each if isinstance(each, Trouble) else next(wishes) for each in read]
+    return [each if isinstance(each, FairbankError) else next(requests) for each in read]
 
 
 _TOLD = fields_of_body(AnyReport)
 
 
-def _answer(came: Outcome | Trouble, known: Help) -> ReportAnswer:
+def _answer(came: Outcome | FairbankError, known: Help) -> ReportAnswer:
     match came:
         case Done():
             return ReportAnswer(status=200 if came.again else 201, granted=granted(came))
@@ -179,9 +179,9 @@ def _answer(came: Outcome | Trouble, known: Help) -> ReportAnswer:
                 remedy=problem.remedy,
                 refusal=problem.refusal,
             )
-        case Trouble():
+        case FairbankError():
             return ReportAnswer(
-                status=status_of(came), detail=came.message, field=came.field, remedy=came.remedy
+                status=came.status, detail=came.message, field=came.field, remedy=came.remedy
             )
 
 

@@ -10,9 +10,9 @@ from msgspec import structs
 
 from fairbank.bank.project import Role
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
-from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject
+from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.answering import answer, done_of
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import (
@@ -56,7 +56,7 @@ def list_projects(
     """The projects that the asker may see. Those that were removed are for staff only."""
     there = {"no": False, "yes": True}.get(removed)
     query = ProjectQuery(
-        sight=request.asker.sight, gid=gid, gname=gname, account=account, removed=there
+        visibility=request.asker.visibility, gid=gid, gname=gname, account=account, removed=there
     )
     found, following = cut(page.limit, request.services.projects.find(query, page.and_one), by_id)
     return listing(
@@ -77,14 +77,14 @@ def enter_project(
     request: Asking, data: JSONBody[NewProject], key: Key = None
 ) -> Response[Single[EnteredProject]]:
     """Enter a Unix group that is to have credit."""
-    wish = CreateProject(
+    bank_request = CreateProject(
         gname=ids.name(data.gname, field="gname"),
         gid=data.gid,
         account=ids.name(data.account if data.account is not None else data.gname, field="account"),
         parent=data.parent,
         key=checked_key(key),
     )
-    done = done_of(request.services.projects.create(request.asker, wish))
+    done = done_of(request.services.projects.create(request.asker, bank_request))
     row = project_row(request.services.directory.by_id(done.project or 0))
     entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
     return Response(
@@ -100,7 +100,7 @@ def amend_project(
 
     Its gid and account change only while it never had an allocation or a run.
     """
-    wish = AmendProject(
+    bank_request = AmendProject(
         project=project,
         gname=None if data.gname is None else ids.name(data.gname, field="gname"),
         gid=data.gid,
@@ -110,17 +110,19 @@ def amend_project(
         key=checked_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
-    if (wish.gname, wish.gid, wish.account, wish.parent, wish.restore) == (
-        None,
-        None,
-        None,
-        None,
-        False,
-    ):
-        raise Malformed(
+    if (
+        bank_request.gname,
+        bank_request.gid,
+        bank_request.account,
+        bank_request.parent,
+        bank_request.restore,
+    ) == (None, None, None, None, False):
+        raise InvalidInput(
             "nothing is to change", remedy="send gname, gid, account, parent or restore"
         )
-    return answer(request.services.projects.amend(request.asker, wish), request.services.clock)
+    return answer(
+        request.services.projects.amend(request.asker, bank_request), request.services.clock
+    )
 
 
 @writes(delete, "/project/{project:int}", status_code=200)

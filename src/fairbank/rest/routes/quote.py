@@ -7,7 +7,7 @@ from litestar.params import JSONBody
 
 from fairbank.cluster.job import JobRequest
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
 from fairbank.core.tres import parse_job_tres
 from fairbank.core.units import AMOUNT_MAX
@@ -33,7 +33,7 @@ def quote_job(request: Asking, data: JSONBody[DescribedJob]) -> Single[QuoteCard
     )
     quote = request.services.quotes.quote(request.asker, account, described)
     if quote.bill.amount > AMOUNT_MAX:
-        raise Malformed(
+        raise InvalidInput(
             "this job costs more than the bank can count",
             field="tres",
             remedy=f"at most {AMOUNT_MAX} SU-minutes",
@@ -44,7 +44,7 @@ def quote_job(request: Asking, data: JSONBody[DescribedJob]) -> Single[QuoteCard
 def _seconds(limit: int | str) -> int:
     seconds = limit if isinstance(limit, int) else parse_duration(limit, field="time_limit")
     if seconds > LIMIT_MAX_SECONDS:
-        raise Malformed(
+        raise InvalidInput(
             f"{seconds} s is out of range",
             field="time_limit",
             remedy=f"at most {LIMIT_MAX_SECONDS} s",

@@ -8,7 +8,7 @@ from litestar import post
 from litestar.params import JSONBody, QueryParameter
 
 from fairbank.cluster.share_record import ShareQuery, share_key
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, iso
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import PERIOD, Limit, OneName, OnePeriod
@@ -75,7 +75,7 @@ def record_shares(request: Asking, data: JSONBody[NewShares]) -> Single[SharesKe
     )  # before the rows are looked at
     at = moment_of(data.at)
     if at > request.services.clock.now() + DAY:
-        raise Malformed(
+        raise InvalidInput(
             f"{iso(at)} has not come yet", field="at", remedy="see that the clocks agree"
         )
     figures = figures_told(data, at)

@@ -92,7 +92,7 @@ def list_entries(
 ) -> Listing[BookEntryRow]:
     """Entries in the books of allocations, whole: those that moved units, changed terms, or set caps; or all of these."""
     query = EntryQuery(
-        sight=request.asker.sight,
+        visibility=request.asker.visibility,
         book=allocation,
         projects=projects,
         kinds=_ANYTHING if about is None else _ABOUT[about],

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from litestar.params import FromQuery, QueryParameter
 
 from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.asking import Asking
 from fairbank.rest.asking.params import (
     PERIOD,
@@ -60,7 +60,7 @@ def show_usage(
     group_by = UsageBy(by)
     page = GroupPage(limit, _after(after, group_by))
     query = UsageQuery(
-        sight=request.asker.sight,
+        visibility=request.asker.visibility,
         projects=projects,
         allocation=allocation,
         resource=resource,
@@ -75,7 +75,7 @@ def show_usage(
 
 
 def _after(text: str | None, by: UsageBy) -> str | int | None:
-    """The group that the page before ended with. Raises Malformed."""
+    """The group that the page before ended with. Raises InvalidInput."""
     if text is None:
         return None
     try:
@@ -84,7 +84,7 @@ def _after(text: str | None, by: UsageBy) -> str | int | None:
         if by in (UsageBy.DAY, UsageBy.MONTH):
             date.fromisoformat(text if by is UsageBy.DAY else f"{text}-01")
     except ValueError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{text!r} is no {by.value}", field="after", remedy="send the `next` of the page before"
         ) from bad
     return int(text) if by in (UsageBy.USER, UsageBy.ALLOCATION) else text

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.rest.answering import ALWAYS, UNLESS_SAID
 from fairbank.rest.asking import JUDGED, SENT, Judged
 from fairbank.rest.bodies.answers import Problem
@@ -40,8 +40,8 @@ _FULL = Problem(
     remedy="try again in 1 s; the request was not carried out",
 )
 _LATE = Problem(
-    type="/problem/unreachable",
-    title="unreachable",
+    type="/problem/unavailable",
+    title="unavailable",
     status=503,
     detail="no answer was found in time; whether the request was carried out is not known",
     remedy="send it again under the same key: what was carried out is not carried out twice",
@@ -67,7 +67,7 @@ class Front:
         crowd_max: int = CROWD_MAX,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        """`greet` looks at the head of a request whose body is still to be read. It raises Trouble where nobody asks: then no body is."""
+        """`greet` looks at the head of a request whose body is still to be read. It raises FairbankError where nobody asks: then no body is."""
         self._app, self._metrics, self._greet = app, metrics, greet
         self._overdue = Overdue(patience_seconds)
         self._crowd, self._bodies = Portions(crowd_max), Portions(BODIES_MAX)
@@ -147,7 +147,7 @@ class Front:
         except TimeoutError:
             await answer.problem(_LATE, retry_after_seconds=5)
         except (
-            Trouble
+            FairbankError
         ) as trouble:  # only who greets raises it: the application has words of its own for each
             await answer.problem(
                 problem_of_trouble(trouble), headers={**headers_of(trouble), "Connection": "close"}

@@ -46,7 +46,7 @@ def last_word(
 
 def malformed(detail: str, remedy: str, field: str | None = None) -> bytes:
     """What cannot be read."""
-    return last_word(400, "Bad Request", "malformed", detail, remedy, field=field)
+    return last_word(400, "Bad Request", "invalid input", detail, remedy, field=field)
 
 
 def not_http(error: BaseException | None, before: Iterable[tuple[bytes, bytes]] | None) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import uvicorn
 import uvloop
 
-from fairbank.core.errors import Conflict, Malformed, Trouble
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput
 from fairbank.rest.app import create_app
 from fairbank.rest.house import House
 from fairbank.rest.server.front import Front
@@ -42,7 +42,7 @@ def serve(
     """Serve until SIGTERM or SIGINT, answer what waits, then close the house.
 
     On the Unix socket at `unix` local users need not sign in; on TCP everybody signs in by token or MUNGE. `ready` is called when
-    both listen. Raises Conflict, Forbidden, Malformed when a socket cannot be had, Unreachable when the counter failed; the house is closed
+    both listen. Raises Conflict, Forbidden, InvalidInput when a socket cannot be had, Unavailable when the counter failed; the house is closed
     then too.
     """
     try:
@@ -74,7 +74,7 @@ def _connections_max() -> int:
 def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socket]:
     """The sockets asked for, all or none."""
     if path is None and port is None:
-        raise Malformed(
+        raise InvalidInput(
             "the server has nowhere to listen",
             field="socket",
             remedy="give it a socket, a port, or both",
@@ -82,7 +82,7 @@ def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socke
     listeners = [] if port is None else [_bind_tcp(host, port)]
     try:
         return listeners if path is None else [bind_unix(path), *listeners]
-    except Trouble:
+    except FairbankError:
         for each in listeners:
             each.close()
         raise
@@ -135,7 +135,7 @@ class _Server(uvicorn.Server):
 
 def _bind_tcp(host: str, port: int) -> socket.socket:
     if not 0 < port <= PORT_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"there is no port {port}", field="port", remedy=f"a number from 1 to {PORT_MAX}"
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

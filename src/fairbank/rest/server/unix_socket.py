@@ -10,17 +10,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISSOCK, S_ISVTX
 
-from fairbank.core.errors import Conflict, Forbidden, Malformed, Trouble
+from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput
 
 
 def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.socket:
     """A listening socket at `path`, in place of one that a dead server left behind; its folder is made if missing.
 
     With mode 0o666 every local user may ask; who asks is told by SO_PEERCRED. Raises Conflict when a server answers there or
-    something else is in the way, Forbidden when others could put their own socket in its place, Malformed for a path too long.
+    something else is in the way, Forbidden when others could put their own socket in its place, InvalidInput for a path too long.
     """
     if len(os.fsencode(path)) > _PATH_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is too long for a socket", field="socket", remedy=f"at most {_PATH_MAX} bytes"
         )
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -38,7 +38,7 @@ def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.so
             field="socket",
             remedy="choose a folder of the bank's user",
         ) from bad
-    except Trouble:
+    except FairbankError:
         listener.close()
         raise
     return listener

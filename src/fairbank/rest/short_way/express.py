@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
-from fairbank.bank.ledger import Done
-from fairbank.bank.wish import Asked
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done
 from fairbank.core.errors import Busy
 from fairbank.rest.answering import ALWAYS, UNLESS_SAID, reply
 from fairbank.rest.asking import JUDGED, Judged, is_json
@@ -100,7 +100,7 @@ class Express:
         if cycle.flow.write_paused:  # answers pile up at somebody who does not read them
             return False
         peer = cast("Peer", peer_of(cycle.scope))
-        asked = self._wish(peer, bytes(cycle.body))
+        asked = self._request(peer, bytes(cycle.body))
         if asked is None or not self.gate.enter(peer.uid):
             return False
         journey = _Journey(self, cycle, peer, long_way)
@@ -114,16 +114,16 @@ class Express:
             self._timer = asyncio.get_running_loop().call_later(LONG_SECONDS, self._look)
         return True
 
-    def _wish(self, peer: Peer, body: bytes) -> Asked | None:
+    def _request(self, peer: Peer, body: bytes) -> SubmittedRequest | None:
         """What is asked; None where there is anything to it that wants a word, or a look at the books."""
         try:
             report = report_of(read_json(body, AnyReport))
             if not self.house.services.reports.knows([report]):
                 return None
-            prepared = self.house.services.reports.wishes(self.peer_as(peer), [report])[0]
+            prepared = self.house.services.reports.requests(self.peer_as(peer), [report])[0]
         except Exception:  # noqa: BLE001 (it comes again on the long way, where each kind has its answer)
             return None
-        return prepared if isinstance(prepared, Asked) else None
+        return prepared if isinstance(prepared, SubmittedRequest) else None
 
     def done(self, journey: _Journey) -> None:
         """It waits no longer."""

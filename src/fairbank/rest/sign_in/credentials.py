@@ -19,7 +19,7 @@ import os
 import re
 from typing import NamedTuple, Protocol
 
-from fairbank.core.errors import Malformed, Unauthenticated
+from fairbank.core.errors import InvalidInput, Unauthenticated
 from fairbank.core.time import Clock, Instant
 from fairbank.rest.sign_in.munge import SAME_TIME, SIGN_ANEW, Decoded, Munge
 
@@ -92,11 +92,11 @@ def new_nonce() -> str:
 
 
 def statement(asked: BoundRequest, nonce: str) -> bytes:
-    """The bytes to seal: no two requests, servers or nonces give the same. Raises Malformed, naming the line."""
+    """The bytes to seal: no two requests, servers or nonces give the same. Raises InvalidInput, naming the line."""
     lines = (_VERSION, *asked, nonce)
     for line, (name, grammar, longest) in zip(lines, _LINES, strict=True):
         if len(line) > longest or not re.fullmatch(grammar, line):
-            raise Malformed(
+            raise InvalidInput(
                 f"the {name} {line[:64]!r} cannot be signed",
                 field=name,
                 remedy=f"at most {longest} characters, printable ASCII without blanks; percent-encode the rest",
@@ -180,7 +180,7 @@ class MungeDoor:
         self._ttl_seconds, self._skew_seconds = ttl_seconds, skew_seconds
 
     def admit(self, credential: bytes, asked: BoundRequest) -> Decoded:
-        """Who asks (`uid`, `gid`). Raises Unauthenticated, Unreachable when munged is silent, Malformed for an unsignable request."""
+        """Who asks (`uid`, `gid`). Raises Unauthenticated, Unavailable when munged is silent, InvalidInput for an unsignable request."""
         return self.settle(self._munge.decode(credential), asked)
 
     def open(self, credential: bytes, head: BoundRequest) -> Decoded:
@@ -190,7 +190,7 @@ class MungeDoor:
         return decoded
 
     def settle(self, decoded: Decoded, asked: BoundRequest) -> Decoded:
-        """The last word on an opened credential, once the whole request is there: it is spent. Raises Unauthenticated, Malformed."""
+        """The last word on an opened credential, once the whole request is there: it is spent. Raises Unauthenticated, InvalidInput."""
         nonce = self._nonce(decoded, asked)
         # Twice as long as this server needs: the next one's clock may be behind.
         expires_at = Instant(decoded.encoded_at + 2 * (self._ttl_seconds + self._skew_seconds))

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, cast
 
 from litestar.concurrency import sync_to_thread
 
-from fairbank.bank.wish import Asked, Note
+from fairbank.bank.requests import AuditNote, SubmittedRequest
 from fairbank.core import ids
-from fairbank.core.errors import Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import Instant
 from fairbank.rest.asking import JUDGED, SENT, Asking
 from fairbank.rest.house import House
@@ -76,7 +76,7 @@ class Doorkeeper:
     async def greet(self, scope: Scope) -> None:
         """Find out who asks as far as the head of a request tells, so that no body is read for whoever is nobody.
 
-        Raises Unauthenticated, Malformed, Unreachable.
+        Raises Unauthenticated, InvalidInput, Unavailable.
         """
         header = authorization(scope["headers"])
         munge = header is not None and scheme_of(header) == credentials.MUNGE
@@ -193,7 +193,8 @@ class Doorkeeper:
     def _acting(self, signed_in: SignedIn, named: str, method: str, path: str) -> Asker:
         """The asker who acts as another user, after the journal has it.
 
-        An agent's scopes stay behind like all other rights. Raises Forbidden, Malformed, Unknown.
+        An agent's scopes stay behind like all other rights. Raises Forbidden, InvalidInput,
+        NotFound.
         """
         staff = self._services.staff
         if signed_in.uid not in staff.superusers | staff.admins:
@@ -211,9 +212,9 @@ class Doorkeeper:
             until=signed_in.until,
         )
         if asker.acting_as is not None:
-            note = Note(details=f"acted as user {uid}: {method} {path[:200]}")
+            note = AuditNote(details=f"acted as user {uid}: {method} {path[:200]}")
             self._services.counter.ask(
-                [Asked(note, self._services.clock.now(), asker.actor, asker.acting_as)]
+                [SubmittedRequest(note, self._services.clock.now(), asker.actor, asker.acting_as)]
             )
         return asker
 
@@ -233,23 +234,23 @@ def demand_scope(scopes: frozenset[str], scope: str) -> None:
 
 
 def one_header(scope: Scope, name: bytes) -> str | None:
-    """The value of a header that may be there once. Raises Malformed."""
+    """The value of a header that may be there once. Raises InvalidInput."""
     found = [value for each, value in scope["headers"] if each == name]
     if len(found) > 1:
-        raise Malformed(
+        raise InvalidInput(
             f"the request has two {name.decode()} headers", field=name.decode(), remedy="send one"
         )
     return found[0].decode("latin-1") if found else None
 
 
 def uid_of(named: str) -> int:
-    """The uid that a number or a user name stands for. Raises Malformed, Unknown."""
+    """The uid that a number or a user name stands for. Raises InvalidInput, NotFound."""
     if named.isascii() and named.isdigit() and len(named) <= 10:
         return ids.uid(int(named), field=AS_HEADER)
     try:
         return pwd.getpwnam(ids.name(named, field=AS_HEADER)).pw_uid
     except KeyError as missing:
-        raise Unknown(
+        raise NotFound(
             f"there is no user {named}",
             field=AS_HEADER,
             remedy="name a user of this system, or a uid",

@@ -8,7 +8,7 @@ from contextlib import suppress
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from fairbank.core.errors import Corrupt, Forbidden, Unknown
+from fairbank.core.errors import Corrupt, Forbidden, NotFound
 from fairbank.core.os_errors import is_full, translate_os_error
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ _KEY_BYTES = 32
 def read_secret(path: Path, *, create: bool = False) -> bytes:
     """The key kept in a file, made there first when `create` allows.
 
-    Raises Unknown without a file, Forbidden when others may read or replace it, Corrupt when it holds no key.
+    Raises NotFound without a file, Forbidden when others may read or replace it, Corrupt when it holds no key.
     """
     try:
         if create and not path.exists():
             make_private(path, os.urandom(_KEY_BYTES).hex() + "\n")
         return _read_private(path)
     except FileNotFoundError as missing:
-        raise Unknown(
+        raise NotFound(
             f"there is no key in {path}", field="secret", remedy="make one with: fairbank init"
         ) from missing
     except OSError as bad:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed, Trouble, Unauthenticated, Unreachable
+from fairbank.core.errors import FairbankError, InvalidInput, Unauthenticated, Unavailable
 from fairbank.core.time import Instant, iso
 
 LIBRARY = "libmunge.so.2"
@@ -61,9 +61,9 @@ class Munge:
         self._only_uid = only_uid
 
     def encode(self, payload: bytes) -> bytes:
-        """Seal a payload in the name of the calling process. Raises Malformed, Unreachable."""
+        """Seal a payload in the name of the calling process. Raises InvalidInput, Unavailable."""
         if len(payload) > PAYLOAD_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"{len(payload)} bytes are too much for a credential",
                 remedy=f"at most {PAYLOAD_MAX} bytes",
             )
@@ -80,7 +80,7 @@ class Munge:
             return _take(lib, sealed)
 
     def decode(self, credential: bytes) -> Decoded:
-        """Open a credential, once: munged refuses to open it again. Raises Unauthenticated, Unreachable."""
+        """Open a credential, once: munged refuses to open it again. Raises Unauthenticated, Unavailable."""
         _check_shape(credential)
         lib = _load(self._library)
         with self._context(lib) as context:
@@ -113,7 +113,7 @@ class Munge:
         """A fresh context a call: libmunge's are not for two threads, and decoding leaves its settings behind."""
         context = ctypes.c_void_p(lib.munge_ctx_create())
         if not context.value:
-            raise Unreachable("libmunge has no memory left", remedy="free memory on this host")
+            raise Unavailable("libmunge has no memory left", remedy="free memory on this host")
         try:
             if self._socket is not None:
                 _set(lib, context, _SOCKET, ctypes.c_char_p(os.fsencode(self._socket)))
@@ -155,15 +155,15 @@ _INVALID = frozenset(range(8, 15))  # version, cipher, MAC, zip, realm, or not d
 _EXPIRED, _REWOUND, _REPLAYED, _NOT_FOR_US = 15, 16, 17, 18
 
 
-def _cannot_encode(error: int, detail: str) -> Trouble:
+def _cannot_encode(error: int, detail: str) -> FairbankError:
     if error == _BAD_LENGTH:
-        return Malformed(
+        return InvalidInput(
             f"MUNGE will not seal this: {detail}", remedy=f"at most {PAYLOAD_MAX} bytes"
         )
     return _unreachable(error, detail)
 
 
-def _cannot_decode(error: int, detail: str, made: int, now: int, ttl: int) -> Trouble:
+def _cannot_decode(error: int, detail: str, made: int, now: int, ttl: int) -> FairbankError:
     if error == _EXPIRED:
         return Unauthenticated(
             f"the credential has expired: made at {iso(made)}, {now - made} s ago, good for {ttl} s",
@@ -189,9 +189,9 @@ def _cannot_decode(error: int, detail: str, made: int, now: int, ttl: int) -> Tr
     return _unreachable(error, detail)
 
 
-def _unreachable(error: int, detail: str) -> Trouble:
+def _unreachable(error: int, detail: str) -> FairbankError:
     silent = "munged does not answer" if error in (_NO_SOCKET, _TIMED_OUT) else "munged failed"
-    return Unreachable(
+    return Unavailable(
         f"{silent}: {detail}",
         remedy="start munged on this host (systemctl start munge) and try again",
     )
@@ -217,7 +217,7 @@ def _load(library: str) -> ctypes.CDLL:
             ctypes.c_void_p
         ]  # the C library's, found through libmunge, so surely the one that allocated
     except (OSError, AttributeError) as bad:
-        raise Unreachable(
+        raise Unavailable(
             f"MUNGE cannot be used here: {bad}", remedy="install libmunge2, or use the Unix socket"
         ) from bad
     return lib
@@ -232,7 +232,7 @@ def _set(
     error = lib.munge_ctx_set(context, option, value)
     if error:
         detail = _detail(lib, context, error)
-        raise Malformed(
+        raise InvalidInput(
             f"MUNGE does not take this: {detail}",
             field="munge_socket",
             remedy="look at server.munge_socket in the settings",

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import UNSET
 
-from fairbank.bank.ledger import Done
+from fairbank.bank.rules import Done
 from fairbank.core.time import Clock, iso
 from fairbank.rest.bodies import answers
 

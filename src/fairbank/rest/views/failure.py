@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.refusal import NOTHING_KNOWN, Help, Refusal, remedies, sentence
+from fairbank.bank.refusals import NOTHING_KNOWN, Help, Refusal, remedies, sentence
 from fairbank.cluster.job import Run
 from fairbank.core.time import iso
 from fairbank.rest.bodies import answers
@@ -27,7 +27,7 @@ def failure_row(
         run=no.run,
         reason=no.reason.name,
         detail=sentence(no, known),
-        comments=entry.comment if entry.comment is not None else no.reason.value,
+        comments=entry.comment if entry.comment is not None else no.reason.info.message,
         **no.figures._asdict(),
         remedies=list(remedies(no, known)),
     )

@@ -11,7 +11,7 @@ from fairbank.rest.bodies import answers
 
 def job_row(record: RunRecord, account: str) -> answers.JobRow:
     """A run, with the account that it ran for."""
-    told = record.particulars or NO_DETAILS
+    told = record.job_details or NO_DETAILS
     exit_code, exit_signal = split_status(told.exit_status)
     return answers.JobRow(
         id=record.id,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.core.time import DAY, Instant, iso, parse_instant
 from fairbank.rest.bodies import answers
@@ -31,10 +31,10 @@ def share_day(figure: ShareRecord) -> answers.ShareDay:
 
 
 def figures_told(told: NewShares, at: Instant) -> list[ShareRecord]:
-    """Raises Malformed, naming the row, for names that are none and for associations that are there twice."""
+    """Raises InvalidInput, naming the row, for names that are none and for associations that are there twice."""
     figures = list(_figures(told, at))
     if len({share_key(each) for each in figures}) < len(figures):
-        raise Malformed(
+        raise InvalidInput(
             "an association is there twice",
             field="rows",
             remedy="tell each account, and each user and partition in it, once",
@@ -66,7 +66,7 @@ def _figures(told: NewShares, at: Instant) -> Iterator[ShareRecord]:
 def _login(text: str | None, field: str) -> str:
     """Slurm's users may have a domain; what they never have is a blank or a slash."""
     if text and (not text.isprintable() or set(text) & set(" /")):
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:64]!r} is not a user", field=field, remedy="one word, as Slurm names them"
         )
     return text or ""
@@ -78,12 +78,12 @@ def key_text(key: ShareKey) -> str:
 
 
 def parse_key(text: str) -> ShareKey:
-    """Raises Malformed."""
+    """Raises InvalidInput."""
     try:
         cluster, day, account, user, partition = text.split("/")
         return cluster, int(day if len(day) < 10 else ""), account, user, partition
     except ValueError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:80]!r} is no place in this list",
             field="after",
             remedy="send the `next` of the page before",
@@ -91,5 +91,5 @@ def parse_key(text: str) -> ShareKey:
 
 
 def moment_of(said: str | int) -> Instant:
-    """Raises Malformed."""
+    """Raises InvalidInput."""
     return Instant(said) if isinstance(said, int) else parse_instant(said, field="at")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.bank.entry import EFFECTS, Entry, Kind
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import iso
 from fairbank.rest.bodies import answers
@@ -28,7 +28,9 @@ def entry_row(entry: Entry, run: RunRecord | None) -> answers.EntryRow:
     details = msgspec.json.decode(entry.details) if entry.details else None
     cluster, job_id = (run.run.cluster, run.run.job_id) if run else (None, None)
     if details and entry.kind in (Kind.REFUSAL, Kind.DECLINED):
-        cluster, job_id = refused_job(msgspec.convert(details, Refusal))
+        refusal = msgspec.convert(details, Refusal)
+        cluster, job_id = refused_job(refusal)
+        details["message"] = refusal.reason.info.message
     return answers.EntryRow(
         id=entry.id,
         seq=entry.seq,

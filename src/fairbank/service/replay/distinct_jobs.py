@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.simulator.engine.bank_replay import billable_until
 from fairbank.simulator.traces.job_line import SwfJob
 from fairbank.simulator.traces.swf import JobStream
@@ -14,7 +14,7 @@ SECOND_MAX = 1_000_000
 
 
 def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]:
-    """The same jobs, as they are asked for. Raises Malformed, with both lines, for a run that stands twice, and for more than
+    """The same jobs, as they are asked for. Raises InvalidInput, with both lines, for a run that stands twice, and for more than
     `most` runs submitted in one second.
 
     Runs are told apart by number and submit time, and traces are in the order of submit times: so only the jobs of one
@@ -29,10 +29,10 @@ def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]
         if billable_until(job) is not None:
             if job.number in known:
                 what = f"line {line}: job {job.number} stands in line {known[job.number]} already"
-                raise Malformed(what, field="FILE", remedy="keep one line for each job")
+                raise InvalidInput(what, field="FILE", remedy="keep one line for each job")
             if len(known) == most:
                 what = f"line {line}: more than {most:,} jobs are submitted in one second"
-                raise Malformed(
+                raise InvalidInput(
                     what,
                     field="FILE",
                     remedy="spread their submit times, or replay a part of the trace",

@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
-from fairbank.bank.ledger import Outcome
-from fairbank.core.errors import Trouble
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import FairbankError
 from fairbank.service.gc_tuning import calm_collector
 from fairbank.service.ledger import Ledger
 from fairbank.service.retry import Deadline, Patience
@@ -26,7 +26,7 @@ from fairbank.service.write_queue.protocol import (
     failure_of,
     framed,
     opening_in,
-    wishes_in,
+    requests_in,
 )
 from fairbank.service.write_queue.queue import Came
 from fairbank.service.write_queue.writers import Submission, Windows
@@ -52,7 +52,7 @@ def serve(
     prepare(opening)
     try:
         store = open_store(opening.url, journal=opening.journal)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         line.sendall(framed(failure_of(trouble)))
         return
     calm_collector()
@@ -81,7 +81,7 @@ def _received(line: socket.socket) -> bytes:
 class Judging(Windows):
     """Windows before `bank` that hear themselves what is `said` at the other end of `line`.
 
-    One of those that are idle reads, and begins with what it has read: so nobody has to be woken for a wish that comes alone. Then the
+    One of those that are idle reads, and begins with what it has read: so nobody has to be woken for a request that comes alone. Then the
     next reads on, for the line may end while all others are at work.
     """
 
@@ -105,7 +105,7 @@ class Judging(Windows):
         self._hearing = True
         self._changed.release()
         try:
-            submissions = [self._outbox.submission(each) for each in wishes_in(next(self._said))]
+            submissions = [self._outbox.submission(each) for each in requests_in(next(self._said))]
             if not submissions:
                 self._told.set_result(None)
         except Exception as error:  # noqa: BLE001 (it is raised where somebody waits for the end)
@@ -134,16 +134,16 @@ class _Outbox:
         self._answers: deque[BatchAnswer] = deque()
         self._sending = threading.Lock()
 
-    def submission(self, wishes: Wishes) -> Submission:
+    def submission(self, requests: Wishes) -> Submission:
         """What the server handed in, with the way back."""
         return Submission(
-            wishes.batch,
-            partial(self._put, wishes.number),
-            Deadline(wishes.begun_by, self._patience.ticks),
+            requests.batch,
+            partial(self._put, requests.number),
+            Deadline(requests.begun_by, self._patience.ticks),
         )
 
     def _put(self, number: int, came: Came) -> None:
-        if isinstance(came, Exception) and not isinstance(came, Trouble):
+        if isinstance(came, Exception) and not isinstance(came, FairbankError):
             _log.error("the counter failed", exc_info=came)
         self._answers.append(answer_of(number, came))
 

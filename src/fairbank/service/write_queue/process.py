@@ -24,9 +24,9 @@ from itertools import count
 
 import msgspec
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
-from fairbank.core.errors import Unreachable
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import Unavailable
 from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.protocol import (
     READ_MAX,
@@ -86,7 +86,7 @@ class Apart(Counter):
     def waiting(self) -> int:
         return self._count
 
-    def submit(self, batch: Sequence[Asked], notify: Notify) -> None:
+    def submit(self, batch: Sequence[SubmittedRequest], notify: Notify) -> None:
         """As of every counter."""
         demand_one_transaction(batch)
         number = next(self._numbers)
@@ -220,7 +220,7 @@ class Apart(Counter):
             askers, self._askers, self._count = self._askers, {}, 0
         if not orderly:
             status = self._process_ended()  # it ends, or has ended: only so the line does
-            self.failure = Unreachable(
+            self.failure = Unavailable(
                 f"the counter's process ended (status {status}), and the server with it",
                 remedy="see the log for what it said before; start the server again",
             )
@@ -230,8 +230,8 @@ class Apart(Counter):
         self._over.set()
 
 
-def _unknown() -> Unreachable:
-    return Unreachable(
+def _unknown() -> Unavailable:
+    return Unavailable(
         "the counter's process ended, and whether this was carried out is not known",
         remedy="ask again with the same key: it counts once; without a key look into the statement first",
     )
@@ -246,7 +246,7 @@ def started(
     """Run `command`, with the line as its standard input, and wait until it has opened the bank. Returns the line, and what
     waits for the end of the process and tells its status.
 
-    Raises what it could not open the bank for; Unreachable when it ended without a word, or says nothing for START_SECONDS.
+    Raises what it could not open the bank for; Unavailable when it ended without a word, or says nothing for START_SECONDS.
     """
     line, theirs = socket.socketpair()
     try:
@@ -276,7 +276,7 @@ def _greet(line: socket.socket, opening: WorkerSettings) -> None:
                 if failure is not None:
                     raise error_of(failure)
                 return
-    raise Unreachable(
+    raise Unavailable(
         "the counter's process did not start",
         remedy='see what it said above; or set counter = "threads" in [server]',
     )

@@ -1,8 +1,8 @@
-"""Windows: wishes that arrive together are judged together, so that they share one commit.
+"""Windows: requests that arrive together are judged together, so that they share one commit.
 
-A window (a thread) takes whatever waits (at most BATCH_MAX wishes) and asks the bank. While it does, the next batch gathers: under
+A window (a thread) takes whatever waits (at most BATCH_MAX requests) and asks the bank. While it does, the next batch gathers: under
 load the batches grow by themselves, without load nobody waits. There are as many windows as the store carries on transactions side by
-side; but as long as one is at work, another begins only with ENOUGH wishes. So while the database writes one large batch the next is
+side; but as long as one is at work, another begins only with ENOUGH requests. So while the database writes one large batch the next is
 judged, and small ones are not cut up into smaller ones. What two batches both draw on is locked in the store by the first, as between
 two servers.
 
@@ -19,9 +19,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.service.ledger import BATCH_MAX, Ledger
 from fairbank.service.retry import Deadline
 from fairbank.service.write_queue.queue import Came, Counter, Notify, demand_one_transaction, say
@@ -34,9 +34,9 @@ def _nothing() -> None:
 
 
 class Submission(NamedTuple):
-    """Wishes that came together, and who is told what came of them. After `begun_by` they are not begun any more."""
+    """Requests that came together, and who is told what came of them. After `begun_by` they are not begun any more."""
 
-    batch: Sequence[Asked]
+    batch: Sequence[SubmittedRequest]
     notify: Notify
     begun_by: Deadline
 
@@ -72,7 +72,7 @@ class Windows(Counter):
     def waiting(self) -> int:
         return self._count
 
-    def submit(self, batch: Sequence[Asked], notify: Notify) -> None:
+    def submit(self, batch: Sequence[SubmittedRequest], notify: Notify) -> None:
         """As of every counter."""
         demand_one_transaction(batch)
         with self._changed:
@@ -120,7 +120,7 @@ class Windows(Counter):
         )
 
     def _take(self) -> list[Submission]:
-        """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
+        """Whatever waits, up to BATCH_MAX requests; empty when closed and done."""
         with self._changed:
             while not self._due and not (self._closed and not self._waiting):
                 self._wait()
@@ -148,17 +148,17 @@ class Windows(Counter):
             begin = end
 
     def _apart(self, taken: list[Submission], error: Exception, deadline: Deadline) -> None:
-        """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served. It does not
-        lie at a wish when nobody answers; and when the time is over, or nobody answers any more, whatever is left is not begun.
+        """A batch failed: if that may lie at one request, ask for each submission by itself, so that the others are served. It does not
+        lie at a request when nobody answers; and when the time is over, or nobody answers any more, whatever is left is not begun.
         """
         for each in taken:
-            if len(taken) > 1 and not isinstance(error, Unreachable):
+            if len(taken) > 1 and not isinstance(error, Unavailable):
                 came = (
                     Busy("other writers were in the way all the time")
                     if deadline.over
                     else self._alone(each, deadline)
                 )
-                error = _not_begun() if isinstance(came, Unreachable) else error
+                error = _not_begun() if isinstance(came, Unavailable) else error
             else:
                 came = error
             say(each.notify, came)
@@ -172,8 +172,8 @@ class Windows(Counter):
             return own
 
 
-def _not_begun() -> Unreachable:
-    return Unreachable(
+def _not_begun() -> Unavailable:
+    return Unavailable(
         "the database does not answer any more, and this was not carried out", remedy="try again"
     )
 

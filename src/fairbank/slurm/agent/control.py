@@ -52,12 +52,12 @@ def _answer(head: bytes, pages: Mapping[str, Page]) -> bytes:
     if method not in (b"GET", b"HEAD"):
         status, (kind, body) = (
             "405 Method Not Allowed",
-            as_json({"title": "malformed", "detail": "only GET is understood here"}),
+            as_json({"title": "invalid input", "detail": "only GET is understood here"}),
         )
     elif path not in pages:
         status, (kind, body) = (
             "404 Not Found",
-            as_json({"title": "unknown", "detail": f"there are: {', '.join(pages)}"}),
+            as_json({"title": "not found", "detail": f"there are: {', '.join(pages)}"}),
         )
     else:
         status, (kind, body) = "200 OK", pages[path]()

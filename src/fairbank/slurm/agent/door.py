@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.sign_in.peers import Peer, peer_at
 from fairbank.slurm.agent.mishaps import Mishap
 from fairbank.slurm.frames import Unread, bodies, encode, question, salvaged
@@ -125,7 +125,7 @@ class Door(asyncio.Protocol):
         try:
             whole, self._rest = bodies(self._rest + data if self._rest else data)
             said = [each for each in map(self._read, whole) if each is not None]
-        except Malformed as bad:
+        except InvalidInput as bad:
             self._rest = b""
             self._close(f"garbage: {bad.message} ({bad.field})", f"it takes {bad.remedy}")
             return
@@ -140,16 +140,16 @@ class Door(asyncio.Protocol):
     def _read(self, body: bytes) -> Told | Unread | None:
         try:
             said = question(body)
-        except Malformed as bad:
+        except InvalidInput as bad:
             if self.greeting is not None and (unread := salvaged(body, bad)) is not None:
                 return unread
             raise
         if isinstance(said, Told):
             if self.greeting is None:
-                raise Malformed("no hello", field="kind", remedy="a hello first")
+                raise InvalidInput("no hello", field="kind", remedy="a hello first")
             return said
         if self.greeting is not None or said.version != VERSION:
-            raise Malformed(
+            raise InvalidInput(
                 f"a hello of version {said.version}",
                 field="version",
                 remedy=f"one hello, of version {VERSION}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.slurm.agent.pool import pause
 
 SETTLED_SECONDS = 2.0
@@ -21,11 +21,11 @@ class Next(Enum):
     ASIDE = "aside"
 
 
-def after_failure(trouble: Trouble, size: int, tried: int) -> Next:
+def after_failure(trouble: FairbankError, size: int, tried: int) -> Next:
     """A bank that is away or lets nobody in is tried again. What it cannot read, or fails at again and again, is found by halving."""
-    if isinstance(trouble, Malformed):
+    if isinstance(trouble, InvalidInput):
         return Next.SPLIT if size > 1 else Next.ASIDE
-    if type(trouble) is not Trouble or tried < _SPLIT_AFTER:
+    if type(trouble) is not FairbankError or tried < _SPLIT_AFTER:
         return Next.AGAIN
     if size > 1:
         return Next.SPLIT
@@ -38,7 +38,7 @@ class Faring:
     def __init__(self, now: float) -> None:
         self.since = now
         self.down_since: float | None = None
-        self.trouble: Trouble | None = None
+        self.trouble: FairbankError | None = None
         self.failures = 0
         self.retry_at = now
         self.heard_at: float | None = None
@@ -61,7 +61,7 @@ class Faring:
         self.down_since, self.trouble, self.failures, self.retry_at = None, None, 0, now
         return news
 
-    def failed(self, trouble: Trouble, now: float) -> bool:
+    def failed(self, trouble: FairbankError, now: float) -> bool:
         """It has not. Whether that is news."""
         news = self.up
         if news:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.rest.bodies.answers import Myself
 from fairbank.rest.client import Client
 from fairbank.slurm.agent.core import Core
@@ -57,11 +57,11 @@ class LookRounds:
             _log.info("the bank is there, and takes reports of %s", ", ".join(sorted(clusters)))
 
 
-def look(client: Client, clusters: Set[str]) -> Trouble | None:
+def look(client: Client, clusters: Set[str]) -> FairbankError | None:
     """Why the bank would take no reports of one of these clusters now; None when it would. Nothing is changed there. It blocks."""
     try:
         me = read_me(client.get("/whoami").get("data"))
-    except Trouble as trouble:
+    except FairbankError as trouble:
         return trouble
     except OSError as error:
         return cannot_ask(error)
@@ -69,7 +69,7 @@ def look(client: Client, clusters: Set[str]) -> Trouble | None:
 
 
 def read_me(answer: object) -> Myself:
-    """Whom the bank takes us for. Raises Unreachable for an answer that is none of a bank."""
+    """Whom the bank takes us for. Raises Unavailable for an answer that is none of a bank."""
     try:
         return msgspec.convert(answer, Myself)
     except msgspec.ValidationError as bad:

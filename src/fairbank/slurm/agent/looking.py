@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
-from fairbank.core.errors import Forbidden, Trouble
+from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.rest.bodies.answers import Myself
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Faring
@@ -26,7 +26,7 @@ class Standing(NamedTuple):
     reachable: bool | None
     since: float
     failures: int = 0
-    trouble: Trouble | None = None
+    trouble: FairbankError | None = None
 
 
 class Looks:
@@ -38,7 +38,9 @@ class Looks:
         self.clusters: Set[str] = frozenset()
         self._standing = Standing(None, 0.0)
 
-    def found(self, trouble: Trouble | None, clusters: Set[str], bank: Faring, now: float) -> bool:
+    def found(
+        self, trouble: FairbankError | None, clusters: Set[str], bank: Faring, now: float
+    ) -> bool:
         """One has ended; `trouble` is why the bank would take no reports of these clusters. Whether that is news."""
         before, reachable = self.standing(bank), trouble is None
         news = before.reachable is not reachable
@@ -80,7 +82,7 @@ def wants_a_look(core: Core, looks: Looks, clusters: Set[str], now: float) -> bo
     return not asked_at_all or not clusters <= looks.clusters or now >= looks.next_at(core.bank)
 
 
-def barred(me: Myself, cluster: str) -> Trouble | None:
+def barred(me: Myself, cluster: str) -> FairbankError | None:
     """What keeps somebody, as the bank's `/whoami` tells them, from reporting runs of this cluster."""
     if cluster in me.clusters or (me.superuser and "write" in me.scopes):
         return None

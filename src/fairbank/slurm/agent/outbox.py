@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from fairbank.core.errors import Conflict, Corrupt, Forbidden, Trouble
+from fairbank.core.errors import Conflict, Corrupt, FairbankError, Forbidden
 from fairbank.slurm.agent.letters import Kind, Known, Letter, State, Words
 from fairbank.slurm.agent.memory import Changes
 from fairbank.slurm.agent.reserve import Reserve
@@ -252,7 +252,7 @@ def _known(each: Known) -> tuple[object, ...]:
     )
 
 
-def _cannot_open(path: Path, bad: Exception) -> Trouble:
+def _cannot_open(path: Path, bad: Exception) -> FairbankError:
     said = str(bad)
     if isinstance(bad, sqlite3.OperationalError) and "locked" in said:
         return Conflict(

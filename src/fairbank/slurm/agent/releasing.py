@@ -17,7 +17,7 @@ class ReleaseRounds:
     """One round every so often, as long as the agent lives."""
 
     def __init__(self, settings: AgentSettings) -> None:
-        """Raises the Trouble that keeps it from signing in."""
+        """Raises the FairbankError that keeps it from signing in."""
         self._every = settings.release.every
         signer = settings.release.signer(settings.bank)
         client = Client(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.slurm.agent.aside import Aside
@@ -43,7 +43,7 @@ class Agent:
     """One agent. All of it runs in one event loop, but for the disk (one thread) and the senders (one each)."""
 
     def __init__(self, settings: AgentSettings) -> None:
-        """Raises the Trouble that keeps it from its outbox or from signing in."""
+        """Raises the FairbankError that keeps it from its outbox or from signing in."""
         self._settings = settings
         self._ahead = time.time() - time.monotonic()
         self.core = Core(
@@ -130,7 +130,7 @@ class Agent:
                     answering(pages), "127.0.0.1", settings.control.port, limit=HEAD_MAX
                 )
             except OSError as bad:
-                raise Trouble(
+                raise FairbankError(
                     f"cannot listen on port {settings.control.port}: {bad.strerror}",
                     field="control.port",
                     remedy="choose another port",
@@ -273,7 +273,7 @@ class Agent:
             self._wires, send, self._client, batch
         )
         now = time.monotonic()
-        if isinstance(came, Trouble):
+        if isinstance(came, FairbankError):
             failed(self.core, batch, came, now)
         else:
             answered(self.core, batch, came, now)

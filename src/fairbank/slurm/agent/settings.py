@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fairbank.core.errors import Forbidden, Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.core.ids import UID_MAX
 from fairbank.core.validation import describe_invalid_setting, parse_toml
 from fairbank.priority.site_factor import Bend, RuleName, idle_keys
@@ -32,13 +32,13 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slurm_user: str | Uid = "slurm"
 
     def uids(self) -> frozenset[int]:
-        """Who may connect. Raises Unknown for a user that is not there."""
+        """Who may connect. Raises NotFound for a user that is not there."""
         if isinstance(self.slurm_user, int):
             return frozenset({0, self.slurm_user})
         try:
             return frozenset({0, pwd.getpwnam(self.slurm_user).pw_uid})
         except KeyError:
-            raise Unknown(
+            raise NotFound(
                 f"there is no user {self.slurm_user!r}",
                 field="plugin.slurm_user",
                 remedy="name slurm.conf's SlurmUser, or its number",
@@ -60,7 +60,7 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     libmunge: str | None = None
 
     def signer(self) -> Signer:
-        """Raises Unknown, Forbidden, Malformed when the token cannot be had."""
+        """Raises NotFound, Forbidden, InvalidInput when the token cannot be had."""
         if parse_address(self.server, field="bank.server").scheme == "unix":
             return Signer()
         if self.token_file:
@@ -104,7 +104,7 @@ class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     token_file: Absolute | None = None
 
     def signer(self, usual: BankSettings) -> Signer:
-        """Raises Unknown, Forbidden, Malformed when the token cannot be had."""
+        """Raises NotFound, Forbidden, InvalidInput when the token cannot be had."""
         return TokenSigner(read_token(self.token_file)) if self.token_file else usual.signer()
 
 
@@ -122,7 +122,7 @@ class ReleaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token_file: Absolute | None = None
 
     def signer(self, usual: BankSettings) -> Signer:
-        """Raises Unknown, Forbidden, Malformed when the token cannot be had."""
+        """Raises NotFound, Forbidden, InvalidInput when the token cannot be had."""
         return TokenSigner(read_token(self.token_file)) if self.token_file else usual.signer()
 
 
@@ -154,7 +154,7 @@ def settings_file(named: str | None) -> Path:
 
 
 def read_agent_settings(path: Path) -> AgentSettings:
-    """Read the file at `path`. Raises Unknown when it is missing, Forbidden when it may not be read, Malformed naming the key."""
+    """Read the file at `path`. Raises NotFound when it is missing, Forbidden when it may not be read, InvalidInput naming the key."""
     try:
         text = path.read_bytes()
     except PermissionError as error:
@@ -164,19 +164,19 @@ def read_agent_settings(path: Path) -> AgentSettings:
             remedy="ask as the agent's user",
         ) from error
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read the settings {path}: {error.strerror}",
             field="config",
             remedy="name the file with --config; an empty one is enough where all is in its usual place",
         ) from error
     try:
         return agent_settings(text)
-    except Trouble as bad:
+    except FairbankError as bad:
         raise type(bad)(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad
 
 
 def agent_settings(text: bytes) -> AgentSettings:
-    """The settings that a TOML text says. Raises Malformed, naming the key."""
+    """The settings that a TOML text says. Raises InvalidInput, naming the key."""
     said = parse_toml(text, "this", field="config")
     try:
         settings = msgspec.convert(_with_usual_terms(said), AgentSettings)
@@ -184,13 +184,13 @@ def agent_settings(text: bytes) -> AgentSettings:
         raise describe_invalid_setting(bad, AgentSettings, "docs/reference/agent.md") from bad
     parse_address(settings.bank.server, field="bank.server")
     if settings.senders.minimum > settings.senders.maximum:
-        raise Malformed(
+        raise InvalidInput(
             "senders.minimum is more than senders.maximum",
             field="senders.minimum",
             remedy="at most senders.maximum",
         )
     if settings.site_factor.stale <= settings.site_factor.refresh:
-        raise Malformed(
+        raise InvalidInput(
             "site_factor.stale is over before the next table",
             field="site_factor.stale",
             remedy="more than site_factor.refresh",
@@ -201,7 +201,7 @@ def agent_settings(text: bytes) -> AgentSettings:
     ):
         for name, rule in idle_keys(settings.site_factor.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'
-            raise Malformed(
+            raise InvalidInput(
                 f"{field} is only for {line}", field=field, remedy=f"write {line}, or leave it out"
             )
     return settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from fairbank.core.errors import Forbidden, Trouble
+from fairbank.core.errors import FairbankError, Forbidden
 from fairbank.slurm.agent.core import Core
 from fairbank.slurm.agent.faring import Next, after_failure
 from fairbank.slurm.agent.judging import given_up, words
@@ -43,7 +43,7 @@ def answered(core: Core, batch: list[Letter], came: Sequence[Judgement], now: fl
         )
 
 
-def failed(core: Core, batch: list[Letter], trouble: Trouble, now: float) -> None:
+def failed(core: Core, batch: list[Letter], trouble: FairbankError, now: float) -> None:
     """A request failed as a whole."""
     core.busy -= 1
     match after_failure(trouble, len(batch), batch[0].tried):
@@ -68,7 +68,7 @@ def failed(core: Core, batch: list[Letter], trouble: Trouble, now: float) -> Non
             )
 
 
-def _away(core: Core, letters: list[Letter], trouble: Trouble, now: float) -> None:
+def _away(core: Core, letters: list[Letter], trouble: FairbankError, now: float) -> None:
     if core.bank.failed(trouble, now):
         _log.warning("%s; %s", trouble.message, trouble.remedy or "trying again")
     core.tally["failures", trouble.title] += 1

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fairbank.core.errors import Malformed, Trouble
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.priority.site_factor import rule_of
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.agent.settings import AgentSettings
@@ -26,7 +26,7 @@ class TableWriter:
     """Asks the bank in a thread of its own and replaces the file as a whole. `now`: seconds since 1970, as slurmctld's host counts them."""
 
     def __init__(self, settings: AgentSettings, *, now: Callable[[], float] = time.time) -> None:
-        """Raises the Trouble that keeps it from signing in."""
+        """Raises the FairbankError that keeps it from signing in."""
         address = parse_address(settings.bank.server, field="bank.server")
         signer = settings.site_factor.signer(settings.bank)
         self._settings, self._now = settings.site_factor, now
@@ -35,7 +35,7 @@ class TableWriter:
         )
         self._thread = ThreadPoolExecutor(1, "site-factor")
         self._table: SiteFactorTable | None = None
-        self._trouble: Trouble | None = None
+        self._trouble: FairbankError | None = None
 
     async def run(self) -> None:
         """Until it is closed."""
@@ -51,14 +51,14 @@ class TableWriter:
         try:
             table = self._asked()
             replace_file(Path(self._settings.path or ""), encode(table), field="site_factor.path")
-        except Trouble as trouble:
+        except FairbankError as trouble:
             self._failed(trouble)
         except OSError as error:
             self._failed(cannot_ask(error))
         except (KeyError, TypeError, ValueError) as bad:
             what = f"what the bank answered is not understood: {bad!r}"
             self._failed(
-                Malformed(
+                InvalidInput(
                     what, field="bank.server", remedy="is it a bank, and as new as this agent?"
                 )
             )
@@ -84,7 +84,7 @@ class TableWriter:
             rule=rule_of(settings.rule, settings.credit, settings.expiry),
         )
 
-    def _failed(self, trouble: Trouble) -> None:
+    def _failed(self, trouble: FairbankError) -> None:
         if self._trouble is None or self._trouble.message != trouble.message:
             _log.warning(
                 "%s: site factors are not written: %s; try: %s",

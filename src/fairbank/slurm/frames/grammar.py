@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.records import EpilogTold, LimitChanged, PrologAsked
 
 KINDS: Mapping[str, type[PrologAsked | LimitChanged | EpilogTold]] = {
@@ -26,13 +26,13 @@ _CONTROL_OR_LINE_END = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def bodies(received: bytes, *, most: int = BODY_MAX) -> tuple[list[bytes], bytes]:
-    """The whole bodies at the beginning of what was received, and the rest. Raises Malformed for a frame that is too long."""
+    """The whole bodies at the beginning of what was received, and the rest. Raises InvalidInput for a frame that is too long."""
     found: list[bytes] = []
     begin = 0
     while len(received) - begin >= HEAD:
         length = int.from_bytes(received[begin : begin + HEAD], "big")
         if length > most:
-            raise Malformed(
+            raise InvalidInput(
                 f"a frame of {length} bytes", field="frame", remedy=f"at most {most} bytes"
             )
         if len(received) - begin < HEAD + length:
@@ -54,13 +54,13 @@ def escaped(value: str) -> str:
 
 
 def fitting(text: str, field: str, most: int, grammar: re.Pattern[str] | None = None) -> str:
-    """`text`, which a verdict can hold as this field. Raises Malformed for what it cannot."""
+    """`text`, which a verdict can hold as this field. Raises InvalidInput for what it cannot."""
     if (
         len(text.encode("utf-8", "replace")) > most
         or _CONTROL_OR_LINE_END.search(text)
         or (grammar and not grammar.fullmatch(text))
     ):
-        raise Malformed(
+        raise InvalidInput(
             f"{text[:40]!r} is no {field} for a verdict",
             field=field,
             remedy=f"one line of at most {most} bytes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote_to_bytes
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import ID_MAX
 from fairbank.slurm.records import VERSION
 
@@ -20,14 +20,14 @@ def whole_number(text: str, low: int = 0, high: int = ID_MAX) -> int | None:
 
 
 def read_lines(body: bytes) -> tuple[str, Lines]:
-    """The word for the kind, and the lines after it. Raises Malformed for a body that is not made so."""
+    """The word for the kind, and the lines after it. Raises InvalidInput for a body that is not made so."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        raise Malformed("a frame that is no UTF-8", field="frame", remedy="UTF-8") from None
+        raise InvalidInput("a frame that is no UTF-8", field="frame", remedy="UTF-8") from None
     word, *lines = text.split("\n")
     if not lines or lines.pop() != "":
-        raise Malformed(
+        raise InvalidInput(
             "a frame that does not end with a line feed", field="frame", remedy="end each line"
         )
     found: dict[str, str] = {}
@@ -35,7 +35,7 @@ def read_lines(body: bytes) -> tuple[str, Lines]:
     for line in lines:
         key, equals, value = line.partition("=")
         if not equals or not key or key in found or (controls and _CONTROL.search(line)):
-            raise Malformed(
+            raise InvalidInput(
                 f"{line[:40]!r} is no line of a frame",
                 field="frame",
                 remedy="key=value, each key once",
@@ -45,7 +45,7 @@ def read_lines(body: bytes) -> tuple[str, Lines]:
 
 
 class Lines:
-    """What a body says, by key. All of these raise Malformed, naming the key."""
+    """What a body says, by key. All of these raise InvalidInput, naming the key."""
 
     def __init__(self, lines: dict[str, str]) -> None:
         self._lines = lines
@@ -57,26 +57,26 @@ class Lines:
         raw = self._lines.pop(key, None)
         if raw is None:
             if default is None:
-                raise Malformed(f"{key} is missing", field=key, remedy="say it once")
+                raise InvalidInput(f"{key} is missing", field=key, remedy="say it once")
             return default
         if "%" not in raw:
             return raw
         if _HALF_ESCAPE.search(raw):
-            raise Malformed(
+            raise InvalidInput(
                 f"{raw[:40]!r} has a % that begins nothing", field=key, remedy="write % as %25"
             )
         try:
             return unquote_to_bytes(raw).decode()
         except UnicodeDecodeError:
-            raise Malformed(f"{key} is no UTF-8", field=key, remedy="UTF-8") from None
+            raise InvalidInput(f"{key} is no UTF-8", field=key, remedy="UTF-8") from None
 
     def whole(self, key: str, low: int = 0, high: int = ID_MAX) -> int:
         raw = self._lines.pop(key, None)
         if raw is None:
-            raise Malformed(f"{key} is missing", field=key, remedy="say it once")
+            raise InvalidInput(f"{key} is missing", field=key, remedy="say it once")
         if (number := whole_number(raw, low, high)) is not None:
             return number
-        raise Malformed(
+        raise InvalidInput(
             f"{raw[:40]!r} is no {key}", field=key, remedy=f"a whole number from {low} to {high}"
         )
 
@@ -87,7 +87,7 @@ class Lines:
 
     def all_read(self) -> None:
         for key in self._lines:
-            raise Malformed(
+            raise InvalidInput(
                 f"{key[:40]!r} is not known here",
                 field="key",
                 remedy=f"speak version {VERSION} of the wire",

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from fairbank.cluster.job import Run, checked_run
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import UID_MAX
 from fairbank.slurm.frames.grammar import KINDS, REASON_MAX, TEXT_MAX, WORD, fitting
 from fairbank.slurm.frames.lines import Lines, read_lines
@@ -28,7 +28,7 @@ _DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e[+-][0-9]{1,3})?", re.ASCII
 
 
 def question(body: bytes) -> Question:
-    """What the plug-in says. Raises Malformed for anything else, naming the key."""
+    """What the plug-in says. Raises InvalidInput for anything else, naming the key."""
     word, fields = read_lines(body)
     read: Question
     if word == "hello":
@@ -42,7 +42,7 @@ def question(body: bytes) -> Question:
     elif word == "epilog":
         read = _epilog(fields)
     else:
-        raise Malformed(
+        raise InvalidInput(
             f"{word[:40]!r} is nothing that a plug-in says",
             field="kind",
             remedy=f"speak version {VERSION} of the wire",
@@ -52,7 +52,7 @@ def question(body: bytes) -> Question:
 
 
 def answer(body: bytes) -> Answer:
-    """What the agent says. Raises Malformed for anything else, naming the key."""
+    """What the agent says. Raises InvalidInput for anything else, naming the key."""
     word, fields = read_lines(body)
     read: Answer
     if word == "hello":
@@ -62,7 +62,7 @@ def answer(body: bytes) -> Answer:
     elif word == "verdict":
         read = _verdict(fields)
     else:
-        raise Malformed(
+        raise InvalidInput(
             f"{word[:40]!r} is nothing that an agent says",
             field="kind",
             remedy=f"speak version {VERSION} of the wire",
@@ -114,7 +114,7 @@ def _billing(text: str) -> Fraction:
         return (
             Fraction(int(text)) if text.isdigit() else Fraction(text)
         )  # a tenth of the time for what is usual
-    raise Malformed(
+    raise InvalidInput(
         f"{text[:40]!r} is no billing", field="billing", remedy="a decimal number, not negative"
     )
 
@@ -132,4 +132,4 @@ def _say(word: str) -> Say:
     for each in _SAYS:
         if each == word:
             return each
-    raise Malformed(f"{word[:40]!r} is no verdict", field="say", remedy=", ".join(_SAYS))
+    raise InvalidInput(f"{word[:40]!r} is no verdict", field="say", remedy=", ".join(_SAYS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.frames.grammar import KINDS
 from fairbank.slurm.frames.lines import whole_number
 
@@ -19,7 +19,7 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     batch: bool
     body: bytes
-    why: Malformed
+    why: InvalidInput
 
     @property
     def is_question(self) -> bool:
@@ -27,7 +27,7 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind == "prolog"
 
 
-def salvaged(body: bytes, why: Malformed) -> Unread | None:
+def salvaged(body: bytes, why: InvalidInput) -> Unread | None:
     """What can be answered by its number; None for what cannot: without a number, with two, or a hello."""
     word, *lines = body.decode("utf-8", "replace").split("\n")
     found: dict[str, list[str]] = {}

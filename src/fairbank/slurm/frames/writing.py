@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.slurm.frames.grammar import (
     ANSWER_MAX,
     BODY_MAX,
@@ -32,12 +32,12 @@ _WORDS = {kind: word for word, kind in KINDS.items()}
 
 
 def encode(said: Question | Answer) -> bytes:
-    """A frame, head included. Raises Malformed for what does not fit into one."""
+    """A frame, head included. Raises InvalidInput for what does not fit into one."""
     word, fields = _fields(said)
     body = "".join([f"{word}\n", *(f"{key}={escaped(value)}\n" for key, value in fields)]).encode()
     most = ANSWER_MAX if isinstance(said, Answer) else BODY_MAX
     if len(body) > most:
-        raise Malformed(
+        raise InvalidInput(
             f"a frame of {len(body)} bytes", field="frame", remedy=f"at most {most} bytes"
         )
     return len(body).to_bytes(HEAD, "big") + body

@@ -15,8 +15,8 @@ class Head(Struct, frozen=True, kw_only=True):
 
 class AuditCard(Struct, frozen=True, kw_only=True):
     entries: int
-    office_seq: int
-    office_link: str
+    registry_seq: int
+    registry_link: str
     heads: list[Head]
 
 

@@ -20,8 +20,8 @@ class Resolution(Struct, frozen=True, kw_only=True):
 class Refused(Struct, frozen=True, kw_only=True):
     """A no of the bank with its figures. `entry` is where it is kept, if it is; `resolution` is that of a run that has ended already.
 
-    `available` and `shortfall` are null where the reason is another than how much there is of credit (OVERDRAWN, CAPPED, NO_ALLOCATION,
-    FROZEN, NOT_ENOUGH) or of a charge (TOO_MUCH_BACK): nobody looked then. `asked` is null there, too, unless something was.
+    `available` and `shortfall` are null where the reason is another than how much there is of credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION,
+    FROZEN, NOT_ENOUGH) or of a charge (REFUND_TOO_LARGE): nobody looked then. `asked` is null there, too, unless something was.
     """
 
     reason: str
@@ -66,7 +66,7 @@ class Single(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Granted(Struct, frozen=True, kw_only=True):
-    """A wish that was granted: the entry that says so and the figures after it. `again`: it was granted before, by that entry.
+    """A request that was granted: the entry that says so and the figures after it. `again`: it was granted before, by that entry.
 
     `entry` is null where nothing had to be written, since all was so already. `cpu_counted` is there only where a run's end told more
     `cpu_seconds` than its processors had: so many of them count.

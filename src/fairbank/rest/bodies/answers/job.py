@@ -63,11 +63,13 @@ class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FailureRow(Struct, frozen=True, kw_only=True):
-    """A job the bank said no to, with the figures and what would help.
+    """Job that the bank refused, with the amounts and the remedies.
 
-    HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`; `comments` are the job's, else the reason in words.
-    `available` and `shortfall` are null where the reason is not want of credit (OVERDRAWN, CAPPED, NO_ALLOCATION, FROZEN): nobody looked
-    then what there is. `asked` is null there, too, unless something was: what a run without a hold had cost is not lost.
+    HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`; `comments` are
+    those of the job, else the message of the reason. `available` and `shortfall` are null unless
+    the reason is a lack of credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN). Then `asked`
+    is null as well, unless the refused request had an amount, such as the cost of a run without a
+    hold.
     """
 
     id: int

@@ -51,7 +51,7 @@ class BookEntryRow(EntryRow, frozen=True, kw_only=True):
 
 
 class PlannedEntry(Sums, frozen=True, kw_only=True):
-    """An entry as it would be written now, with the sums after it. `allocation` is null in the office's book, where projects, roles and
+    """An entry as it would be written now, with the sums after it. `allocation` is null in the registry, where projects, roles and
     tokens are kept, and where it is yet to be opened; `sign` and `changed` as in a statement."""
 
     kind: str
