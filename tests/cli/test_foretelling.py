@@ -100,7 +100,11 @@ REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
     (("refund", 701_002, 99_999, *X), 5, "left of its charge"),
     (("refund", 701_002, 1, *X, "--as", STRANGER), 3, "there is no job 701002"),
     (("undo", 999_999, *X), 3, "there is no entry 999999"),
-    (("alloc", "create", "-A", "chem_qmc", "-r", "cpu", "--end", "2027-09-01", *X), 7, "at the same time"),
+    (
+        ("alloc", "create", "-A", "chem_qmc", "-r", "cpu", "--end", "2027-09-01", *X),
+        7,
+        "at the same time",
+    ),
     (("alloc", "create", "-A", "gone", "-r", "cpu", "--end", "2027-09-01", *X), 7, "was removed"),
     (
         (
@@ -137,11 +141,7 @@ REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
     (("alloc", "reopen", CPU, *X), 7, "is active already"),
     (("alloc", "end", 999, *X), 3, "there is no allocation 999"),
     (("alloc", "close", CPU, *X, "--as", AYLA), 4, "you may not change allocations here"),
-    (
-        ("alloc", "cap", CPU, AYLA, 5, "--as", AYLA),
-        4,
-        "users manage only roles below their own",
-    ),
+    (("alloc", "cap", CPU, AYLA, 5, "--as", AYLA), 4, "users manage only roles below their own"),
     (("alloc", "cap", CPU, MINH, 5, "--as", JORGE), 4, "you may not cap users here"),
     (("project", "create", "other", "--gid", 50_070), 7, "has gid 50070"),
     (("project", "create", "gone", "--gid", 50_079), 7, "was removed"),

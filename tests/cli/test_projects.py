@@ -95,8 +95,6 @@ def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> 
     assert "lab31" in told(changing("project", "list", "-a"))
     assert "removed" in changing("project", "show", "lab31").err
     assert "the project is still in use" in told(changing("project", "remove", "chem_qmc"), 7)
-    assert "ever had an allocation" in told(
-        changing("project", "set", "chem_qmc", "-A", "chem"), 7
-    )
+    assert "ever had an allocation" in told(changing("project", "set", "chem_qmc", "-A", "chem"), 7)
     told(changing("project", "set", "lab31", "--restore"))
     assert "lab31" in told(changing("project", "list"))

@@ -23,7 +23,6 @@ class Do(Enum):
     WITHDRAW = "withdraw"
     TRANSFER = "transfer"
     REFUND = "refund"
-    REPORT_RUN = "report runs"
     AUDIT = "audit the books"
     MANAGE_TOKENS = "manage other people's tokens"
 

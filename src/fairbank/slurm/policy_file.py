@@ -30,7 +30,6 @@ DENOMINATOR_MAX = 2**40
 """So that Lua, which may have nothing but doubles, counts exactly."""
 
 NUMBER_MAX = 10**15
-GPU_OF_ANY_TYPE = "any"
 
 
 class PolicyAction(Enum):

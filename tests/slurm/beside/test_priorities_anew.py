@@ -7,12 +7,7 @@ import msgspec
 from fairbank.priority.multifactor.settings import Flag, MultifactorSettings, PriorityWeights
 from fairbank.report.sprio import PriorityRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.recomputed_priorities import (
-    PriorityInputs,
-    computed,
-    counted_at,
-    factors_of,
-)
+from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs, computed, factors_of
 from fairbank.slurm.parsers.pending_jobs import PendingFactors
 from fairbank.slurm.parsers.values import AssociationPriority, SlurmNode, SlurmPartition, SlurmQos
 
@@ -105,9 +100,7 @@ def test_a_job_without_a_limit_has_that_of_its_partition_or_none() -> None:
 
 
 def test_the_tick_is_known_from_the_oldest_age() -> None:
-    assert counted_at([CPU, GPU._replace(age=250.0)], GROUNDS) == NOON
     assert computed([GPU._replace(age=250.0)], GROUNDS, FACTORS)[0].age == 250.0
-    assert counted_at([CPU], GROUNDS) == 0, "nobody has an age"
 
 
 def test_what_cannot_be_computed_is_left_out() -> None:

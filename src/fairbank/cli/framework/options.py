@@ -205,7 +205,9 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
         "--dry-run", action="store_true", help="show the exact entries, change nothing"
     )
     group.add_argument(
-        "--yes", action="store_true", help="do not ask first (without a terminal nothing is asked)"
+        "--yes",
+        action="store_true",
+        help="do not ask before a change that removes, ends or is large (only a terminal is asked)",
     )
     if keyed:
         once = "for scripts: repeated under the same key it is carried out once; without a key each time"

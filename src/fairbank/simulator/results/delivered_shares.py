@@ -24,13 +24,6 @@ WINDOW = 7 * DAY
 """Seconds. In the long run every job of a trace is run, so that only what is delivered in good time can differ."""
 
 
-class AccountShares(NamedTuple):
-    """An account's shares of the machine; it is a user or a group of the trace."""
-
-    account: int
-    shares: int
-
-
 class DeliveredShare(NamedTuple):
     """Of what was delivered in the whole simulation, an account's part; and the part that its shares entitle it to. The account is called
     by its name where the trace has names."""

@@ -6,7 +6,7 @@ costs nothing and so leaves room for the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 import msgspec
@@ -170,12 +170,3 @@ class _Play:
             yield msgspec.structs.replace(
                 row, left=max((self._left[each.id] for each in found), default=0)
             )
-
-
-def by_reason(refused: Sequence[ShadowRefusal]) -> Mapping[ShadowReason, int]:
-    """How many for each reason, in the order of the reasons."""
-    return {
-        why: count
-        for why in ShadowReason
-        if (count := sum(1 for each in refused if each.why is why))
-    }
