@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.cli.framework.host import user_name
-from fairbank.core.errors import Trouble
+from fairbank.core.errors import FairbankError
 from fairbank.report.cells import plain
 from fairbank.rest.client import Client
 
@@ -105,7 +105,7 @@ def run(context: Context, options: Namespace) -> int:
         kept = Kept(_place(context, options.kind))
         fresh = kept.fresh()
         _show(_asked(context, options, kept) if fresh is None else fresh, options)
-    except (Trouble, OSError):
+    except (FairbankError, OSError):
         pass  # a shell is no place to read of it: the next command will tell
     return 0
 
@@ -147,7 +147,7 @@ def _asked(context: Context, options: Namespace, kept: Kept) -> list[Name]:
         for each in KINDS[options.kind](bank):
             if harmless(each.word):
                 found.setdefault(each.word, each)
-    except (Trouble, KeyError, TypeError):
+    except (FairbankError, KeyError, TypeError):
         whole = False
     if not first.acquire(blocking=False):
         watchdog.join()

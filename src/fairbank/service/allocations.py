@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import (
     AllocationQuery,
     Debit,
@@ -20,8 +18,10 @@ from fairbank.bank.query import (
     Page,
     UserRow,
 )
-from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
-from fairbank.core.errors import Forbidden, Unknown
+from fairbank.bank.requests import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.bank.rules import Outcome
+from fairbank.bank.term_changes import changes
+from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.time import Clock, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Asker
@@ -52,7 +52,7 @@ class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allocations:
-    """The use cases around allocations. A foreign allocation is Unknown; what one may see but not do is Forbidden."""
+    """The use cases around allocations. A foreign allocation is NotFound; what one may see but not do is Forbidden."""
 
     def __init__(
         self, store: Store, judge: RequestHandler, directory: ProjectCache, clock: Clock
@@ -69,20 +69,22 @@ class Allocations:
 
         Whoever may draw on an allocation sees what is left on it, but not who else drew: its statement, users and runs are not theirs.
         """
-        drawing = asker.sight.projects if projects is None else projects
+        drawing = asker.visibility.projects if projects is None else projects
         lines = (self._directory.project_chain(self._directory.by_id(each)) for each in drawing)
         return frozenset(number for _, *parents in lines for number in parents)
 
     def get_drawable(self, asker: Asker, number: int) -> Allocation:
-        """An allocation of the asker's projects, or one that they draw on. Raises Unknown."""
+        """An allocation of the asker's projects, or one that they draw on. Raises NotFound."""
         found = self.find(
             AllocationQuery(
-                sight=asker.sight, ids=frozenset({number}), lenders=self.parents_of(asker, None)
+                visibility=asker.visibility,
+                ids=frozenset({number}),
+                lenders=self.parents_of(asker, None),
             ),
             Page(1),
         )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no allocation {number}",
                 field="allocation",
                 remedy="list yours with: fairbank alloc list",
@@ -90,14 +92,16 @@ class Allocations:
         return found[0]
 
     def get(self, asker: Asker, number: int) -> Allocation:
-        """An allocation of the asker's projects. Raises Unknown, and Forbidden for one that they only draw on."""
-        found = self.find(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
+        """An allocation of the asker's projects. Raises NotFound, and Forbidden for one that they only draw on."""
+        found = self.find(
+            AllocationQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
             raise self._not_visible(asker, number)
         return found[0]
 
     def _not_visible(self, asker: Asker, number: int) -> Forbidden:
-        """Raises Unknown where they do not draw on it either."""
+        """Raises NotFound where they do not draw on it either."""
         self.get_drawable(asker, number)
         return Forbidden(
             f"allocation {number} is your parent project's: you may draw on it, but the rest is for its own people",
@@ -106,7 +110,7 @@ class Allocations:
         )
 
     def users(self, asker: Asker, number: int, page: Page) -> list[UserRow]:
-        """What each user drew, and the caps, by uid; `page.after` is one. Raises Unknown, Forbidden."""
+        """What each user drew, and the caps, by uid; `page.after` is one. Raises NotFound, Forbidden."""
         allocation = self.get(asker, number)
         with self._store.reading() as reader:
             return reader.allocation_users(allocation.id, page)
@@ -119,10 +123,10 @@ class Allocations:
     def statement(
         self, asker: Asker, number: int, since: Instant, until: Instant, page: Page
     ) -> Statement:
-        """One page of the allocation's journal in its own order; `page.after` is a seq. Raises Unknown, Forbidden."""
+        """One page of the allocation's journal in its own order; `page.after` is a seq. Raises NotFound, Forbidden."""
         with self._store.reading() as reader:
             found = reader.allocations(
-                AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1)
+                AllocationQuery(visibility=asker.visibility, ids=frozenset({number})), Page(1)
             )
             if found:
                 entries = reader.statement(number, since, until, page)
@@ -150,20 +154,20 @@ class Allocations:
 
     # --- changing ---
 
-    def open(self, asker: Asker, wish: Open) -> Outcome:
-        """Make an allocation. Raises Forbidden, Unknown."""
+    def open(self, asker: Asker, request: Open) -> Outcome:
+        """Make an allocation. Raises Forbidden, NotFound."""
         check_allowed(asker, Action.OPEN_ALLOCATION)
-        self._directory.by_id(wish.project)
-        return self._ask(asker, wish)
+        self._directory.by_id(request.project)
+        return self._ask(asker, request)
 
     def amend(
         self, asker: Asker, number: int, terms: TermChanges, comment: str, key: str | None
     ) -> Outcome:
-        """Change terms. Raises Forbidden, Unknown."""
+        """Change terms. Raises Forbidden, NotFound."""
         allocation = self.get(asker, number)
         check_allowed(asker, Action.AMEND_ALLOCATION)
         changes = msgspec.structs.asdict(terms)
-        wish = Amend(
+        request = Amend(
             allocation=number,
             project=allocation.project,
             resource=allocation.resource,
@@ -171,47 +175,47 @@ class Allocations:
             key=key,
             **changes,
         )
-        return self._ask(asker, wish)
+        return self._ask(asker, request)
 
-    def set_cap(self, asker: Asker, wish: SetCap) -> Outcome:
-        """Whom the asker may cap is judged with the wish, by the roles as they are then. Raises Forbidden, Unknown."""
-        project = self.get(asker, wish.allocation).project
+    def set_cap(self, asker: Asker, request: SetCap) -> Outcome:
+        """Whom the asker may cap is judged with the request, by the roles as they are then. Raises Forbidden, NotFound."""
+        project = self.get(asker, request.allocation).project
         check_allowed(asker, Action.SET_CAP, project)
         return self._ask(
             asker,
             msgspec.structs.replace(
-                wish, project=project, by=None if asker.superuser else asker.uid
+                request, project=project, by=None if asker.superuser else asker.uid
             ),
         )
 
-    def deposit(self, asker: Asker, wish: Deposit) -> Outcome:
-        """Put credit in. Raises Forbidden, Unknown."""
-        self.get(asker, wish.allocation)
+    def deposit(self, asker: Asker, request: Deposit) -> Outcome:
+        """Put credit in. Raises Forbidden, NotFound."""
+        self.get(asker, request.allocation)
         check_allowed(asker, Action.DEPOSIT)
-        return self._ask(asker, wish)
+        return self._ask(asker, request)
 
-    def withdraw(self, asker: Asker, wish: Withdraw) -> Outcome:
-        """Take credit out, as far as nothing else needs it. Raises Forbidden, Unknown."""
-        self.get(asker, wish.allocation)
+    def withdraw(self, asker: Asker, request: Withdraw) -> Outcome:
+        """Take credit out, as far as nothing else needs it. Raises Forbidden, NotFound."""
+        self.get(asker, request.allocation)
         check_allowed(asker, Action.WITHDRAW)
-        return self._ask(asker, wish)
+        return self._ask(asker, request)
 
-    def transfer(self, asker: Asker, wish: Transfer) -> Outcome:
-        """A PI moves credit between allocations of the projects that are the PI's own. Raises Forbidden, Unknown."""
-        check_allowed(asker, Action.TRANSFER, self.get(asker, wish.source).project)
-        check_allowed(asker, Action.TRANSFER, self._transfer_target(asker, wish.target).project)
-        return self._ask(asker, wish)
+    def transfer(self, asker: Asker, request: Transfer) -> Outcome:
+        """A PI moves credit between allocations of the projects that are the PI's own. Raises Forbidden, NotFound."""
+        check_allowed(asker, Action.TRANSFER, self.get(asker, request.source).project)
+        check_allowed(asker, Action.TRANSFER, self._transfer_target(asker, request.target).project)
+        return self._ask(asker, request)
 
     def _transfer_target(self, asker: Asker, number: int) -> Allocation:
-        """The allocation that credit is to go to. Raises Unknown."""
+        """The allocation that credit is to go to. Raises NotFound."""
         try:
             return self.get(asker, number)
-        except Unknown as missing:
+        except NotFound as missing:
             missing.field = "to"
             raise
 
-    def _ask(self, asker: Asker, wish: Request) -> Outcome:
-        return apply_request(self._judge, asker, wish, self._clock.now())
+    def _ask(self, asker: Asker, request: Request) -> Outcome:
+        return apply_request(self._judge, asker, request, self._clock.now())
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:

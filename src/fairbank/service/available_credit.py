@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
-from fairbank.bank.refusal import nearest
+from fairbank.bank.refusals import nearest
 from fairbank.bank.run import UserSums
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
 from fairbank.store.contract import Store
 
@@ -29,7 +29,9 @@ def available_credit(
             AllocationQuery(projects=projects, resource=resource, active_at=at), Page(PAGE_MAX)
         )
         rows = reader.users(frozenset(each.id for each in found), uid) if found else []
-    work = WorkingSet(allocations=found, users=((row.allocation, uid, row.sums) for row in rows))
+    work = TransactionData(
+        allocations=found, users=((row.allocation, uid, row.sums) for row in rows)
+    )
     return [
         [(each, work.sums_of(each.id, uid)) for each in work.candidates(line, resource, at)]
         for line in lines

@@ -1,4 +1,4 @@
-"""The one way from a use case to the bank: a wish is carried out, or for a dry run only foretold, after the very same checks.
+"""The one way from a use case to the bank: a request is carried out, or for a dry run only foretold, after the very same checks.
 
 Use cases around a counter carry out, the same around a Foreteller only tell what would be; who asks is no part of it.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import EntryQuery, Page
-from fairbank.bank.refusal import Refusal
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import Request, SubmittedRequest
+from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
-from fairbank.bank.wish import Asked, Request
-from fairbank.bank.working_set import WorkingSet
+from fairbank.bank.term_changes import changes
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
 from fairbank.service.access.identity import Asker
 from fairbank.service.ledger import Ledger
@@ -26,7 +26,7 @@ class DryRunEntry(NamedTuple):
     """An entry that would be written, with numbers that others will get, and what it stands for.
 
     `run` is the record of the run that it is about, `changed` what would become of terms by it. `opens`: its book would be opened by this
-    wish. `numbers` is what its details call the number of the project or token that it tells of, where that would be new too.
+    request. `numbers` is what its details call the number of the project or token that it tells of, where that would be new too.
     """
 
     entry: Entry
@@ -37,7 +37,7 @@ class DryRunEntry(NamedTuple):
 
 
 class DryRunResult(Exception):
-    """What a wish would change. It is raised in place of the answer, so that nothing which follows upon an answer happens."""
+    """What a request would change. It is raised in place of the answer, so that nothing which follows upon an answer happens."""
 
     def __init__(self, entries: Sequence[DryRunEntry]) -> None:
         super().__init__("only foretold")
@@ -47,7 +47,7 @@ class DryRunResult(Exception):
 class RequestHandler(Protocol):
     """Whom use cases ask: the counter, or a Foreteller in its place."""
 
-    def apply(self, batch: Sequence[Asked]) -> list[Outcome]: ...
+    def apply(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]: ...
 
 
 class DryRun:
@@ -56,11 +56,11 @@ class DryRun:
     def __init__(self, bank: Ledger) -> None:
         self._bank = bank
 
-    def apply(self, batch: Sequence[Asked]) -> list[Outcome]:
-        """The bank's no to each wish. Raises Foretold at the first that would be granted; Unreachable."""
+    def apply(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]:
+        """The bank's no to each request. Raises Foretold at the first that would be granted; Unavailable."""
         return [self._refusal(each) for each in batch]
 
-    def _refusal(self, asked: Asked) -> Refusal:
+    def _refusal(self, asked: SubmittedRequest) -> Refusal:
         outcome, work = self._bank.dry_run(asked)
         if isinstance(outcome, Refusal):
             return outcome
@@ -70,13 +70,13 @@ class DryRun:
         )
 
 
-def apply_request(judge: RequestHandler, asker: Asker, wish: Request, now: Instant) -> Outcome:
-    """What the bank answers to the wish. Raises Busy, Unreachable; Foretold instead of a yes, where it is only foretold."""
-    return judge.apply([Asked(wish, now, asker.actor, asker.acting_as)])[0]
+def apply_request(judge: RequestHandler, asker: Asker, request: Request, now: Instant) -> Outcome:
+    """What the bank answers to the request. Raises Busy, Unavailable; Foretold instead of a yes, where it is only foretold."""
+    return judge.apply([SubmittedRequest(request, now, asker.actor, asker.acting_as)])[0]
 
 
 def _dry_run_entry(
-    entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None
+    entry: Entry, work: TransactionData, changed: Mapping[str, Any] | None
 ) -> DryRunEntry:
     new = {
         Kind.PROJECT: ("project", work.changes.new_projects),

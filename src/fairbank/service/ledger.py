@@ -1,4 +1,4 @@
-"""The bank's one way to write: a batch of wishes, judged and recorded in one transaction."""
+"""The bank's one way to write: a batch of requests, judged and recorded in one transaction."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.bank.ledger import Outcome, judge
-from fairbank.bank.needs import needs_of
+from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked
-from fairbank.bank.working_set import OfficeNeeded, WorkingSet
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome, apply
+from fairbank.bank.transaction_data import RegistryNotLoaded, TransactionData
 from fairbank.core.errors import Busy
 from fairbank.store.contract import Contention, Store, Transaction
 
@@ -34,10 +34,12 @@ class Ledger:
         self.policy = policy
         self.retry_policy = retry_policy or RetryPolicy()
 
-    def apply(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
-        """An answer for each wish, in order. When this returns, all that was granted is durable.
+    def apply(
+        self, batch: Sequence[SubmittedRequest], deadline: Deadline | None = None
+    ) -> list[Outcome]:
+        """An answer for each request, in order. When this returns, all that was granted is durable.
 
-        More than BATCH_MAX wishes take several transactions. Raises Busy when other writers stay in the way, Unreachable.
+        More than BATCH_MAX requests take several transactions. Raises Busy when other writers stay in the way, Unavailable.
         After the deadline (by default each transaction has its own) no try is begun, but the first and the one under way
         may last: as long as the store waits for a lock.
         """
@@ -48,11 +50,11 @@ class Ledger:
             )
         return answers
 
-    def dry_run(self, asked: Asked) -> tuple[Outcome, WorkingSet]:
-        """What `ask` would answer to one wish, and the rows that it was judged in, the same under the same locks, with all that `ask`
+    def dry_run(self, asked: SubmittedRequest) -> tuple[Outcome, TransactionData]:
+        """What `ask` would answer to one request, and the rows that it was judged in, the same under the same locks, with all that `ask`
         would write; nothing is written.
 
-        Entries and whatever else is new have numbers that are not taken: the next to write gets them. Raises Busy, Unreachable.
+        Entries and whatever else is new have numbers that are not taken: the next to write gets them. Raises Busy, Unavailable.
         """
         work, (answer,) = self._run_transaction(
             [asked], self.retry_policy.new_deadline(), write=False
@@ -61,12 +63,14 @@ class Ledger:
             answer = msgspec.structs.replace(answer, entry=None)  # it would be kept, and is not
         return answer, work
 
-    def _apply_transaction(self, batch: Sequence[Asked], deadline: Deadline) -> list[Outcome]:
+    def _apply_transaction(
+        self, batch: Sequence[SubmittedRequest], deadline: Deadline
+    ) -> list[Outcome]:
         return self._run_transaction(batch, deadline, write=True)[1]
 
     def _run_transaction(
-        self, batch: Sequence[Asked], deadline: Deadline, *, write: bool
-    ) -> tuple[WorkingSet, list[Outcome]]:
+        self, batch: Sequence[SubmittedRequest], deadline: Deadline, *, write: bool
+    ) -> tuple[TransactionData, list[Outcome]]:
         longest = 0.0
         while True:
             try:
@@ -83,22 +87,22 @@ class Ledger:
                 time.sleep(random.uniform(0, longest))  # noqa: S311 (no secret)
 
     def _load_and_apply(
-        self, transaction: Transaction, batch: Sequence[Asked], *, foretold: bool
-    ) -> tuple[WorkingSet, list[Outcome]]:
-        """The batch judged in the rows that it needs. That it also needs the office's book may show only in judging: a refusal that
-        meets no allocation is kept there. Then it is judged again, with the office locked after the allocations as always.
+        self, transaction: Transaction, batch: Sequence[SubmittedRequest], *, foretold: bool
+    ) -> tuple[TransactionData, list[Outcome]]:
+        """The batch judged in the rows that it needs. That it also needs the registry may show only in judging: a refusal that
+        meets no allocation is kept there. Then it is judged again, with the registry locked after the allocations as always.
         """
         try:
-            return self._apply_all(transaction.load(needs_of(batch, foretold=foretold)), batch)
-        except OfficeNeeded:
+            return self._apply_all(transaction.load(lock_set_of(batch, foretold=foretold)), batch)
+        except RegistryNotLoaded:
             return self._apply_all(
-                transaction.load(needs_of(batch, office=True, foretold=foretold)), batch
+                transaction.load(lock_set_of(batch, registry=True, foretold=foretold)), batch
             )
 
     def _apply_all(
-        self, work: WorkingSet, batch: Sequence[Asked]
-    ) -> tuple[WorkingSet, list[Outcome]]:
-        return work, [judge(work, each, self.policy) for each in batch]
+        self, work: TransactionData, batch: Sequence[SubmittedRequest]
+    ) -> tuple[TransactionData, list[Outcome]]:
+        return work, [apply(work, each, self.policy) for each in batch]
 
 
 RETRY_SECONDS = 30.0

@@ -10,7 +10,7 @@ from threading import Lock
 
 from fairbank.bank.project import Project, line_of
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.store.contract import Store
 
 _TTL_SECONDS = 5  # how long it may go unnoticed that another server changed or removed a project, or that a backup replaced the books
@@ -78,17 +78,17 @@ class ProjectCache:
         return self._projects.by_account.get(account)
 
     def by_id(self, number: int) -> Project:
-        """Raises Unknown."""
+        """Raises NotFound."""
         if number not in self._projects.by_id or self._stale():
             with self._lock:  # as above
                 if number not in self._projects.by_id or self._stale():
                     self._read()
         found = self._projects.by_id.get(number)
         if found is None:
-            raise Unknown(
+            raise NotFound(
                 f"there is no project {number}",
                 field="project",
-                remedy="list those there are: fairbank project list",
+                remedy="list them: fairbank project list",
             )
         return found
 

@@ -1,18 +1,26 @@
-"""What clusters report becomes wishes: accounts, prices and deadlines are looked up."""
+"""What clusters report becomes requests: accounts, prices and deadlines are looked up."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from fairbank.bank.charge import cost
 from fairbank.bank.policy import Policy
-from fairbank.bank.wish import Adjust, Asked, Charge, EndFacts, Hold, Release, Unpriced
+from fairbank.bank.pricing import cost
+from fairbank.bank.requests import (
+    Adjust,
+    Charge,
+    EndFacts,
+    Hold,
+    Release,
+    SubmittedRequest,
+    Unpriced,
+)
 from fairbank.cluster.job import checked_run
 from fairbank.cluster.partition import Cluster, find_cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
 from fairbank.core import ids
-from fairbank.core.errors import Malformed, Trouble, Unknown
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
 from fairbank.core.tres import billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
@@ -20,7 +28,7 @@ from fairbank.service.access.identity import Asker
 from fairbank.service.access.permissions import check_cluster
 from fairbank.service.project_cache import ProjectCache
 
-PreparedReport = Asked | Trouble
+PreparedReport = SubmittedRequest | FairbankError
 
 
 class RunReports:
@@ -37,12 +45,12 @@ class RunReports:
         )
 
     def prepare(self, asker: Asker, reports: Sequence[RunReport]) -> list[PreparedReport]:
-        """Each report as a wish, or as the trouble that keeps it from being one; after a look at the books where one is due."""
+        """Each report as a request, or as the trouble that keeps it from being one; after a look at the books where one is due."""
         self._directory.load([each.account for each in reports])
         return self.requests(asker, reports)
 
     def can_prepare_now(self, reports: Sequence[RunReport]) -> bool:
-        """Whether `wishes` may be asked straight away: all accounts are known, and were read lately."""
+        """Whether `requests` may be asked straight away: all accounts are known, and were read lately."""
         return self._directory.has_fresh([each.account for each in reports])
 
     def requests(self, asker: Asker, reports: Sequence[RunReport]) -> list[PreparedReport]:
@@ -54,7 +62,7 @@ class RunReports:
             try:
                 check_cluster(asker, report.run.cluster)
                 prepared.append(
-                    Asked(
+                    SubmittedRequest(
                         self._request(report),
                         now,
                         asker.actor,
@@ -63,7 +71,7 @@ class RunReports:
                         latest,
                     )
                 )
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 prepared.append(trouble)
         return prepared
 
@@ -83,7 +91,7 @@ class RunReports:
             case RunEnded():
                 return self._resolution(report)
             case _:
-                raise Malformed(
+                raise InvalidInput(
                     "a report is a start, a change or an end",
                     field="do",
                     remedy="one of hold, adjust, complete",
@@ -100,7 +108,7 @@ class RunReports:
         )  # a price that was told is the same for any time limit
         return Hold(
             run=report.run,
-            line=self._directory.project_chain(project) if project and removed is None else (),
+            chain=self._directory.project_chain(project) if project and removed is None else (),
             account=None if project else report.account,
             removed=removed,
             resource=self._resource(report),
@@ -113,7 +121,7 @@ class RunReports:
             limit_seconds=report.limit_seconds,
             key=report.key,
             comment=report.comment,
-            particulars=report.particulars,
+            job_details=report.job_details,
         )
 
     def _adjust(self, report: LimitChanged, until: Instant) -> Adjust:
@@ -123,13 +131,13 @@ class RunReports:
             amount=self._price(report, report.limit_seconds),
             until=until,
             start=report.start,
-            line=self._directory.project_chain(project) if project else (),
+            chain=self._directory.project_chain(project) if project else (),
             account=None if project else report.account,
             resource=self._resource_if_known(report),
             owner=report.owner,
             key=report.key,
             comment=report.comment,
-            particulars=report.particulars,
+            job_details=report.job_details,
             priced_in=_priced_in(report),
         )
 
@@ -144,7 +152,7 @@ class RunReports:
             "ended": report.ended,
             "outcome": report.outcome,
             "elapsed_seconds": report.elapsed_seconds,
-            "line": self._directory.project_chain(project) if project else (),
+            "chain": self._directory.project_chain(project) if project else (),
             "account": None
             if project
             else report.account,  # its usage is not lost, but kept as refused
@@ -154,11 +162,11 @@ class RunReports:
             "partition": report.partition,
             "key": report.key,
             "comment": report.comment,
-            "particulars": report.particulars,
+            "job_details": report.job_details,
         }
         try:
             amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
-        except Unknown as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
+        except NotFound as unknown:  # a partition that was renamed since: the usage is not lost, but kept as refused
             return Unpriced(why=unknown.message, **facts)
         return (
             Charge(amount=amount, priced_in=_priced_in(report), **facts)
@@ -167,20 +175,23 @@ class RunReports:
         )
 
     def _price(self, report: RunReport, seconds: int) -> SuMinutes:
-        """What `seconds` of the run cost. Raises Malformed when nothing says what the run holds."""
+        """What `seconds` of the run cost.
+
+        Raises InvalidInput when nothing says what the run holds.
+        """
         if report.amount is not None:
             amount = report.amount
         else:
             units = self._units(report)
             if units is None:
-                raise Malformed(
+                raise InvalidInput(
                     "nothing prices this run",
                     field="billing",
                     remedy="send billing, tres or amount",
                 )
             amount = cost(units, self._factor(report), seconds)
         if not 0 <= amount <= AMOUNT_MAX:
-            raise Malformed(
+            raise InvalidInput(
                 f"{amount} SU-minutes is out of range",
                 field="amount",
                 remedy=f"from 0 to {AMOUNT_MAX}",
@@ -208,7 +219,7 @@ class RunReports:
         """Only a run whose hold never arrived needs it: a partition renamed since must not keep a run from being settled."""
         try:
             return self._resource(report)
-        except Unknown:
+        except NotFound:
             return None
 
     def _cluster(self, report: RunReport) -> Cluster:
@@ -223,9 +234,9 @@ def _priced_in(report: LimitChanged | RunEnded) -> str | None:
 
 
 def _check_limit(report: RunReport) -> None:
-    """Raises Malformed: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
+    """Raises InvalidInput: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
     if not report.limit_seconds:
-        raise Malformed(
+        raise InvalidInput(
             "a hold needs a finite time limit",
             field="time_limit",
             remedy="send the limit in seconds, at least 1",
@@ -234,7 +245,7 @@ def _check_limit(report: RunReport) -> None:
 
 def _checked_seconds(seconds: int, field: str) -> None:
     if not 0 <= seconds <= LIMIT_MAX_SECONDS:
-        raise Malformed(
+        raise InvalidInput(
             f"{seconds} s is out of range",
             field=field,
             remedy=f"whole seconds from 0 to {LIMIT_MAX_SECONDS}; holds need a finite limit",

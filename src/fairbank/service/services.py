@@ -65,7 +65,7 @@ class Services:
     dry: Services | None = None
 
     def foretelling(self) -> Services:
-        """Those that change nothing: in place of carrying a wish out they raise Foretold."""
+        """Those that change nothing: in place of carrying a request out they raise Foretold."""
         return self.dry or self
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
-from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.service.access.identity import Staff
@@ -32,7 +32,7 @@ class LogFormat(Enum):
 
 
 class WriteQueuePlace(Enum):
-    """Where wishes are judged: in threads of the server, or in a process beside it."""
+    """Where requests are judged: in threads of the server, or in a process beside it."""
 
     THREADS = "threads"
     PROCESS = "process"
@@ -49,9 +49,9 @@ class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the server listens: always on `socket`; on TCP when `port` is given, which needs tokens or MUNGE to sign in.
 
-    `waiting_max`: how many wishes may wait before a 503. `unix_groups`: users whose system groups contain a project's
+    `waiting_max`: how many requests may wait before a 503. `unix_groups`: users whose system groups contain a project's
     gid are members of it. `log`: JSON lines, or short ones; "auto" is JSON, but on a terminal short lines, and only warnings.
-    `counter`: where wishes are judged and written on PostgreSQL, in "threads" of the server or in a "process" beside it, which takes a
+    `counter`: where requests are judged and written on PostgreSQL, in "threads" of the server or in a "process" beside it, which takes a
     second processor; on SQLite always in threads.
     """
 
@@ -116,7 +116,7 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Staff(self.staff.superusers | {os.getuid()}, self.staff.admins, agents)
 
     def cluster_map(self) -> dict[str, Cluster]:
-        """Raises Malformed, naming the key."""
+        """Raises InvalidInput, naming the key."""
         return {
             ids.name(name, field=f"clusters.{name}"): _cluster(name, each)
             for name, each in self.clusters.items()
@@ -148,11 +148,11 @@ def _factor(value: str | float, field: str) -> Fraction:
     try:
         factor = Fraction(str(value))
     except (ValueError, ZeroDivisionError) as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{value!r} is not a number", field=field, remedy='write for example 0.5 or "1/3"'
         ) from bad
     if not 0 <= factor <= 1_000_000:
-        raise Malformed(
+        raise InvalidInput(
             f"{value!r} is out of range",
             field=field,
             remedy="a factor lies between 0 and 1,000,000",
@@ -161,7 +161,7 @@ def _factor(value: str | float, field: str) -> Fraction:
 
 
 def read_settings(path: Path) -> BankSettings:
-    """Read the file at `path`. Raises Unknown when it is missing, Forbidden when it may not be read, Malformed with the place in it."""
+    """Read the file at `path`. Raises NotFound when it is missing, Forbidden when it may not be read, InvalidInput with the place in it."""
     try:
         text = path.read_bytes()
     except PermissionError as error:
@@ -169,7 +169,7 @@ def read_settings(path: Path) -> BankSettings:
             f"you may not read the settings {path}", field="config", remedy="ask as the bank's user"
         ) from error
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read the settings {path}: {error.strerror}",
             field="config",
             remedy="make them with: fairbank init",
@@ -203,7 +203,7 @@ def _check_table(said: object, kind: type[msgspec.Struct], place: str) -> None:
 def example(directory: Path, url: str) -> str:
     """The settings file that `fairbank init` writes: what must be there, and one cluster to begin with.
 
-    Raises Malformed when a name cannot stand in TOML, which is UTF-8.
+    Raises InvalidInput when a name cannot stand in TOML, which is UTF-8.
     """
     return f"""\
 # The settings of this Fairbank; docs/reference/settings.md explains every key.
@@ -238,7 +238,7 @@ def _toml_string(said: str, field: str) -> str:
     try:
         said.encode()
     except UnicodeEncodeError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{said!a} is not UTF-8", field=field, remedy="give it a name in UTF-8"
         ) from bad
     return json.dumps(said, ensure_ascii=False).replace("\x7f", "\\u007f")

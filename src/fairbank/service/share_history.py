@@ -21,7 +21,7 @@ class ShareHistory:
 
     def record(self, asker: Asker, cluster: str, figures: Sequence[ShareRecord]) -> int:
         """Keep the figures, all of `cluster`, of associations that have none of that day yet; returns how many that were, or would be.
-        Raises Forbidden for who does not speak for the cluster, Busy, Unreachable."""
+        Raises Forbidden for who does not speak for the cluster, Busy, Unavailable."""
         check_cluster(asker, cluster, "record the fair share")
         return (
             len(self._unrecorded(figures))

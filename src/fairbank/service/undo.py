@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import OFFICE, Entry, Kind, facts_of
-from fairbank.bank.ledger import Outcome, no_undoing
+from fairbank.bank.entry import REGISTRY, Entry, Kind, facts_of
 from fairbank.bank.query import AllocationQuery, EntryQuery, Page, RunQuery
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Undo, undo_of
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import Undo, undo_of
+from fairbank.bank.rules import Outcome, cannot_undo
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Unknown
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Clock
 from fairbank.service.access.identity import Asker
 from fairbank.service.access.permissions import Action, check_allowed
@@ -40,21 +40,21 @@ class EntryUndo:
         self._store, self._judge, self._clock = store, judge, clock
 
     def undo(self, asker: Asker, number: int, comment: str, key: str | None) -> Outcome:
-        """Take the entry back. Raises Unknown, Forbidden."""
-        wish = self._wish(asker, number, comment, key)
+        """Take the entry back. Raises NotFound, Forbidden."""
+        request = self._request(asker, number, comment, key)
         return (
-            wish
-            if isinstance(wish, Refusal)
-            else apply_request(self._judge, asker, wish, self._clock.now())
+            request
+            if isinstance(request, Refusal)
+            else apply_request(self._judge, asker, request, self._clock.now())
         )
 
-    def _wish(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
-        """The wish to undo the entry; at once the bank's no where that is of a kind that is not undone."""
+    def _request(self, asker: Asker, number: int, comment: str, key: str | None) -> Undo | Refusal:
+        """The request to undo the entry; at once the bank's no where that is of a kind that is not undone."""
         with self._store.reading() as reader:
             entry = _find_entry(reader, asker, number)
             books = _allocations_of(reader, entry)
             run = _run_of(reader, entry)
-        no = no_undoing(entry, run)
+        no = cannot_undo(entry, run)
         if no is not None:
             return no
         projects = (
@@ -76,7 +76,7 @@ class EntryUndo:
 
 
 def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
-    """The entry, in a book that the asker sees; who sees a project sees who was given a role in it. Raises Unknown."""
+    """The entry, in a book that the asker sees; who sees a project sees who was given a role in it. Raises NotFound."""
     wanted = EntryQuery(ids=frozenset({number}))
     role = next(
         iter(
@@ -85,12 +85,12 @@ def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
         None,
     )
     if role is not None and (
-        asker.sight.everything or facts_of(role)["project"] in asker.sight.projects
+        asker.visibility.everything or facts_of(role)["project"] in asker.visibility.projects
     ):
         return role
-    found = reader.entries(msgspec.structs.replace(wanted, sight=asker.sight), Page(1))
+    found = reader.entries(msgspec.structs.replace(wanted, visibility=asker.visibility), Page(1))
     if not found:
-        raise Unknown(
+        raise NotFound(
             f"there is no entry {number}, or you may not see it",
             field="entry",
             remedy="the number is the one that the command printed, or in the column ENTRY of: fairbank statement",
@@ -102,7 +102,7 @@ def _allocations_of(reader: Reader, entry: Entry) -> list[Allocation]:
     """The allocations that undoing it touches: its own, and the other of a transfer."""
     other = facts_of(entry)["to"] if entry.kind is Kind.TRANSFER_OUT else entry.book
     return reader.allocations(
-        AllocationQuery(ids=frozenset({entry.book, other} - {OFFICE})), Page(2)
+        AllocationQuery(ids=frozenset({entry.book, other} - {REGISTRY})), Page(2)
     )
 
 

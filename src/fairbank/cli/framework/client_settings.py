@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.token_file import read_token
 
@@ -71,7 +71,7 @@ class Settings(NamedTuple):
 
 
 def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
-    """Each key from the first place that says it. Raises Malformed, naming file and key."""
+    """Each key from the first place that says it. Raises InvalidInput, naming file and key."""
     layers = [
         {key: value for key, value in flags.items() if value},
         {
@@ -117,13 +117,13 @@ def _file(path: str) -> dict[str, str]:
     try:
         said: dict[str, Any] = tomllib.loads(text.decode())
     except ValueError as bad:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} is not TOML: {bad}", field="client settings", remedy="mend the line named"
         ) from bad
     for key, value in said.items():
         if key not in KEYS or not isinstance(value, str):
             keys = ", ".join(sorted(KEYS))
-            raise Malformed(
+            raise InvalidInput(
                 f"{path}: {key!r} is not a setting, or not a text",
                 field=key,
                 remedy=f'a line is KEY = "TEXT"; keys: {keys}',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 
 UNIX, HTTP, HTTPS = "unix", "http", "https"
 PORTS = {HTTP: 80, HTTPS: 443}
@@ -34,7 +34,7 @@ class Address(NamedTuple):
 def parse_address(text: str, *, field: str = "server") -> Address:
     """Read `unix:/run/fairbank/fairbank.sock`, a bare absolute path, `http://host:port` or `https://host`.
 
-    Raises Malformed, naming `field`.
+    Raises InvalidInput, naming `field`.
     """
     if not text.isprintable() or not text.isascii() or " " in text:
         raise _no_address(text, field)
@@ -63,8 +63,8 @@ def _is_port(text: str) -> bool:
     return text == "" or (text.isdigit() and len(text) <= 5 and 0 < int(text) < 65_536)
 
 
-def _no_address(text: str, field: str) -> Malformed:
-    return Malformed(
+def _no_address(text: str, field: str) -> InvalidInput:
+    return InvalidInput(
         f"{text[:80]!r} is not the address of a bank",
         field=field,
         remedy="write unix:/run/fairbank/fairbank.sock or http://host:port",

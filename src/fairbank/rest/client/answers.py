@@ -1,4 +1,4 @@
-"""What an answer means: data, a refusal of the bank, or a Trouble that a problem document tells of."""
+"""What an answer means: data, a refusal of the bank, or a FairbankError that a problem document tells of."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from fairbank.core.errors import (
     Conflict,
     Corrupt,
+    FairbankError,
     Forbidden,
-    Malformed,
-    Trouble,
+    InvalidInput,
+    NotFound,
     Unauthenticated,
-    Unknown,
-    Unreachable,
+    Unavailable,
 )
 from fairbank.rest.client.address import Address
 from fairbank.rest.client.response import CHECK
@@ -23,7 +23,7 @@ Json = Any
 """What a JSON document is made of."""
 
 
-class Refused(Trouble):
+class Refused(FairbankError):
     """The bank said no: `status` tells its kind, `refusal` its figures in SU-minutes (asked, available, shortfall, ...) and remedies."""
 
     def __init__(self, message: str, status: int, refusal: Mapping[str, Json]) -> None:
@@ -39,17 +39,17 @@ class Refused(Trouble):
 
 
 def read_answer(status: int, body: bytes, address: Address) -> dict[str, Json]:
-    """The JSON object of a good answer. Raises Refused, or the Trouble that the bank had."""
+    """The JSON object of a good answer. Raises Refused, or the FairbankError that the bank had."""
     try:
         answer = json.loads(body) if body else {}
     except (ValueError, RecursionError) as bad:
-        raise Unreachable(
+        raise Unavailable(
             f"what answers at {address} is not a bank (status {status})",
             field="server",
             remedy=CHECK,
         ) from bad
     if not isinstance(answer, dict):
-        raise Unreachable(
+        raise Unavailable(
             f"what answers at {address} is not a bank (status {status})",
             field="server",
             remedy=CHECK,
@@ -59,24 +59,24 @@ def read_answer(status: int, body: bytes, address: Address) -> dict[str, Json]:
     raise trouble_of(status, answer)
 
 
-_BY_TITLE: Mapping[str, type[Trouble]] = {
-    kind.__name__.lower(): kind
-    for kind in (Malformed, Unauthenticated, Forbidden, Unknown, Conflict, Unreachable, Corrupt)
+_BY_TITLE: Mapping[str, type[FairbankError]] = {
+    kind.title: kind
+    for kind in (InvalidInput, Unauthenticated, Forbidden, NotFound, Conflict, Unavailable, Corrupt)
 }
-_BY_STATUS: Mapping[int, type[Trouble]] = {
+_BY_STATUS: Mapping[int, type[FairbankError]] = {
     401: Unauthenticated,
     403: Forbidden,
-    404: Unknown,
+    404: NotFound,
     409: Conflict,
-    429: Unreachable,
-    502: Unreachable,
-    503: Unreachable,
-    504: Unreachable,
+    429: Unavailable,
+    502: Unavailable,
+    503: Unavailable,
+    504: Unavailable,
 }
 
 
-def trouble_of(status: int, problem: Mapping[str, Json]) -> Trouble:
-    """The Trouble, or the refusal, that a problem document of this status tells of."""
+def trouble_of(status: int, problem: Mapping[str, Json]) -> FairbankError:
+    """The FairbankError, or the refusal, that a problem document of this status tells of."""
     detail = (
         _said(problem, "detail")
         or _said(problem, "title")
@@ -88,9 +88,9 @@ def trouble_of(status: int, problem: Mapping[str, Json]) -> Trouble:
     kind = (
         _BY_TITLE.get(_said(problem, "title") or "")
         or _BY_STATUS.get(status)
-        or (Malformed if status < 500 else Trouble)
+        or (InvalidInput if status < 500 else FairbankError)
     )
-    remedy = _said(problem, "remedy") or ("try again in a moment" if kind is Unreachable else None)
+    remedy = _said(problem, "remedy") or ("try again in a moment" if kind is Unavailable else None)
     return kind(detail, field=_said(problem, "field"), remedy=remedy)
 
 
@@ -99,7 +99,7 @@ def _said(problem: Mapping[str, Json], what: str) -> str | None:
     return str(value) if value else None
 
 
-def unreachable(address: Address, error: OSError) -> Trouble:
+def unreachable(address: Address, error: OSError) -> FairbankError:
     """Why nobody answers at `address`, and what to do about it."""
     if isinstance(error, PermissionError):
         return Forbidden(
@@ -108,13 +108,13 @@ def unreachable(address: Address, error: OSError) -> Trouble:
             remedy="ask the bank's staff, or name another bank: FAIRBANK_SERVER",
         )
     if isinstance(error, TimeoutError):
-        return Unreachable(
+        return Unavailable(
             f"the bank at {address} does not answer in time",
             field="server",
             remedy="try again; it may be busy or stopped",
         )
     why = error.strerror or str(error) or type(error).__name__
-    return Unreachable(
+    return Unavailable(
         f"nobody answers at {address}: {why.lower()}",
         field="server",
         remedy="start the bank with: fairbank serve; or say where it is with --server or FAIRBANK_SERVER",

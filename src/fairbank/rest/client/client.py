@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from fairbank import __version__
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.rest.client.address import HTTP, UNIX, Address
 from fairbank.rest.client.answers import Json, read_answer, unreachable
 from fairbank.rest.client.response import read_response
@@ -22,7 +22,7 @@ _AGENT = f"fairbank/{__version__}"
 
 
 class Client:
-    """Asks one bank. Raises Unreachable when nobody answers, Refused when the bank says no, and whatever Trouble the bank had."""
+    """Asks one bank. Raises Unavailable when nobody answers, Refused when the bank says no, and whatever FairbankError the bank had."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Client:
 def _head(method: str, target: str, headers: Mapping[str, str | None]) -> bytes:
     for name, value in headers.items():
         if value is not None and not (value.isascii() and value.isprintable()):
-            raise Malformed(
+            raise InvalidInput(
                 f"{value[:64]!r} cannot be sent to the bank",
                 field=name,
                 remedy="use printable ASCII",

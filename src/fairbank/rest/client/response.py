@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 
 HEAD_MAX = 65_536
 """Bytes of all heads and trailers of a response together, those of 1xx included."""
@@ -13,7 +13,7 @@ CHECK = "check --server or FAIRBANK_SERVER"
 
 
 def read_response(pieces: Iterable[bytes]) -> tuple[int, bytes]:
-    """The status and the body. Raises Unreachable when the response is cut short, endless, or no HTTP."""
+    """The status and the body. Raises Unavailable when the response is cut short, endless, or no HTTP."""
     stream = _Stream(pieces)
     while True:
         status, headers = _read_head(stream)
@@ -36,7 +36,7 @@ class _Stream:
         self._head_left = HEAD_MAX
 
     def head_line(self) -> str:
-        """A line of a head or of the trailers. Raises Unreachable when these are too long in all."""
+        """A line of a head or of the trailers. Raises Unavailable when these are too long in all."""
         line = self.line()
         self._head_left -= len(line) + 1
         if self._head_left < 0:
@@ -68,7 +68,7 @@ class _Stream:
     def _more(self) -> None:
         piece = next(self._pieces, b"")
         if not piece:
-            raise Unreachable("the bank's answer was cut short", remedy="try again")
+            raise Unavailable("the bank's answer was cut short", remedy="try again")
         self._kept += piece
 
 
@@ -107,12 +107,12 @@ def _checked(size: int) -> int:
     if size < 0:
         raise _not_http()
     if size > BODY_MAX:
-        raise Unreachable(
+        raise Unavailable(
             f"the bank's answer is longer than {BODY_MAX} bytes",
             remedy="ask for less at a time, with --limit",
         )
     return size
 
 
-def _not_http() -> Unreachable:
-    return Unreachable("what answers there is not a bank", field="server", remedy=CHECK)
+def _not_http() -> Unavailable:
+    return Unavailable("what answers there is not a bank", field="server", remedy=CHECK)

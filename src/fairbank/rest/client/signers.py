@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbank.core.errors import Unreachable
+from fairbank.core.errors import Unavailable
 
 
 class Signer:
@@ -47,8 +47,8 @@ class MungeSigner(Signer):
                 munge,
                 BoundRequest.of(method, target, body, self._audience, acting_as=acting_as, key=key),
             )
-        except Unreachable as silent:
-            raise Unreachable(
+        except Unavailable as silent:
+            raise Unavailable(
                 f"over the network you sign in with MUNGE unless you name a token, and {silent.message}",
                 field="token_file",
                 remedy=f"name the file with your token (FAIRBANK_TOKEN_FILE; fairbank token create makes one), or {silent.remedy}",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from stat import S_IMODE, S_ISREG
 
-from fairbank.core.errors import Forbidden, Malformed, Unknown
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 
 
 def read_token(path: str) -> str:
-    """The token kept in a file that nobody else can read. Raises Unknown, Forbidden, Malformed; never repeats the token."""
+    """The token kept in a file that nobody else can read. Raises NotFound, Forbidden, InvalidInput; never repeats the token."""
     try:
         file = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK)  # noqa: PTH111
     except OSError as error:
-        raise Unknown(
+        raise NotFound(
             f"cannot read the token in {path}: {error.strerror}",
             field="token_file",
             remedy="name a readable file",
@@ -33,7 +33,7 @@ def read_token(path: str) -> str:
         )
     token = text.strip().decode("latin-1")
     if not (token.isascii() and token.isprintable() and token) or " " in token:
-        raise Malformed(
+        raise InvalidInput(
             f"{path} holds no token",
             field="token_file",
             remedy="one line, as `fairbank token create` printed it",

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.query import Page
+from fairbank.bank.requests import IssueToken, RevokeToken
+from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.token import Token
-from fairbank.bank.wish import IssueToken, RevokeToken
 from fairbank.core import ids
-from fairbank.core.errors import Conflict, Forbidden, Malformed, Unauthenticated, Unknown
+from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import DAY, LAST_INSTANT, Clock, Instant, iso
 from fairbank.service.access.identity import FULL, Asker
 from fairbank.service.access.permissions import Action, check_allowed, is_allowed
@@ -32,7 +32,7 @@ CHAIN_MAX = 8
 
 
 class Tokens:
-    """The use cases around tokens. They are made and taken back as wishes, so the office's book vouches for each row."""
+    """The use cases around tokens. They are made and taken back as requests, so the registry vouches for each row."""
 
     def __init__(self, store: Store, judge: RequestHandler, clock: Clock, key: bytes) -> None:
         self._store, self._judge, self._clock, self._key = store, judge, clock, key
@@ -40,7 +40,7 @@ class Tokens:
     def create(
         self, asker: Asker, *, label: str, scopes: Iterable[str], days: int, uid: int | None = None
     ) -> tuple[Token, str]:
-        """A new token and its secret, which nobody will see again. Raises Forbidden, Malformed.
+        """A new token and its secret, which nobody will see again. Raises Forbidden, InvalidInput.
 
         A superuser may make tokens for others, and tokens for a cluster's agent; all others only for themselves, with no
         more scopes than they have themselves. One made by means of a token is good as long as that one, and no longer.
@@ -60,7 +60,7 @@ class Tokens:
             self._check_chain_length(asker.token)
         now = self._clock.now()
         secret = new_secret()
-        wish = IssueToken(
+        request = IssueToken(
             digest=digest(secret, self._key),
             uid=owner,
             label=_checked_label(label),
@@ -73,7 +73,7 @@ class Tokens:
             ),
             parent=asker.token,
         )
-        outcome = self._ask(asker, wish, now)
+        outcome = self._ask(asker, request, now)
         if not isinstance(outcome, Done) or outcome.token is None:
             raise Conflict(
                 "this secret is in use already, so no token was made",
@@ -81,13 +81,13 @@ class Tokens:
             )
         return Token(
             id=outcome.token,
-            digest=wish.digest,
+            digest=request.digest,
             uid=owner,
-            label=wish.label,
+            label=request.label,
             scopes=wanted,
             created=now,
-            expires=wish.expires,
-            parent=wish.parent,
+            expires=request.expires,
+            parent=request.parent,
         ), secret
 
     def find(self, secret: str) -> Token:
@@ -122,14 +122,14 @@ class Tokens:
             return [_with_chain_revocation(each, reader) for each in reader.tokens(owner, page)]
 
     def revoke(self, asker: Asker, number: int) -> Token:
-        """Take a token back, on all servers at once. Raises Unknown, for a token that is not there as for one of others; Forbidden."""
+        """Take a token back, on all servers at once. Raises NotFound, for a token that is not there as for one of others; Forbidden."""
         _check_write_scope(asker)
         owner = None if asker.superuser else asker.uid
         outcome = self._ask(asker, RevokeToken(token=number, uid=owner), self._clock.now())
         with self._store.reading() as reader:
             token = next(iter(reader.tokens(owner, Page(1, after=number - 1))), None)
         if not isinstance(outcome, Done) or token is None or token.id != number:
-            raise Unknown(
+            raise NotFound(
                 f"there is no valid token {number}",
                 field="token",
                 remedy="list yours with: fairbank token list",
@@ -147,8 +147,8 @@ class Tokens:
                 remedy=_AS_YOURSELF,
             )
 
-    def _ask(self, asker: Asker, wish: IssueToken | RevokeToken, now: Instant) -> Outcome:
-        return apply_request(self._judge, asker, wish, now)
+    def _ask(self, asker: Asker, request: IssueToken | RevokeToken, now: Instant) -> Outcome:
+        return apply_request(self._judge, asker, request, now)
 
 
 def _chain(token: Token, reader: Reader) -> Iterator[Token]:
@@ -184,16 +184,16 @@ _SCOPES = "read, write, agent:CLUSTER, or several of them"
 
 
 def _checked_scopes(asker: Asker, scopes: Iterable[str]) -> tuple[str, ...]:
-    """The scopes in one order. Raises Malformed for words that are none, Forbidden for more than `asker` has."""
+    """The scopes in one order. Raises InvalidInput for words that are none, Forbidden for more than `asker` has."""
     wanted = tuple(sorted(set(scopes)))
     if not wanted:
-        raise Malformed("a token needs a scope", field="scopes", remedy=_SCOPES)
+        raise InvalidInput("a token needs a scope", field="scopes", remedy=_SCOPES)
     for scope in wanted:
         if scope.startswith(AGENT):
             ids.name(scope.removeprefix(AGENT), field="scopes")
             _check_agent_scope(asker, scope)
         elif scope not in FULL:
-            raise Malformed(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
+            raise InvalidInput(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)
         elif scope not in asker.scopes:
             raise Forbidden(
                 f"you signed in without the scope {scope!r}", field="scopes", remedy=_AS_YOURSELF
@@ -230,7 +230,7 @@ def _check_write_scope(asker: Asker) -> None:
 def _checked_label(label: str) -> str:
     if label.strip() and len(label) <= LABEL_MAX and label.isprintable():
         return label
-    raise Malformed(
+    raise InvalidInput(
         "this label cannot be kept",
         field="label",
         remedy=f"1 to {LABEL_MAX} printable characters that say what it is for",
@@ -239,7 +239,7 @@ def _checked_label(label: str) -> str:
 
 def _checked_days(days: int) -> int:
     if not 1 <= days <= DAYS_MAX:
-        raise Malformed(
+        raise InvalidInput(
             f"a token cannot be good for {days} days", field="days", remedy=f"from 1 to {DAYS_MAX}"
         )
     return days

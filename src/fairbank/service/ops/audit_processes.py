@@ -20,7 +20,7 @@ import msgspec
 
 from fairbank.bank.audit import Finding, Head
 from fairbank.bank.query import EVERY_BOOK, Books
-from fairbank.core.errors import Corrupt, Unreachable
+from fairbank.core.errors import Corrupt, Unavailable
 from fairbank.service.ops.audit import Audit, AuditResult, Progress
 from fairbank.store.contract import Store
 
@@ -41,7 +41,7 @@ def verify(
 ) -> AuditResult:
     """`Audit.verify` by `jobs` processes (None: as many as there are processors); a short journal is read here and now.
 
-    `open_again` opens the store in another process, so it must be something that can be sent there. Raises Unreachable.
+    `open_again` opens the store in another process, so it must be something that can be sent there. Raises Unavailable.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
     stretches = _split(store, jobs * _PARTS_PER_PROCESS, entries_min)
@@ -92,7 +92,7 @@ def _run_in_processes(
         yield from (each.result() for each in waiting)
         yield AuditResult(0, 0, 0, whole.result())
     except BrokenProcessPool as ended:
-        raise Unreachable(
+        raise Unavailable(
             "a process of the audit was ended from outside",
             remedy="try again; perhaps memory ran out",
         ) from ended

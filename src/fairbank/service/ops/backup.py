@@ -8,7 +8,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from fairbank.core.errors import Conflict, Corrupt, Malformed, Unknown
+from fairbank.core.errors import Conflict, Corrupt, InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Clock
 from fairbank.service.ops.backup_file import Progress, chunks, verify_file, write
@@ -35,7 +35,7 @@ class Backups:
         `at_work` is called as long as the store's own file is checked, before anything is written.
 
         Once it returns, the file is there even after a loss of power. Raises Conflict when there is a file already and `replace`
-        is false, Unknown without the folder, Forbidden, Malformed, Corrupt where the store's own file is damaged.
+        is false, NotFound without the folder, Forbidden, InvalidInput, Corrupt where the store's own file is damaged.
         """
         _check_path(path, replace)
         self._check_integrity(at_work)
@@ -77,7 +77,7 @@ class Backups:
     ) -> int:
         """Fill the store from a backup in one transaction; a file that is not whole changes nothing.
 
-        Raises Conflict when the store is not empty and `replace` is false, Corrupt, Malformed, Unknown.
+        Raises Conflict when the store is not empty and `replace` is false, Corrupt, InvalidInput, NotFound.
         """
         of = verify_file(path)
         rows = 0
@@ -94,13 +94,13 @@ class Backups:
 def _check_path(path: Path, replace: bool) -> None:
     """Before an hour's work: whether the backup may come to stand at `path`."""
     if not path.parent.is_dir():
-        raise Unknown(
+        raise NotFound(
             f"there is no folder {path.parent}",
             field="FILE",
             remedy=f"make it first: mkdir -p {shlex.quote(str(path.parent))}",
         )
     if path.is_dir():
-        raise Malformed(f"{path} is a folder", field="FILE", remedy="name a file in it")
+        raise InvalidInput(f"{path} is a folder", field="FILE", remedy="name a file in it")
     if not replace and os.path.lexists(path):
         raise _file_exists(path)
 

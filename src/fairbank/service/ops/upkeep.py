@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.bank.ledger import Done
-from fairbank.bank.wish import Asked, Expire, Lapse
-from fairbank.core.errors import Corrupt, Trouble
+from fairbank.bank.requests import Expire, Lapse, SubmittedRequest
+from fairbank.bank.rules import Done
+from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import DAY, Clock, Instant
 from fairbank.service.ledger import BATCH_MAX
 from fairbank.service.write_queue.queue import WriteQueue
@@ -78,34 +78,40 @@ class Upkeep:
         return gone
 
     def _apply_unread(
-        self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
+        self, requests: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
     ) -> int:
-        """How many of the wishes were granted, of those that are not known to be `unread`."""
-        return self._apply([each for each in wishes if each not in unread][:BATCH_MAX], now, unread)
+        """How many of the requests were granted, of those that are not known to be `unread`."""
+        return self._apply(
+            [each for each in requests if each not in unread][:BATCH_MAX], now, unread
+        )
 
     def _apply(
-        self, wishes: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
+        self, requests: Sequence[Lapse | Expire], now: Instant, unread: set[Lapse | Expire]
     ) -> int:
         """How many of these were. Where a row cannot be read, halves are asked for by themselves until it shows whose."""
-        if not wishes:
+        if not requests:
             return 0
         try:
             return sum(
                 isinstance(each, Done)
-                for each in self._counter.apply([Asked(wish, now, self._actor) for wish in wishes])
+                for each in self._counter.apply(
+                    [SubmittedRequest(request, now, self._actor) for request in requests]
+                )
             )
         except Corrupt as corrupt:
-            if len(wishes) == 1:
+            if len(requests) == 1:
                 _log.error(
                     "upkeep: %s is left as it is: %s; %s",
-                    _describe(wishes[0]),
+                    _describe(requests[0]),
                     corrupt.message,
                     corrupt.remedy,
                 )
-                unread.add(wishes[0])
+                unread.add(requests[0])
                 return 0
-            half = len(wishes) // 2
-            return self._apply(wishes[:half], now, unread) + self._apply(wishes[half:], now, unread)
+            half = len(requests) // 2
+            return self._apply(requests[:half], now, unread) + self._apply(
+                requests[half:], now, unread
+            )
 
     def start(self, every_seconds: float = 60) -> None:
         """Sweep in a thread of its own until `stop`."""
@@ -131,15 +137,15 @@ class Upkeep:
                     )
                 if gone := self.delete_old_shares():
                     _log.info("upkeep: %d old figures of fair share forgotten", gone)
-            except Trouble as trouble:
+            except FairbankError as trouble:
                 _log.warning("upkeep: %s; next try in %g s", trouble.message, every_seconds)
             except Exception:  # noqa: BLE001  a fault of ours, told in full: the sweep must go on, or holds would never lapse
                 _log.exception("upkeep failed; next try in %g s", every_seconds)
 
 
-def _describe(wish: Lapse | Expire) -> str:
+def _describe(request: Lapse | Expire) -> str:
     return (
-        f"the hold of run {wish.run}"
-        if isinstance(wish, Lapse)
-        else f"the end of allocation {wish.allocation}"
+        f"the hold of run {request.run}"
+        if isinstance(request, Lapse)
+        else f"the end of allocation {request.allocation}"
     )

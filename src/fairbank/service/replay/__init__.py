@@ -1,6 +1,6 @@
 """A recorded workload run through a bank at the trace's own clock.
 
-`plan` says how the trace meets the bank, `granting` opens the allocations, `playing` turns every start and end into wishes,
+`plan` says how the trace meets the bank, `granting` opens the allocations, `playing` turns every start and end into requests,
 `result` reads the balances and checks that the books add up.
 """
 

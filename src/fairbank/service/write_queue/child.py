@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
-from fairbank.bank.ledger import Outcome
-from fairbank.core.errors import Trouble
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import FairbankError
 from fairbank.service.gc_tuning import tune_gc
 from fairbank.service.ledger import Deadline, Ledger, RetryPolicy
 from fairbank.service.write_queue.protocol import (
@@ -53,7 +53,7 @@ def serve(
     prepare(opening)
     try:
         store = open_store(opening.url, journal=opening.journal)
-    except Trouble as trouble:
+    except FairbankError as trouble:
         connection.sendall(frame(encode_error(trouble)))
         return
     tune_gc()
@@ -85,7 +85,7 @@ def _receive(line: socket.socket) -> bytes:
 class ConnectionWriters(WriterThreads):
     """Windows before `bank` that hear themselves what is `said` at the other end of `line`.
 
-    One of those that are idle reads, and begins with what it has read: so nobody has to be woken for a wish that comes alone. Then the
+    One of those that are idle reads, and begins with what it has read: so nobody has to be woken for a request that comes alone. Then the
     next reads on, for the line may end while all others are at work.
     """
 
@@ -140,16 +140,16 @@ class _ReplyBuffer:
         self._answers: deque[BatchReply] = deque()
         self._sending = threading.Lock()
 
-    def queued_batch(self, wishes: RequestBatch) -> QueuedBatch:
+    def queued_batch(self, requests: RequestBatch) -> QueuedBatch:
         """What the server handed in, with the way back."""
         return QueuedBatch(
-            wishes.batch,
-            partial(self._put, wishes.number),
-            Deadline(wishes.start_deadline, self._patience.monotonic),
+            requests.batch,
+            partial(self._put, requests.number),
+            Deadline(requests.start_deadline, self._patience.monotonic),
         )
 
     def _put(self, number: int, came: BatchResult) -> None:
-        if isinstance(came, Exception) and not isinstance(came, Trouble):
+        if isinstance(came, Exception) and not isinstance(came, FairbankError):
             _log.error("the counter failed", exc_info=came)
         self._answers.append(encode_result(number, came))
 

@@ -24,9 +24,9 @@ from itertools import count
 
 import msgspec
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
-from fairbank.core.errors import Unreachable
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import Unavailable
 from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.protocol import (
     READ_MAX,
@@ -96,7 +96,7 @@ class ProcessWriteQueue(WriteQueue):
     def waiting(self) -> int:
         return self._count
 
-    def submit(self, batch: Sequence[Asked], notify: BatchCallback) -> None:
+    def submit(self, batch: Sequence[SubmittedRequest], notify: BatchCallback) -> None:
         """As of every counter."""
         check_batch_size(batch)
         number = next(self._numbers)
@@ -232,7 +232,7 @@ class ProcessWriteQueue(WriteQueue):
             askers, self._callbacks, self._count = self._callbacks, {}, 0
         if not orderly:
             status = self._wait_for_exit()  # it ends, or has ended: only so the line does
-            self.failure = Unreachable(
+            self.failure = Unavailable(
                 f"the counter's process ended (status {status}), and the server with it",
                 remedy="see the log for what it said before; start the server again",
             )
@@ -242,8 +242,8 @@ class ProcessWriteQueue(WriteQueue):
         self._finished.set()
 
 
-def _outcome_unknown() -> Unreachable:
-    return Unreachable(
+def _outcome_unknown() -> Unavailable:
+    return Unavailable(
         "the counter's process ended, and whether this was carried out is not known",
         remedy="ask again with the same key: it counts once; without a key look into the statement first",
     )
@@ -258,7 +258,7 @@ def start_process(
     """Run `command`, with the line as its standard input, and wait until it has opened the bank. Returns the line, and what
     waits for the end of the process and tells its status.
 
-    Raises what it could not open the bank for; Unreachable when it ended without a word, or says nothing for START_SECONDS.
+    Raises what it could not open the bank for; Unavailable when it ended without a word, or says nothing for START_SECONDS.
     """
     line, theirs = socket.socketpair()
     try:
@@ -288,7 +288,7 @@ def _wait_until_ready(line: socket.socket, opening: WorkerSettings) -> None:
                 if failure is not None:
                     raise decode_error(failure)
                 return
-    raise Unreachable(
+    raise Unavailable(
         "the counter's process did not start",
         remedy='see what it said above; or set counter = "threads" in [server]',
     )

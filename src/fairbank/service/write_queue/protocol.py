@@ -1,7 +1,7 @@
 """What the server and its counter's process say to each other: frames of msgpack, each with its length before it.
 
-The server says how the bank is to be opened, and is told nothing, or why that failed. Then it sends lists of wishes and gets lists of
-answers, each with all that had gathered. An empty list of wishes is the orderly end; a line that just ends is a server that was killed.
+The server says how the bank is to be opened, and is told nothing, or why that failed. Then it sends lists of requests and gets lists of
+answers, each with all that had gathered. An empty list of requests is the orderly end; a line that just ends is a server that was killed.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairbank.bank.ledger import Done, Outcome
 from fairbank.bank.policy import Policy
-from fairbank.bank.refusal import Refusal
-from fairbank.bank.wish import Asked
+from fairbank.bank.refusals import Refusal
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Done, Outcome
 from fairbank.core import errors
 from fairbank.service.write_queue.queue import BatchResult
 
@@ -37,7 +37,7 @@ class RequestBatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     number: int
     start_deadline: float
-    batch: Sequence[Asked]
+    batch: Sequence[SubmittedRequest]
 
 
 class BatchFailure(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -83,13 +83,16 @@ def decode_result(answer: BatchReply) -> BatchResult:
 
 def encode_error(error: Exception) -> BatchFailure:
     """An error, to be sent."""
-    if not isinstance(error, errors.Trouble):
+    if not isinstance(error, errors.FairbankError):
         return BatchFailure("", f"{type(error).__name__}: {error}")
     retry = error.retry_after_seconds if isinstance(error, errors.Busy) else 1
     return BatchFailure(type(error).__name__, error.message, error.field, error.remedy, retry)
 
 
-_ERROR_CLASSES: list[type[errors.Trouble]] = [errors.Trouble, *errors.Trouble.__subclasses__()]
+_ERROR_CLASSES: list[type[errors.FairbankError]] = [
+    errors.FairbankError,
+    *errors.FairbankError.__subclasses__(),
+]
 _CLASS_BY_NAME = {each.__name__: each for each in _ERROR_CLASSES}
 
 

@@ -1,8 +1,8 @@
-"""Windows: wishes that arrive together are judged together, so that they share one commit.
+"""Windows: requests that arrive together are judged together, so that they share one commit.
 
-A window (a thread) takes whatever waits (at most BATCH_MAX wishes) and asks the bank. While it does, the next batch gathers: under
+A window (a thread) takes whatever waits (at most BATCH_MAX requests) and asks the bank. While it does, the next batch gathers: under
 load the batches grow by themselves, without load nobody waits. There are as many windows as the store carries on transactions side by
-side; but as long as one is at work, another begins only with ENOUGH wishes. So while the database writes one large batch the next is
+side; but as long as one is at work, another begins only with ENOUGH requests. So while the database writes one large batch the next is
 judged, and small ones are not cut up into smaller ones. What two batches both draw on is locked in the store by the first, as between
 two servers.
 
@@ -19,9 +19,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from fairbank.bank.ledger import Outcome
-from fairbank.bank.wish import Asked
-from fairbank.core.errors import Busy, Unreachable
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.rules import Outcome
+from fairbank.core.errors import Busy, Unavailable
 from fairbank.service.ledger import BATCH_MAX, Deadline, Ledger
 from fairbank.service.write_queue.queue import (
     BatchCallback,
@@ -39,9 +39,9 @@ def _do_nothing() -> None:
 
 
 class QueuedBatch(NamedTuple):
-    """Wishes that came together, and who is told what came of them. After `begun_by` they are not begun any more."""
+    """Requests that came together, and who is told what came of them. After `begun_by` they are not begun any more."""
 
-    batch: Sequence[Asked]
+    batch: Sequence[SubmittedRequest]
     notify: BatchCallback
     begun_by: Deadline
 
@@ -77,7 +77,7 @@ class WriterThreads(WriteQueue):
     def waiting(self) -> int:
         return self._count
 
-    def submit(self, batch: Sequence[Asked], notify: BatchCallback) -> None:
+    def submit(self, batch: Sequence[SubmittedRequest], notify: BatchCallback) -> None:
         """As of every counter."""
         check_batch_size(batch)
         with self._changed:
@@ -125,7 +125,7 @@ class WriterThreads(WriteQueue):
         )
 
     def _take(self) -> list[QueuedBatch]:
-        """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
+        """Whatever waits, up to BATCH_MAX requests; empty when closed and done."""
         with self._changed:
             while not self._can_begin and not (self._closed and not self._waiting):
                 self._wait()
@@ -157,17 +157,17 @@ class WriterThreads(WriteQueue):
     def _apply_separately(
         self, taken: list[QueuedBatch], error: Exception, deadline: Deadline
     ) -> None:
-        """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served. It does not
-        lie at a wish when nobody answers; and when the time is over, or nobody answers any more, whatever is left is not begun.
+        """A batch failed: if that may lie at one request, ask for each submission by itself, so that the others are served. It does not
+        lie at a request when nobody answers; and when the time is over, or nobody answers any more, whatever is left is not begun.
         """
         for each in taken:
-            if len(taken) > 1 and not isinstance(error, Unreachable):
+            if len(taken) > 1 and not isinstance(error, Unavailable):
                 came = (
                     Busy("other writers were in the way all the time")
                     if deadline.is_over
                     else self._apply_one(each, deadline)
                 )
-                error = _not_begun() if isinstance(came, Unreachable) else error
+                error = _not_begun() if isinstance(came, Unavailable) else error
             else:
                 came = error
             call_safely(each.notify, came)
@@ -181,8 +181,8 @@ class WriterThreads(WriteQueue):
             return own
 
 
-def _not_begun() -> Unreachable:
-    return Unreachable(
+def _not_begun() -> Unavailable:
+    return Unavailable(
         "the database does not answer any more, and this was not carried out", remedy="try again"
     )
 
