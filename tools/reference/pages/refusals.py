@@ -10,8 +10,8 @@ def refusals_page() -> str:
     lines = [
         "# Refusals",
         "",
-        "A refusal is a normal answer of the bank, not an error. `fairbank jobs --refused` lists the "
-        "refused jobs.",
+        "A refusal is a normal answer of the bank, not an error. `fairbank jobs --refused` lists",
+        "the refused jobs.",
         "",
         "| Reason | Meaning | HTTP status | Exit code |",
         "| --- | --- | --- | --- |",
@@ -21,7 +21,8 @@ def refusals_page() -> str:
             for each in Reason
         ),
         "",
-        "`fairbank help reasons` shows the following in a terminal, `fairbank help REASON` one reason.",
+        "`fairbank help reasons` shows the following in a terminal, `fairbank help REASON` one of",
+        "them.",
     ]
     for each in Reason:
         message = each.info.message
