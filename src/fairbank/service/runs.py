@@ -112,9 +112,11 @@ class Runs:
         jobs = [self._uncovered(no) for no in refused]
         near = nearest_allocations(self._store, {each for each in jobs if each is not None})
         return [
-            NOTHING_KNOWN
-            if job is None
-            else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
+            (
+                NOTHING_KNOWN
+                if job is None
+                else Help(account=self._account(job.project_chain[0]), nearest=near.get(job))
+            )
             for job in jobs
         ]
 

@@ -96,8 +96,10 @@ def _find_entry(reader: Reader, asker: Asker, number: int) -> Entry:
         raise Unknown(
             f"there is no entry {number}, or you may not see it",
             field="entry",
-            remedy="the number is printed by the command that made it, and in the column ENTRY of:"
-            " fairbank statement",
+            remedy=(
+                "the number is printed by the command that made it, and in the column ENTRY of:"
+                " fairbank statement"
+            ),
         )
     return found[0]
 

@@ -96,16 +96,19 @@ class Tokens:
                 "this secret is in use already, so no token was made",
                 remedy="ask again: the next secret is another",
             )
-        return Token(
-            id=outcome.token,
-            digest=request.digest,
-            uid=owner,
-            label=request.label,
-            scopes=wanted,
-            created=now,
-            expires=request.expires,
-            parent=request.parent,
-        ), secret
+        return (
+            Token(
+                id=outcome.token,
+                digest=request.digest,
+                uid=owner,
+                label=request.label,
+                scopes=wanted,
+                created=now,
+                expires=request.expires,
+                parent=request.parent,
+            ),
+            secret,
+        )
 
     def find(self, secret: str) -> Token:
         """Return the token of a secret.

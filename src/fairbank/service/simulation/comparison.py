@@ -260,7 +260,10 @@ def read_shares(path: Path) -> Mapping[str, int]:
             remedy="name a file of lines: account,shares",
         ) from error
     except UnicodeDecodeError as strange:
-        what = f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place {strange.start + 1} is no UTF-8"
+        what = (
+            f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place"
+            f" {strange.start + 1} is no UTF-8"
+        )
         raise Malformed(
             what, field="shares", remedy="save it as text in UTF-8, with lines: account,shares"
         ) from strange
