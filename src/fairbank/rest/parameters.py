@@ -116,7 +116,7 @@ async def projects(
     """Return the named projects that the user may see; None if none is named. A name without a
     project selects nothing.
     """
-    return await _named(request, request.asker.sight, project, gid, gname, account)
+    return await _named(request, request.identity.sight, project, gid, gname, account)
 
 
 async def projects_of_runs(
@@ -201,7 +201,14 @@ def job_filters(
 ) -> JobFilters:
     """Combine the filters with the visibility of the user."""
     return JobFilters(
-        request.asker.sight, projects, *allocations, allocation, owner_uid, cluster, job_id, *period
+        request.identity.sight,
+        projects,
+        *allocations,
+        allocation,
+        owner_uid,
+        cluster,
+        job_id,
+        *period,
     )
 
 

@@ -18,7 +18,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, Request
 from fairbank.bank.working_set import WorkingSet
 from fairbank.core.time import Instant
-from fairbank.service.access.identity import Asker
+from fairbank.service.access.identity import Identity
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Reader, Store
 
@@ -75,14 +75,16 @@ class DryRun:
         )
 
 
-def apply_request(handler: RequestHandler, asker: Asker, request: Request, now: Instant) -> Outcome:
+def apply_request(
+    handler: RequestHandler, identity: Identity, request: Request, now: Instant
+) -> Outcome:
     """Apply a request of a user.
 
     Raises:
         Busy, Unreachable: it was not applied.
         DryRunResult: the handler is a DryRun, and the request would be granted.
     """
-    return handler.apply([Asked(request, now, asker.actor, asker.acting_as)])[0]
+    return handler.apply([Asked(request, now, identity.actor, identity.acting_as)])[0]
 
 
 def _dry_run_entry(

@@ -62,7 +62,7 @@ def show_usage(
     group_by = UsageBy(by)
     page = GroupPage(limit, _parse_cursor(after, group_by))
     query = UsageQuery(
-        sight=request.asker.sight,
+        sight=request.identity.sight,
         projects=projects,
         allocation=allocation,
         resource=resource,
