@@ -88,7 +88,7 @@ def identity_of(
             raise Forbidden(
                 "only staff may act as another user",
                 field="X-Fairbank-As",
-                remedy="ask in your own name",
+                remedy="send the request as yourself",
             )
         if uid in staff.superusers and actor not in staff.superusers:
             raise Forbidden(

@@ -72,7 +72,7 @@ class Tokens:
             raise Forbidden(
                 "tokens are not made while acting as another user",
                 field="X-Fairbank-As",
-                remedy="ask in your own name; a superuser says whose token it is to be",
+                remedy="send the request as yourself; a superuser says whose token it is to be",
             )
         _check_write_scope(identity)
         owner = identity.uid if uid is None else ids.uid(uid)
