@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent
-from fairbank.bank.changes import changes
 from fairbank.bank.entry import OF_TERMS, Entry
-from fairbank.bank.ledger import Outcome
 from fairbank.bank.query import (
     AllocationQuery,
     Debit,
@@ -20,8 +18,10 @@ from fairbank.bank.query import (
     Page,
     UserRow,
 )
-from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
-from fairbank.core.errors import Forbidden, Unknown
+from fairbank.bank.requests import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.bank.rules import Outcome
+from fairbank.bank.term_changes import changes
+from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.time import Clock, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Identity
@@ -55,7 +55,7 @@ class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allocations:
-    """Use cases of allocations. Raises Unknown for what a user may not see, Forbidden for what they
+    """Use cases of allocations. Raises NotFound for what a user may not see, Forbidden for what they
     may not do.
     """
 
@@ -75,24 +75,24 @@ class Allocations:
         `projects` is None for the user's own. A user who may use a parent's allocation sees what is
         left of it, but not its statement, users and runs.
         """
-        drawing = identity.sight.projects if projects is None else projects
+        drawing = identity.visibility.projects if projects is None else projects
         lines = (self._directory.project_chain(self._directory.by_id(each)) for each in drawing)
         return frozenset(number for _, *parents in lines for number in parents)
 
     def get_drawable(self, identity: Identity, number: int) -> Allocation:
         """Return an allocation of the user's projects, or one of a parent that they may use. Raises
-        Unknown.
+        NotFound.
         """
         found = self.find(
             AllocationQuery(
-                sight=identity.sight,
+                visibility=identity.visibility,
                 ids=frozenset({number}),
                 lenders=self.parents_of(identity, None),
             ),
             Page(1),
         )
         if not found:
-            raise Unknown(
+            raise NotFound(
                 f"there is no allocation {number}",
                 field="allocation",
                 remedy="list yours with: fairbank alloc list",
@@ -102,15 +102,17 @@ class Allocations:
     def get(self, identity: Identity, number: int) -> Allocation:
         """Return an allocation of the user's projects.
 
-        Raises Unknown, and Forbidden for a parent's allocation that they may only use.
+        Raises NotFound, and Forbidden for a parent's allocation that they may only use.
         """
-        found = self.find(AllocationQuery(sight=identity.sight, ids=frozenset({number})), Page(1))
+        found = self.find(
+            AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+        )
         if not found:
             raise self._not_visible(identity, number)
         return found[0]
 
     def _not_visible(self, identity: Identity, number: int) -> Forbidden:
-        """Return the error for a parent's allocation; raise Unknown if they may not use it."""
+        """Return the error for a parent's allocation; raise NotFound if they may not use it."""
         self.get_drawable(identity, number)
         return Forbidden(
             f"allocation {number} is your parent project's: you may use its credit, but only its"
@@ -140,7 +142,7 @@ class Allocations:
         """
         with self._store.reading() as reader:
             found = reader.allocations(
-                AllocationQuery(sight=identity.sight, ids=frozenset({number})), Page(1)
+                AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
             )
             if found:
                 entries = reader.statement(number, since, until, page)
@@ -169,7 +171,7 @@ class Allocations:
     # --- changing ---
 
     def open(self, identity: Identity, request: Open) -> Outcome:
-        """Create an allocation. Raises Forbidden, Unknown."""
+        """Create an allocation. Raises Forbidden, NotFound."""
         check_allowed(identity, Action.OPEN_ALLOCATION)
         self._directory.by_id(request.project)
         return self._ask(identity, request)
@@ -177,7 +179,7 @@ class Allocations:
     def amend(
         self, identity: Identity, number: int, terms: TermChanges, comment: str, key: str | None
     ) -> Outcome:
-        """Change the terms of an allocation. Raises Forbidden, Unknown."""
+        """Change the terms of an allocation. Raises Forbidden, NotFound."""
         allocation = self.get(identity, number)
         check_allowed(identity, Action.AMEND_ALLOCATION)
         changes = msgspec.structs.asdict(terms)
@@ -192,7 +194,7 @@ class Allocations:
         return self._ask(identity, request)
 
     def set_cap(self, identity: Identity, request: SetCap) -> Outcome:
-        """Cap a user's share of an allocation. Raises Forbidden, Unknown.
+        """Cap a user's share of an allocation. Raises Forbidden, NotFound.
 
         The ledger checks, with the roles of that moment, if the user may cap this one.
         """
@@ -206,20 +208,20 @@ class Allocations:
         )
 
     def deposit(self, identity: Identity, request: Deposit) -> Outcome:
-        """Deposit credit. Raises Forbidden, Unknown."""
+        """Deposit credit. Raises Forbidden, NotFound."""
         self.get(identity, request.allocation)
         check_allowed(identity, Action.DEPOSIT)
         return self._ask(identity, request)
 
     def withdraw(self, identity: Identity, request: Withdraw) -> Outcome:
-        """Withdraw unused credit. Raises Forbidden, Unknown."""
+        """Withdraw unused credit. Raises Forbidden, NotFound."""
         self.get(identity, request.allocation)
         check_allowed(identity, Action.WITHDRAW)
         return self._ask(identity, request)
 
     def transfer(self, identity: Identity, request: Transfer) -> Outcome:
         """Move credit between allocations of projects that the user leads. Raises Forbidden,
-        Unknown.
+        NotFound.
         """
         check_allowed(identity, Action.TRANSFER, self.get(identity, request.source).project)
         check_allowed(
@@ -228,10 +230,10 @@ class Allocations:
         return self._ask(identity, request)
 
     def _transfer_target(self, identity: Identity, number: int) -> Allocation:
-        """Return the allocation that receives the credit. Raises Unknown."""
+        """Return the allocation that receives the credit. Raises NotFound."""
         try:
             return self.get(identity, number)
-        except Unknown as missing:
+        except NotFound as missing:
             missing.field = "to"
             raise
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import inf
 
 from fairbank.core import ids
-from fairbank.core.errors import Malformed
+from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers import words
@@ -58,7 +58,7 @@ class _Tree:
     def share(self, cells: dict[str, str]) -> ShareRow:
         row = self._placed(cells)
         if (name := (row.account, row.user, row.partition)) in self._there:
-            raise Malformed(
+            raise InvalidInput(
                 f"{words.shown(row.user or row.account)} is there twice",
                 field="User" if row.user else "Account",
             )
@@ -70,19 +70,19 @@ class _Tree:
         depth = len(cells["Account"]) - len(name)
         if cells["Cluster"] != (self._cluster or cells["Cluster"]):
             del self._above[depth:]
-            raise Malformed(
+            raise InvalidInput(
                 f"{words.shown(cells['Cluster'])} is another cluster than {words.shown(self._cluster or '')}",
                 field="Cluster",
             )
         self._cluster = cells["Cluster"]
         if cells["User"]:
             if self._above[depth - 1 : depth] != [name]:
-                raise Malformed(
+                raise InvalidInput(
                     f"a user of {words.shown(name)} is not below that account", field="Account"
                 )
             return _share(cells, name, "")
         if depth > len(self._above):
-            raise Malformed(f"{words.shown(name)} is not below another account", field="Account")
+            raise InvalidInput(f"{words.shown(name)} is not below another account", field="Account")
         del self._above[depth:]  # also when the rest of this row turns out to be unreadable
         row = _share(cells, name, self._above[-1] if self._above else "")
         self._above.append(name)

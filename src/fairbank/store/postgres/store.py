@@ -77,7 +77,7 @@ class PostgresStore(SqlStore):
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Begin a transaction that commits at the end of the block. Raises Contention,
-        Unreachable.
+        Unavailable.
         """
         with self._writer_slot(), translated_errors(), self._writer.connect() as connection:
             transaction = self._transaction_over(connection)  # it begins with what it loads first
@@ -96,7 +96,7 @@ class PostgresStore(SqlStore):
 
     def use_nonce(self, nonce: bytes, uid: int, now: Instant, expires: Instant) -> bool:
         """Store a nonce until it expires. Return False if it was used before. Does not wait for
-        batches. Raises Busy, Unreachable.
+        batches. Raises Busy, Unavailable.
         """
         with (
             contention_is_busy(),
