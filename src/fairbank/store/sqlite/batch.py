@@ -61,8 +61,8 @@ class SqliteTransaction(SqlTransaction):
     def _load(self, locks: LockSet) -> tuple[list[Allocation], list[RunRecord]]:
         # Nothing can change between the two statements, so the runs may be read first: they name their
         # allocations.
-        runs = self._runs(needs.runs) if needs.runs else []
-        numbers = needs.allocations.union(each.allocation for each in runs)
+        runs = self._runs(locks.runs) if locks.runs else []
+        numbers = locks.allocations.union(each.allocation for each in runs)
         funds = [
             (project, resource, *_WHAT(reach))
             for project, resource, reach in locks.filters({each.run for each in runs})
