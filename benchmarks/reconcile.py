@@ -137,7 +137,7 @@ def _reconciled(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
 
 
 def _check(came: ReconcileResult, runs: int) -> None:
-    if (came.comparison.matched, came.clean) != (runs, True):
+    if (came.comparison.matched, came.is_clean) != (runs, True):
         raise RuntimeError(
             f"{came.comparison.matched} of {runs} runs agree; the first that does not: {came.outcomes[:1]}"
         )

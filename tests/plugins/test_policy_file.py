@@ -16,14 +16,14 @@ from fairbank.cluster.partition import Partition
 from fairbank.core.errors import Malformed
 from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.slurm.policy_file import (
-    SIZE_MAX,
-    Heading,
+    POLICY_SIZE_MAX,
+    PolicyHeader,
     PolicyAction,
     PolicyBalance,
     PolicyPartition,
     PolicyProject,
     SubmissionPolicy,
-    heading,
+    read_header,
     render,
 )
 from tests.plugins.interpreter import Lua
@@ -64,7 +64,7 @@ def policy_of(table: Any) -> SubmissionPolicy:
         cluster=table.cluster,
         written=int(table.written),
         projects=tuple(project_of(each) for each in table.projects.values()),
-        places=tuple(place_of(table.places[name]) for name in table.partitions.values()),
+        partitions=tuple(place_of(table.places[name]) for name in table.partitions.values()),
         balances=balances if table.balances == "told" else None,
         qos_factors={
             name: Fraction(int(number), int(table.scale)) for name, number in table.factors.items()
@@ -97,7 +97,7 @@ class Plain:
                     each.partition, weights=dict(each.partition.weights or BY_CPU)
                 ),
             )
-            for each in policy.places
+            for each in policy.partitions
         )
         balances = (
             None
@@ -188,7 +188,7 @@ def test_a_file_is_read_again_only_when_it_has_changed(lua: Lua, tmp_path: Path)
 def test_a_file_too_long_or_not_there_is_refused(lua: Lua, tmp_path: Path) -> None:
     read, path = lua.module("policy_file").read, tmp_path / "policy"
     assert "cannot open" in read(str(path))[1]
-    path.write_text("x" * (SIZE_MAX + 1))
+    path.write_text("x" * (POLICY_SIZE_MAX + 1))
     assert "longer than" in read(str(path))[1]
     path.write_text("")
     assert read(str(path))[0] is None
@@ -242,10 +242,10 @@ def test_the_file_of_the_same_policy_is_the_same() -> None:
 
 
 def test_the_first_line_tells_when_the_bank_was_asked_and_the_rest_whether_it_is_whole() -> None:
-    assert heading(TEXT.encode()) == Heading(CENTRE.written, True)
-    assert heading(TEXT.replace("wg_bio", "wg_bin").encode()) == Heading(CENTRE.written, False)
-    assert heading(TEXT.rpartition("end\t")[0].encode()) == Heading(CENTRE.written, False)
+    assert read_header(TEXT.encode()) == PolicyHeader(CENTRE.written, True)
+    assert read_header(TEXT.replace("wg_bio", "wg_bin").encode()) == PolicyHeader(CENTRE.written, False)
+    assert read_header(TEXT.rpartition("end\t")[0].encode()) == PolicyHeader(CENTRE.written, False)
     with pytest.raises(Malformed, match="does not begin as a policy file does"):
-        heading(b"\xff\x00")
+        read_header(b"\xff\x00")
     with pytest.raises(Malformed, match="it has version 2, and this release writes version 1"):
-        heading(TEXT.replace("fairbank-policy\t1", "fairbank-policy\t2").encode())
+        read_header(TEXT.replace("fairbank-policy\t1", "fairbank-policy\t2").encode())

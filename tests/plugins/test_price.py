@@ -37,7 +37,7 @@ EXAMPLES = [
 def cluster_of(policy: SubmissionPolicy) -> Cluster:
     return Cluster(
         "lab",
-        {place.partition.name: place.partition for place in policy.places},
+        {place.partition.name: place.partition for place in policy.partitions},
         policy.qos_factors,
     )
 

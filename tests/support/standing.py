@@ -13,8 +13,8 @@ from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
 from fairbank.slurm.fairshare_view.shares import share_rows
 from fairbank.slurm.parsers import priority, shares, sprio
 from fairbank.slurm.parsers.pending_jobs import read_pending
-from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qualities
-from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_places
+from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qos
+from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_partitions
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "standing"
 
@@ -75,9 +75,9 @@ def grounds(rule: str) -> PriorityInputs:
         priority.read_settings(config).factors,
         config[priority.TRACKED],
         read_pending(printed(rule, "jobs")).rows,
-        read_places(printed(rule, "partitions")).rows,
+        read_partitions(printed(rule, "partitions")).rows,
         read_nodes(more["nodes"]).rows,
-        read_qualities(more["qos"]).rows,
+        read_qos(more["qos"]).rows,
         read_priorities(more["associations"]).rows,
         tested={18: 6 * 64},
     )

@@ -11,13 +11,13 @@ from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.compare.bank_records import (
     BankRun,
-    BookedAllocation,
-    BookedCluster,
-    BookedProject,
-    booked_allocation,
-    booked_cluster,
-    booked_project,
-    booked_run,
+    BankAllocation,
+    BankCluster,
+    BankProject,
+    parse_allocation,
+    parse_cluster,
+    parse_project,
+    parse_run,
 )
 
 PAGE, BATCH = 1_000, 500
@@ -27,7 +27,7 @@ Progress = Callable[[str, int, int], None]
 """Told what is being done, how much is done, and of how much."""
 
 
-def silent(what: str, done: int, of: int) -> None:
+def no_progress(what: str, done: int, of: int) -> None:
     """For those who want no progress told."""
 
 
@@ -47,7 +47,7 @@ class StoredRefusal(NamedTuple):
     """The last refusal that the bank keeps of a run, and when it said so."""
 
     at: int
-    against: ReportObjection
+    objection: ReportObjection
 
 
 class BankClient:
@@ -56,7 +56,7 @@ class BankClient:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def demand_sight(self) -> None:
+    def require_full_view(self) -> None:
         """Raises Forbidden for those from whom the bank keeps other people's runs: to them, everything would seem to be missing."""
         me = self._client.get("/whoami")["data"]
         if not (me["superuser"] or me["admin"]):
@@ -65,12 +65,12 @@ class BankClient:
                 "you do not see everybody's runs and projects", field="server", remedy=remedy
             )
 
-    def cluster(self, name: str | None) -> BookedCluster:
+    def cluster(self, name: str | None) -> BankCluster:
         """The prices of a cluster; None: of the only one. Raises Unknown, with those there are."""
         rows = self._client.get("/cluster")["data"]
         for row in rows:
             if row["name"] == name or (name is None and len(rows) == 1):
-                return booked_cluster(row)
+                return parse_cluster(row)
         there = ", ".join(row["name"] for row in rows) or "none"
         if name is None:
             raise Unknown(
@@ -86,10 +86,10 @@ class BankClient:
         period = {"since": iso(since), "until": iso(until)}
         for which in (period, {"state": "held"}):
             yield from map(
-                booked_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **which})
+                parse_run, self._rows("/job", {"cluster": cluster, "order": "oldest", **which})
             )
 
-    def refused(self, cluster: str, since: int) -> dict[tuple[int, int], StoredRefusal]:
+    def refusals(self, cluster: str, since: int) -> dict[tuple[int, int], StoredRefusal]:
         """When a report of a run was refused for the last time, and why, by job id and submission."""
         found: dict[tuple[int, int], StoredRefusal] = {}
         for row in self._rows(
@@ -103,24 +103,24 @@ class BankClient:
                 found[run.job_id, run.submitted] = StoredRefusal(parse_instant(row["at"]), against)
         return found
 
-    def projects_alone(self) -> list[BookedProject]:
+    def projects_without_members(self) -> list[BankProject]:
         """All projects without their members, which takes a request for each thousand and not for each."""
-        return [booked_project(row, ()) for row in self._rows("/project")]
+        return [parse_project(row, ()) for row in self._rows("/project")]
 
     def projects(
-        self, progress: Progress = silent, *, removed: bool = False
-    ) -> list[BookedProject]:
+        self, progress: Progress = no_progress, *, removed: bool = False
+    ) -> list[BankProject]:
         """All projects with their members; with `removed` those as well that were removed, which have none any more."""
         rows = list(self._rows("/project", {"removed": "any"} if removed else None))
         found = []
         for done, row in enumerate(rows, 1):
             members = () if row.get("removed") else list(self._rows(f"/project/{row['id']}/member"))
-            found.append(booked_project(row, members))
+            found.append(parse_project(row, members))
             progress("projects", done, len(rows))
         return found
 
-    def allocations(self) -> list[BookedAllocation]:
-        return list(map(booked_allocation, self._rows("/alloc")))
+    def allocations(self) -> list[BankAllocation]:
+        return list(map(parse_allocation, self._rows("/alloc")))
 
     def post(self, path: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
         """Carry it out; the answer's object."""
@@ -131,7 +131,7 @@ class BankClient:
         self._client.put(path, dict(body))
 
     def report(
-        self, reports: Sequence[Mapping[str, Any]], progress: Progress = silent
+        self, reports: Sequence[Mapping[str, Any]], progress: Progress = no_progress
     ) -> list[ReportObjection | None]:
         """Tell the bank of runs. For each, in order, None when it is in the books now, else what the bank said against it."""
         said: list[ReportObjection | None] = []
@@ -139,7 +139,7 @@ class BankClient:
             answers = self._client.post(
                 "/job/bulk", {"reports": list(reports[first : first + BATCH])}
             )["data"]
-            said += [None if each["status"] in (200, 201) else _against(each) for each in answers]
+            said += [None if each["status"] in (200, 201) else _objection(each) for each in answers]
             progress("post", len(said), len(reports))
         return said
 
@@ -161,7 +161,7 @@ class BankClient:
                 return
 
 
-def _against(answer: Mapping[str, Any]) -> ReportObjection:
+def _objection(answer: Mapping[str, Any]) -> ReportObjection:
     reason = (answer.get("refusal") or {}).get("reason")
     return ReportObjection(
         str(answer.get("detail") or answer["status"]),

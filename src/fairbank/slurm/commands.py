@@ -35,31 +35,31 @@ from fairbank.slurm.parsers import (
     starting_job,
 )
 from fairbank.slurm.parsers.delimited import DELIMITER
-from fairbank.slurm.parsers.held_jobs import Held
+from fairbank.slurm.parsers.held_jobs import HeldJob
 from fairbank.slurm.parsers.pending_jobs import PendingFactors
-from fairbank.slurm.parsers.priority import FLAGS, flags_in_doubt, read_settings
+from fairbank.slurm.parsers.priority import FLAGS, are_flags_uncertain, read_settings
 from fairbank.slurm.parsers.shares import ShareLine
-from fairbank.slurm.parsers.sprio import Factors
+from fairbank.slurm.parsers.sprio import SprioLine
 from fairbank.slurm.parsers.sshare import ShareUsage
-from fairbank.slurm.parsers.starting_job import Starting
+from fairbank.slurm.parsers.starting_job import StartingJob
 from fairbank.slurm.parsers.values import (
     AccountingJob,
     AssociationPriority,
     ParsedRows,
-    Queued,
-    QueuedOwner,
+    QueuedJob,
+    PendingOwner,
     SlurmAssociation,
     SlurmNode,
     SlurmPartition,
     SlurmQos,
-    Spent,
+    JobEnd,
 )
 from fairbank.slurm.parsers.version import COMPLETE_JSON, Version, read_version
 
-PATIENCE_SECONDS = 300.0
+TIMEOUT_SECONDS = 300.0
 """How long a command may take: sacct over a month of a busy cluster can take minutes."""
 
-_SETTINGS_OF_USERS = (
+_USER_SETTINGS = (
     "SACCT_",
     "SQUEUE_",
     "SINFO_",
@@ -78,13 +78,13 @@ class SlurmCommands:
     def __init__(
         self,
         environ: Mapping[str, str] | None = None,
-        patience_seconds: float = PATIENCE_SECONDS,
+        timeout_seconds: float = TIMEOUT_SECONDS,
         *,
         uid: int | None = None,
     ) -> None:
         given = os.environ if environ is None else environ
         kept = {
-            name: value for name, value in given.items() if not name.startswith(_SETTINGS_OF_USERS)
+            name: value for name, value in given.items() if not name.startswith(_USER_SETTINGS)
         }
         self._environ = {
             **kept,
@@ -92,13 +92,13 @@ class SlurmCommands:
             "LC_ALL": "C.UTF-8",
             "SLURM_BITSTR_LEN": "0",
         }  # all tasks of an array, however many
-        self._patience_seconds = patience_seconds
+        self._timeout_seconds = timeout_seconds
         self._uid = os.geteuid() if uid is None else uid
 
     @cached_property
     def version(self) -> Version:
         """Raises Malformed for one that we do not know."""
-        return read_version(self._said("sinfo", "--version").decode(errors="replace"))
+        return read_version(self._output("sinfo", "--version").decode(errors="replace"))
 
     @cached_property
     def config(self) -> Mapping[str, str]:
@@ -113,7 +113,7 @@ class SlurmCommands:
         """What slurmctld's clock says now, in seconds since 1970."""
         return scontrol.read_clock(self._text("scontrol", "show", "config"))
 
-    def check(self, cluster: str | None) -> str:
+    def check_cluster(self, cluster: str | None) -> str:
         """The name of the cluster, once version and name are as expected. Raises Malformed."""
         _ = self.version
         if cluster is not None and cluster != self.cluster:
@@ -125,7 +125,7 @@ class SlurmCommands:
         return self.cluster
 
     @property
-    def sees_everything(self) -> bool:
+    def can_see_all_jobs(self) -> bool:
         """Whether Slurm surely shows us everybody's jobs: PrivateData, here or in slurmdbd, may hide those of others from all but root and
         its own user."""
         return self._uid == 0 or self._uid == scontrol.slurm_uid(self.config)
@@ -141,11 +141,11 @@ class SlurmCommands:
         """What accounting has of jobs that were there between two instants, each execution by itself."""
         return self._jobs(f"--starttime={_instant(since)}", f"--endtime={_instant(until)}")
 
-    def history_of(self, numbers: Sequence[int]) -> ParsedRows[AccountingJob]:
+    def jobs_by_id(self, numbers: Sequence[int]) -> ParsedRows[AccountingJob]:
         """All that accounting ever had under these job ids."""
         return self._jobs(f"--jobs={','.join(map(str, numbers))}", "--starttime=1970-01-02")
 
-    def spent_by(self, numbers: Sequence[int]) -> ParsedRows[Spent]:
+    def job_ends(self, numbers: Sequence[int]) -> ParsedRows[JobEnd]:
         """How the jobs with these ids ended, and the processor time that they used."""
         which = (
             "sacct",
@@ -158,9 +158,9 @@ class SlurmCommands:
             "--noheader",
             "--parsable2",
             f"--delimiter={DELIMITER}",
-            f"--format={','.join(job_ends.COLUMNS)}",
+            f"--format={','.join(job_ends.END_COLUMNS)}",
         )
-        return job_ends.read_spent(self._text(*which, *columns))
+        return job_ends.read_job_ends(self._text(*which, *columns))
 
     def _jobs(self, *which: str) -> ParsedRows[AccountingJob]:
         asked = ("sacct", "--allusers", "--allocations", "--duplicates", *which)
@@ -174,86 +174,86 @@ class SlurmCommands:
                 f"--format={','.join(sacct.COLUMNS)}",
             )
             found = sacct.read_jobs(self._text(*asked, *columns))
-        return msgspec.structs.replace(found, rows=tuple(_owned(job) for job in found.rows))
+        return msgspec.structs.replace(found, rows=tuple(_with_uid(job) for job in found.rows))
 
-    def queue(self) -> ParsedRows[Queued]:
+    def queue(self) -> ParsedRows[QueuedJob]:
         """What slurmctld still knows."""
         asked = ("squeue", "--all", "--states=all")
         if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
             return json_2311.read_queue(told)
         return squeue.read_queue(self._text(*asked, "--noheader", f"--format={squeue.FORMAT}"))
 
-    def starting(self, name: str) -> Starting:
+    def starting_job(self, name: str) -> StartingJob:
         """A job (`7`, or `5_2` of an array) whose prolog runs. Raises Malformed when slurmctld does not know it."""
         command = (
             "squeue",
             "--noheader",
             "--states=all",
             f"--jobs={name}",
-            f"--Format={starting_job.FORMAT}",
+            f"--Format={starting_job.STARTING_FORMAT}",
         )
-        return starting_job.read_starting(self._text(*command))
+        return starting_job.read_starting_job(self._text(*command))
 
-    def held(self) -> ParsedRows[Held]:
+    def held_jobs(self) -> ParsedRows[HeldJob]:
         """The pending jobs that our plug-in held for lack of credit."""
-        return held_jobs.read_held(
+        return held_jobs.read_held_jobs(
             self._text(
-                "squeue", "--all", "--noheader", "--states=PENDING", f"--Format={held_jobs.FORMAT}"
+                "squeue", "--all", "--noheader", "--states=PENDING", f"--Format={held_jobs.HELD_FORMAT}"
             )
         )
 
     def release(self, name: str) -> None:
         """A held job may start again."""
-        self._said("scontrol", "release", name)
+        self._output("scontrol", "release", name)
 
-    def send_back(self, name: str) -> None:
+    def requeue_and_hold(self, name: str) -> None:
         """A script that is just starting goes back into the queue and is held. Raises Unreachable where it must not be requeued."""
-        self._said("scontrol", "requeuehold", name)
+        self._output("scontrol", "requeuehold", name)
 
     def end(self, name: str, text: str) -> None:
         """End a job that is just starting, and tell whoever waits for it."""
         with contextlib.suppress(Unreachable):  # nobody may wait any more
-            self._said("scontrol", "notify", name, text)
-        self._said("scancel", name)
+            self._output("scontrol", "notify", name, text)
+        self._output("scancel", name)
 
     def comment(self, name: str, text: str) -> None:
         """Set the job's AdminComment."""
-        self._said("scontrol", "update", f"jobid={name}", f"admincomment={text}")
+        self._output("scontrol", "update", f"jobid={name}", f"admincomment={text}")
 
     # --- how it is set up ---
 
     def associations(self) -> ParsedRows[SlurmAssociation]:
         return sacctmgr.read_associations(
-            self._managed("associations", sacctmgr.ASSOCIATIONS, f"cluster={self.cluster}")
+            self._show("associations", sacctmgr.ASSOCIATION_COLUMNS, f"cluster={self.cluster}")
         )
 
     def association_priorities(self) -> ParsedRows[AssociationPriority]:
         return sacctmgr.read_priorities(
-            self._managed("associations", sacctmgr.PRIORITIES, f"cluster={self.cluster}")
+            self._show("associations", sacctmgr.PRIORITY_COLUMNS, f"cluster={self.cluster}")
         )
 
     def coordinators(self) -> ParsedRows[SlurmAssociation]:
         return sacctmgr.read_coordinators(
-            self._managed("account", sacctmgr.COORDINATED, "withcoord")
+            self._show("account", sacctmgr.COORDINATOR_COLUMNS, "withcoord")
         )
 
-    def qualities(self) -> ParsedRows[SlurmQos]:
-        return sacctmgr.read_qualities(self._managed("qos", sacctmgr.QUALITIES))
+    def qos(self) -> ParsedRows[SlurmQos]:
+        return sacctmgr.read_qos(self._show("qos", sacctmgr.QOS_COLUMNS))
 
-    def places(self) -> ParsedRows[SlurmPartition]:
-        return scontrol.read_places(self._text("scontrol", "--oneliner", "show", "partition"))
+    def partitions(self) -> ParsedRows[SlurmPartition]:
+        return scontrol.read_partitions(self._text("scontrol", "--oneliner", "show", "partition"))
 
     def nodes(self) -> ParsedRows[SlurmNode]:
         return scontrol.read_nodes(self._text("scontrol", "--oneliner", "show", "node"))
 
-    def usage(self) -> ParsedRows[ShareUsage]:
+    def account_usage(self) -> ParsedRows[ShareUsage]:
         """What counts against GrpTRESMins, by account. Slurm lets it decay."""
         command = (
             "sshare",
             "--all",
             "--noheader",
             "--parsable2",
-            f"--format={','.join(sshare.COLUMNS).lower()}",
+            f"--format={','.join(sshare.USAGE_COLUMNS).lower()}",
         )
         return sshare.read_usage(self._text(*command))
 
@@ -263,16 +263,16 @@ class SlurmCommands:
             "--partition",
             "--noheader",
             "--parsable2",
-            f"--format={','.join(shares.COLUMNS)}",
+            f"--format={','.join(shares.SHARE_COLUMNS)}",
         )
         return shares.read_shares(self._text("sshare", "--all", *columns))
 
-    def factors(self) -> ParsedRows[Factors]:
+    def factors(self) -> ParsedRows[SprioLine]:
         """The priorities of the jobs that wait, and what they are made of."""
         text = self._text("sprio", "--noheader", f"--format={sprio.format_of(self.version)}")
         return sprio.read_factors(text, sprio.letters_of(self.version))
 
-    def waiting(self) -> ParsedRows[QueuedOwner]:
+    def pending_owners(self) -> ParsedRows[PendingOwner]:
         """Whose the jobs are that wait."""
         return squeue.read_waiting(
             self._text(
@@ -284,28 +284,28 @@ class SlurmCommands:
             )
         )
 
-    def pending(self) -> ParsedRows[PendingFactors]:
+    def pending_jobs(self) -> ParsedRows[PendingFactors]:
         """What the jobs that wait ask for."""
         return pending_jobs.read_pending(
             self._text("scontrol", "--all", "--oneliner", "show", "job")
         )
 
-    def priority(self) -> PrioritySettings:
+    def priority_settings(self) -> PrioritySettings:
         """How it ranks users and jobs. Raises Malformed."""
         return read_settings(
-            self.config, self._flags_of_conf() if flags_in_doubt(self.config) else None
+            self.config, self._flags_in_conf() if are_flags_uncertain(self.config) else None
         )
 
-    def _flags_of_conf(self) -> str | None:
+    def _flags_in_conf(self) -> str | None:
         """Those of slurm.conf itself, where this host has it."""
         try:
             return conf_settings(conf_path(self.config)).get(FLAGS.lower())
         except Unknown:
             return None
 
-    def manage(self, words: Sequence[str]) -> None:
+    def change_accounting(self, words: Sequence[str]) -> None:
         """Change the accounting database: `sacctmgr --immediate WORDS`."""
-        self._said(
+        self._output(
             "sacctmgr",
             "--immediate",
             *words,
@@ -314,11 +314,11 @@ class SlurmCommands:
 
     # --- asking ---
 
-    def answer(self, command: Sequence[str]) -> str:
+    def run(self, command: Sequence[str]) -> str:
         """What one of its commands says."""
         return self._text(*command)
 
-    def _managed(self, what: str, columns: Sequence[str], *which: str) -> str:
+    def _show(self, what: str, columns: Sequence[str], *which: str) -> str:
         return self._text(
             "sacctmgr",
             "--noheader",
@@ -332,16 +332,16 @@ class SlurmCommands:
     def _json(self, *command: str) -> bytes | None:
         """What it says as JSON; None when this Slurm was built without."""
         try:
-            return self._said(*command, "--json")
+            return self._output(*command, "--json")
         except Unreachable as failed:
             if "json" in failed.message.lower().split(":", 1)[-1]:
                 return None
             raise
 
     def _text(self, *command: str) -> str:
-        return self._said(*command).decode(errors="replace")
+        return self._output(*command).decode(errors="replace")
 
-    def _said(self, *command: str, quiet: Sequence[str] = ()) -> bytes:
+    def _output(self, *command: str, quiet: Sequence[str] = ()) -> bytes:
         name = command[0]
         try:
             done = subprocess.run(
@@ -349,12 +349,12 @@ class SlurmCommands:
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=self._patience_seconds,
+                timeout=self._timeout_seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired as late:
             raise Unreachable(
-                f"{name} did not answer within {self._patience_seconds:g} s",
+                f"{name} did not answer within {self._timeout_seconds:g} s",
                 field="slurm",
                 remedy=_AGAIN,
             ) from late
@@ -367,7 +367,7 @@ class SlurmCommands:
         if done.returncode and not any(word in said for word in quiet):
             first = next((line for line in said.splitlines() if line.strip()), "it said nothing")
             raise Unreachable(
-                f"{name} ended with {done.returncode}: {shown_line(first)}",
+                f"{name} ended with {done.returncode}: {printable_line(first)}",
                 field="slurm",
                 remedy=_AGAIN,
             )
@@ -377,7 +377,7 @@ class SlurmCommands:
 _AGAIN = "see that slurmctld and slurmdbd answer (scontrol ping, sacctmgr show cluster), then run this again"
 
 
-def shown_line(text: str) -> str:
+def printable_line(text: str) -> str:
     """A line of a command's own, safe to print."""
     return "".join(each if each.isprintable() else "?" for each in text[:200])
 
@@ -386,7 +386,7 @@ def _instant(at: int) -> str:
     return iso(at).removesuffix("Z")
 
 
-def _owned(job: AccountingJob) -> AccountingJob:
+def _with_uid(job: AccountingJob) -> AccountingJob:
     """The job with its owner's number, where only the name was told and this host knows it."""
     return job if job.owner is not None else msgspec.structs.replace(job, owner=uid_of(job.user))
 

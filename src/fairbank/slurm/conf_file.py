@@ -9,9 +9,9 @@ from pathlib import Path
 from fairbank.core.errors import Unknown
 from fairbank.slurm.parsers.scontrol import read_conf
 
-USUAL = "/etc/slurm/slurm.conf"
+DEFAULT_PATH = "/etc/slurm/slurm.conf"
 
-TOLD = (
+SHOWN_SETTINGS = (
     "AccountingStorageTRES",
     "AccountingStorageType",
     "AuthInfo",
@@ -27,7 +27,7 @@ TOLD = (
     "SlurmUser",
 )
 """What `scontrol show config` tells and others want to know, in its spelling."""
-_UNTOLD = {"AuthType": "auth/munge", "SlurmUser": "root"}
+_DEFAULTS = {"AuthType": "auth/munge", "SlurmUser": "root"}
 """What Slurm takes where slurm.conf says nothing."""
 _TEXT_MAX = 4 * 1024 * 1024
 _DEPTH = 4
@@ -35,7 +35,7 @@ _DEPTH = 4
 
 def conf_path(config: Mapping[str, str]) -> Path:
     """The slurm.conf that slurmctld read."""
-    return Path(config.get("SLURM_CONF") or USUAL)
+    return Path(config.get("SLURM_CONF") or DEFAULT_PATH)
 
 
 def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
@@ -54,14 +54,14 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
     return found
 
 
-def stated(path: Path) -> dict[str, str]:
+def assumed_config(path: Path) -> dict[str, str]:
     """What slurmctld would tell of its settings, by its slurm.conf, for when it is away. Raises Unknown for a file that cannot be read."""
     found = conf_settings(path)
-    told = _UNTOLD | {name: found[name.lower()] for name in TOLD if name.lower() in found}
-    return {**told, "SlurmUser": _with_number(told["SlurmUser"]), "SLURM_CONF": str(path)}
+    told = _DEFAULTS | {name: found[name.lower()] for name in SHOWN_SETTINGS if name.lower() in found}
+    return {**told, "SlurmUser": _with_uid(told["SlurmUser"]), "SLURM_CONF": str(path)}
 
 
-def _with_number(user: str) -> str:
+def _with_uid(user: str) -> str:
     """A user as scontrol tells them: slurm(64030)."""
     try:
         return f"{user}({pwd.getpwnam(user).pw_uid})"

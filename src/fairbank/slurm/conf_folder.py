@@ -13,12 +13,12 @@ from fairbank.slurm.compare.plugin_files import (
     SCRIPTS,
     Script,
     TableFile,
-    calls,
+    called_files,
     is_loaded,
     is_ours,
 )
 from fairbank.slurm.conf_file import conf_path
-from fairbank.slurm.site_factor import SIZE_MAX, decode
+from fairbank.slurm.site_factor import TABLE_SIZE_MAX, decode
 
 _TEXT_MAX = 4 * 1024 * 1024
 
@@ -32,12 +32,12 @@ def find_scripts(config: Mapping[str, str]) -> dict[str, Script]:
 def _script(path: Path) -> Script:
     text = _text(path)
     if text is None:
-        return Script(path=str(path), there=False, ours=False)
-    for each in (path, *map(Path, calls(text)[:16])):
+        return Script(path=str(path), exists=False, is_ours=False)
+    for each in (path, *map(Path, called_files(text)[:16])):
         if is_ours(_text(each) or ""):
             missing = [name for name in RULES if not (each.parent / "fairbank" / name).is_file()]
-            return Script(path=str(path), there=True, ours=True, missing=missing)
-    return Script(path=str(path), there=True, ours=False)
+            return Script(path=str(path), exists=True, is_ours=True, missing=missing)
+    return Script(path=str(path), exists=True, is_ours=False)
 
 
 def _text(path: Path) -> str | None:
@@ -52,9 +52,9 @@ def find_table(path: str) -> TableFile:
     """The table of site factors there."""
     try:
         with Path(path).open("rb") as file:
-            table = decode(file.read(SIZE_MAX + 1))
+            table = decode(file.read(TABLE_SIZE_MAX + 1))
     except OSError as bad:
-        return TableFile(path=path, wrong=str(bad.strerror))
+        return TableFile(path=path, error=str(bad.strerror))
     except Malformed as bad:
-        return TableFile(path=path, wrong=bad.message)
+        return TableFile(path=path, error=bad.message)
     return TableFile(path=path, written=table.written, stale_seconds=table.stale_seconds)

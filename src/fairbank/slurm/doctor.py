@@ -20,16 +20,16 @@ from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.compare import health, plugin_files
 from fairbank.slurm.compare.import_plan import SlurmMachine
-from fairbank.slurm.conf_file import conf_path, conf_settings, stated
+from fairbank.slurm.conf_file import conf_path, conf_settings, assumed_config
 from fairbank.slurm.conf_folder import find_scripts, find_table
-from fairbank.slurm.parsers.scontrol import parameters, slurm_uid
-from fairbank.slurm.parsers.version import acquaintance
-from fairbank.slurm.policy_file import SIZE_MAX, heading
-from fairbank.slurm.site import Site
+from fairbank.slurm.parsers.scontrol import split_parameters, slurm_uid
+from fairbank.slurm.parsers.version import support_note
+from fairbank.slurm.policy_file import POLICY_SIZE_MAX, read_header
+from fairbank.slurm.site import SiteRules
 
 T = TypeVar("T")
 
-AWAY = "start it: systemctl start slurmctld; its log says why it ended. Until then the rest is judged by slurm.conf"
+SLURMCTLD_REMEDY = "start it: systemctl start slurmctld; its log says why it ended. Until then the rest is judged by slurm.conf"
 
 
 class Doctor:
@@ -45,7 +45,7 @@ class Doctor:
         *,
         agent: Callable[[], health.AgentHealth],
         munge: Callable[[str | None], None],
-        site: Site,
+        site: SiteRules,
     ) -> None:
         self._slurm, self._client, self._agent, self._munge, self._site = (
             slurm,
@@ -55,15 +55,15 @@ class Doctor:
             site,
         )
 
-    def examine(self, cluster: str | None) -> Iterator[HealthCheck]:
+    def checks(self, cluster: str | None) -> Iterator[HealthCheck]:
         """Look at everything. What cannot be asked is told, and the rest is looked at all the same: without slurmctld by its slurm.conf."""
         checks: list[HealthCheck] = []
-        version = self._asked(checks, "Slurm's commands answer", lambda: self._slurm.version)
-        config = self._asked(checks, "slurmctld answers", self._told)
+        version = self._try(checks, "Slurm's commands answer", lambda: self._slurm.version)
+        config = self._try(checks, "slurmctld answers", self._config)
         alive = config is not None
         if config is None:
             config = (
-                self._asked(checks, "slurm.conf is read", lambda: stated(self._slurm.conf)) or {}
+                self._try(checks, "slurm.conf is read", lambda: assumed_config(self._slurm.conf)) or {}
             )
         yield from checks
         name = config.get("ClusterName", "")
@@ -76,32 +76,32 @@ class Doctor:
             return
         if version is not None:
             yield HealthCheck(
-                f"Slurm {version} of cluster {name or cluster or '(unknown)'}: {acquaintance(version)}",
+                f"Slurm {version} of cluster {name or cluster or '(unknown)'}: {support_note(version)}",
                 True,
             )
-        yield from self._of_slurm(config, name or cluster, alive=alive)
-        yield from self._of_the_agent(config)
-        yield from self._of_the_policy(config)
+        yield from self._slurm_checks(config, name or cluster, alive=alive)
+        yield from self._agent_checks(config)
+        yield from self._policy_checks(config)
 
-    def _told(self) -> health.Config:
+    def _config(self) -> health.Config:
         """What slurmctld tells of its settings. Raises Unreachable with what to do about it."""
         try:
             return self._slurm.config
         except Unreachable as away:
-            raise Unreachable(away.message, field=away.field, remedy=AWAY) from away
+            raise Unreachable(away.message, field=away.field, remedy=SLURMCTLD_REMEDY) from away
 
-    def _of_slurm(
+    def _slurm_checks(
         self, config: health.Config, name: str | None, *, alive: bool
     ) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
         if (
             alive
-            and (there := self._asked(checks, "slurmctld tells the time", self._slurm.clock))
+            and (there := self._try(checks, "slurmctld tells the time", self._slurm.clock))
             is not None
         ):
-            checks.append(health.clocks(int(time.time()), there, "slurmctld"))
+            checks.append(health.clock_check(int(time.time()), there, "slurmctld"))
         if config:
-            checks.append(health.signing(config))
+            checks.append(health.authentication_check(config))
         if config.get("AuthType", "auth/munge") == "auth/munge":
             checks.append(
                 run_check(
@@ -109,9 +109,9 @@ class Doctor:
                     lambda: self._munge(munge_socket(config)),
                 )
             )
-        known = self._known(checks, name)
+        known = self._bank_cluster(checks, name)
         machine = (
-            self._asked(
+            self._try(
                 checks,
                 "partitions, nodes and QOS are read",
                 lambda: self._machine(config, name or ""),
@@ -121,66 +121,66 @@ class Doctor:
         )
         if machine is not None:
             checks += [
-                *health.accounting(config, machine),
-                *health.weighing(machine, known),
-                *health.limits(machine.places),
+                *health.accounting_checks(config, machine),
+                *health.billing_weights(machine, known),
+                *health.limit_checks(machine.partitions),
             ]
-            checks += [] if known is None else health.prices(machine, known)
+            checks += [] if known is None else health.price_checks(machine, known)
         elif config and not alive:
-            checks += health.accounting(config, SlurmMachine(cluster=name or "", places=()))
-            checks.append(run_check("slurmdbd answers", self._slurm.qualities))
+            checks += health.accounting_checks(config, SlurmMachine(cluster=name or "", partitions=()))
+            checks.append(run_check("slurmdbd answers", self._slurm.qos))
         yield from checks
 
-    def _known(self, checks: list[HealthCheck], name: str | None) -> Cluster | None:
+    def _bank_cluster(self, checks: list[HealthCheck], name: str | None) -> Cluster | None:
         """The bank's prices."""
-        answer = self._asked(checks, "the bank answers", lambda: self._client.get("/whoami"))
+        answer = self._try(checks, "the bank answers", lambda: self._client.get("/whoami"))
         if answer is None:
             return None
-        checks.append(health.clocks(int(time.time()), parse_instant(answer["as_of"]), "the bank"))
-        return self._asked(
+        checks.append(health.clock_check(int(time.time()), parse_instant(answer["as_of"]), "the bank"))
+        return self._try(
             checks, "the bank tells its prices", lambda: BankClient(self._client).cluster(name)
         )
 
-    def _of_the_agent(self, config: health.Config) -> Iterator[HealthCheck]:
+    def _agent_checks(self, config: health.Config) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
-        by_script = health.asks_by_script(config)
-        agent = None if by_script else self._asked(checks, "the agent answers", self._agent)
+        by_script = health.uses_prolog_script(config)
+        agent = None if by_script else self._try(checks, "the agent answers", self._agent)
         yield from checks
         if config:
-            yield from health.plugins(config, agent)
+            yield from health.plugin_checks(config, agent)
         if agent is not None:
-            yield from health.agents(config, agent, int(time.time()))
-        yield from plugin_files.scripts(find_scripts(config))
+            yield from health.agent_checks(config, agent, int(time.time()))
+        yield from plugin_files.script_checks(find_scripts(config))
         if agent is not None and config:
-            yield from self._of_the_site_factor(config, agent.status.get("site_factor"))
+            yield from self._site_factor_checks(config, agent.status.get("site_factor"))
 
-    def _of_the_site_factor(
+    def _site_factor_checks(
         self, config: health.Config, status: Mapping[str, Any] | None
     ) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
-        settings = self._asked(
+        settings = self._try(
             checks, "slurm.conf is read", lambda: conf_settings(conf_path(config))
         )
         yield from checks
         if settings is not None:
-            table = find_table(plugin_files.parameter(settings))
-            yield from plugin_files.site_factor(config, settings, status, table, int(time.time()))
+            table = find_table(plugin_files.table_path(settings))
+            yield from plugin_files.site_factor_checks(config, settings, status, table, int(time.time()))
 
-    def _of_the_policy(self, config: health.Config) -> Iterator[HealthCheck]:
+    def _policy_checks(self, config: health.Config) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
         for path in filter(None, (self._site.policy, self._site.public_policy)):
-            if policy := self._asked(
+            if policy := self._try(
                 checks, f"the submission policy {path}", partial(self._policy, config, path)
             ):
-                checks += health.policies(policy, int(time.time()))
+                checks += health.policy_checks(policy, int(time.time()))
         yield from checks
 
     def _machine(self, config: health.Config, name: str) -> SlurmMachine:
         flags = config.get("PriorityFlags", "")
         places, nodes, qualities = (
-            self._slurm.places(),
+            self._slurm.partitions(),
             self._slurm.nodes(),
-            self._slurm.qualities(),
+            self._slurm.qos(),
         )
         if wrong := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
             raise Unknown(
@@ -188,32 +188,32 @@ class Doctor:
             )
         return SlurmMachine(
             cluster=name,
-            places=places.rows,
+            partitions=places.rows,
             nodes=nodes.rows,
-            qualities=qualities.rows,
+            qos=qualities.rows,
             flags=flags,
         )
 
     def _policy(self, config: health.Config, path: str) -> health.PolicyFileHealth:
         try:
             with Path(path).open("rb") as file:
-                kept, text = os.fstat(file.fileno()), file.read(SIZE_MAX + 1)
+                kept, text = os.fstat(file.fileno()), file.read(POLICY_SIZE_MAX + 1)
         except FileNotFoundError as missing:
             remedy = "fairbank slurm sync writes it, where slurmctld runs and on submit hosts"
             raise Unknown("it is not there", remedy=remedy) from missing
         except OSError as bad:
             raise Forbidden(f"{bad.strerror}", remedy=f"chmod a+r {path}") from bad
-        found = heading(text)
+        found = read_header(text)
         readable = bool(kept.st_mode & 0o004) or kept.st_uid == slurm_uid(config)
         return health.PolicyFileHealth(
             path=path,
             written=found.written,
-            whole=found.whole,
-            readable=readable,
+            is_whole=found.is_whole,
+            is_readable=readable,
             stale_seconds=self._site.stale_seconds,
         )
 
-    def _asked(self, checks: list[HealthCheck], what: str, ask: Callable[[], T]) -> T | None:
+    def _try(self, checks: list[HealthCheck], what: str, ask: Callable[[], T]) -> T | None:
         """The answer; or None, and a check that says why."""
         try:
             return ask()
@@ -224,5 +224,5 @@ class Doctor:
 
 def munge_socket(config: health.Config) -> str | None:
     """Where slurm.conf says that munged listens; None for the usual place."""
-    said = {name.lower(): value for name, value in parameters(config.get("AuthInfo", "")).items()}
+    said = {name.lower(): value for name, value in split_parameters(config.get("AuthInfo", "")).items()}
     return said.get("socket")

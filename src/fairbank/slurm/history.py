@@ -8,18 +8,18 @@ from functools import partial
 import msgspec
 
 from fairbank.core.time import iso
-from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.compare.bank_records import (
     BankFunds,
-    BookedAllocation,
-    BookedCluster,
-    BookedProject,
+    BankAllocation,
+    BankCluster,
+    BankProject,
 )
 from fairbank.slurm.compare.classification import RELEASED, ReconcileFinding
-from fairbank.slurm.compare.history_allocations import HistoryAllocation, booked, covers
-from fairbank.slurm.compare.import_plan import ImportPlan, entered, is_passed_over
-from fairbank.slurm.parsers.values import Unreadable
+from fairbank.slurm.compare.history_allocations import HistoryAllocation, as_bank_allocation, plan_allocations
+from fairbank.slurm.compare.import_plan import ImportPlan, projects_after, is_passed_over
+from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.reconciler import Reconciler, ReconcileResult, read_jobs
 from fairbank.slurm.repair import RepairOutcome
 
@@ -29,12 +29,12 @@ CATEGORY = "history"
 class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):
     """What was opened, charged and given back, and `left`, each with why; or what would be. `known` runs were in the books already."""
 
-    covers: tuple[HistoryAllocation, ...]
+    allocations: tuple[HistoryAllocation, ...]
     charged: tuple[ReconcileFinding, ...]
-    given_back: tuple[ReconcileFinding, ...]
+    released: tuple[ReconcileFinding, ...]
     left: tuple[RepairOutcome, ...]
     known: int
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[UnreadableLine, ...]
 
     @property
     def amount(self) -> int:
@@ -57,7 +57,7 @@ class HistoryImport:
         cluster: str | None = None,
         cover: bool = False,
         passed_over: Collection[str] = (),
-        progress: Progress = silent,
+        progress: Progress = no_progress,
     ) -> None:
         self._slurm, self._bank, self._cluster, self._cover, self._progress = (
             slurm,
@@ -69,38 +69,38 @@ class HistoryImport:
         self._passed_over = frozenset(passed_over)
         self._reconciler = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=now)
 
-    def enter(self, since: int, until: int) -> HistoryResult:
+    def run(self, since: int, until: int) -> HistoryResult:
         """Charge what ended between two instants and is not in the books."""
         prices = self._prices()
-        opened = self._covers(since, until, prices, self._bank.projects(), self._bank.allocations())
+        opened = self._plan_allocations(since, until, prices, self._bank.projects(), self._bank.allocations())
         for each in opened:
             self._open(each, prices)
-        return self._past(opened, self._reconciled(since, until, fix=True))
+        return self._result(opened, self._reconciled(since, until, fix=True))
 
-    def foretell(self, since: int, until: int, plan: ImportPlan) -> HistoryResult:
+    def predict(self, since: int, until: int, plan: ImportPlan) -> HistoryResult:
         """What `enter` would come to once the plan is carried out. It does not know whether policy.late_charges is false: then the bank
         refuses the ends of runs that it never held for."""
-        projects, allocations = entered(self._bank.projects(), plan), self._bank.allocations()
-        found = self._covers(since, until, self._prices(), projects, allocations)
-        funds = BankFunds(projects, [*allocations, *map(booked, found)])
-        return self._past(found, self._reconciled(since, until, foretold=funds))
+        projects, allocations = projects_after(self._bank.projects(), plan), self._bank.allocations()
+        found = self._plan_allocations(since, until, self._prices(), projects, allocations)
+        funds = BankFunds(projects, [*allocations, *map(as_bank_allocation, found)])
+        return self._result(found, self._reconciled(since, until, foretold=funds))
 
-    def _prices(self) -> BookedCluster:
-        return self._bank.cluster(self._slurm.check(self._cluster))
+    def _prices(self) -> BankCluster:
+        return self._bank.cluster(self._slurm.check_cluster(self._cluster))
 
-    def _covers(
+    def _plan_allocations(
         self,
         since: int,
         until: int,
-        prices: BookedCluster,
-        projects: Sequence[BookedProject],
-        allocations: Sequence[BookedAllocation],
+        prices: BankCluster,
+        projects: Sequence[BankProject],
+        allocations: Sequence[BankAllocation],
     ) -> list[HistoryAllocation]:
         if not self._cover:
             return []
         jobs, _ = read_jobs(self._slurm, since, until, self._progress)
-        return covers(
-            [job for job in jobs if job.ended and since <= (job.end or 0) < until],
+        return plan_allocations(
+            [job for job in jobs if job.has_ended and since <= (job.end or 0) < until],
             projects,
             allocations,
             prices,
@@ -115,9 +115,9 @@ class HistoryImport:
             again=self._cover,
             progress=self._progress,
         )
-        return ask(since, until, fix=fix, foretold=foretold)
+        return ask(since, until, fix=fix, funds=foretold)
 
-    def _open(self, cover: HistoryAllocation, prices: BookedCluster) -> None:
+    def _open(self, cover: HistoryAllocation, prices: BankCluster) -> None:
         body = {
             "project": cover.project,
             "resource": cover.resource,
@@ -130,16 +130,16 @@ class HistoryImport:
         key = f"history:{prices.name}:{cover.project}:{cover.resource}:{cover.start}:{cover.end}"
         self._bank.post("/alloc", body, key)
 
-    def _past(self, opened: Sequence[HistoryAllocation], done: ReconcileResult) -> HistoryResult:
-        mended = [each.finding for each in done.outcomes if each.said is None]
+    def _result(self, opened: Sequence[HistoryAllocation], done: ReconcileResult) -> HistoryResult:
+        mended = [each.finding for each in done.outcomes if each.problem is None]
         return HistoryResult(
-            covers=tuple(opened),
-            charged=tuple(each for each in mended if each.kind not in RELEASED),
-            given_back=tuple(each for each in mended if each.kind in RELEASED),
+            allocations=tuple(opened),
+            charged=tuple(each for each in mended if each.category not in RELEASED),
+            released=tuple(each for each in mended if each.category in RELEASED),
             left=tuple(
                 each
                 for each in done.outcomes
-                if each.said is not None and not self._is_passed_over(each.finding)
+                if each.problem is not None and not self._is_passed_over(each.finding)
             ),
             known=done.comparison.matched,
             unreadable=done.unreadable,

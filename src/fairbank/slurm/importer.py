@@ -10,7 +10,7 @@ import msgspec
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import Unknown
 from fairbank.rest.client import Refused
-from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands, uid_of
 from fairbank.slurm.compare.import_plan import (
     ImportPlan,
@@ -19,12 +19,12 @@ from fairbank.slurm.compare.import_plan import (
     SlurmMachine,
     SlurmPeople,
     Step,
-    plan,
+    plan_import,
     price_differences,
     settings,
 )
 from fairbank.slurm.parsers.scontrol import slurm_uid
-from fairbank.slurm.parsers.values import Unreadable
+from fairbank.slurm.parsers.values import UnreadableLine
 
 
 class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
     plan: ImportPlan
     settings: str
     differences: tuple[str, ...] | None
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableLine, ...] = ()
     refused: tuple[str, ...] = ()
 
 
@@ -58,27 +58,27 @@ class Importer:
             frozenset(passed_over),
         )
 
-    def people(
-        self, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = silent
+    def run(
+        self, *, cluster: str | None = None, dry_run: bool = False, progress: Progress = no_progress
     ) -> ImportResult:
         """Enter accounts as projects and users as their members, and tell what the settings should say."""
-        name = self._slurm.check(cluster)
+        name = self._slurm.check_cluster(cluster)
         associations, coordinators = self._slurm.associations(), self._slurm.coordinators()
         places, nodes, qualities = (
-            self._slurm.places(),
+            self._slurm.partitions(),
             self._slurm.nodes(),
-            self._slurm.qualities(),
+            self._slurm.qos(),
         )
         machine = SlurmMachine(
             cluster=name,
-            places=places.rows,
+            partitions=places.rows,
             nodes=nodes.rows,
-            qualities=qualities.rows,
+            qos=qualities.rows,
             flags=self._slurm.config.get("PriorityFlags", ""),
             slurm_uid=slurm_uid(self._slurm.config),
         )
         known = self._bank.projects(progress, removed=True)
-        found = plan(
+        found = plan_import(
             SlurmPeople(associations=associations.rows, coordinators=coordinators.rows),
             known,
             self._gid_of,
@@ -118,7 +118,7 @@ class Importer:
                     }
                     numbers[step.account] = self._bank.post("/project", body)["id"]
                 elif step.account in numbers:
-                    self._admit(step, numbers[step.account])
+                    self._add_member(step, numbers[step.account])
                 else:
                     said.append(
                         f"user {step.user}: there is no project {step.account} to be a member of"
@@ -129,7 +129,7 @@ class Importer:
             progress("enter", done, len(steps))
         return said
 
-    def _admit(self, member: NewMember, project: int) -> None:
+    def _add_member(self, member: NewMember, project: int) -> None:
         body = {"role": member.role, "comment": "imported from Slurm"}
         self._bank.put(f"/project/{project}/member/{member.uid}", body)
 

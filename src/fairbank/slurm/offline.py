@@ -8,22 +8,22 @@ from pathlib import Path
 from fairbank.core.errors import Malformed, Unknown
 from fairbank.priority.fairshare.settings import PrioritySettings
 from fairbank.slurm.parsers.pending_jobs import PendingFactors, read_pending
-from fairbank.slurm.parsers.priority import FLAGS, flags_in_doubt, read_settings
-from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qualities
+from fairbank.slurm.parsers.priority import FLAGS, are_flags_uncertain, read_settings
+from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qos
 from fairbank.slurm.parsers.scontrol import (
     read_clock,
     read_conf,
     read_config,
     read_nodes,
-    read_places,
+    read_partitions,
 )
 from fairbank.slurm.parsers.shares import ShareLine, read_shares
-from fairbank.slurm.parsers.sprio import Factors, letters_in, read_factors
+from fairbank.slurm.parsers.sprio import SprioLine, letters_in, read_factors
 from fairbank.slurm.parsers.squeue import read_waiting
 from fairbank.slurm.parsers.values import (
     AssociationPriority,
     ParsedRows,
-    QueuedOwner,
+    PendingOwner,
     SlurmNode,
     SlurmPartition,
     SlurmQos,
@@ -44,15 +44,15 @@ JOBS, PLACES, NODES, QUALITIES, ASSOCIATIONS = (
     "qos.txt",
     "associations.txt",
 )
-OF_FAIR_SHARE = f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for prio --check more; docs/howto/explain-fair-share.md says what to ask"
+FAIR_SHARE_REMEDY = f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for prio --check more; docs/howto/explain-fair-share.md says what to ask"
 
 
-class Said:
+class RecordedOutput:
     """A folder with such files; `how` one is made. Raises Unknown for one that is needed and not there, Malformed for one that cannot be
     read."""
 
-    def __init__(self, folder: str, how: str = OF_FAIR_SHARE) -> None:
-        self._folder, self._how = Path(folder), how
+    def __init__(self, folder: str, remedy: str = FAIR_SHARE_REMEDY) -> None:
+        self._folder, self._remedy = Path(folder), remedy
 
     @property
     def config(self) -> Mapping[str, str]:
@@ -74,37 +74,37 @@ class Said:
     def shares(self) -> ParsedRows[ShareLine]:
         return read_shares(self._text(SHARES))
 
-    def factors(self) -> ParsedRows[Factors]:
+    def factors(self) -> ParsedRows[SprioLine]:
         text = self._text(PRIORITIES)
         return read_factors(text, letters_in(text))
 
-    def waiting(self) -> ParsedRows[QueuedOwner] | None:
+    def pending_owners(self) -> ParsedRows[PendingOwner] | None:
         """None where the folder has no such file."""
         return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else None
 
-    def pending(self) -> ParsedRows[PendingFactors]:
+    def pending_jobs(self) -> ParsedRows[PendingFactors]:
         return read_pending(self._text(JOBS))
 
-    def places(self) -> ParsedRows[SlurmPartition]:
-        return read_places(self._text(PLACES))
+    def partitions(self) -> ParsedRows[SlurmPartition]:
+        return read_partitions(self._text(PLACES))
 
     def nodes(self) -> ParsedRows[SlurmNode]:
         return read_nodes(self._text(NODES))
 
-    def qualities(self) -> ParsedRows[SlurmQos]:
-        return read_qualities(self._text(QUALITIES))
+    def qos(self) -> ParsedRows[SlurmQos]:
+        return read_qos(self._text(QUALITIES))
 
     def association_priorities(self) -> ParsedRows[AssociationPriority]:
         return read_priorities(self._text(ASSOCIATIONS))
 
-    def priority(self) -> PrioritySettings:
-        in_doubt = flags_in_doubt(self.config) and (self._folder / CONF).exists()
+    def priority_settings(self) -> PrioritySettings:
+        in_doubt = are_flags_uncertain(self.config) and (self._folder / CONF).exists()
         return read_settings(
             self.config,
             read_conf(self._text(CONF)).settings.get(FLAGS.lower()) if in_doubt else None,
         )
 
-    def answer(self, name: str) -> str:
+    def text(self, name: str) -> str:
         """The file of this name."""
         return self._text(f"{name}.txt")
 
@@ -113,11 +113,11 @@ class Said:
             return (self._folder / name).read_text(errors="replace")
         except FileNotFoundError as missing:
             raise Unknown(
-                f"there is no {name} in {self._folder}", field="--from", remedy=self._how
+                f"there is no {name} in {self._folder}", field="--from", remedy=self._remedy
             ) from missing
         except OSError as wrong:
             raise Malformed(
                 f"cannot read {self._folder / name}: {wrong.strerror}",
                 field="--from",
-                remedy=self._how,
+                remedy=self._remedy,
             ) from wrong

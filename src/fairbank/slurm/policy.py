@@ -9,25 +9,25 @@ import msgspec
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import Malformed
 from fairbank.slurm import policy_file
-from fairbank.slurm.compare.bank_records import BankFunds, BookedAllocation, BookedProject
+from fairbank.slurm.compare.bank_records import BankFunds, BankAllocation, BankProject
 from fairbank.slurm.parsers.values import SlurmNode, SlurmPartition
 from fairbank.slurm.policy_file import PolicyBalance, PolicyProject, SubmissionPolicy
-from fairbank.slurm.site import Forced, Site
+from fairbank.slurm.site import ProjectRules, SiteRules
 
 
-class Sources(msgspec.Struct, frozen=True, kw_only=True):
+class PolicySources(msgspec.Struct, frozen=True, kw_only=True):
     """All that a policy is made of, at `now`."""
 
-    site: Site
+    site: SiteRules
     cluster: Cluster
-    projects: Sequence[BookedProject]
-    allocations: Sequence[BookedAllocation]
-    places: Sequence[SlurmPartition]
+    projects: Sequence[BankProject]
+    allocations: Sequence[BankAllocation]
+    partitions: Sequence[SlurmPartition]
     nodes: Sequence[SlurmNode]
     now: int
 
 
-def policy_of(sources: Sources) -> SubmissionPolicy:
+def build_policy(sources: PolicySources) -> SubmissionPolicy:
     """Raises Malformed for a project of the site's that the bank does not have."""
     site, cluster = sources.site, sources.cluster
     there = {each.account for each in sources.projects}
@@ -41,9 +41,9 @@ def policy_of(sources: Sources) -> SubmissionPolicy:
         cluster=cluster.name,
         written=sources.now,
         projects=tuple(
-            _project(each, site.projects.get(each.account, Forced())) for each in sources.projects
+            _project(each, site.projects.get(each.account, ProjectRules())) for each in sources.projects
         ),
-        places=tuple(_places(sources)),
+        partitions=tuple(_policy_partitions(sources)),
         balances=tuple(_balances(sources)),
         qos_factors=cluster.qos_factors,
         exempt=tuple(sorted(site.exempt)),
@@ -55,12 +55,12 @@ def policy_of(sources: Sources) -> SubmissionPolicy:
     )
 
 
-def untold(policy: SubmissionPolicy) -> SubmissionPolicy:
+def without_balances(policy: SubmissionPolicy) -> SubmissionPolicy:
     """The same for those who must not see balances."""
     return msgspec.structs.replace(policy, balances=None)
 
 
-def _project(project: BookedProject, forced: Forced) -> PolicyProject:
+def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
     return PolicyProject(
         project.group,
         project.gid,
@@ -72,9 +72,9 @@ def _project(project: BookedProject, forced: Forced) -> PolicyProject:
     )
 
 
-def _places(sources: Sources) -> Iterator[policy_file.PolicyPartition]:
+def _policy_partitions(sources: PolicySources) -> Iterator[policy_file.PolicyPartition]:
     """Those that both the bank and slurmctld know; what only one of them knows is for `fairbank slurm import --dry-run` to tell."""
-    for place in sources.places:
+    for place in sources.partitions:
         partition = sources.cluster.partitions.get(place.name)
         if partition is None:
             continue
@@ -89,7 +89,7 @@ def _places(sources: Sources) -> Iterator[policy_file.PolicyPartition]:
         )
 
 
-def _balances(sources: Sources) -> Iterator[PolicyBalance]:
+def _balances(sources: PolicySources) -> Iterator[PolicyBalance]:
     """What one run could draw: the most that one allocation of the project's line has left, 0 where there is none."""
     funds = BankFunds(sources.projects, sources.allocations)
     for project in sources.projects:

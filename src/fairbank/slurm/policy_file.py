@@ -23,7 +23,7 @@ from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
 VERSION = 1
-SIZE_MAX = 4 * 1024 * 1024
+POLICY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes; the plug-ins read no more."""
 
 DENOMINATOR_MAX = 2**40
@@ -89,7 +89,7 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     written: int
     projects: tuple[PolicyProject, ...]
-    places: tuple[PolicyPartition, ...]
+    partitions: tuple[PolicyPartition, ...]
     balances: tuple[PolicyBalance, ...] | None = None
     qos_factors: Mapping[str, Fraction] = {}
     exempt: tuple[int, ...] = ()
@@ -100,14 +100,14 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     stale_seconds: int = 3600
 
 
-class Heading(msgspec.Struct, frozen=True):
+class PolicyHeader(msgspec.Struct, frozen=True):
     """What the first line of a file says of it: when the bank was asked; and whether the file is whole."""
 
     written: int
-    whole: bool
+    is_whole: bool
 
 
-def heading(text: bytes) -> Heading:
+def read_header(text: bytes) -> PolicyHeader:
     """Raises Malformed for what is no policy, or one of a version that this release does not write."""
     first, _, rest = text.partition(b"\n")
     match = re.fullmatch(rb"fairbank-policy\t(\d{1,9})\t(\d{1,15})\t([0-9a-f]{32})", first)
@@ -125,7 +125,7 @@ def heading(text: bytes) -> Heading:
             remedy="install plug-ins and fairbank of the same release, then: fairbank slurm sync",
         )
     body, _, _ = rest.rpartition(b"end\t")
-    return Heading(
+    return PolicyHeader(
         int(match[2]), hashlib.blake2b(body, digest_size=16).hexdigest().encode() == match[3]
     )
 
@@ -141,11 +141,11 @@ def render(policy: SubmissionPolicy) -> str:
     digest = hashlib.blake2b(body.encode(), digest_size=16).hexdigest()
     written = _number(policy.written, "written", most=LAST_INSTANT)
     text = f"fairbank-policy\t{VERSION}\t{written}\t{digest}\n{body}end\t{len(rows)}\n"
-    if len(text) > SIZE_MAX:
+    if len(text) > POLICY_SIZE_MAX:
         raise Malformed(
             f"the policy file has {len(text)} bytes",
             field="projects",
-            remedy=f"at most {SIZE_MAX}; leave out what is closed",
+            remedy=f"at most {POLICY_SIZE_MAX}; leave out what is closed",
         )
     return text
 
@@ -165,15 +165,15 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
     yield ("scale", _number(scale, "qos_factors", most=DENOMINATOR_MAX))
     for name, factor in factors.items():
         yield ("factor", name, _number(int(factor * scale), "qos_factors"))
-    for user in _once(policy.exempt, "exempt"):
+    for user in _unique(policy.exempt, "exempt"):
         yield ("exempt", ids.uid(user, field="exempt"))
-    _once((place.partition.name for place in policy.places), "places")
-    yield from chain.from_iterable(_place(place, scale) for place in policy.places)
-    yield from _projects(policy)
-    yield from _balances(policy)
+    _unique((place.partition.name for place in policy.partitions), "places")
+    yield from chain.from_iterable(_partition_rows(place, scale) for place in policy.partitions)
+    yield from _project_rows(policy)
+    yield from _balance_rows(policy)
 
 
-def _place(place: PolicyPartition, scale: int) -> Iterator[Row]:
+def _partition_rows(place: PolicyPartition, scale: int) -> Iterator[Row]:
     name = ids.name(place.partition.name, field="places.partition")
     here = f"places.{name}"
     weights = {
@@ -199,7 +199,7 @@ def _place(place: PolicyPartition, scale: int) -> Iterator[Row]:
         denominator,
         *sizes,
     )
-    for kind in _once(place.gpus, f"{here}.gpus"):
+    for kind in _unique(place.gpus, f"{here}.gpus"):
         yield ("gpu", name, ids.name(kind, field=f"{here}.gpus"))
     for tres, weight in sorted(weights.items()):
         yield (
@@ -210,11 +210,11 @@ def _place(place: PolicyPartition, scale: int) -> Iterator[Row]:
         )
 
 
-def _projects(policy: SubmissionPolicy) -> Iterator[Row]:
-    _once((project.group for project in policy.projects), "projects.group")
-    _once((project.gid for project in policy.projects), "projects.gid")
-    _once((project.account for project in policy.projects), "projects.account")
-    there = {place.partition.name for place in policy.places}
+def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
+    _unique((project.group for project in policy.projects), "projects.group")
+    _unique((project.gid for project in policy.projects), "projects.gid")
+    _unique((project.account for project in policy.projects), "projects.account")
+    there = {place.partition.name for place in policy.partitions}
     for project in policy.projects:
         group = ids.name(project.group, field="projects.group")
         here = f"projects.{group}"
@@ -235,15 +235,15 @@ def _projects(policy: SubmissionPolicy) -> Iterator[Row]:
         )
         members = "".join(
             f" {ids.uid(member, field=f'{here}.members')}"
-            for member in _once(project.members, f"{here}.members")
+            for member in _unique(project.members, f"{here}.members")
         )
         yield ("project", group, gid, account, *forced, f"{members} ")
 
 
-def _balances(policy: SubmissionPolicy) -> Iterator[Row]:
+def _balance_rows(policy: SubmissionPolicy) -> Iterator[Row]:
     yield ("balances", "told" if policy.balances is not None else "untold")
     known = {project.account for project in policy.projects}
-    _once(((each.account, each.resource) for each in policy.balances or ()), "balances")
+    _unique(((each.account, each.resource) for each in policy.balances or ()), "balances")
     for each in policy.balances or ():
         if each.account not in known:
             raise Malformed(
@@ -259,7 +259,7 @@ def _balances(policy: SubmissionPolicy) -> Iterator[Row]:
         )
 
 
-def _once(values: Iterable[T], field: str) -> list[T]:
+def _unique(values: Iterable[T], field: str) -> list[T]:
     """The values, none of which stands twice."""
     listed = list(values)
     if len(set(listed)) < len(listed):

@@ -16,17 +16,17 @@ from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.frames import shortened
-from fairbank.slurm.parsers.held_jobs import MARK
-from fairbank.slurm.parsers.starting_job import Starting
+from fairbank.slurm.parsers.held_jobs import COMMENT_PREFIX
+from fairbank.slurm.parsers.starting_job import StartingJob
 from fairbank.slurm.report_results import ReportResult, judged, no_bank
 
-_RUNS = frozenset(
+_MAY_RUN = frozenset(
     {ReportResult.GRANTED, ReportResult.TAKEN, ReportResult.RESOLVED, ReportResult.OVER}
 )
 """Its price is held, or it is settled already: Slurm was restarted, and asks once more."""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class PrologCall(msgspec.Struct, frozen=True, kw_only=True):
     """What Slurm says to a PrologSlurmctld in its environment, all of it its own words. `name` is what its commands know the job by: the
     number alone would mean the whole array for one of its tasks."""
 
@@ -39,7 +39,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
 
 
-def call_of(environ: Mapping[str, str]) -> Call:
+def read_environment(environ: Mapping[str, str]) -> PrologCall:
     """Raises Malformed, naming the variable, when this is no PrologSlurmctld."""
 
     def whole(name: str, usual: str | None = None) -> int:
@@ -53,7 +53,7 @@ def call_of(environ: Mapping[str, str]) -> Call:
         return int(said)
 
     array = "SLURM_ARRAY_JOB_ID"
-    return Call(
+    return PrologCall(
         name=f"{whole(array)}_{whole('SLURM_ARRAY_TASK_ID')}"
         if array in environ
         else f"{whole('SLURM_JOB_ID')}",
@@ -66,7 +66,7 @@ def call_of(environ: Mapping[str, str]) -> Call:
     )
 
 
-def hold(call: Call, job: Starting) -> dict[str, Any]:
+def hold_request(call: PrologCall, job: StartingJob) -> dict[str, Any]:
     """What the bank is asked. Raises Malformed for a job without a finite limit."""
     if job.limit_seconds is None:
         raise Malformed(
@@ -90,10 +90,10 @@ def hold(call: Call, job: Starting) -> dict[str, Any]:
     }
 
 
-def said(answer: ReportAnswer) -> str | None:
+def refusal_text(answer: ReportAnswer) -> str | None:
     """None lets the job run; else why it may not, for people. Raises Unreachable where the answer says nothing of the job."""
     judgement = judged(answer)
-    if judgement.came in _RUNS:
+    if judgement.came in _MAY_RUN:
         return None
     if judgement.came is ReportResult.NOT_ALLOWED:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
@@ -108,18 +108,18 @@ def said(answer: ReportAnswer) -> str | None:
 class Prolog:
     """One question. `open_`: what becomes of a job when the bank cannot be asked: it runs, or it is refused."""
 
-    def __init__(self, slurm: SlurmCommands, client: Client, *, open_: bool) -> None:
-        self._slurm, self._client, self._open = slurm, client, open_
+    def __init__(self, slurm: SlurmCommands, client: Client, *, is_open: bool) -> None:
+        self._slurm, self._client, self._open = slurm, client, is_open
 
-    def ask(self, environ: Mapping[str, str]) -> str | None:
+    def run(self, environ: Mapping[str, str]) -> str | None:
         """None when the job runs; else what its owner is told. A refused job is held in the queue, or ended where somebody waits for it.
 
         Raises what Slurm's commands raise: a prolog that fails is tried again by Slurm, every two minutes.
         """
-        call = call_of(environ)
-        job = self._slurm.starting(call.name)
+        call = read_environment(environ)
+        job = self._slurm.starting_job(call.name)
         try:
-            why = said(self._answer(hold(call, job)))
+            why = refusal_text(self._answer(hold_request(call, job)))
         except Malformed as bad:
             why = f"{bad.message}. Try {bad.remedy}"
         except Trouble:
@@ -130,14 +130,14 @@ class Prolog:
             )
         if why is not None:
             why = shortened(f"{call.account or 'no account'}: {why}")
-            self._refuse(call.name, f"{MARK}{why}", batch=job.batch)
+            self._refuse(call.name, f"{COMMENT_PREFIX}{why}", batch=job.batch)
         return why
 
     def _refuse(self, name: str, text: str, *, batch: bool) -> None:
         self._slurm.comment(name, text)
         try:
             if batch:
-                return self._slurm.send_back(name)
+                return self._slurm.requeue_and_hold(name)
         except Unreachable:
             pass  # --no-requeue: it cannot wait
         return self._slurm.end(name, text)

@@ -12,31 +12,31 @@ import msgspec
 
 from fairbank.core.errors import Malformed
 from fairbank.core.time import DAY
-from fairbank.slurm.bank import BankClient, Progress, StoredRefusal, silent
+from fairbank.slurm.bank import BankClient, Progress, StoredRefusal, no_progress
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.bank_records import BankFunds, BankRun, BookedCluster
+from fairbank.slurm.compare.bank_records import BankFunds, BankRun, BankCluster
 from fairbank.slurm.compare.classification import (
     CHARGED,
     RELEASED,
     FindingCategory,
     ReconcileComparison,
     ReconcileFinding,
-    Sides,
+    ReconcileInput,
     compare,
 )
-from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, Spent, Unreadable
-from fairbank.slurm.repair import Mender, RepairOutcome
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, JobEnd, UnreadableLine
+from fairbank.slurm.repair import Repairer, RepairOutcome
 
 GRACE_SECONDS = 3_600
 """How long either side may lag before what is missing there counts as lost."""
 
-MARGIN_SECONDS = DAY
+PERIOD_MARGIN_SECONDS = DAY
 """How far around a period its runs are looked for in the books: there a run starts when its hold was asked for, by another clock, and a
 slurmctld that was away asks again."""
 
 IDS_AT_ONCE = 500
-TOLD = frozenset({*CHARGED, FindingCategory.REFUSED})
-DOUBTFUL = frozenset({*CHARGED, *RELEASED, FindingCategory.REFUSED, FindingCategory.UNHEARD})
+CHARGEABLE = frozenset({*CHARGED, FindingCategory.REFUSED})
+NEEDS_HISTORY = frozenset({*CHARGED, *RELEASED, FindingCategory.REFUSED, FindingCategory.UNACCOUNTED})
 
 
 class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,13 +46,13 @@ class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):
     compared: int
     comparison: ReconcileComparison
     outcomes: tuple[RepairOutcome, ...]
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[UnreadableLine, ...]
     seconds: float
 
     @property
-    def clean(self) -> bool:
+    def is_clean(self) -> bool:
         """Whether nothing is left to mend or to look at."""
-        return not self.unreadable and all(each.said is None for each in self.outcomes)
+        return not self.unreadable and all(each.problem is None for each in self.outcomes)
 
 
 class Reconciler:
@@ -77,36 +77,36 @@ class Reconciler:
         cluster: str | None = None,
         fix: bool = False,
         again: bool = False,
-        foretold: BankFunds | None = None,
-        progress: Progress = silent,
+        funds: BankFunds | None = None,
+        progress: Progress = no_progress,
     ) -> ReconcileResult:
         """Compare every run that ended between two instants; with `fix` charge what is missing and give back what is lost, with `again`
         also what the bank has refused before. Without it the outcomes may be `foretold`, with projects and allocations as they will be."""
         begun = time.monotonic()
-        prices = self._bank.cluster(self._slurm.check(cluster))
-        sides, kept, unreadable = self._sides(prices, since, until, progress)
+        prices = self._bank.cluster(self._slurm.check_cluster(cluster))
+        sides, kept, unreadable = self._read_input(prices, since, until, progress)
         comparison = compare(sides)
         history = self._history(comparison, progress)
         comparison, sides = _with_history(sides, comparison, history.rows)
         unreadable += history.unreadable
         outcomes = [RepairOutcome(finding=each) for each in comparison.findings]
-        mender = Mender(
+        mender = Repairer(
             self._bank,
             prices,
             history.rows,
             self._now,
             again=again,
             doubt=self._doubt(unreadable),
-            funds=foretold,
+            funds=funds,
         )
         if fix:
-            mender.know(self._spent(comparison))
-            outcomes = mender.mend(comparison.findings, progress)
-        elif foretold is not None:
-            outcomes = mender.foretell(comparison.findings)
+            mender.add_job_ends(self._job_ends(comparison))
+            outcomes = mender.repair(comparison.findings, progress)
+        elif funds is not None:
+            outcomes = mender.predict(comparison.findings)
         return ReconcileResult(
             cluster=prices.name,
-            compared=sum(1 for job in sides.jobs if job.ended),
+            compared=sum(1 for job in sides.jobs if job.has_ended),
             comparison=comparison,
             outcomes=tuple(_with_refusal(each, kept) for each in outcomes),
             unreadable=unreadable,
@@ -115,9 +115,9 @@ class Reconciler:
 
     # --- fetching ---
 
-    def _sides(
-        self, prices: BookedCluster, since: int, until: int, progress: Progress
-    ) -> tuple[Sides, Mapping[tuple[int, int], StoredRefusal], tuple[Unreadable, ...]]:
+    def _read_input(
+        self, prices: BankCluster, since: int, until: int, progress: Progress
+    ) -> tuple[ReconcileInput, Mapping[tuple[int, int], StoredRefusal], tuple[UnreadableLine, ...]]:
         """Both sides, and what the bank refused. The queue comes before accounting and the books: a run that ends meanwhile is then alive,
         not lost."""
         queue = self._slurm.queue()
@@ -125,13 +125,13 @@ class Reconciler:
         first = min((job.start for job in jobs if job.start is not None), default=since)
         runs = self._runs(
             prices.name,
-            max(0, min(first, since) - MARGIN_SECONDS),
-            until + MARGIN_SECONDS,
+            max(0, min(first, since) - PERIOD_MARGIN_SECONDS),
+            until + PERIOD_MARGIN_SECONDS,
             len(jobs),
             progress,
         )
-        kept = self._bank.refused(prices.name, since)
-        sides = Sides(
+        kept = self._bank.refusals(prices.name, since)
+        sides = ReconcileInput(
             cluster=prices,
             since=since,
             until=until,
@@ -157,38 +157,38 @@ class Reconciler:
         self, comparison: ReconcileComparison, progress: Progress
     ) -> ParsedRows[AccountingJob]:
         """All executions of the jobs that differ: for the restarts of what is missing, and for the ends of what is held since long."""
-        numbers = sorted({_job_id(each) for each in comparison.findings if each.kind in DOUBTFUL})
+        numbers = sorted({_job_id(each) for each in comparison.findings if each.category in NEEDS_HISTORY})
         rows: list[AccountingJob] = []
-        unreadable: list[Unreadable] = []
+        unreadable: list[UnreadableLine] = []
         for first in range(0, len(numbers), IDS_AT_ONCE):
-            answer = self._slurm.history_of(numbers[first : first + IDS_AT_ONCE])
+            answer = self._slurm.jobs_by_id(numbers[first : first + IDS_AT_ONCE])
             rows += answer.rows
             unreadable += answer.unreadable
             progress("history", min(first + IDS_AT_ONCE, len(numbers)), len(numbers))
         return ParsedRows(tuple(rows), tuple(unreadable))
 
-    def _spent(self, comparison: ReconcileComparison) -> list[Spent]:
+    def _job_ends(self, comparison: ReconcileComparison) -> list[JobEnd]:
         """How those ended whose ends the bank is to be told. What cannot be read of it is not told: it changes no price."""
         numbers = sorted(
             {
                 each.job.job_id
                 for each in comparison.findings
-                if each.job is not None and each.kind in TOLD
+                if each.job is not None and each.category in CHARGEABLE
             }
         )
-        found: list[Spent] = []
+        found: list[JobEnd] = []
         for first in range(0, len(numbers), IDS_AT_ONCE):
-            found += self._slurm.spent_by(numbers[first : first + IDS_AT_ONCE]).rows
+            found += self._slurm.job_ends(numbers[first : first + IDS_AT_ONCE]).rows
         return found
 
-    def _doubt(self, unreadable: Sequence[Unreadable]) -> Malformed | None:
+    def _doubt(self, unreadable: Sequence[UnreadableLine]) -> Malformed | None:
         """Why a run of which Slurm said nothing may be there all the same."""
         if unreadable:
             return Malformed(
                 "not given back: some of what Slurm said could not be read",
                 remedy="mend those lines first",
             )
-        if not self._slurm.sees_everything:
+        if not self._slurm.can_see_all_jobs:
             return Malformed(
                 "not given back: Slurm may hide jobs of others from us",
                 remedy="run this as root or as SlurmUser",
@@ -197,11 +197,11 @@ class Reconciler:
 
 
 def read_jobs(
-    slurm: SlurmCommands, since: int, until: int, progress: Progress = silent
-) -> tuple[list[AccountingJob], tuple[Unreadable, ...]]:
+    slurm: SlurmCommands, since: int, until: int, progress: Progress = no_progress
+) -> tuple[list[AccountingJob], tuple[UnreadableLine, ...]]:
     """What accounting has of a period, a day at a time."""
     jobs: dict[tuple[int, int, int | None], AccountingJob] = {}
-    unreadable: list[Unreadable] = []
+    unreadable: list[UnreadableLine] = []
     days = list(_days(since, until))
     for done, (start, end) in enumerate(days, 1):
         answer = slurm.jobs(start, end)
@@ -228,15 +228,15 @@ def _with_refusal(
 ) -> RepairOutcome:
     """An end that nobody wanted told now, with what the bank said against it before. What was said now stands as it is."""
     job = outcome.finding.job
-    known = None if job is None or outcome.said != "" else kept.get((job.job_id, job.submitted))
+    known = None if job is None or outcome.problem != "" else kept.get((job.job_id, job.submitted))
     if known is None or job is None or known.at < (job.end or 0):
         return outcome
-    return msgspec.structs.replace(outcome, against=known.against)
+    return msgspec.structs.replace(outcome, against=known.objection)
 
 
 def _with_history(
-    sides: Sides, comparison: ReconcileComparison, history: Sequence[AccountingJob]
-) -> tuple[ReconcileComparison, Sides]:
+    sides: ReconcileInput, comparison: ReconcileComparison, history: Sequence[AccountingJob]
+) -> tuple[ReconcileComparison, ReconcileInput]:
     """Once more, with the ends of runs that are in doubt: they may lie before the period, and were not looked for."""
     doubtful = {
         (each.run.job_id, each.run.submitted)

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 from fairbank.core.errors import Malformed, Trouble, Unknown
 from fairbank.rest.client import Client
-from fairbank.slurm.compare.held_jobs import Offer, Turns, payable
-from fairbank.slurm.parsers.held_jobs import Held
+from fairbank.slurm.compare.held_jobs import HoldQuote, ReleaseSchedule, affordable_jobs
+from fairbank.slurm.parsers.held_jobs import HeldJob
 from fairbank.slurm.parsers.values import ParsedRows
 
 _log = logging.getLogger(__name__)
 
-TROUBLES_MAX = 3
+ERRORS_MAX = 3
 """Troubles after which the rest of a round is left to the next: each may have cost as long as Slurm's commands may take."""
 
 
@@ -24,7 +24,7 @@ class HoldQueue(Protocol):
     @property
     def cluster(self) -> str: ...
 
-    def held(self) -> ParsedRows[Held]: ...
+    def held(self) -> ParsedRows[HeldJob]: ...
 
     def release(self, name: str) -> None: ...
 
@@ -33,11 +33,11 @@ class Releaser:
     """Asks a bank that shows it all projects, and a Slurm that lets it release jobs. `again`: seconds between two looks at one job."""
 
     def __init__(self, client: Client, slurm: HoldQueue, again: float) -> None:
-        self._client, self._slurm, self._turns = client, slurm, Turns(again)
+        self._client, self._slurm, self._turns = client, slurm, ReleaseSchedule(again)
         self._trouble: Trouble | None = None
         self._released = 0
 
-    def look(self, now: float) -> None:
+    def run_round(self, now: float) -> None:
         """One round; or, once, a line in the log that says why there is none."""
         try:
             self._round(now)
@@ -56,16 +56,16 @@ class Releaser:
     def _round(self, now: float) -> None:
         """Each job by itself: one that cannot be released keeps no other from its turn. Raises the first trouble when all is done."""
         offers, troubles = self._offers(self._turns.due(self._slurm.held().rows, now))
-        for each in payable(offers):
-            if len(troubles) >= TROUBLES_MAX:
-                self._turns.give_back(each)
+        for each in affordable_jobs(offers):
+            if len(troubles) >= ERRORS_MAX:
+                self._turns.put_back(each)
                 continue
             try:
                 self._slurm.release(each.name)
             except Trouble as trouble:
                 troubles.append(trouble)
                 continue
-            self._turns.released(each)
+            self._turns.count_release(each)
             self._released += 1
             _log.info(
                 "job %s of %s is released: there is credit for it now", each.name, each.account
@@ -73,21 +73,21 @@ class Releaser:
         if troubles:
             raise troubles[0]
 
-    def _offers(self, due: Sequence[Held]) -> tuple[list[tuple[Held, Offer]], list[Trouble]]:
+    def _offers(self, due: Sequence[HeldJob]) -> tuple[list[tuple[HeldJob, HoldQuote]], list[Trouble]]:
         """The bank's word of each, until it fails; who was not asked by then is due in the next round."""
-        found: list[tuple[Held, Offer]] = []
+        found: list[tuple[HeldJob, HoldQuote]] = []
         for asked, each in enumerate(due, 1):
             try:
                 offer = self._offer(each)
             except Trouble as trouble:
                 for unasked in due[asked:]:
-                    self._turns.give_back(unasked)
+                    self._turns.put_back(unasked)
                 return found, [trouble]
             if offer is not None:
                 found.append((each, offer))
         return found, []
 
-    def _offer(self, each: Held) -> Offer | None:
+    def _offer(self, each: HeldJob) -> HoldQuote | None:
         """The bank's word; None for what it makes no price of."""
         job = {
             "cluster": self._slurm.cluster,
@@ -101,7 +101,7 @@ class Releaser:
             )["data"]
         except (Malformed, Unknown):
             return None
-        return Offer(said["amount"], said["allocation"], said["available"], said["fits"])
+        return HoldQuote(said["amount"], said["allocation"], said["available"], said["fits"])
 
     def _failed(self, trouble: Trouble) -> None:
         if self._trouble is None or self._trouble.message != trouble.message:

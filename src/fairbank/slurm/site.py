@@ -18,7 +18,7 @@ POLICY_FILE = "/etc/slurm/fairbank/policy"
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 
 
-class Forced(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where all jobs of a short-term allocation go, and a QOS of its own."""
 
     partition: str | None = None
@@ -26,7 +26,7 @@ class Forced(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     qos: str | None = None
 
 
-class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The rules of submission that the bank does not know. `policy` is where the file goes; `public_policy` a second one without
     balances, for submit hosts where not everybody may see them. `projects` are named by account."""
 
@@ -38,17 +38,17 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     qos: str | None = None
     stale_seconds: Annotated[int, msgspec.Meta(ge=1)] = 3600
     exempt: frozenset[Uid] = frozenset()
-    projects: dict[str, Forced] = {}
+    projects: dict[str, ProjectRules] = {}
 
 
-def read_site(path: str | None) -> Site:
+def read_site_rules(path: str | None) -> SiteRules:
     """The file named, or the usual one where there is one. Raises Unknown, Malformed with the place in it."""
     where = Path(path or SITE_FILE)
     try:
         text = where.read_bytes()
     except FileNotFoundError as missing:
         if path is None:
-            return Site()
+            return SiteRules()
         raise Unknown(
             f"there is no {where}",
             field="--site",
@@ -61,5 +61,5 @@ def read_site(path: str | None) -> Site:
             remedy="ask as the user who keeps it",
         ) from bad
     said = parse_toml(text, str(where), field="--site")
-    with validated_settings(str(where), Site, "docs/reference/slurm.md"):
-        return msgspec.convert(said, Site)
+    with validated_settings(str(where), SiteRules, "docs/reference/slurm.md"):
+        return msgspec.convert(said, SiteRules)

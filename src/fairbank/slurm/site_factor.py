@@ -16,10 +16,10 @@ from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.priority.site_factor import LINEAR, CurveRule, credit_factor, expiry_factor, scaled
-from fairbank.slurm.compare.bank_records import BankFunds, BookedAllocation, BookedProject
+from fairbank.slurm.compare.bank_records import BankFunds, BankAllocation, BankProject
 
 VERSION = 1
-SIZE_MAX = 16 * 1024 * 1024
+TABLE_SIZE_MAX = 16 * 1024 * 1024
 """Bytes; the plug-in reads no more."""
 
 STALE_MAX = 2**31 - 1
@@ -55,10 +55,10 @@ class SiteFactorTable(msgspec.Struct, frozen=True):
 # ---------------------------------------------------------------- the values
 
 
-def table_of(
+def build_table(
     cluster: Cluster,
-    projects: Sequence[BookedProject],
-    allocations: Iterable[BookedAllocation],
+    projects: Sequence[BankProject],
+    allocations: Iterable[BankAllocation],
     *,
     now: int,
     weight: int,
@@ -76,7 +76,7 @@ def table_of(
     longest = max((each.end - now for each in active), default=0)
     funds = BankFunds(projects, active)
     resources = {name: partition.resource for name, partition in cluster.partitions.items()}
-    paying: dict[tuple[str, str], BookedAllocation] = {}
+    paying: dict[tuple[str, str], BankAllocation] = {}
     for account, project in funds.by_account.items():
         for resource in set(resources.values()):
             if payers := funds.payers(project.id, resource, now):
@@ -98,11 +98,11 @@ def table_of(
 def encode(table: SiteFactorTable) -> bytes:
     """The file, which reads back as the same table. Raises Malformed, naming the field, for what cannot stand in it."""
     counts = (len(table.resources), len(table.values))
-    if _HEAD.size + sum(counts) * _ROW.size > SIZE_MAX:
+    if _HEAD.size + sum(counts) * _ROW.size > TABLE_SIZE_MAX:
         raise Malformed(
             f"{sum(counts)} rows are too many for the table",
             field="values",
-            remedy=f"it may have {SIZE_MAX} bytes",
+            remedy=f"it may have {TABLE_SIZE_MAX} bytes",
         )
     if not (0 <= table.written < 2**63 and 0 <= table.stale_seconds <= STALE_MAX):
         raise Malformed(
@@ -146,28 +146,28 @@ def _is_name(packed: bytes, most: int) -> bool:
 def decode(text: bytes) -> SiteFactorTable:
     """The table of a file. Raises Malformed, saying what is wrong; the plug-in refuses the same."""
     if len(text) < _HEAD.size or text[: len(_MAGIC)] != _MAGIC:
-        raise _wrong("it is no table of site factors")
+        raise _damaged("it is no table of site factors")
     _, version, summed, written, stale_seconds, partitions, entries, nothing = _HEAD.unpack_from(
         text
     )
     if version != VERSION:
-        raise _wrong(f"its version is {version}, and {VERSION} is known")
-    if _HEAD.size + (partitions + entries) * _ROW.size != len(text) or len(text) > SIZE_MAX:
-        raise _wrong("its length is not what its head says")
+        raise _damaged(f"its version is {version}, and {VERSION} is known")
+    if _HEAD.size + (partitions + entries) * _ROW.size != len(text) or len(text) > TABLE_SIZE_MAX:
+        raise _damaged("its length is not what its head says")
     if zlib.crc32(text[_SUMMED:]) != summed:
-        raise _wrong("its checksum is wrong")
+        raise _damaged("its checksum is wrong")
     if nothing or stale_seconds > STALE_MAX or written >= 2**63:
-        raise _wrong("its head is wrong")
+        raise _damaged("its head is wrong")
     body = list(_ROW.iter_unpack(text[_HEAD.size :]))
-    resources = {name: resource for name, resource, _ in _rising(body[:partitions], by_name=True)}
+    resources = {name: resource for name, resource, _ in _read_rows(body[:partitions], by_name=True)}
     values = {
         (account, resource): value
-        for account, resource, value in _rising(body[partitions:], by_name=False)
+        for account, resource, value in _read_rows(body[partitions:], by_name=False)
     }
     return SiteFactorTable(written, stale_seconds, resources, values)
 
 
-def _rising(
+def _read_rows(
     rows: Sequence[tuple[bytes, bytes, int, int]], *, by_name: bool
 ) -> Iterator[tuple[str, str, int]]:
     before: tuple[bytes, ...] = ()
@@ -178,13 +178,13 @@ def _rising(
             or nothing
             or abs(value) > NICE_MAX
         ):
-            raise _wrong("one of its rows is wrong")
+            raise _damaged("one of its rows is wrong")
         key = (name,) if by_name else (name, resource)
         if key <= before:
-            raise _wrong("its rows are not in order")
+            raise _damaged("its rows are not in order")
         before = key
         yield name.decode(), resource.decode(), value
 
 
-def _wrong(what: str) -> Malformed:
+def _damaged(what: str) -> Malformed:
     return Malformed(what, field="site_factor.path", remedy="let the agent write it again")

@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 
 from fairbank.core.errors import Forbidden, Malformed
-from fairbank.slurm.bank import BankClient, Progress, silent
+from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.accounts import AccountUsage, SacctmgrChange, TargetAccounts, changes
+from fairbank.slurm.compare.accounts import AccountUsage, SacctmgrChange, TargetAccounts, plan_changes
 from fairbank.slurm.parsers.values import ParsedRows
-from fairbank.slurm.policy import Sources, policy_of, untold
+from fairbank.slurm.policy import PolicySources, build_policy, without_balances
 from fairbank.slurm.policy_file import render
-from fairbank.slurm.site import Site
+from fairbank.slurm.site import SiteRules
 
 
 class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,15 +40,15 @@ class Sync:
 
     def policy(
         self,
-        site: Site,
+        site: SiteRules,
         *,
         cluster: str | None = None,
         dry_run: bool = False,
-        progress: Progress = silent,
+        progress: Progress = no_progress,
     ) -> SyncResult:
         """Write the submission policy. Raises Malformed when Slurm's answers cannot all be read: half a policy would refuse jobs."""
-        prices = self._bank.cluster(self._slurm.check(cluster))
-        places, nodes = self._slurm.places(), self._slurm.nodes()
+        prices = self._bank.cluster(self._slurm.check_cluster(cluster))
+        places, nodes = self._slurm.partitions(), self._slurm.nodes()
         if wrong := (*places.unreadable, *nodes.unreadable):
             raise Malformed(
                 f"cannot read {wrong[0]}",
@@ -56,20 +56,20 @@ class Sync:
                 remedy="mend it in slurm.conf; the policy before stays in force",
             )
         projects = self._bank.projects(progress)
-        policy = policy_of(
-            Sources(
+        policy = build_policy(
+            PolicySources(
                 site=site,
                 cluster=prices,
                 projects=projects,
                 allocations=self._bank.allocations(),
-                places=places.rows,
+                partitions=places.rows,
                 nodes=nodes.rows,
                 now=self._now,
             )
         )
         texts = {site.policy: render(policy)}
         if site.public_policy is not None:
-            texts[site.public_policy] = render(untold(policy))
+            texts[site.public_policy] = render(without_balances(policy))
         for path, text in texts.items():
             if not dry_run:
                 replace_file(Path(path), text)
@@ -78,7 +78,7 @@ class Sync:
             files=tuple(texts),
             projects=len(projects),
             changes=(),
-            skipped=_unpriced(policy.places, places.rows),
+            skipped=_unpriced_note(policy.partitions, places.rows),
         )
 
     def accounts(
@@ -88,13 +88,13 @@ class Sync:
         fence: bool = False,
         remove: bool = False,
         dry_run: bool = False,
-        progress: Progress = silent,
+        progress: Progress = no_progress,
     ) -> SyncResult:
         """Give every project an account and every member an association; with `fence` GrpTRESMins as well."""
-        name = self._slurm.check(cluster)
+        name = self._slurm.check_cluster(cluster)
         associations, usage = (
             self._slurm.associations(),
-            self._slurm.usage() if fence else ParsedRows(()),
+            self._slurm.account_usage() if fence else ParsedRows(()),
         )
         if wrong := (*associations.unreadable, *usage.unreadable):
             raise Malformed(
@@ -107,7 +107,7 @@ class Sync:
         wanted = TargetAccounts(
             cluster=name,
             projects=projects,
-            gone=[each.account for each in booked if each.removed],
+            removed=[each.account for each in booked if each.removed],
             associations=associations.rows,
             allocations=self._bank.allocations() if fence else (),
             usage={each.account: AccountUsage(each.seconds, each.running) for each in usage.rows},
@@ -115,9 +115,9 @@ class Sync:
             fence=fence,
             remove=remove,
         )
-        found, notes = changes(wanted, user_of)
+        found, notes = plan_changes(wanted, user_of)
         if not dry_run:
-            self._carry_out(found, progress)
+            self._apply(found, progress)
         return SyncResult(
             cluster=name,
             files=(),
@@ -126,13 +126,13 @@ class Sync:
             skipped=tuple(notes),
         )
 
-    def _carry_out(self, found: Sequence[SacctmgrChange], progress: Progress) -> None:
+    def _apply(self, found: Sequence[SacctmgrChange], progress: Progress) -> None:
         for done, change in enumerate(found, 1):
-            self._slurm.manage(change.words)
+            self._slurm.change_accounting(change.words)
             progress("sacctmgr", done, len(found))
 
 
-def _unpriced(known: Sequence[object], there: Sequence[object]) -> tuple[str, ...]:
+def _unpriced_note(known: Sequence[object], there: Sequence[object]) -> tuple[str, ...]:
     missing = len(there) - len(known)
     return (
         (

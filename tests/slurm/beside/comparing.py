@@ -9,10 +9,10 @@ from fairbank.slurm.compare.classification import (
     FindingCategory,
     ReconcileComparison,
     ReconcileFinding,
-    Sides,
+    ReconcileInput,
     compare,
 )
-from fairbank.slurm.parsers.values import AccountingJob, Queued
+from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
 from tests.slurm.beside.jobs import CLUSTER, NOW
 
 HOUR = 3_600
@@ -21,15 +21,15 @@ HOUR = 3_600
 def compared(
     jobs: Sequence[AccountingJob] = (),
     runs: Sequence[BankRun] = (),
-    queue: Sequence[Queued] = (),
+    queue: Sequence[QueuedJob] = (),
     **more: object,
 ) -> ReconcileComparison:
     facts = {"since": NOW - 10**6, "until": NOW, "now": NOW, "grace_seconds": HOUR, **more}
-    return compare(Sides(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
+    return compare(ReconcileInput(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
 
 
 def kinds(comparison: ReconcileComparison) -> list[FindingCategory]:
-    return [each.kind for each in comparison.findings]
+    return [each.category for each in comparison.findings]
 
 
 def only(comparison: ReconcileComparison) -> ReconcileFinding:

@@ -12,9 +12,9 @@ import pytest
 
 from fairbank.slurm import doctor
 from fairbank.slurm.compare import health, plugin_files
-from fairbank.slurm.conf_file import TOLD
+from fairbank.slurm.conf_file import SHOWN_SETTINGS
 from fairbank.slurm.parsers import scontrol
-from fairbank.slurm.parsers.scontrol import listed, parameters
+from fairbank.slurm.parsers.scontrol import split_list, split_parameters
 from tests.slurm.beside.checked import CONFIG
 
 
@@ -31,7 +31,7 @@ def _settings_named_in(module: ModuleType) -> set[str]:
 def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
     """Neither less, which would be judged as if it were not set, nor more, which nobody reads."""
     readers = (doctor, health, plugin_files, scontrol)
-    assert set(TOLD) == {name for module in readers for name in _settings_named_in(module)}
+    assert set(SHOWN_SETTINGS) == {name for module in readers for name in _settings_named_in(module)}
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
 def test_settings_that_are_lists(
     value: str, words: list[str], named: dict[str, str] | None
 ) -> None:
-    assert listed(value) == words
-    assert parameters(value) == (
+    assert split_list(value) == words
+    assert split_parameters(value) == (
         named if named is not None else {"fairbank_watch": "1", "fairbank_socket": "/x=y"}
     )
 

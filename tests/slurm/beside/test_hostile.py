@@ -64,7 +64,7 @@ def test_garbage_is_told_not_believed(text: str) -> None:
         sacct.read_jobs,
         squeue.read_queue,
         sacctmgr.read_associations,
-        sacctmgr.read_qualities,
+        sacctmgr.read_qos,
         sacctmgr.read_coordinators,
     ):
         found = read(text)
@@ -72,7 +72,7 @@ def test_garbage_is_told_not_believed(text: str) -> None:
             1 for line in text.split("\n") if line
         )
         assert all(each.line >= 1 and each.field and each.why for each in found.unreadable)
-    for look in (scontrol.read_places, scontrol.read_nodes):
+    for look in (scontrol.read_partitions, scontrol.read_nodes):
         assert all(each.field for each in look(text).unreadable)
     sshare.read_usage(text)
     scontrol.read_config(text)

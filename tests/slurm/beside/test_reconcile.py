@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairbank.slurm.compare import reports
 from fairbank.slurm.compare.classification import FindingCategory, ReconcileComparison
 from fairbank.slurm.compare.price import ClusterPrices
-from fairbank.slurm.parsers.values import AccountingJob, Queued
+from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
 from tests.slurm.beside.comparing import HOUR, compared, kinds, only
 from tests.slurm.beside.jobs import CLUSTER, NOW, a_job, booked
 
@@ -19,7 +19,7 @@ from tests.slurm.beside.jobs import CLUSTER, NOW, a_job, booked
 
 def test_a_charge_that_is_what_accounting_tells() -> None:
     job = a_job(1)  # 4 CPUs for 10 minutes
-    assert ClusterPrices(CLUSTER).of(job, job.elapsed) == 40
+    assert ClusterPrices(CLUSTER).price(job, job.elapsed) == 40
     assert compared([job], [booked(job)]) == ReconcileComparison(
         matched=1, free=0, late=0, findings=()
     )
@@ -87,14 +87,14 @@ def test_a_row_that_is_read_twice_counts_once() -> None:
 def test_a_run_that_the_bank_never_heard_of() -> None:
     found = only(compared([a_job(1)]))
     assert only(compared([a_job(1, state="NODE_FAIL")])).amount == 0
-    assert (found.kind, found.amount, found.run) == (FindingCategory.MISSING, 40, None)
+    assert (found.category, found.amount, found.run) == (FindingCategory.MISSING, 40, None)
 
 
 @pytest.mark.parametrize("state", ["held", "lapsed"])
 def test_a_run_whose_end_got_lost(state: str) -> None:
     job = a_job(1)
     found = only(compared([job], [booked(job, state=state)]))
-    assert (found.kind, found.amount) == (FindingCategory.OPEN, 40)
+    assert (found.category, found.amount) == (FindingCategory.OPEN, 40)
 
 
 def test_a_row_that_is_not_whole_is_left_for_the_next_time() -> None:
@@ -120,24 +120,24 @@ def test_an_end_of_this_very_minute_may_still_be_told() -> None:
 
 def test_a_row_that_never_became_whole_is_told() -> None:
     half = half_of(a_job(1))
-    assert kinds(compared([half])) == [FindingCategory.PARTIAL]
-    assert kinds(compared([half], [booked(a_job(1), state="held")])) == [FindingCategory.PARTIAL]
+    assert kinds(compared([half])) == [FindingCategory.INCOMPLETE]
+    assert kinds(compared([half], [booked(a_job(1), state="held")])) == [FindingCategory.INCOMPLETE]
 
 
 def test_half_a_record_of_a_run_whose_end_the_bank_has_heard_is_all_right() -> None:
     for state in ("charged", "released"):
         assert compared(
             [half_of(a_job(1))], [booked(a_job(1), state=state)]
-        ) == ReconcileComparison(matched=0, free=0, late=0, findings=(), half=1)
+        ) == ReconcileComparison(matched=0, free=0, late=0, findings=(), bank_only=1)
 
 
 def test_half_a_record_is_filled_with_what_the_bank_was_told_of_the_start() -> None:
     job = a_job(1)
     run = booked(job, state="held", tres=job.tres, qos="normal", limit_seconds=3_600)
     found = only(compared([half_of(job)], [run]))
-    assert (found.kind, found.amount, found.job) == (FindingCategory.OPEN, 40, job)
+    assert (found.category, found.amount, found.job) == (FindingCategory.OPEN, 40, job)
     assert found.job is not None
-    said = reports.charge(found.job, run, 0, CLUSTER)
+    said = reports.charge_report(found.job, run, 0, CLUSTER)
     assert (said["partition"], said["tres"], said["elapsed"], said["time_limit"]) == (
         "cpu",
         job.tres,
@@ -208,14 +208,14 @@ def test_a_partition_without_a_price() -> None:
 
 def test_a_hold_of_which_slurm_knows_nothing() -> None:
     found = only(compared(runs=[booked(a_job(1), state="held")]))
-    assert (found.kind, found.amount) == (FindingCategory.ORPHAN, 240)
+    assert (found.category, found.amount) == (FindingCategory.ORPHAN, 240)
 
 
 def test_a_hold_of_a_job_that_is_there() -> None:
     job = a_job(1, state="RUNNING")
     run = booked(job, state="held")
     for state in ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "PENDING"):
-        assert compared([job], [run], [Queued(1, job.submitted, state)]).findings == ()
+        assert compared([job], [run], [QueuedJob(1, job.submitted, state)]).findings == ()
 
 
 def test_a_young_hold_may_only_be_early() -> None:
@@ -236,7 +236,7 @@ def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
         a_job(1, submitted=NOW - 80_000, state="RUNNING"),
     )
     found = compared(
-        [second], [booked(first, state="held")], [Queued(1, second.submitted, "RUNNING")]
+        [second], [booked(first, state="held")], [QueuedJob(1, second.submitted, "RUNNING")]
     )
     assert kinds(found) == [FindingCategory.ORPHAN]
 
@@ -248,7 +248,7 @@ def test_the_hold_of_an_earlier_execution_is_not_kept_by_a_later_one() -> None:
 def test_another_amount(charged: int, more: int) -> None:
     job = a_job(1)
     found = only(compared([job], [booked(job, charged=charged)]))
-    assert (found.kind, found.amount) == (FindingCategory.AMOUNT, more)
+    assert (found.category, found.amount) == (FindingCategory.AMOUNT, more)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_run_that_was_given_back_and_ran_all_the_same() -> None:
 def test_one_job_charged_twice() -> None:
     job = a_job(1)
     found = only(compared([job], [booked(job), booked(job, restart=1, number=2)]))
-    assert (found.kind, found.amount) == (FindingCategory.TWICE, 40)
+    assert (found.category, found.amount) == (FindingCategory.DUPLICATE, 40)
     assert (
         compared([job], [booked(job), booked(job, restart=1, number=2, refunded=40)]).findings == ()
     )
@@ -279,7 +279,7 @@ def test_one_job_charged_twice() -> None:
 
 def test_a_charge_that_accounting_lost() -> None:
     job = a_job(1)
-    assert kinds(compared(runs=[booked(job)])) == [FindingCategory.UNHEARD]
+    assert kinds(compared(runs=[booked(job)])) == [FindingCategory.UNACCOUNTED]
     assert compared(runs=[booked(a_job(1, submitted=NOW - 700))]).findings == ()  # accounting lags
     assert compared(runs=[booked(job)], since=job.submitted + 1).findings == ()  # not looked for
 
@@ -306,9 +306,9 @@ def test_each_run_is_found_once_and_what_agrees_is_never_found(
         booked(job, number=place, state="held" if job.end is None else "charged")
         for place, job in enumerate(kept, 1)
     ]
-    queue = [Queued(job.job_id, job.submitted, "RUNNING") for job in jobs if job.end is None]
+    queue = [QueuedJob(job.job_id, job.submitted, "RUNNING") for job in jobs if job.end is None]
     found = compared(jobs, runs, queue)
-    ended = [job for job in jobs if job.ended]
+    ended = [job for job in jobs if job.has_ended]
     assert found.matched + found.free + found.late + len(found.findings) == len(ended)
-    assert {each.kind for each in found.findings} <= {FindingCategory.MISSING}
+    assert {each.category for each in found.findings} <= {FindingCategory.MISSING}
     assert len(found.findings) == len(ended) - sum(1 for run in runs if run.state == "charged")

@@ -183,7 +183,7 @@ def test_whoever_may_not_see_all_jobs_gives_nothing_back(opened: Centre) -> None
             SlurmCommands(uid=uid), BankClient(opened.client), grace_seconds=HOUR
         )
         (outcome,) = reconciler.reconcile(opened.now - DAY, opened.now, fix=True).outcomes
-        assert (outcome.finding.kind, (outcome.said or "").partition(";")[0]) == (
+        assert (outcome.finding.category, (outcome.problem or "").partition(";")[0]) == (
             FindingCategory.ORPHAN,
             done or "",
         )

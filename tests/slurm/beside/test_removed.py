@@ -37,7 +37,7 @@ def test_slurm_goes_on_where_a_project_was_removed(client: Client, tmp_path: Pat
     client.put(f"/project/{number}/member/0", {"role": "member"})
     client.delete(f"/project/{number}")
 
-    found = Importer(slurm, bank, gids=gids).people(cluster=slurm.cluster)
+    found = Importer(slurm, bank, gids=gids).run(cluster=slurm.cluster)
     assert (
         f"account {gone}: its project was removed; bring it back: fairbank project set {number} --restore"
         in found.plan.notes

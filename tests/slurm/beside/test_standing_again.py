@@ -14,7 +14,7 @@ from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_row
 from fairbank.report.sprio import lines as lines_of_ranks
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields, lines, parse_fields
 from fairbank.report.sshare import sort_as_slurm as in_slurms_order
-from fairbank.slurm.fairshare_view.consistency import agreeing
+from fairbank.slurm.fairshare_view.consistency import consistent_rows
 from fairbank.slurm.fairshare_view.jobs import priority_row
 from fairbank.slurm.fairshare_view.shares import share_row, share_rows
 from fairbank.slurm.parsers import shares, sprio
@@ -67,7 +67,7 @@ def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
     text = "".join(
         f"{line}\n"
         for line in lines(
-            ordered, parse_fields(",".join(shares.COLUMNS)), LineFormat.BETWEEN, header=False
+            ordered, parse_fields(",".join(shares.SHARE_COLUMNS)), LineFormat.BETWEEN, header=False
         )
     )
     answer = shares.read_shares(text)
@@ -163,7 +163,7 @@ def test_priorities_printed_and_read_again(
         tres=tres,
     )
     answer = sprio.read_factors(text, sprio.letters_of(version))
-    assert agreeing(answer, MultifactorSettings(weights=weighed)) == answer
+    assert consistent_rows(answer, MultifactorSettings(weights=weighed)) == answer
     assert answer.unreadable == ()
     again = [priority_row(row, weights) for row in answer.rows]
     assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]

@@ -9,7 +9,7 @@ import pytest
 from fairbank.core.slurm_numbers import NICE_MAX, ON_PARENT
 from fairbank.slurm.parsers import pending_jobs, shares, sprio
 from fairbank.slurm.parsers.sacctmgr import read_priorities
-from fairbank.slurm.parsers.scontrol import read_places
+from fairbank.slurm.parsers.scontrol import read_partitions
 from tests.support.standing import printed
 
 ROOT = "root|lab||||0.000000|1000||1.000000||||cpu=0|1|cpu=0"
@@ -87,7 +87,7 @@ def test_factors_of_2205() -> None:
     assert answer.unreadable == ()
     by_job = {(row.job, row.partition): row for row in answer.rows}
     fold = by_job[12, "gpu"]
-    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.given) == (
+    assert (fold.user, fold.priority, fold.site, fold.nice, fold.cluster, fold.is_fixed) == (
         "carol",
         29726,
         0,
@@ -107,8 +107,8 @@ def test_factors_of_2205() -> None:
         1,
     )
     given = by_job[16, "cpu"]
-    assert (given.given, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
-    assert [row.job for row in answer.rows if row.given] == [16]
+    assert (given.is_fixed, given.priority, given.total, given.tres) == (True, 123456, 123456.0, {})
+    assert [row.job for row in answer.rows if row.is_fixed] == [16]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_associations_have_a_priority_where_they_were_given_one() -> None:
 
 
 def test_partitions_have_a_factor_and_tres() -> None:
-    by_name = {place.name: place for place in read_places(printed("fair-tree", "partitions")).rows}
+    by_name = {place.name: place for place in read_partitions(printed("fair-tree", "partitions")).rows}
     assert {name: place.factor for name, place in by_name.items()} == {
         "cpu": 1,
         "gpu": 1,

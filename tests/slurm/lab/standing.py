@@ -55,7 +55,7 @@ ALL_OF_PRIORITIES = PIPE.join(f"%{WIDTHS.get(letter, 20)}{letter}" for letter in
 
 # Who asks, and what. All of them are asked between two ticks.
 SHARES: Mapping[str, tuple[str, ...]] = {
-    "everything": ("root", "sshare", "-n", "-a", "-m", "-P", "-o", ",".join(shares.COLUMNS)),
+    "everything": ("root", "sshare", "-n", "-a", "-m", "-P", "-o", ",".join(shares.SHARE_COLUMNS)),
     "of-root": ("root", "sshare"),
     "of-alice": ("alice", "sshare"),
     "users-of-alice": ("alice", "sshare", "-U"),

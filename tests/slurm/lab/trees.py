@@ -33,7 +33,7 @@ QUESTION = (
     "--partition",
     "--noheader",
     "--parsable2",
-    f"--format={','.join(shares.COLUMNS)}",
+    f"--format={','.join(shares.SHARE_COLUMNS)}",
 )
 DEEPEST = 4
 

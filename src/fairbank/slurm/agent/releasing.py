@@ -33,7 +33,7 @@ class ReleaseRounds:
         while True:
             await asyncio.sleep(self._every)
             await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._releaser.look, time.monotonic()
+                self._thread, self._releaser.run_round, time.monotonic()
             )
 
     def close(self) -> None:

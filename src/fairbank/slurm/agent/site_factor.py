@@ -16,7 +16,7 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.report_results import cannot_ask
-from fairbank.slurm.site_factor import SiteFactorTable, encode, table_of
+from fairbank.slurm.site_factor import SiteFactorTable, encode, build_table
 from fairbank.slurm.sync import replace_file
 
 _log = logging.getLogger(__name__)
@@ -73,10 +73,10 @@ class TableWriter:
 
     def _asked(self) -> SiteFactorTable:
         now, settings = int(self._now()), self._settings
-        self._bank.demand_sight()
-        return table_of(
+        self._bank.require_full_view()
+        return build_table(
             self._bank.cluster(settings.cluster),
-            self._bank.projects_alone(),
+            self._bank.projects_without_members(),
             self._bank.allocations(),
             now=now,
             weight=settings.weight,

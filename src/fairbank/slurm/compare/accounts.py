@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairbank.slurm.compare.bank_records import BankFunds, BookedAllocation, BookedProject
+from fairbank.slurm.compare.bank_records import BankFunds, BankAllocation, BankProject
 from fairbank.slurm.parsers.values import SlurmAssociation
 
 BILLING = "billing"
@@ -26,7 +26,7 @@ class AccountUsage(msgspec.Struct, frozen=True):
     seconds: int = 0
     running: int = 0
 
-    def fence(self, room: int) -> int:
+    def billing_limit(self, room: int) -> int:
         """The limit that leaves so much room beyond what is used: reached at once where there is none, else not a minute too early."""
         return -(-self.seconds // 60) + room if room else self.seconds // 60
 
@@ -37,17 +37,17 @@ class TargetAccounts(msgspec.Struct, frozen=True, kw_only=True):
     all the same. `remove`: associations without a membership go, and all in `gone`."""
 
     cluster: str
-    projects: Sequence[BookedProject]
+    projects: Sequence[BankProject]
     associations: Sequence[SlurmAssociation]
-    allocations: Sequence[BookedAllocation] = ()
-    gone: Sequence[str] = ()
+    allocations: Sequence[BankAllocation] = ()
+    removed: Sequence[str] = ()
     usage: Mapping[str, AccountUsage] = {}
     now: int = 0
     fence: bool = False
     remove: bool = False
 
 
-def changes(
+def plan_changes(
     wanted: TargetAccounts, user_of: Callable[[int], str | None]
 ) -> tuple[list[SacctmgrChange], list[str]]:
     """Accounts with their parents first, then people, then limits; and what cannot be done, in words."""
@@ -72,15 +72,15 @@ def changes(
             belong.add((project.account, user))
     found += [_added(wanted.cluster, *each) for each in sorted(belong - people)]
     if wanted.remove:
-        ours = {each.account for each in wanted.projects}.union(wanted.gone)
+        ours = {each.account for each in wanted.projects}.union(wanted.removed)
         strangers = sorted(each for each in people - belong if each[0] in ours)
         if notes:
             notes.append("nobody is removed while there are members whose names are not known")
         else:
             found += [_removed(wanted.cluster, *each) for each in strangers]
     if wanted.fence:
-        dark = _dark(wanted, accounts)
-        found += _fences(wanted, accounts, funds, dark)
+        dark = _accounts_without_usage(wanted, accounts)
+        found += _limit_changes(wanted, accounts, funds, dark)
         notes += [
             f"account {each}: sshare tells nothing of its usage, so it gets no fence; run this as root or as SlurmUser"
             for each in dark
@@ -94,7 +94,7 @@ def _accounts(
     by_id = {each.id: each for each in wanted.projects}
     where = f"cluster={wanted.cluster}"
     for project in sorted(
-        wanted.projects, key=lambda each: (len(funds.lines[each.id]), each.account)
+        wanted.projects, key=lambda each: (len(funds.chains[each.id]), each.account)
     ):
         parent = by_id[project.parent].account if project.parent in by_id else None
         known = accounts.get(project.account)
@@ -139,14 +139,14 @@ def _removed(cluster: str, account: str, user: str) -> SacctmgrChange:
     return SacctmgrChange(words, f"{user} is no member of {account}")
 
 
-def _dark(wanted: TargetAccounts, accounts: Mapping[str, SlurmAssociation]) -> list[str]:
+def _accounts_without_usage(wanted: TargetAccounts, accounts: Mapping[str, SlurmAssociation]) -> list[str]:
     """Accounts that Slurm has, and of whose usage nothing is known: PrivateData hides that of others. Taken for none, the fence would end
     what runs there."""
-    ours = {each.account for each in wanted.projects}.union(wanted.gone)
+    ours = {each.account for each in wanted.projects}.union(wanted.removed)
     return sorted(ours & accounts.keys() - wanted.usage.keys())
 
 
-def _fences(
+def _limit_changes(
     wanted: TargetAccounts,
     accounts: Mapping[str, SlurmAssociation],
     funds: BankFunds,
@@ -155,34 +155,34 @@ def _fences(
     """Slurm compares an account's limit with all that it and those below it ever used, and ends running jobs at it. So the limit is what is
     used, what the running jobs may still use, and what may be drawn by all of them."""
     below: dict[int, list[int]] = defaultdict(list)
-    for number, line in funds.lines.items():
+    for number, line in funds.chains.items():
         for above in line:
             below[above].append(number)
     for project in (each for each in wanted.projects if each.account not in dark):
         drawn = {
             each.id: each
             for child in below[project.id]
-            for each in _drawn(child, funds, wanted.now)
+            for each in _drawable_allocations(child, funds, wanted.now)
         }.values()
         left, held = sum(max(0, each.available) for each in drawn), sum(each.held for each in drawn)
         usage = wanted.usage.get(project.account, AccountUsage())
-        limit = usage.fence(max(held, usage.running) + left)
+        limit = usage.billing_limit(max(held, usage.running) + left)
         known = accounts.get(project.account)
-        if known is None or fence_of(known) != limit:
-            yield _fenced(
+        if known is None or billing_limit(known) != limit:
+            yield _set_limit(
                 wanted.cluster,
                 project.account,
                 limit,
                 f"{left} billing minutes may still be drawn by {project.account}",
             )
-    for account in sorted(each for each in wanted.gone if each in accounts and each not in dark):
+    for account in sorted(each for each in wanted.removed if each in accounts and each not in dark):
         usage = wanted.usage.get(account, AccountUsage())
-        limit = usage.fence(usage.running) if usage.running else 0
-        if fence_of(accounts[account]) != limit:
-            yield _fenced(wanted.cluster, account, limit, f"the project of {account} was removed")
+        limit = usage.billing_limit(usage.running) if usage.running else 0
+        if billing_limit(accounts[account]) != limit:
+            yield _set_limit(wanted.cluster, account, limit, f"the project of {account} was removed")
 
 
-def _fenced(cluster: str, account: str, limit: int, why: str) -> SacctmgrChange:
+def _set_limit(cluster: str, account: str, limit: int, why: str) -> SacctmgrChange:
     words = (
         "modify",
         "account",
@@ -195,7 +195,7 @@ def _fenced(cluster: str, account: str, limit: int, why: str) -> SacctmgrChange:
     return SacctmgrChange(words, why)
 
 
-def _drawn(project: int, funds: BankFunds, now: int) -> list[BookedAllocation]:
+def _drawable_allocations(project: int, funds: BankFunds, now: int) -> list[BankAllocation]:
     return [
         each
         for resource in funds.resources
@@ -204,9 +204,9 @@ def _drawn(project: int, funds: BankFunds, now: int) -> list[BookedAllocation]:
     ]
 
 
-def fence_of(association: SlurmAssociation) -> int | None:
+def billing_limit(association: SlurmAssociation) -> int | None:
     """The billing minutes of its GrpTRESMins."""
-    for part in association.fence.split(","):
+    for part in association.group_limits.split(","):
         name, _, value = part.partition("=")
         if name == BILLING and value.isascii() and value.isdigit():
             return int(value)

@@ -19,7 +19,7 @@ from fairbank.core.tres import BillingRule
 
 Row = Mapping[str, Any]
 
-USUALLY_FREE: frozenset[str] = Policy().free_states
+DEFAULT_FREE_STATES: frozenset[str] = Policy().free_states
 """What costs nothing at a bank that does not say so, being older than this command."""
 
 
@@ -49,7 +49,7 @@ class BankRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     limit_seconds: int | None = msgspec.field(name="time_limit", default=None)
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Whether an end may still be entered."""
         return self.state in ("held", "lapsed")
 
@@ -57,7 +57,7 @@ class BankRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return Run(cluster, self.job_id, self.submitted, self.restart)
 
 
-class BookedProject(msgspec.Struct, frozen=True, kw_only=True):
+class BankProject(msgspec.Struct, frozen=True, kw_only=True):
     """A project, with its members' uids and roles."""
 
     id: int
@@ -69,7 +69,7 @@ class BookedProject(msgspec.Struct, frozen=True, kw_only=True):
     removed: bool = False
 
 
-class BookedAllocation(msgspec.Struct, frozen=True, kw_only=True):
+class BankAllocation(msgspec.Struct, frozen=True, kw_only=True):
     """An allocation with its sums, in SU-minutes; valid at t when start <= t < end."""
 
     id: int
@@ -85,27 +85,27 @@ class BookedAllocation(msgspec.Struct, frozen=True, kw_only=True):
     available: int
 
 
-Booked = TypeVar("Booked", BankRun, BookedProject, BookedAllocation)
+Booked = TypeVar("Booked", BankRun, BankProject, BankAllocation)
 
 
-def booked_run(row: Row) -> BankRun:
+def parse_run(row: Row) -> BankRun:
     """A row of the bank's list of jobs. This and its like raise Malformed, naming the field, for what is no such row."""
-    return _booked(row, BankRun, "submitted", "start", "ended")
+    return _parse(row, BankRun, "submitted", "start", "ended")
 
 
-def booked_project(row: Row, members: Sequence[Row]) -> BookedProject:
+def parse_project(row: Row, members: Sequence[Row]) -> BankProject:
     """A row of the list of projects, with those of its members."""
-    return _booked(
-        {**row, "members": {each["uid"]: each["role"] for each in members}}, BookedProject
+    return _parse(
+        {**row, "members": {each["uid"]: each["role"] for each in members}}, BankProject
     )
 
 
-def booked_allocation(row: Row) -> BookedAllocation:
+def parse_allocation(row: Row) -> BankAllocation:
     """A row of the list of allocations."""
-    return _booked(row, BookedAllocation, "start", "end")
+    return _parse(row, BankAllocation, "start", "end")
 
 
-def _booked(row: Row, kind: type[Booked], *times: str) -> Booked:
+def _parse(row: Row, kind: type[Booked], *times: str) -> Booked:
     """A row as a value of this kind: `times` become instants, the rest stays as it is."""
     moments = {
         name: parse_instant(row[name], field=name)
@@ -122,13 +122,13 @@ def _booked(row: Row, kind: type[Booked], *times: str) -> Booked:
         ) from bad
 
 
-class BookedCluster(Cluster, frozen=True):
+class BankCluster(Cluster, frozen=True):
     """A cluster as the bank prices it: runs that end in one of `free_states` cost nothing there."""
 
-    free_states: frozenset[str] = USUALLY_FREE
+    free_states: frozenset[str] = DEFAULT_FREE_STATES
 
 
-def booked_cluster(row: Row) -> BookedCluster:
+def parse_cluster(row: Row) -> BankCluster:
     """A cluster as the bank prices it."""
     partitions = {
         each["name"]: Partition(
@@ -142,8 +142,8 @@ def booked_cluster(row: Row) -> BookedCluster:
         for each in row["partitions"]
     }
     factors = {name: Fraction(factor) for name, factor in row["qos_factors"].items()}
-    return BookedCluster(
-        row["name"], partitions, factors, frozenset(row.get("free_states", USUALLY_FREE))
+    return BankCluster(
+        row["name"], partitions, factors, frozenset(row.get("free_states", DEFAULT_FREE_STATES))
     )
 
 
@@ -151,26 +151,26 @@ class BankFunds:
     """Who may draw on what: projects with the line of their parents, and the allocations of each by resource."""
 
     def __init__(
-        self, projects: Sequence[BookedProject], allocations: Sequence[BookedAllocation] = ()
+        self, projects: Sequence[BankProject], allocations: Sequence[BankAllocation] = ()
     ) -> None:
         parents = {each.id: each.parent for each in projects}
-        self.lines = {each.id: line_of(each.id, parents) for each in projects}
+        self.chains = {each.id: line_of(each.id, parents) for each in projects}
         """Each project with the parents whose shared credit it may draw on, nearest first."""
         self.by_account = {each.account: each for each in projects}
         self.resources = sorted({each.resource for each in allocations})
-        self._of: dict[tuple[int, str], list[BookedAllocation]] = defaultdict(list)
+        self._of: dict[tuple[int, str], list[BankAllocation]] = defaultdict(list)
         for each in sorted(allocations, key=lambda one: one.start):
             self._of[each.project, each.resource].append(each)
 
-    def own(self, project: int, resource: str) -> list[BookedAllocation]:
+    def own(self, project: int, resource: str) -> list[BankAllocation]:
         """A project's own allocations of a resource, the earliest first."""
         return self._of.get((project, resource), [])
 
-    def payers(self, project: int, resource: str, at: int) -> list[BookedAllocation]:
+    def payers(self, project: int, resource: str, at: int) -> list[BankAllocation]:
         """The allocations that may pay for a run of this project that starts at this instant, in the order in which they do."""
         return [
             each
-            for lender in self.lines[project]
+            for lender in self.chains[project]
             for each in self.own(lender, resource)
             if each.start <= at < each.end and (each.shared or lender == project)
         ]

@@ -13,13 +13,13 @@ from enum import Enum
 import msgspec
 
 from fairbank.core.final_state import REQUEUED
-from fairbank.slurm.compare.bank_records import BankRun, BookedCluster
+from fairbank.slurm.compare.bank_records import BankRun, BankCluster
 from fairbank.slurm.compare.price import ClusterPrices
-from fairbank.slurm.parsers.values import UNDER_WAY, AccountingJob, Queued
+from fairbank.slurm.parsers.values import UNFINISHED_STATES, AccountingJob, QueuedJob
 
-SAME_START_SECONDS = 2
-EPILOGS_SECONDS, UNDER_WAY_SECONDS = 3_600, 60
-NEVER_BEGAN_SECONDS = 15
+START_TOLERANCE_SECONDS = 2
+EPILOGS_SECONDS, REPORT_DELAY_SECONDS = 3_600, 60
+REFUSED_START_SECONDS = 15
 """What accounting may count of a run that was refused when it was to start, before it was back in the queue or gone."""
 PUT_BACK = frozenset({REQUEUED, "CANCELLED"})
 DONE = frozenset({"COMPLETED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "DEADLINE"})
@@ -34,10 +34,10 @@ class FindingCategory(Enum):
     ORPHAN = "held in the bank, unknown to Slurm"
     RUNAWAY = "held in the bank, running in accounting, unknown to slurmctld"
     REFUSED = "ended in Slurm, its charge refused by the bank"
-    PARTIAL = "ended in Slurm, its record in accounting is not whole"
+    INCOMPLETE = "ended in Slurm, its record in accounting is not whole"
     AMOUNT = "charged another amount than accounting tells"
-    TWICE = "charged twice"
-    UNHEARD = "charged in the bank, unknown to accounting"
+    DUPLICATE = "charged twice"
+    UNACCOUNTED = "charged in the bank, unknown to accounting"
 
 
 CHARGED, RELEASED = (
@@ -51,24 +51,24 @@ class ReconcileFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A run that differs. `amount` is what would be charged or given back, or by how much the bank, less refunds, is above accounting
     (SU-minutes; None where nobody can say)."""
 
-    kind: FindingCategory
+    category: FindingCategory
     job: AccountingJob | None = None
     run: BankRun | None = None
     amount: int | None = None
 
 
-class Sides(msgspec.Struct, frozen=True, kw_only=True):
+class ReconcileInput(msgspec.Struct, frozen=True, kw_only=True):
     """All that is compared. `jobs` are those that were there between `since` and `until`; `runs` those of the books that started then or
     are open; `refused` says when the bank last refused a report of a run, by job id and submission."""
 
-    cluster: BookedCluster
+    cluster: BankCluster
     since: int
     until: int
     now: int
     grace_seconds: int
     jobs: Sequence[AccountingJob]
     runs: Sequence[BankRun]
-    queue: Sequence[Queued]
+    queue: Sequence[QueuedJob]
     refused: Mapping[tuple[int, int], int] = {}
 
 
@@ -80,10 +80,10 @@ class ReconcileComparison(msgspec.Struct, frozen=True, kw_only=True):
     free: int
     late: int
     findings: tuple[ReconcileFinding, ...]
-    half: int = 0
+    bank_only: int = 0
 
 
-def compare(sides: Sides) -> ReconcileComparison:
+def compare(sides: ReconcileInput) -> ReconcileComparison:
     """Each job with its run in the books, once; then what is left over in the books."""
     books, prices = _Books(sides.runs), ClusterPrices(sides.cluster)
     matched = free = late = half = 0
@@ -91,19 +91,19 @@ def compare(sides: Sides) -> ReconcileComparison:
     for job in sorted(
         _once(sides.jobs), key=lambda each: (each.job_id, each.submitted, each.start or 0)
     ):
-        if not job.ended:
+        if not job.has_ended:
             books.note_running(job)
             continue
         run = books.take(job)
         filled = _filled(job, run)
         if run is None and (not job.elapsed or _never_began(job, sides)):
             free += 1
-        elif not job.whole and run is not None and not run.open:
+        elif not job.is_complete and run is not None and not run.is_open:
             half += 1
-        elif not filled.whole or (not job.whole and _may_become_whole(job, sides)):
+        elif not filled.is_complete or (not job.is_complete and _may_become_whole(job, sides)):
             lost = bool(job.elapsed) and not _may_become_whole(job, sides)
             findings += (
-                [ReconcileFinding(kind=FindingCategory.PARTIAL, job=job, run=run)] if lost else []
+                [ReconcileFinding(category=FindingCategory.INCOMPLETE, job=job, run=run)] if lost else []
             )
             late += not lost
         elif _is_under_way(job, run, sides):
@@ -114,19 +114,19 @@ def compare(sides: Sides) -> ReconcileComparison:
             findings.append(found)
         else:
             matched += 1
-    alive = {(each.job_id, each.submitted) for each in sides.queue if each.state in UNDER_WAY}
+    alive = {(each.job_id, each.submitted) for each in sides.queue if each.state in UNFINISHED_STATES}
     for run in books.left():
         kind = _leftover(run, books, sides, alive)
         if kind is not None:
             findings.append(
                 ReconcileFinding(
-                    kind=kind, run=run, amount=run.held if run.open else run.charged - run.refunded
+                    category=kind, run=run, amount=run.held if run.is_open else run.charged - run.refunded
                 )
             )
         elif run.state == "held":
             late += (run.job_id, run.submitted) not in alive
     return ReconcileComparison(
-        matched=matched, free=free, late=late, findings=tuple(findings), half=half
+        matched=matched, free=free, late=late, findings=tuple(findings), bank_only=half
     )
 
 
@@ -153,7 +153,7 @@ class _Books:
         same = [run for run in of_id if run.submitted == job.submitted] or [
             run
             for run in of_id
-            if abs(run.start - start) <= SAME_START_SECONDS and run.owner == job.owner
+            if abs(run.start - start) <= START_TOLERANCE_SECONDS and run.owner == job.owner
         ]
         if not same:
             return None
@@ -170,14 +170,14 @@ class _Books:
             yield from runs
 
 
-def _is_under_way(job: AccountingJob, run: BankRun | None, sides: Sides) -> bool:
+def _is_under_way(job: AccountingJob, run: BankRun | None, sides: ReconcileInput) -> bool:
     """Whether the agent's own word of the end may still be coming."""
-    return (run is None or run.open) and (job.end or 0) > sides.now - min(
-        UNDER_WAY_SECONDS, sides.grace_seconds
+    return (run is None or run.is_open) and (job.end or 0) > sides.now - min(
+        REPORT_DELAY_SECONDS, sides.grace_seconds
     )
 
 
-def _may_become_whole(job: AccountingJob, sides: Sides) -> bool:
+def _may_become_whole(job: AccountingJob, sides: ReconcileInput) -> bool:
     """Whether the other half of a record may still come."""
     return (job.end or 0) >= sides.now - sides.grace_seconds
 
@@ -185,7 +185,7 @@ def _may_become_whole(job: AccountingJob, sides: Sides) -> bool:
 def _filled(job: AccountingJob, run: BankRun | None) -> AccountingJob:
     """Half a record with what the bank was told when the run started. A slurmctld may die before accounting has heard of a start, or we of
     an end."""
-    if job.whole or run is None or not run.tres:
+    if job.is_complete or run is None or not run.tres:
         return job
     return msgspec.structs.replace(
         job,
@@ -196,18 +196,18 @@ def _filled(job: AccountingJob, run: BankRun | None) -> AccountingJob:
     )
 
 
-def _never_began(job: AccountingJob, sides: Sides) -> bool:
+def _never_began(job: AccountingJob, sides: ReconcileInput) -> bool:
     """Whether the bank refused it when it was to start, and it was put back into the queue or ended: for those seconds nobody pays. Had it
     begun all the same, its end would have been told."""
     refused = sides.refused.get((job.job_id, job.submitted))
     if refused is None or job.start is None or job.end is None or job.state not in PUT_BACK:
         return False
     return (
-        job.elapsed <= NEVER_BEGAN_SECONDS and job.start - SAME_START_SECONDS <= refused <= job.end
+        job.elapsed <= REFUSED_START_SECONDS and job.start - START_TOLERANCE_SECONDS <= refused <= job.end
     )
 
 
-def _missing(job: AccountingJob, sides: Sides, prices: ClusterPrices) -> ReconcileFinding:
+def _missing(job: AccountingJob, sides: ReconcileInput, prices: ClusterPrices) -> ReconcileFinding:
     """A charge that was refused already would be refused again; a hold that was refused before says nothing of the charge."""
     refused = sides.refused.get((job.job_id, job.submitted))
     kind = (
@@ -215,15 +215,15 @@ def _missing(job: AccountingJob, sides: Sides, prices: ClusterPrices) -> Reconci
         if refused is not None and refused >= (job.end or 0)
         else FindingCategory.MISSING
     )
-    return ReconcileFinding(kind=kind, job=job, amount=prices.of_end(job))
+    return ReconcileFinding(category=kind, job=job, amount=prices.end_price(job))
 
 
 def _differs(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> ReconcileFinding | None:
-    if run.open:
+    if run.is_open:
         return ReconcileFinding(
-            kind=FindingCategory.OPEN, job=job, run=run, amount=prices.of_end(job)
+            category=FindingCategory.OPEN, job=job, run=run, amount=prices.end_price(job)
         )
-    cost = prices.of_end(job) or 0
+    cost = prices.end_price(job) or 0
     booked = run.charged + run.written_off
     paid = (
         booked - run.refunded
@@ -231,13 +231,13 @@ def _differs(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> Reconci
     let_off = run.state == "released" and (
         run.outcome == job.state or not cost
     )  # as policy was, or is
-    if let_off or paid == cost or prices.agrees(booked, job) or prices.agrees(paid, job):
+    if let_off or paid == cost or prices.is_right_price(booked, job) or prices.is_right_price(paid, job):
         return None
-    return ReconcileFinding(kind=FindingCategory.AMOUNT, job=job, run=run, amount=paid - cost)
+    return ReconcileFinding(category=FindingCategory.AMOUNT, job=job, run=run, amount=paid - cost)
 
 
 def _leftover(
-    run: BankRun, books: _Books, sides: Sides, alive: Collection[tuple[int, int]]
+    run: BankRun, books: _Books, sides: ReconcileInput, alive: Collection[tuple[int, int]]
 ) -> FindingCategory | None:
     here = (run.job_id, run.submitted)
     old = sides.now - sides.grace_seconds
@@ -248,13 +248,13 @@ def _leftover(
     if run.state != "charged" or run.charged <= run.refunded:
         return None
     if here in books.taken:
-        return FindingCategory.TWICE
+        return FindingCategory.DUPLICATE
     ended = run.ended or run.start
     looked_for = sides.since <= run.start and ended < min(sides.until, old)
-    return FindingCategory.UNHEARD if looked_for and here not in books.running else None
+    return FindingCategory.UNACCOUNTED if looked_for and here not in books.running else None
 
 
-def restart_of(job: AccountingJob, history: Sequence[AccountingJob]) -> int:
+def restart_count(job: AccountingJob, history: Sequence[AccountingJob]) -> int:
     """How often the job was restarted before this execution, by all that accounting has under its number."""
     if job.restart is not None:
         return job.restart

@@ -12,7 +12,7 @@ from fairbank.core.check import HealthCheck
 from fairbank.core.time import iso
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.compare.import_plan import SlurmMachine, price_differences
-from fairbank.slurm.parsers.scontrol import listed, parameters, slurm_uid
+from fairbank.slurm.parsers.scontrol import split_list, split_parameters, slurm_uid
 from fairbank.slurm.parsers.values import SlurmPartition
 
 CLOCK_SECONDS = 5
@@ -21,7 +21,7 @@ CLOCK_SECONDS = 5
 SOCKET, PATIENCE_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
 """What the PrEp plug-in takes when PrEpParameters do not say (plugins/prep/README.md)."""
 
-MISHAP_SECONDS = 86_400
+INCIDENT_SECONDS = 86_400
 """How long ago what befell the agent is told: a day, for whom the doctor's exit code calls every morning."""
 
 _GUIDE = "docs/howto/install-next-to-slurm.md"
@@ -41,15 +41,15 @@ class PolicyFileHealth(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     written: int
-    whole: bool
-    readable: bool
+    is_whole: bool
+    is_readable: bool
     stale_seconds: int
 
 
 Config = Mapping[str, str]
 
 
-def clocks(here: int, there: int, whose: str) -> HealthCheck:
+def clock_check(here: int, there: int, whose: str) -> HealthCheck:
     """Two clocks read at the same moment."""
     apart = abs(here - there)
     way = "" if apart <= CLOCK_SECONDS else ", ahead of ours" if there > here else ", behind ours"
@@ -59,7 +59,7 @@ def clocks(here: int, there: int, whose: str) -> HealthCheck:
     )
 
 
-def accounting(config: Config, machine: SlurmMachine) -> Iterator[HealthCheck]:
+def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthCheck]:
     """What the books are compared with: slurmdbd, and the TRES that it counts."""
     kind = config.get("AccountingStorageType", "")
     yield HealthCheck(
@@ -77,7 +77,7 @@ def accounting(config: Config, machine: SlurmMachine) -> Iterator[HealthCheck]:
         )
 
 
-def signing(config: Config) -> HealthCheck:
+def authentication_check(config: Config) -> HealthCheck:
     """How Slurm's own daemons know each other."""
     kind = config.get("AuthType", "")
     return HealthCheck(
@@ -87,7 +87,7 @@ def signing(config: Config) -> HealthCheck:
     )
 
 
-def prices(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
+def price_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
     """Whether the bank prices as Slurm bills: how TRES add up, the weights, the QOS."""
     differences = price_differences(machine, known)
     remedy = f"fairbank slurm import --dry-run --settings {machine.cluster}.toml prints the bank's settings as Slurm has them; restart the bank"
@@ -95,17 +95,17 @@ def prices(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
         yield HealthCheck(each, False, remedy)
     if not differences:
         yield HealthCheck(
-            f"the bank prices {len(machine.places)} partitions as Slurm bills them ({machine.adding.value})",
+            f"the bank prices {len(machine.partitions)} partitions as Slurm bills them ({machine.billing_rule.value})",
             True,
         )
 
 
-def weighing(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthCheck]:
+def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthCheck]:
     """How TRES add up, which is not by MAX_TRES only where the bank says so too; and what costs nothing because it has no weight."""
     meant = known is not None and all(
-        each.billing_rule is machine.adding for each in known.partitions.values()
+        each.billing_rule is machine.billing_rule for each in known.partitions.values()
     )
-    maximum = machine.adding is not BillingRule.SUM
+    maximum = machine.billing_rule is not BillingRule.SUM
     said = (
         "MAX_TRES, the dearest of a job's TRES counts"
         if maximum
@@ -116,7 +116,7 @@ def weighing(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthChe
         maximum or meant,
         'PriorityFlags=MAX_TRES in slurm.conf; or, if it is meant so, adding = "sum" in the bank',
     )
-    for place in machine.places:
+    for place in machine.partitions:
         gpus = any(node.gpus for node in machine.nodes if place.name in node.partitions)
         weighed = set(parse_weights(place.weights)) if place.weights else {"cpu"}
         if gpus and not any(name.startswith("gres/gpu") for name in weighed):
@@ -126,9 +126,9 @@ def weighing(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthChe
             )
 
 
-def limits(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
+def limit_checks(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
     """A job without a finite limit has no highest price: it is refused, or runs without a hold where the agent is told so."""
-    endless = [place.name for place in places if not place.most_minutes]
+    endless = [place.name for place in places if not place.max_minutes]
     for name in endless:
         remedy = f"PartitionName={name} ... MaxTime=7-00:00:00 DefaultTime=01:00:00 in slurm.conf, then scontrol reconfigure"
         yield HealthCheck(
@@ -140,15 +140,15 @@ def limits(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
         yield HealthCheck("every partition has a finite time limit", True)
 
 
-def plugins(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
+def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
     """What Slurm was told to load, and whether it fits the agent."""
-    steps = listed(config.get("PrEpPlugins", ""))
+    steps = split_list(config.get("PrEpPlugins", ""))
     if "prep/fairbank" in steps:
         yield HealthCheck("slurmctld loads prep/fairbank", True)
         yield from _parameters(config, agent)
-    elif asks_by_script(config):
+    elif uses_prolog_script(config):
         yield HealthCheck(
-            f"slurmctld asks the bank by a script, without a plug-in: {_prolog(config)}", True
+            f"slurmctld asks the bank by a script, without a plug-in: {_prolog_script(config)}", True
         )
     else:
         yield HealthCheck(
@@ -166,7 +166,7 @@ def plugins(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
 
 
 def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
-    said = parameters(config.get("PrEpParameters", ""))
+    said = split_parameters(config.get("PrEpParameters", ""))
     socket = said.get("fairbank_socket", SOCKET)
     patience = said.get("fairbank_patience", "")
     seconds = float(patience) if patience.isascii() and patience.isdigit() else PATIENCE_SECONDS
@@ -184,7 +184,7 @@ def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthChe
     )
 
 
-def agents(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck]:
+def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck]:
     """Whether the agent hears slurmctld, reaches the bank and can keep what it hears; and what befell it lately."""
     status = agent.status
     bank, outbox = status["bank"], status["outbox"]
@@ -204,7 +204,7 @@ def agents(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck
         bool(heard),
         "restart slurmctld once its plug-in is installed (a reconfiguration does not load it), and look for Fairbank in its log",
     )
-    yield _reaching(bank)
+    yield _bank_check(bank)
     kept = (
         f"{outbox['letters']} reports wait"
         if not outbox["trouble"]
@@ -222,9 +222,9 @@ def agents(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck
             False,
             remedy,
         )
-    yield _understanding(status.get("aside"))
+    yield _frame_check(status.get("aside"))
     for each in status.get("mishaps", ()):
-        if now - each["last"] < MISHAP_SECONDS:
+        if now - each["last"] < INCIDENT_SECONDS:
             how_often = (
                 f"{each['count']} since {iso(each['since'])}, the last at {iso(each['last'])}"
             )
@@ -235,7 +235,7 @@ def agents(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck
             )
 
 
-def _reaching(bank: Mapping[str, Any]) -> HealthCheck:
+def _bank_check(bank: Mapping[str, Any]) -> HealthCheck:
     if bank["reachable"] is None:
         remedy = "it asks when slurmctld's plug-in has said for which cluster: see whether that is connected"
         return HealthCheck("the agent reaches the bank: it has not asked yet", False, remedy)
@@ -244,7 +244,7 @@ def _reaching(bank: Mapping[str, Any]) -> HealthCheck:
     return HealthCheck(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
 
 
-def _understanding(aside: Mapping[str, Any] | None) -> HealthCheck:
+def _frame_check(aside: Mapping[str, Any] | None) -> HealthCheck:
     if aside is None:
         return HealthCheck(
             "the agent is older than this command",
@@ -259,12 +259,12 @@ def _understanding(aside: Mapping[str, Any] | None) -> HealthCheck:
     return HealthCheck(f"the agent understands slurmctld's plug-in{but}", not but, aside["remedy"])
 
 
-def policies(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
+def policy_checks(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
     """Whether the submission policy is whole, readable and of today."""
     again = "fairbank slurm sync; and let it run every few minutes: systemctl enable --now fairbank-sync.timer"
     yield HealthCheck(
-        f"{policy.path} is {'whole' if policy.whole else 'damaged: jobs are not checked'}",
-        policy.whole,
+        f"{policy.path} is {'whole' if policy.is_whole else 'damaged: jobs are not checked'}",
+        policy.is_whole,
         again,
     )
     fresh = now - policy.written <= policy.stale_seconds
@@ -272,7 +272,7 @@ def policies(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
         "" if fresh else f", more than {policy.stale_seconds} s ago: its balances are not judged by"
     )
     yield HealthCheck(f"{policy.path} is of {iso(policy.written)}{old}", fresh, again)
-    if not policy.readable:
+    if not policy.is_readable:
         yield HealthCheck(
             f"slurmctld's user may not read {policy.path}",
             False,
@@ -280,12 +280,12 @@ def policies(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
         )
 
 
-def asks_by_script(config: Config) -> bool:
+def uses_prolog_script(config: Config) -> bool:
     """Whether our PrologSlurmctld stands in for the plug-in; then no agent is needed."""
-    return "prep/fairbank" not in listed(config.get("PrEpPlugins", "")) and bool(_prolog(config))
+    return "prep/fairbank" not in split_list(config.get("PrEpPlugins", "")) and bool(_prolog_script(config))
 
 
-def _prolog(config: Config) -> str:
+def _prolog_script(config: Config) -> str:
     """Our script, where slurmctld runs it. Newer ones run several, and number them: PrologSlurmctld[0]."""
     told = (text for name, text in config.items() if name.partition("[")[0] == "PrologSlurmctld")
     return next((text for text in told if text.endswith("/prolog_slurmctld")), "")
@@ -293,4 +293,4 @@ def _prolog(config: Config) -> str:
 
 def loads_lua(config: Config, key: str) -> bool:
     """Whether this setting names Slurm's Lua plug-in."""
-    return "lua" in listed(config.get(key, ""))
+    return "lua" in split_list(config.get(key, ""))

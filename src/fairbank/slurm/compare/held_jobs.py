@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from fairbank.slurm.parsers.held_jobs import Held
+from fairbank.slurm.parsers.held_jobs import HeldJob
 
-LOOKS_MAX = 100
+QUOTES_MAX = 100
 """Jobs that the bank is asked about in one round."""
 
 RELEASES_MAX = 5
@@ -19,7 +19,7 @@ FORGOTTEN_SECONDS = 7 * 24 * 3_600.0
 """How long a job is remembered that is not held any more: it may be held again when it comes to its start."""
 
 
-class Offer(msgspec.Struct, frozen=True):
+class HoldQuote(msgspec.Struct, frozen=True):
     """What the bank says of a job: its price, and what the allocation that would carry it has left, both in SU-minutes."""
 
     amount: int
@@ -31,50 +31,50 @@ class Offer(msgspec.Struct, frozen=True):
 class HeldJobRecord(msgspec.Struct):
     """When a job was held last, when it was looked at last (None: not yet), and how often it was released."""
 
-    held: float
-    at: float | None = None
+    last_held: float
+    last_quoted: float | None = None
     releases: int = 0
 
 
-class Turns:
+class ReleaseSchedule:
     """Whose turn it is. `again`: seconds between two looks at the same job."""
 
     def __init__(self, again: float) -> None:
         self._again = again
         self._seen: dict[str, HeldJobRecord] = {}
 
-    def due(self, held: Iterable[Held], now: float) -> list[Held]:
+    def due(self, held: Iterable[HeldJob], now: float) -> list[HeldJob]:
         """The next to be looked at, those first that have waited longest for it; they count as looked at."""
-        waiting: list[tuple[float, Held]] = []
+        waiting: list[tuple[float, HeldJob]] = []
         for each in held:
             seen = self._seen.setdefault(each.name, HeldJobRecord(now))
-            seen.held = now
-            if self._may(seen, now):
-                waiting.append((0.0 if seen.at is None else seen.at, each))
+            seen.last_held = now
+            if self._is_due(seen, now):
+                waiting.append((0.0 if seen.last_quoted is None else seen.last_quoted, each))
         self._seen = {
-            name: seen for name, seen in self._seen.items() if now - seen.held < FORGOTTEN_SECONDS
+            name: seen for name, seen in self._seen.items() if now - seen.last_held < FORGOTTEN_SECONDS
         }
-        found = [each for _, each in sorted(waiting, key=lambda pair: pair[0])[:LOOKS_MAX]]
+        found = [each for _, each in sorted(waiting, key=lambda pair: pair[0])[:QUOTES_MAX]]
         for each in found:
-            self._seen[each.name].at = now
+            self._seen[each.name].last_quoted = now
         return found
 
-    def _may(self, seen: HeldJobRecord, now: float) -> bool:
-        return (seen.at is None or now - seen.at >= self._again) and seen.releases < RELEASES_MAX
+    def _is_due(self, seen: HeldJobRecord, now: float) -> bool:
+        return (seen.last_quoted is None or now - seen.last_quoted >= self._again) and seen.releases < RELEASES_MAX
 
-    def give_back(self, each: Held) -> None:
+    def put_back(self, each: HeldJob) -> None:
         """Its turn did not come after all: it is due again at once."""
-        self._seen[each.name].at = None
+        self._seen[each.name].last_quoted = None
 
-    def released(self, each: Held) -> None:
+    def count_release(self, each: HeldJob) -> None:
         """It goes on."""
         self._seen[each.name].releases += 1
 
 
-def payable(offers: Sequence[tuple[Held, Offer]]) -> list[Held]:
+def affordable_jobs(offers: Sequence[tuple[HeldJob, HoldQuote]]) -> list[HeldJob]:
     """Those that can all be paid together, in this order, each from the allocation that would carry it."""
     taken: Counter[int | None] = Counter()
-    found: list[Held] = []
+    found: list[HeldJob] = []
     for each, offer in offers:
         if offer.fits and taken[offer.allocation] + offer.amount <= offer.available:
             taken[offer.allocation] += offer.amount

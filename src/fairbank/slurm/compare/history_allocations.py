@@ -10,9 +10,9 @@ import msgspec
 
 from fairbank.slurm.compare.bank_records import (
     BankFunds,
-    BookedAllocation,
-    BookedCluster,
-    BookedProject,
+    BankAllocation,
+    BankCluster,
+    BankProject,
 )
 from fairbank.slurm.compare.price import ClusterPrices
 from fairbank.slurm.parsers.values import AccountingJob
@@ -30,9 +30,9 @@ class HistoryAllocation(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
 
 
-def booked(cover: HistoryAllocation) -> BookedAllocation:
+def as_bank_allocation(cover: HistoryAllocation) -> BankAllocation:
     """As it stands once it is open; its number is not known yet."""
-    return BookedAllocation(
+    return BankAllocation(
         id=0,
         project=cover.project,
         resource=cover.resource,
@@ -46,24 +46,24 @@ def booked(cover: HistoryAllocation) -> BookedAllocation:
     )
 
 
-def covers(
+def plan_allocations(
     jobs: Sequence[AccountingJob],
-    projects: Sequence[BookedProject],
-    allocations: Sequence[BookedAllocation],
-    cluster: BookedCluster,
+    projects: Sequence[BankProject],
+    allocations: Sequence[BankAllocation],
+    cluster: BankCluster,
 ) -> list[HistoryAllocation]:
     """One for each gap between a project's allocations of a resource into which jobs fall that nobody would pay for. Runs that cost
     nothing count too: the bank takes no end without an allocation, not even one of a node failure."""
     funds, prices = BankFunds(projects, allocations), ClusterPrices(cluster)
     gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
     for job in {
-        (each.job_id, each.submitted, each.start): each for each in jobs if each.ended
+        (each.job_id, each.submitted, each.start): each for each in jobs if each.has_ended
     }.values():
         project, partition = (
             funds.by_account.get(job.account),
             cluster.partitions.get(job.partition),
         )
-        cost = prices.of_end(job)
+        cost = prices.end_price(job)
         if (
             project is None
             or partition is None

@@ -11,8 +11,8 @@ import msgspec
 from fairbank.cluster.partition import Cluster
 from fairbank.core.ids import UID_MAX
 from fairbank.core.tres import BillingRule, parse_weights
-from fairbank.slurm.compare.bank_records import BookedProject
-from fairbank.slurm.parsers.priority import read_adding
+from fairbank.slurm.compare.bank_records import BankProject
+from fairbank.slurm.parsers.priority import read_billing_rule
 from fairbank.slurm.parsers.values import (
     AccountingJob,
     SlurmAssociation,
@@ -60,9 +60,9 @@ class SlurmPeople(msgspec.Struct, frozen=True, kw_only=True):
     coordinators: Sequence[SlurmAssociation] = ()
 
 
-def plan(
+def plan_import(
     centre: SlurmPeople,
-    known: Sequence[BookedProject],
+    known: Sequence[BankProject],
     gid_of: Callable[[str], int | None],
     uid_of: Callable[[str], int | None],
     passed_over: Collection[str] = (),
@@ -71,7 +71,7 @@ def plan(
     and users that are `passed_over` (`is_passed_over`) are neither entered nor noted."""
     booked = {each.account: each for each in known}
     entered = {each.account for each in known if not each.removed}
-    names = _Names(known)
+    names = _TakenNames(known)
     steps: list[Step] = []
     notes: list[str] = []
     for each in _top_down(centre.associations):
@@ -116,7 +116,7 @@ def is_passed_over(whose: SlurmAssociation | AccountingJob, names: Collection[st
     return whose.account in names or bool(whose.user and whose.user in names)
 
 
-def entered(known: Sequence[BookedProject], plan: ImportPlan) -> list[BookedProject]:
+def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankProject]:
     """The projects once the plan is carried out, without new members. Those to come are numbered in their order, if not by the numbers
     that they will get."""
     projects = list(known)
@@ -128,17 +128,17 @@ def entered(known: Sequence[BookedProject], plan: ImportPlan) -> list[BookedProj
         numbers[each.account] = number
         parent = numbers.get(each.parent) if each.parent else None
         projects.append(
-            BookedProject(
+            BankProject(
                 id=number, group=each.group, gid=each.gid, account=each.account, parent=parent
             )
         )
     return projects
 
 
-class _Names:
+class _TakenNames:
     """Who has which gid and which group: the bank gives neither twice, and keeps those of what was removed."""
 
-    def __init__(self, known: Sequence[BookedProject]) -> None:
+    def __init__(self, known: Sequence[BankProject]) -> None:
         self.by_gid = {each.gid: _whose(each) for each in known}
         self._by_group = {each.group: each for each in known}
 
@@ -153,7 +153,7 @@ class _Names:
         return None
 
 
-def _whose(project: BookedProject) -> str:
+def _whose(project: BankProject) -> str:
     return f"project {project.id} ({project.account}{', removed' if project.removed else ''})"
 
 
@@ -174,7 +174,7 @@ def _top_down(associations: Sequence[SlurmAssociation]) -> Iterator[SlurmAssocia
 def _members(
     people: Sequence[SlurmAssociation],
     coordinators: Sequence[SlurmAssociation],
-    booked: Mapping[str, BookedProject],
+    booked: Mapping[str, BankProject],
     uid_of: Callable[[str], int | None],
 ) -> tuple[list[NewMember], list[str]]:
     looked_after = {(each.account, user) for each in coordinators for user in each.coordinators}
@@ -198,17 +198,17 @@ class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
     """What slurmctld has of the machine."""
 
     cluster: str
-    places: Sequence[SlurmPartition]
+    partitions: Sequence[SlurmPartition]
     nodes: Sequence[SlurmNode] = ()
-    qualities: Sequence[SlurmQos] = ()
+    qos: Sequence[SlurmQos] = ()
     flags: str = ""
     slurm_uid: int | None = None
     """Who reports its runs: the agent runs as SlurmUser. None where Slurm does not tell."""
 
     @property
-    def adding(self) -> BillingRule:
+    def billing_rule(self) -> BillingRule:
         """How PriorityFlags has weighted TRES add up."""
-        return read_adding(self.flags)
+        return read_billing_rule(self.flags)
 
     def resource_of(self, place: SlurmPartition) -> str:
         """`gpu` where its nodes have any or its weights price them, else `cpu`."""
@@ -226,7 +226,7 @@ class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def factors(self) -> Mapping[str, str]:
         """What the price of each QOS is multiplied by, where it is not the plain price."""
-        return {each.name: each.factor for each in self.qualities if Fraction(each.factor) != 1}
+        return {each.name: each.factor for each in self.qos if Fraction(each.factor) != 1}
 
 
 def settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
@@ -238,11 +238,11 @@ def settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
     )
     lines = [
         f"[{here}]",
-        f'adding = "{machine.adding.value}"',
+        f'adding = "{machine.billing_rule.value}"',
         f"agents = [{agents}]    # {about}",
         "",
     ]
-    for place in machine.places:
+    for place in machine.partitions:
         weights = [f'weights = "{place.weights}"'] if place.weights else []
         lines += [
             f'[{here}.partitions."{place.name}"]',
@@ -268,7 +268,7 @@ def settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
 def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
     """Where the bank would price a job other than Slurm bills it, in words."""
     said = []
-    for place in machine.places:
+    for place in machine.partitions:
         partition = known.partitions.get(place.name)
         if partition is None:
             said.append(f"partition {place.name}: the bank's settings do not have it")
@@ -278,12 +278,12 @@ def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
             said.append(
                 f"partition {place.name}: Slurm's weights are {place.weights or 'not set'}; the bank's settings have others"
             )
-        if partition.billing_rule is not machine.adding:
+        if partition.billing_rule is not machine.billing_rule:
             said.append(
-                f"partition {place.name}: Slurm adds TRES by {machine.adding.value}, the bank by {partition.billing_rule.value}"
+                f"partition {place.name}: Slurm adds TRES by {machine.billing_rule.value}, the bank by {partition.billing_rule.value}"
             )
     dearer = [
-        each for each in machine.qualities if known.qos_factor(each.name) != Fraction(each.factor)
+        each for each in machine.qos if known.qos_factor(each.name) != Fraction(each.factor)
     ]
     factors = [
         f"QOS {each.name}: Slurm's UsageFactor is {each.factor}, the bank's factor {known.qos_factor(each.name)}"

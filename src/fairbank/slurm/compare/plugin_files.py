@@ -11,7 +11,7 @@ import msgspec
 from fairbank.core.check import HealthCheck
 from fairbank.core.time import iso
 from fairbank.slurm.compare.health import Config, loads_lua
-from fairbank.slurm.parsers.scontrol import parameters
+from fairbank.slurm.parsers.scontrol import split_parameters
 
 SCRIPTS: Mapping[str, tuple[str, str]] = {
     "job_submit.lua": ("JobSubmitPlugins", "slurmctld"),
@@ -41,8 +41,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     """A Lua file where Slurm looks for it: whether it is ours or calls ours, and which of its rules are missing then."""
 
     path: str
-    there: bool
-    ours: bool
+    exists: bool
+    is_ours: bool
     missing: Sequence[str] = ()
 
 
@@ -52,7 +52,7 @@ class TableFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     written: int = 0
     stale_seconds: int = 0
-    wrong: str | None = None
+    error: str | None = None
 
 
 def is_ours(text: str) -> bool:
@@ -60,7 +60,7 @@ def is_ours(text: str) -> bool:
     return _OURS in text
 
 
-def calls(text: str) -> list[str]:
+def called_files(text: str) -> list[str]:
     """The Lua files that this one calls by their whole path, as a script of the site's own calls ours."""
     return _CALLED.findall(text)
 
@@ -70,18 +70,18 @@ def is_loaded(config: Config, name: str) -> bool:
     return loads_lua(config, SCRIPTS[name][0])
 
 
-def scripts(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
+def script_checks(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
     """The Lua files that Slurm was told to load, by their names."""
     for name, script in found.items():
         who = SCRIPTS[name][1]
         where = script.path.rpartition("/")[0]
         copy = f"cp /opt/fairbank/share/fairbank/plugins/{name} {where}/"
         rules = f"cp /opt/fairbank/share/fairbank/plugins/fairbank/*.lua {where}/fairbank/; touch {script.path}"
-        if not script.there:
+        if not script.exists:
             yield HealthCheck(
                 f"{who}: there is no {script.path}, or it cannot be read", False, copy
             )
-        elif not script.ours:
+        elif not script.is_ours:
             remedy = f"{copy}; or let yours call ours (docs/howto/submission-policy.md, Beside a script of your own)"
             yield HealthCheck(
                 f"{who}: {script.path} is not ours, and calls none of ours", False, remedy
@@ -94,14 +94,14 @@ def scripts(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
             yield HealthCheck(f"{who}: {script.path} is ours", True)
 
 
-def parameter(settings: Mapping[str, str]) -> str:
+def table_path(settings: Mapping[str, str]) -> str:
     """The table that slurm.conf lets the plug-in read."""
     return (
-        parameters(settings.get("prioritysitefactorparameters", "")).get("fairbank_table") or TABLE
+        split_parameters(settings.get("prioritysitefactorparameters", "")).get("fairbank_table") or TABLE
     )
 
 
-def site_factor(
+def site_factor_checks(
     config: Config,
     settings: Mapping[str, str],
     status: Mapping[str, Any] | None,
@@ -131,7 +131,7 @@ def site_factor(
         yield HealthCheck(
             f"slurm.conf names {SITE_FACTOR}, but the agent writes no table",
             False,
-            _write(table.path),
+            _table_remedy(table.path),
         )
         return
     same = status["path"] == table.path
@@ -142,20 +142,20 @@ def site_factor(
         remedy,
     )
     if same:
-        yield _fresh(table, status, now)
+        yield _age_check(table, status, now)
 
 
-def _fresh(table: TableFile, status: Mapping[str, Any], now: int) -> HealthCheck:
+def _age_check(table: TableFile, status: Mapping[str, Any], now: int) -> HealthCheck:
     remedy = (
         status["remedy"]
         or "fairbank agent status tells why it is not written again; see that the agent runs"
     )
-    if table.wrong is not None:
-        return HealthCheck(f"{table.path}: {table.wrong}; site factors are 0", False, remedy)
+    if table.error is not None:
+        return HealthCheck(f"{table.path}: {table.error}; site factors are 0", False, remedy)
     good = abs(now - table.written) <= table.stale_seconds
     old = "" if good else f", more than {table.stale_seconds} s from now: site factors are 0"
     return HealthCheck(f"{table.path} is of {iso(table.written)}{old}", good, remedy)
 
 
-def _write(path: str) -> str:
+def _table_remedy(path: str) -> str:
     return f'[site_factor] path = "{path}" in the agent\'s settings; or take the plug-in out of slurm.conf'

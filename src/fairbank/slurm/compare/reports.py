@@ -8,12 +8,12 @@ from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import Malformed
 from fairbank.core.final_state import LOST
 from fairbank.slurm.compare.bank_records import BankRun
-from fairbank.slurm.parsers.values import AccountingJob, Spent
+from fairbank.slurm.parsers.values import AccountingJob, JobEnd
 
 FROM_ACCOUNTING = "reconciled with accounting"
 
 
-def charge(
+def charge_report(
     job: AccountingJob, run: BankRun | None, restart: int, cluster: Cluster
 ) -> dict[str, Any]:
     """The end of a run as accounting has it; under the name that the bank knows it by, where it does. Raises Malformed when it lacks what
@@ -47,7 +47,7 @@ def charge(
     }
 
 
-def spent(known: Spent | None) -> dict[str, Any]:
+def usage_fields(known: JobEnd | None) -> dict[str, Any]:
     """What the report of an end says beside: how it ended, and the processor time that was used."""
     said: dict[str, Any] = {}
     if known is not None and known.exit_code is not None:
@@ -57,7 +57,7 @@ def spent(known: Spent | None) -> dict[str, Any]:
     return said
 
 
-def give_back(run: BankRun, cluster: str, now: int) -> dict[str, Any]:
+def release_report(run: BankRun, cluster: str, now: int) -> dict[str, Any]:
     """The end of a run that Slurm does not know: it took no time that anybody could tell."""
     return {
         "do": "complete",

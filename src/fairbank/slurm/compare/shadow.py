@@ -13,9 +13,9 @@ import msgspec
 
 from fairbank.slurm.compare.bank_records import (
     BankFunds,
-    BookedAllocation,
-    BookedCluster,
-    BookedProject,
+    BankAllocation,
+    BankCluster,
+    BankProject,
 )
 from fairbank.slurm.compare.price import ClusterPrices
 from fairbank.slurm.parsers.values import AccountingJob
@@ -28,14 +28,14 @@ class ShadowReason(Enum):
     NO_PRICE = "the bank does not know this partition"
     NO_LIMIT = "it has no finite time limit"
     NO_ALLOCATION = "the project has no allocation of this resource"
-    TOO_LITTLE = "there is too little left"
+    INSUFFICIENT_CREDIT = "there is too little left"
 
 
 class ShadowRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """A job that would have been refused, with what it asked for and what was left at that time."""
 
     job: AccountingJob
-    why: ShadowReason
+    reason: ShadowReason
     asked: int = 0
     available: int = 0
 
@@ -61,18 +61,18 @@ class ShadowResult(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[ShadowRefusal, ...]
 
 
-class World(msgspec.Struct, frozen=True, kw_only=True):
+class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
     """The bank as it stands `now`."""
 
-    cluster: BookedCluster
-    projects: Sequence[BookedProject]
-    allocations: Sequence[BookedAllocation]
+    cluster: BankCluster
+    projects: Sequence[BankProject]
+    allocations: Sequence[BankAllocation]
     now: int
 
 
-def watch(jobs: Sequence[AccountingJob], world: World) -> ShadowResult:
+def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
     """Play the jobs in the order in which they started and ended; those that wait come last, as if they started now."""
-    play = _Play(world)
+    play = _ShadowBank(world)
     for job, ends in _events(jobs, world.now):
         if ends:
             play.end(job)
@@ -85,20 +85,20 @@ def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[Accountin
     """Starts and ends by time; of those in the same second ends come first."""
     events: list[tuple[int, int, int, AccountingJob]] = []
     for job in {(each.job_id, each.submitted, each.start): each for each in jobs}.values():
-        if not job.whole or (job.start is None and job.state != "PENDING"):
+        if not job.is_complete or (job.start is None and job.state != "PENDING"):
             continue
         begins = now if job.start is None else job.start
         events.append((begins, 1, job.job_id, job))
-        if job.ended and job.end is not None:
+        if job.has_ended and job.end is not None:
             events.append((max(job.end, begins), 0 if job.end > begins else 2, job.job_id, job))
     for _, order, _, job in sorted(events, key=lambda event: event[:3]):
         yield job, order != 1
 
 
-class _Play:
+class _ShadowBank:
     """What is left where, while the jobs go by."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ShadowInput) -> None:
         self._world, self._prices = world, ClusterPrices(world.cluster)
         self._funds = BankFunds(world.projects, world.allocations)
         self._left = {each.id: each.available for each in world.allocations}
@@ -110,7 +110,7 @@ class _Play:
         no, allocation, asked, available = self._judge(job)
         row = self._row(job)
         if no is not None:
-            self.refused.append(ShadowRefusal(job=job, why=no, asked=asked, available=available))
+            self.refused.append(ShadowRefusal(job=job, reason=no, asked=asked, available=available))
             self._put(
                 row,
                 jobs=row.jobs + 1,
@@ -126,14 +126,14 @@ class _Play:
         if job not in self._holds:
             return
         allocation, asked = self._holds.pop(job)
-        cost = self._prices.of_end(job) or 0
+        cost = self._prices.end_price(job) or 0
         self._left[allocation] += asked - cost
         row = self._row(job)
         self._put(row, held=row.held - asked, charged=row.charged + cost)
 
     def _judge(self, job: AccountingJob) -> tuple[ShadowReason | None, int, int, int]:
         """Why not, or where from; what it asks for, and the most that was left in one place."""
-        asked = None if job.limit_seconds is None else self._prices.of(job, job.limit_seconds)
+        asked = None if job.limit_seconds is None else self._prices.price(job, job.limit_seconds)
         project = self._funds.by_account.get(job.account)
         resource = self._resource(job)
         if project is None:
@@ -147,7 +147,7 @@ class _Play:
             if each.state == "active" and asked <= self._left[each.id]:
                 return None, each.id, asked, self._left[each.id]
         most = max((self._left[each.id] for each in found), default=0)
-        return ShadowReason.TOO_LITTLE if found else ShadowReason.NO_ALLOCATION, 0, asked, most
+        return ShadowReason.INSUFFICIENT_CREDIT if found else ShadowReason.NO_ALLOCATION, 0, asked, most
 
     def _resource(self, job: AccountingJob) -> str | None:
         partition = self._world.cluster.partitions.get(job.partition)
@@ -177,5 +177,5 @@ def by_reason(refused: Sequence[ShadowRefusal]) -> Mapping[ShadowReason, int]:
     return {
         why: count
         for why in ShadowReason
-        if (count := sum(1 for each in refused if each.why is why))
+        if (count := sum(1 for each in refused if each.reason is why))
     }

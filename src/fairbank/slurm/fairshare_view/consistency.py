@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairbank.priority.multifactor.settings import WORDS, Flag, MultifactorSettings
-from fairbank.slurm.parsers.sprio import COMMAND, FACTOR_DIGITS, TRES_DIGITS, Factors
-from fairbank.slurm.parsers.values import ParsedRows, Unreadable
+from fairbank.slurm.parsers.sprio import COMMAND, FACTOR_DIGITS, TRES_DIGITS, SprioLine
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 
 _NAMES = {
     "a": "age",
@@ -23,29 +23,29 @@ _DOUBLES = 1 + 1e-6
 """What doubles lose is far less than what printing did."""
 
 
-def agreeing(answer: ParsedRows[Factors], settings: MultifactorSettings) -> ParsedRows[Factors]:
+def consistent_rows(answer: ParsedRows[SprioLine], settings: MultifactorSettings) -> ParsedRows[SprioLine]:
     """The rows that can be right. Each other one is told, with the line and the column."""
-    wrong = {row.line: found for row in answer.rows if (found := next(_wrong(row, settings), None))}
+    wrong = {row.line: found for row in answer.rows if (found := next(_contradictions(row, settings), None))}
     unreadable = sorted((*answer.unreadable, *wrong.values()), key=lambda each: each.line)
     return ParsedRows(tuple(row for row in answer.rows if row.line not in wrong), tuple(unreadable))
 
 
-def _wrong(row: Factors, settings: MultifactorSettings) -> Iterator[Unreadable]:
+def _contradictions(row: SprioLine, settings: MultifactorSettings) -> Iterator[UnreadableLine]:
     for letter, normal in row.normal.items():
         name = _NAMES[letter]
         if normal < 0 or (normal > 1 and _RAW.get(letter) not in settings.flags):
-            yield Unreadable(
+            yield UnreadableLine(
                 COMMAND, row.line, letter, f"{normal:.12g} is not a figure from 0 to 1"
             )
         weight, weighted = getattr(settings.weights, name), row.weighted[letter]
         if not _agree(weighted, normal, weight, FACTOR_DIGITS):
             why = f"{normal:.12g} of PriorityWeight{WORDS[name]}={weight} is not {weighted}, as column {letter.upper()} says"
-            yield Unreadable(COMMAND, row.line, letter, why)
+            yield UnreadableLine(COMMAND, row.line, letter, why)
     for name, value in row.tres.items():
         by, part = settings.weights.tres.get(name, 0.0), row.tres_normal.get(name, 0.0)
         if not _agree(value, part, by, TRES_DIGITS):
             why = f"{part:.12g} of {name}={by:.12g} in PriorityWeightTRES is not {value:.12g}, as column T says"
-            yield Unreadable(COMMAND, row.line, "t", why)
+            yield UnreadableLine(COMMAND, row.line, "t", why)
 
 
 def _agree(weighted: float, normal: float, weight: float, digits: int) -> bool:

@@ -13,7 +13,7 @@ from fairbank.report.share_tree import level_of
 from fairbank.report.sshare import ShareRow
 
 
-def day_told(
+def daily_records(
     cluster: str | None, rows: Sequence[ShareRow], rule: RankingRule
 ) -> list[Mapping[str, Any]]:
     """As the bank is told of it. Raises Malformed for what would be no history: no name, no rows, figures that are not finite."""

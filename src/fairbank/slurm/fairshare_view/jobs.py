@@ -8,11 +8,11 @@ from fairbank.core.errors import Malformed
 from fairbank.priority.fairshare.settings import PrioritySettings
 from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
 from fairbank.report.sprio import PriorityRow, WeightRow
-from fairbank.slurm.parsers.sprio import FACTOR_DIGITS, TRES_DIGITS, Factors, unrounded
-from fairbank.slurm.parsers.values import QueuedOwner
+from fairbank.slurm.parsers.sprio import FACTOR_DIGITS, TRES_DIGITS, SprioLine, unrounded
+from fairbank.slurm.parsers.values import PendingOwner
 
 
-def demand_factors(settings: PrioritySettings) -> None:
+def require_multifactor(settings: PrioritySettings) -> None:
     """Raises Malformed where jobs start in their order, as under priority/basic."""
     if not settings.by_factors:
         remedy = "it is priority/multifactor that has factors"
@@ -38,9 +38,9 @@ def weights_of(weights: Weighed, tres_text: str) -> WeightRow:
 
 
 def priority_rows(
-    told: Sequence[Factors],
+    told: Sequence[SprioLine],
     weights: WeightRow,
-    waiting: Sequence[QueuedOwner] | None,
+    waiting: Sequence[PendingOwner] | None,
     *,
     running_too: bool = False,
 ) -> list[PriorityRow]:
@@ -57,7 +57,7 @@ def priority_rows(
 
 
 def priority_row(
-    row: Factors, weights: WeightRow, waiting: QueuedOwner | None = None
+    row: SprioLine, weights: WeightRow, waiting: PendingOwner | None = None
 ) -> PriorityRow:
     """The job with factors that are printed in both columns as sprio printed them."""
 
@@ -88,7 +88,7 @@ def priority_row(
         },
         site=row.site,
         nice=row.nice,
-        direct=row.priority if row.given else None,
+        direct=row.priority if row.is_fixed else None,
         total=row.total,
         submitted=waiting.submitted if waiting else None,
     )

@@ -45,7 +45,7 @@ class PriorityQuery(NamedTuple):
     place: SlurmPartition
 
 
-def factors_of(said: Sequence[ShareRow], anew: Sequence[ShareRow]) -> dict[Payer, float]:
+def merge_factors(said: Sequence[ShareRow], anew: Sequence[ShareRow]) -> dict[Payer, float]:
     """The fair-share factor of each user's association: with all digits as computed `anew`, where that is printed as sshare `said`. Else
     what it said: it cuts off usage, and by the classic rule accounts stand as they did before the usage of the last tick was added."""
     rows = [
@@ -59,7 +59,7 @@ def factors_of(said: Sequence[ShareRow], anew: Sequence[ShareRow]) -> dict[Payer
     return {(row.account, row.user, row.partition): row.factor or 0.0 for row in rows if row.user}
 
 
-def computed(
+def compute_priorities(
     told: Sequence[PriorityRow],
     of: PriorityInputs,
     factors: Mapping[Payer, float],
@@ -68,25 +68,25 @@ def computed(
     """The rows with every factor computed, in the order in which they were told; only the site factor is as Slurm says, for scontrol does
     not tell it. Left out are jobs whose priority was given and those that wait no more. `now` is when slurmctld counted, where that is
     known (else `counted_at`). Raises Malformed for what Slurm could not hold."""
-    asked = _asked(told, of)
+    asked = _queries(told, of)
     names = [name for name in of.tres.lower().split(",") if name != "billing"]
     to = _scale(of, names)
     terms = weighted(
         _columns(asked, of, factors, to),
         to,
         of.settings,
-        _counted_at(asked, of) if now is None else now,
+        _last_computed_at(asked, of) if now is None else now,
     )
     totals = shown(terms)
     return [_row(each, terms, to, at, float(totals[at])) for at, each in enumerate(asked)]
 
 
-def counted_at(told: Sequence[PriorityRow], of: PriorityInputs) -> int:
+def last_computed_at(told: Sequence[PriorityRow], of: PriorityInputs) -> int:
     """When slurmctld counted last, as the ages tell; 0 where no job has one. A job that has waited as long as counts tells too little."""
-    return _counted_at(_asked(told, of), of)
+    return _last_computed_at(_queries(told, of), of)
 
 
-def _asked(told: Sequence[PriorityRow], of: PriorityInputs) -> list[PriorityQuery]:
+def _queries(told: Sequence[PriorityRow], of: PriorityInputs) -> list[PriorityQuery]:
     jobs, places = {job.job_id: job for job in of.jobs}, {place.name: place for place in of.places}
     return [
         PriorityQuery(row, jobs[row.job], places[row.partition_name])
@@ -95,7 +95,7 @@ def _asked(told: Sequence[PriorityRow], of: PriorityInputs) -> list[PriorityQuer
     ]
 
 
-def _counted_at(asked: Sequence[PriorityQuery], of: PriorityInputs) -> int:
+def _last_computed_at(asked: Sequence[PriorityQuery], of: PriorityInputs) -> int:
     weight, most = of.settings.counted.age, of.settings.max_age_seconds
     return max(
         (
@@ -132,12 +132,12 @@ def _columns(
         to,
         len(asked),
         accrued_at=[_accrued(each.job, of) for each in asked],
-        association=[_of_payer(own, each) for each in asked],
-        fairshare=[_of_payer(factors, each) for each in asked],
+        association=[_association_value(own, each) for each in asked],
+        fairshare=[_association_value(factors, each) for each in asked],
         nodes=[each.job.nodes for each in asked],
         cpus=[of.tested.get(each.job.job_id, each.job.cpus) for each in asked],
         limit_minutes=[
-            each.job.limit_minutes or each.place.most_minutes or U32_MAX for each in asked
+            each.job.limit_minutes or each.place.max_minutes or U32_MAX for each in asked
         ],
         nice=[each.job.nice for each in asked],
         site=[each.row.site for each in asked],
@@ -156,7 +156,7 @@ def _accrued(job: PendingFactors, of: PriorityInputs) -> int:
     return job.submitted if Flag.ACCRUE_ALWAYS in of.settings.flags else job.accrued
 
 
-def _of_payer(figures: Mapping[Payer, float], each: PriorityQuery) -> float:
+def _association_value(figures: Mapping[Payer, float], each: PriorityQuery) -> float:
     """Of the association that pays: the partition's own, where there is one."""
     account, user = each.job.account, each.job.user
     return figures.get((account, user, each.place.name), figures.get((account, user, ""), 0))

@@ -16,7 +16,7 @@ from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.sshare import ShareRow
 
 
-def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
+def with_changes(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRow]:
     """The rows with other shares of some accounts. Raises Unknown for an account that is not there."""
     there = {row.account for row in rows if not row.user and row.parent}
     for name in shares:
@@ -32,7 +32,7 @@ def changed(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[ShareRo
     ]
 
 
-def computed(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
+def compute_shares(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
     """The same rows with every figure computed from what each used itself. Raises Malformed, naming the row, for what is no tree."""
     tree = planted(
         [
@@ -46,7 +46,7 @@ def computed(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
             for row in rows
         ]
     )
-    usage = summed(tree, _own(rows, tree))
+    usage = summed(tree, _own_usage(rows, tree))
     if rule.fair_tree:
         stands: Standings = fair_tree(tree, usage)
     else:
@@ -56,7 +56,7 @@ def computed(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow]:
     return [_row(row, at, tree, stands) for at, row in enumerate(rows)]
 
 
-def _own(rows: Sequence[ShareRow], tree: Tree) -> list[float]:
+def _own_usage(rows: Sequence[ShareRow], tree: Tree) -> list[float]:
     """What each used itself: a user all of it, an account what users deleted from it had, which Slurm leaves with it.
 
     sshare cuts off each figure, so that an account of n rows may seem to have used up to n - 1 itself; so little is none.

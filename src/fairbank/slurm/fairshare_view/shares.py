@@ -13,7 +13,7 @@ from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers import shares
 from fairbank.slurm.parsers.shares import ShareLine
 
-RANKS_APART = 500_000
+RANKED_USERS_MAX = 500_000
 """So many users' ranks differ in the six digits that sshare prints."""
 
 
@@ -22,7 +22,7 @@ def share_rows(told: Sequence[ShareLine], *, fair_tree: bool) -> list[ShareRow]:
     six that it prints, unless it hides some users from us."""
     rows = [share_row(row) for row in told]
     users = sum(1 for row in rows if row.user)
-    if not fair_tree or users > RANKS_APART:
+    if not fair_tree or users > RANKED_USERS_MAX:
         return rows
     exact = [
         row.factor if row.factor is None else round(row.factor * users) / users for row in rows
@@ -60,7 +60,7 @@ def share_row(row: ShareLine) -> ShareRow:
     )
 
 
-def rule_of(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:
+def ranking_rule(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:
     """`zone`: that of slurmctld, by whose local time resets come."""
     reset = next_reset(settings.reset, now, zone)
     return RankingRule(

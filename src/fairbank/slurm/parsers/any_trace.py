@@ -9,13 +9,13 @@ from fairbank.simulator.traces.fast_reader import FastTrace, skim_lines
 from fairbank.simulator.traces.job_line import parse_job
 from fairbank.simulator.traces.swf import ByteStream, NumberedLines, is_remark
 
-_NO_TEXT = re.compile(rb"(?!\x1f\x8b)(?:[\x80-\xff]|.*?[\x00-\x08\x0e-\x1b\x7f])", re.DOTALL)
+_NOT_TEXT = re.compile(rb"(?!\x1f\x8b)(?:[\x80-\xff]|.*?[\x00-\x08\x0e-\x1b\x7f])", re.DOTALL)
 """Neither a number nor a name of a column begins with what is not ASCII; a delimiter may be one of the separators from 0x1c on. What is
 compressed twice is told as that by whoever reads the line."""
 _FORMATS = "name a trace in the Standard Workload Format, or what sacct --parsable2 printed, as text or compressed with gzip"
 
 
-def skim_any(stream: ByteStream) -> FastTrace:
+def read_any_trace(stream: ByteStream) -> FastTrace:
     """A trace in the Standard Workload Format, or what sacct printed. Raises Malformed as the readers of these do, and at once for a file
     that is neither."""
     lines = NumberedLines(stream)
@@ -27,15 +27,15 @@ def skim_any(stream: ByteStream) -> FastTrace:
         first
     ):  # sacct knows no comments, and to read what it says takes imports that a trace need not pay for
         return skim_lines(lines)
-    from fairbank.slurm.parsers.trace import is_accounting, skim_accounting  # noqa: PLC0415
+    from fairbank.slurm.parsers.trace import is_accounting, read_accounting_trace  # noqa: PLC0415
 
-    if strange := _NO_TEXT.match(first):
+    if strange := _NOT_TEXT.match(first):
         what = (
             f"line {number}: byte 0x{strange[0][-1]:02x} at place {strange.end()}: this is no trace"
         )
         raise Malformed(what, field="FILE", remedy=_FORMATS)
     if is_accounting(first):
-        return skim_accounting(lines)
+        return read_accounting_trace(lines)
     if first[:1].isalpha():
         raise Malformed(
             f"line {number} begins with neither a number nor heads of columns: this is no trace",

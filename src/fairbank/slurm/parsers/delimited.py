@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from fairbank.core.errors import Malformed
-from fairbank.slurm.parsers.values import ParsedRows, Unreadable
-from fairbank.slurm.parsers.words import shown
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
+from fairbank.slurm.parsers.words import quoted
 
 DELIMITER = "\x1f"
 PIPE = "|"
@@ -23,43 +23,43 @@ class Record(NamedTuple):
     cells: dict[str, str]
 
 
-def records(
+def split_records(
     command: str, text: str, columns: Sequence[str], delimiter: str = DELIMITER
-) -> Iterator[Record | Unreadable]:
+) -> Iterator[Record | UnreadableLine]:
     """Each line as a record. A line with too few or too many cells is none: where somebody's text broke a line in two, neither half is
     guessed at, for whoever wrote the text could write a whole record into it."""
     for number, line in enumerate(text.split("\n"), 1):
         if line:
-            yield record(command, number, line, columns, delimiter)
+            yield split_record(command, number, line, columns, delimiter)
 
 
-def record(
+def split_record(
     command: str, number: int, line: str, columns: Sequence[str], delimiter: str
-) -> Record | Unreadable:
+) -> Record | UnreadableLine:
     """One of those lines."""
     cells = line.split(delimiter)
     if len(cells) == len(columns):
         return Record(number, dict(zip(columns, cells, strict=True)))
     where = columns[min(len(cells), len(columns)) - 1]
-    return Unreadable(
-        command, number, where, f"{len(cells)} cells instead of {len(columns)}: {shown(line)}"
+    return UnreadableLine(
+        command, number, where, f"{len(cells)} cells instead of {len(columns)}: {quoted(line)}"
     )
 
 
-def read(
-    command: str, found: Iterator[Record | Unreadable], reader: Callable[[dict[str, str]], T | None]
+def read_rows(
+    command: str, found: Iterator[Record | UnreadableLine], reader: Callable[[dict[str, str]], T | None]
 ) -> ParsedRows[T]:
     """The records as values. One that cannot be read is told with its field; one for which the reader answers None is not wanted."""
     rows: list[T] = []
-    unreadable: list[Unreadable] = []
+    unreadable: list[UnreadableLine] = []
     for each in found:
-        if isinstance(each, Unreadable):
+        if isinstance(each, UnreadableLine):
             unreadable.append(each)
             continue
         try:
             value = reader(each.cells)
         except Malformed as bad:
-            unreadable.append(Unreadable(command, each.line, bad.field or "", bad.message))
+            unreadable.append(UnreadableLine(command, each.line, bad.field or "", bad.message))
         else:
             rows += [] if value is None else [value]
     return ParsedRows(tuple(rows), tuple(unreadable))

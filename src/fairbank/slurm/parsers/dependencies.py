@@ -28,27 +28,27 @@ def read_dependencies(text: str) -> Dependencies:
     try:
         return Dependencies(
             text,
-            tuple(each for part in text.split("?" if any_of else ",") for each in _of_kind(part)),
+            tuple(each for part in text.split("?" if any_of else ",") for each in _parse_part(part)),
             any_of,
         )
     except Malformed:
         return Dependencies(text)
 
 
-def _of_kind(text: str) -> Iterator[Dependency]:
+def _parse_part(text: str) -> Iterator[Dependency]:
     """`afterok:31(failed)`, as it is told; `afterok:31:32` and `31`, as people may write it."""
     if alone := _SINGLETON.fullmatch(text):
-        yield Dependency(kind="singleton", state=_met(alone[1]))
+        yield Dependency(kind="singleton", state=_parse_state(alone[1]))
         return
     kind, colon, jobs = text.partition(":")
     if not colon:
         kind, jobs = "afterany", text
     if not _KIND.fullmatch(kind):
-        raise Malformed(f"{words.shown(text)} is no dependency", field=FIELD)
+        raise Malformed(f"{words.quoted(text)} is no dependency", field=FIELD)
     for each in jobs.split(":"):
         match = _JOB.fullmatch(each)
         if match is None:
-            raise Malformed(f"{words.shown(each)} is no job to depend on", field=FIELD)
+            raise Malformed(f"{words.quoted(each)} is no job to depend on", field=FIELD)
         number, task, minutes, state = match.groups()
         yield Dependency(
             kind=kind,
@@ -56,13 +56,13 @@ def _of_kind(text: str) -> Iterator[Dependency]:
             task=None if task is None else int(task),
             all_tasks="_*" in each,
             minutes=int(minutes or 0),
-            state=_met(state),
+            state=_parse_state(state),
         )
 
 
-def _met(state: str | None) -> DependencyState:
+def _parse_state(state: str | None) -> DependencyState:
     if state is None:
         return DependencyState.NOT_YET
     if state in _MET:
         return _MET[state]
-    raise Malformed(f"{words.shown(state)} is not how far a dependency can have come", field=FIELD)
+    raise Malformed(f"{words.quoted(state)} is not how far a dependency can have come", field=FIELD)

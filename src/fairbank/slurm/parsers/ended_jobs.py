@@ -9,8 +9,8 @@ import msgspec
 
 from fairbank.core import ids
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import read
-from fairbank.slurm.parsers.jobs import HOLDING
+from fairbank.slurm.parsers.delimited import read_rows
+from fairbank.slurm.parsers.jobs import STATES_WITH_NODES
 from fairbank.slurm.parsers.pending_jobs import COMMAND, job_lines
 
 _NUMBERS = re.compile(r"JobId=(\d{1,10}) (?:ArrayJobId=(\d{1,10}) )?", re.ASCII)
@@ -25,7 +25,7 @@ class EndedJob(msgspec.Struct, frozen=True):
     state: str
 
 
-def read_ended(text: str, numbers: Collection[int]) -> tuple[EndedJob, ...]:
+def read_ended_jobs(text: str, numbers: Collection[int]) -> tuple[EndedJob, ...]:
     """Of the jobs and arrays with these numbers. Lines that cannot be read are left out: who reads the queue tells them."""
     known = {str(number) for number in numbers}
     lines = (
@@ -33,12 +33,12 @@ def read_ended(text: str, numbers: Collection[int]) -> tuple[EndedJob, ...]:
         for line in text.split("\n")
         if (match := _NUMBERS.match(line)) and known & set(match.groups())
     )
-    return read(COMMAND, job_lines("\n".join(lines)), _ended).rows
+    return read_rows(COMMAND, job_lines("\n".join(lines)), _ended_job).rows
 
 
-def _ended(cells: dict[str, str]) -> EndedJob | None:
+def _ended_job(cells: dict[str, str]) -> EndedJob | None:
     state = words.state(cells["JobState"], "JobState")
-    if state == "PENDING" or state in HOLDING:
+    if state == "PENDING" or state in STATES_WITH_NODES:
         return None
     array, task = cells.get("ArrayJobId"), cells["ArrayTaskId"]
     return EndedJob(

@@ -14,11 +14,11 @@ from fairbank.core.slurm_numbers import CPUS_MAX
 from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.values import UNDER_WAY
+from fairbank.slurm.parsers.values import UNFINISHED_STATES
 
 Cells = Mapping[str, str]
 
-STATES = UNDER_WAY.union(FINAL_STATES) - {LOST} | {
+STATES = UNFINISHED_STATES.union(FINAL_STATES) - {LOST} | {
     "LAUNCH_FAILED",
     "RECONFIG_FAIL",
     "REQUEUE_FED",
@@ -55,7 +55,7 @@ class Execution(NamedTuple):
     partition: str
 
 
-KNOWN: Mapping[str, tuple[tuple[str, ...], ...]] = {
+REQUIRED_COLUMNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "the id of the job": (("JobIDRaw",), ("JobID",)),
     "when it was submitted": (("Submit",),),
     "how it ended": (("State",),),
@@ -74,9 +74,9 @@ FORMAT = "JobIDRaw,Submit,Start,End,ElapsedRaw,Suspended,State,User,Account,Part
 """Columns that tell all of it, and none that users may write freely."""
 
 
-def missing(columns: Collection[str]) -> str | None:
+def missing_information(columns: Collection[str]) -> str | None:
     """What these columns do not tell, in words, and what would."""
-    for what, tellers in KNOWN.items():
+    for what, tellers in REQUIRED_COLUMNS.items():
         if not any(set(teller) <= set(columns) for teller in tellers):
             return f"{what} ({', or '.join(' and '.join(teller) for teller in tellers)})"
     return None
@@ -90,11 +90,11 @@ def is_step(cells: Cells) -> bool:
 def read_execution(cells: Cells) -> Execution:
     """Raises Malformed: with the column as field for what cannot be read, without one for columns that contradict each other."""
     name = _id(cells)
-    submitted = words.submitted(words.instant(cells["Submit"], "Submit"), "Submit")
+    submitted = words.required_instant(words.instant(cells["Submit"], "Submit"), "Submit")
     match = _ID.fullmatch(name)
     if match is None or int(match[1]) > ids.JOB_ID_MAX:
         raise Malformed(
-            f"{words.shown(name)} is not the id of a job",
+            f"{words.quoted(name)} is not the id of a job",
             field="JobIDRaw" if "JobIDRaw" in cells else "JobID",
         )
     start, end = (words.instant(cells.get(which, ""), which) for which in ("Start", "End"))
@@ -122,7 +122,7 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
     """Without the time that it was suspended, as Slurm counts."""
     state = words.state(cells["State"], "State")
     if state not in STATES:
-        raise Malformed(f"{words.shown(state)} is not a job state", field="State")
+        raise Malformed(f"{words.quoted(state)} is not a job state", field="State")
     told = _first(cells, {"ElapsedRaw": _seconds, "Elapsed": _length})
     if start is not None and start < submitted:
         raise Malformed("started before it was submitted")
@@ -141,7 +141,7 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
             if told + paused > end - start + SLACK:
                 raise Malformed("ran and was suspended for longer than from its start to its end")
     waits_or_runs = (
-        state in UNDER_WAY
+        state in UNFINISHED_STATES
         or ("Start" in cells and start is None)
         or ("End" in cells and end is None)
     )
@@ -153,10 +153,10 @@ def _held_nothing(cells: Cells, state: str) -> bool:
     return not cells["AllocTRES"] if "AllocTRES" in cells else state == "CANCELLED"
 
 
-Tell = Callable[[str, str], int | None]
+ColumnReader = Callable[[str, str], int | None]
 
 
-def _first(cells: Cells, tellers: Mapping[str, Tell]) -> int | None:
+def _first(cells: Cells, tellers: Mapping[str, ColumnReader]) -> int | None:
     """What the first of these columns tells that is there and not empty."""
     return next(
         (tell(cells[column], column) for column, tell in tellers.items() if cells.get(column)), None

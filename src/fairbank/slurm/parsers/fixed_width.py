@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def format_of(widths: Mapping[str, int]) -> str:
+def fixed_width_format(widths: Mapping[str, int]) -> str:
     """What `squeue --Format` is asked for, to have these columns so wide."""
     return ",".join(f"{name}:{width}" for name, width in widths.items())
 
 
-def cells_of(line: str, widths: Mapping[str, int]) -> dict[str, str]:
+def fixed_width_cells(line: str, widths: Mapping[str, int]) -> dict[str, str]:
     """A line's cells by the names of their columns."""
     cells, at = {}, 0
     for name, width in widths.items():

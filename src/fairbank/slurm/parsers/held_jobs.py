@@ -8,10 +8,10 @@ import msgspec
 
 from fairbank.core.errors import Malformed
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.fixed_width import cells_of, format_of
-from fairbank.slurm.parsers.values import ParsedRows, Unreadable
+from fairbank.slurm.parsers.fixed_width import fixed_width_cells, fixed_width_format
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 
-_WIDTHS = {
+_HELD_WIDTHS = {
     "JobArrayID": 40,
     "Account": 80,
     "Partition": 80,
@@ -21,19 +21,19 @@ _WIDTHS = {
     "admin_comment": 12,
     "tres-alloc": 600,
 }
-FORMAT = format_of(_WIDTHS)
+HELD_FORMAT = fixed_width_format(_HELD_WIDTHS)
 """What `squeue --Format` is asked for."""
 
 REASONS = frozenset({"Allocation_exhausted", "No_allocation", "Allocation_frozen"})
 """Those of our reasons that a deposit, a new allocation or a thaw ends. Caps of users and the like are for people."""
 
-MARK = "Fairbank: "
+COMMENT_PREFIX = "Fairbank: "
 """What our admin comments begin with; plugins/prep writes the same."""
 
 _NAME = re.compile(r"[1-9][0-9]{0,9}(?:_[0-9]{1,9})?", re.ASCII)
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class HeldJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that the plug-in held; `name` is what Slurm's commands know it by."""
 
     name: str
@@ -44,16 +44,16 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     tres: str
 
 
-def read_held(text: str) -> ParsedRows[Held]:
+def read_held_jobs(text: str) -> ParsedRows[HeldJob]:
     """Those that the plug-in held, by its reason and its comment: what others held has neither. Parts of heterogeneous jobs and
     jobs without a limit are left out, since nobody can tell what they cost."""
-    rows: list[Held] = []
-    unreadable: list[Unreadable] = []
+    rows: list[HeldJob] = []
+    unreadable: list[UnreadableLine] = []
     for number, line in enumerate(text.splitlines(), 1):
-        cells = cells_of(line, _WIDTHS)
+        cells = fixed_width_cells(line, _HELD_WIDTHS)
         if (
             cells["Reason"] not in REASONS
-            or not f"{cells['admin_comment']} ".startswith(MARK)
+            or not f"{cells['admin_comment']} ".startswith(COMMENT_PREFIX)
             or not _NAME.fullmatch(cells["JobArrayID"])
         ):
             continue
@@ -63,15 +63,15 @@ def read_held(text: str) -> ParsedRows[Held]:
                 words.tres(cells["tres-alloc"], "tres-alloc"),
             )
         except Malformed as bad:
-            unreadable.append(Unreadable("squeue", number, bad.field or "", bad.message))
+            unreadable.append(UnreadableLine("squeue", number, bad.field or "", bad.message))
             continue
         if limit is not None:
-            rows.append(_held(cells, limit, tres))
+            rows.append(_held_job(cells, limit, tres))
     return ParsedRows(tuple(rows), tuple(unreadable))
 
 
-def _held(cells: dict[str, str], limit: int, tres: str) -> Held:
-    return Held(
+def _held_job(cells: dict[str, str], limit: int, tres: str) -> HeldJob:
+    return HeldJob(
         name=cells["JobArrayID"],
         account=cells["Account"],
         partition=cells["Partition"],

@@ -7,48 +7,48 @@ import re
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import DELIMITER, read, records
-from fairbank.slurm.parsers.values import ParsedRows, Spent
+from fairbank.slurm.parsers.delimited import DELIMITER, read_rows, split_records
+from fairbank.slurm.parsers.values import ParsedRows, JobEnd
 
-COLUMNS = ("JobIDRaw", "Submit", "ExitCode", "TotalCPU")
+END_COLUMNS = ("JobIDRaw", "Submit", "ExitCode", "TotalCPU")
 """Without steps TotalCPU is always 0, sacct(1) says. Nothing of this is for users to write."""
 
 _EXIT = re.compile(r"(\d{1,3}):(\d{1,3})", re.ASCII)
 _TIME = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d{2})(?:\.(\d{3}))?", re.ASCII)
 
 
-def read_spent(text: str, delimiter: str = DELIMITER) -> ParsedRows[Spent]:
+def read_job_ends(text: str, delimiter: str = DELIMITER) -> ParsedRows[JobEnd]:
     """The lines of `sacct --noheader --parsable2 --duplicates`, times in UTC; those of steps are passed over."""
-    return read("sacct", records("sacct", text, COLUMNS, delimiter), _spent)
+    return read_rows("sacct", split_records("sacct", text, END_COLUMNS, delimiter), _job_end)
 
 
-def _spent(cells: dict[str, str]) -> Spent | None:
+def _job_end(cells: dict[str, str]) -> JobEnd | None:
     if "." in cells["JobIDRaw"]:
         return None
-    return Spent(
+    return JobEnd(
         job_id=words.number(cells["JobIDRaw"], "JobIDRaw", most=ids.JOB_ID_MAX),
-        submitted=words.submitted(words.instant(cells["Submit"], "Submit"), "Submit"),
-        exit_code=_exit(cells["ExitCode"]),
-        cpu_seconds=_seconds(cells["TotalCPU"]),
+        submitted=words.required_instant(words.instant(cells["Submit"], "Submit"), "Submit"),
+        exit_code=_exit_code(cells["ExitCode"]),
+        cpu_seconds=_cpu_seconds(cells["TotalCPU"]),
     )
 
 
-def _exit(text: str) -> tuple[int, int] | None:
+def _exit_code(text: str) -> tuple[int, int] | None:
     """Exit code and signal. Raises Malformed."""
     match = _EXIT.fullmatch(text)
     if match is None or int(match[1]) > 255 or int(match[2]) > 127:
         if not text:
             return None
-        raise Malformed(f"{words.shown(text)} is no exit code", field="ExitCode")
+        raise Malformed(f"{words.quoted(text)} is no exit code", field="ExitCode")
     return int(match[1]), int(match[2])
 
 
-def _seconds(text: str) -> int | None:
+def _cpu_seconds(text: str) -> int | None:
     """A part of a second counts as one. None for no time at all: that is what a Slurm says that does not gather it. Raises Malformed."""
     match = _TIME.fullmatch(text)
     if match is None:
         if not text:
             return None
-        raise Malformed(f"{words.shown(text)} is no time", field="TotalCPU")
+        raise Malformed(f"{words.quoted(text)} is no time", field="TotalCPU")
     days, hours, minutes, seconds, thousandths = (int(part or 0) for part in match.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + (thousandths > 0) or None

@@ -20,7 +20,7 @@ from fairbank.core.slurm_numbers import PRIORITY_MAX
 from fairbank.core.time import DAY
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import read
+from fairbank.slurm.parsers.delimited import read_rows
 from fairbank.slurm.parsers.dependencies import read_dependencies
 from fairbank.slurm.parsers.pending_jobs import COMMAND, job_lines
 from fairbank.slurm.parsers.values import ParsedRows
@@ -29,7 +29,7 @@ TASKS_MAX = 4_000_000
 """Slurm's own bound of MaxArraySize."""
 FOREVER = 365 * DAY
 """Seconds: what a limit without end is planned as."""
-HOLDING = frozenset(
+STATES_WITH_NODES = frozenset(
     {
         "RUNNING",
         "CONFIGURING",
@@ -54,7 +54,7 @@ _STEPS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
 
 
-class Given(msgspec.Struct, frozen=True):
+class JobNodes(msgspec.Struct, frozen=True):
     """What a job has of each of these nodes."""
 
     nodes: tuple[str, ...]
@@ -94,7 +94,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None
     time_min: int | None
     reason: str
-    depends: Dependencies
+    dependencies: Dependencies
     reservation: str | None
     wanted: ResourceRequest
     licences: Mapping[str, int]
@@ -103,7 +103,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     task: int | None = None
     tasks: tuple[int, ...] = ()
     throttle: int | None = None
-    given: tuple[Given, ...] = ()
+    allocated: tuple[JobNodes, ...] = ()
     other_qos: tuple[str, ...] = ()
 
     @property
@@ -116,23 +116,23 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def waits(self) -> bool:
+    def is_pending(self) -> bool:
         return self.state == "PENDING"
 
 
 def read_jobs(text: str) -> ParsedRows[SlurmJob]:
     """Those that wait and those that hold nodes. One that asks in a way that the scheduler here does not know is told as unreadable."""
-    return read(COMMAND, job_lines(text), _job)
+    return read_rows(COMMAND, job_lines(text), _job)
 
 
 def _job(cells: dict[str, str]) -> SlurmJob | None:
     state = words.state(cells["JobState"], "JobState")
     waits = state == "PENDING"
-    if not waits and state not in HOLDING:
+    if not waits and state not in STATES_WITH_NODES:
         return None
     array, tasks = cells.get("ArrayJobId"), cells["ArrayTaskId"]
     several = bool(tasks) and not tasks.isdecimal()
-    start = words.instant(_there(cells, "StartTime"), "StartTime")
+    start = words.instant(_required(cells, "StartTime"), "StartTime")
     qos, *others = cells["QOS"].split(",")
     tres = words.tres(cells.get("TRES", cells.get("ReqTRES" if waits else "AllocTRES", "")), "TRES")
     counts = (
@@ -148,20 +148,20 @@ def _job(cells: dict[str, str]) -> SlurmJob | None:
         account=ids.name(cells["Account"], field="Account"),
         qos=qos,
         partitions=tuple(
-            ids.name(name, field="Partition") for name in _there(cells, "Partition").split(",")
+            ids.name(name, field="Partition") for name in _required(cells, "Partition").split(",")
         ),
         priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
-        submitted=words.submitted(
-            words.instant(_there(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
+        submitted=words.required_instant(
+            words.instant(_required(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
         ),
-        eligible=words.instant(_there(cells, "EligibleTime"), "EligibleTime"),
-        started=None if waits else words.submitted(start, "StartTime"),
-        ends=None if waits else words.instant(_there(cells, "EndTime"), "EndTime"),
+        eligible=words.instant(_required(cells, "EligibleTime"), "EligibleTime"),
+        started=None if waits else words.required_instant(start, "StartTime"),
+        ends=None if waits else words.instant(_required(cells, "EndTime"), "EndTime"),
         expected=start if waits else None,
-        limit=_length(_there(cells, "TimeLimit"), "TimeLimit"),
+        limit=_length(_required(cells, "TimeLimit"), "TimeLimit"),
         time_min=_length(cells.get("TimeMin", "N/A"), "TimeMin"),
         reason=words.reason(cells.get("Reason", "None")),
-        depends=read_dependencies(_text(cells, "Dependency")),
+        dependencies=read_dependencies(_text(cells, "Dependency")),
         reservation=_text(cells, "Reservation") or None,
         wanted=_wanted(cells, counts.get("node", 0)) if waits else ResourceRequest(),
         licences=_licences(_text(cells, "Licenses")),
@@ -172,14 +172,14 @@ def _job(cells: dict[str, str]) -> SlurmJob | None:
         throttle=words.number(cells["ArrayTaskThrottle"], "ArrayTaskThrottle")
         if "ArrayTaskThrottle" in cells
         else None,
-        given=tuple(_given(cells["Given"])),
+        allocated=tuple(_allocated_nodes(cells["Given"])),
         other_qos=tuple(others),
     )
 
 
-def _given(text: str) -> Iterator[Given]:
+def _allocated_nodes(text: str) -> Iterator[JobNodes]:
     for match in _GIVEN.finditer(text):
-        yield Given(
+        yield JobNodes(
             tuple(expand(match[1], field="Nodes")),
             _cpus(match[2]),
             int(match[3]),
@@ -198,7 +198,7 @@ def _cpus(text: str) -> int:
 
 def _wanted(cells: Mapping[str, str], least: int) -> ResourceRequest:
     """What it asks of nodes. NumNodes grows as slurmctld tries to place a job; `least` is the number of nodes that it asked for."""
-    nodes, _, most = _there(cells, "NumNodes").partition("-")
+    nodes, _, most = _required(cells, "NumNodes").partition("-")
     wanted = least or words.number(nodes, "NumNodes")
     tasks = cells.get("NumTasks", "")
     per_node = cells.get("NtasksPerN:B:S:C", "0").partition(":")[0]
@@ -243,7 +243,7 @@ def _gpus_of_nodes(cells: Mapping[str, str], nodes: int, most: str) -> tuple[Gpu
         alone = nodes == 1 and (most == "1" or cells.get("NumTasks") in ("1", "N/A"))
         if text and not (alone and field != "TresPerSocket"):
             raise Malformed(
-                f"asks for {words.shown(text)} in a way that is not known here", field=field
+                f"asks for {words.quoted(text)} in a way that is not known here", field=field
             )
         if text:
             return _gpus(text, field)
@@ -262,7 +262,7 @@ def _gpus(text: str, field: str) -> tuple[Gpus, ...]:
         match = _GRES.fullmatch(each)
         if match is None:
             raise Malformed(
-                f"asks for {words.shown(each)}, and only GPUs are known here", field=field
+                f"asks for {words.quoted(each)}, and only GPUs are known here", field=field
             )
         found[match[1] or ""] = found.get(match[1] or "", 0) + int(match[2] or 1)
     return tuple(Gpus(kind, count) for kind, count in sorted(found.items()) if count)
@@ -275,13 +275,13 @@ def _tasks(text: str) -> tuple[int, ...]:
         match = _TASKS.fullmatch(each)
         if match is None:  # slurmctld cuts a long list off with dots
             raise Malformed(
-                f"{words.shown(text)} are no tasks of an array",
+                f"{words.quoted(text)} are no tasks of an array",
                 field="ArrayTaskId",
                 remedy="give SLURM_BITSTR_LEN=0",
             )
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last - first > TASKS_MAX or not step:
-            raise Malformed(f"{words.shown(text)} are too many tasks", field="ArrayTaskId")
+            raise Malformed(f"{words.quoted(text)} are too many tasks", field="ArrayTaskId")
         found.extend(range(first, last + 1, step))
     return tuple(found)
 
@@ -308,7 +308,7 @@ def _size(text: str, field: str) -> int:
     """`2G`, `1000M` or `2.50G` in MiB."""
     match = _SIZE.fullmatch(text)
     if match is None:
-        raise Malformed(f"{words.shown(text)} is not a size", field=field)
+        raise Malformed(f"{words.quoted(text)} is not a size", field=field)
     return round(float(match[1]) * _STEPS[match[2]])
 
 
@@ -322,7 +322,7 @@ def _text(cells: Mapping[str, str], field: str) -> str:
     return "" if text in _NOTHING else text
 
 
-def _there(cells: Mapping[str, str], field: str) -> str:
+def _required(cells: Mapping[str, str], field: str) -> str:
     if field in cells:
         return cells[field]
     raise Malformed("is not there", field=field)

@@ -6,8 +6,8 @@ import msgspec
 
 from fairbank.core.final_state import REQUEUED
 from fairbank.slurm.parsers import json_jobs
-from fairbank.slurm.parsers.json_jobs import JsonAssociation, JsonTres, of_each
-from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, Queued
+from fairbank.slurm.parsers.json_jobs import JsonAssociation, JsonTres, read_each
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, QueuedJob
 
 
 class _Number(msgspec.Struct, frozen=True):
@@ -55,12 +55,12 @@ class _Queued(msgspec.Struct, frozen=True):
 
 def read_jobs(text: bytes) -> ParsedRows[AccountingJob]:
     """What `sacct --json` said."""
-    return of_each("sacct", text, _Job, _job)
+    return read_each("sacct", text, _Job, _job)
 
 
-def read_queue(text: bytes) -> ParsedRows[Queued]:
+def read_queue(text: bytes) -> ParsedRows[QueuedJob]:
     """What `squeue --json` said."""
-    return of_each(
+    return read_each(
         "squeue",
         text,
         _Queued,

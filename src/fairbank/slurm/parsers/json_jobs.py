@@ -10,7 +10,7 @@ import msgspec
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, Queued, Unreadable
+from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, QueuedJob, UnreadableLine
 
 Row = TypeVar("Row")
 Value = TypeVar("Value")
@@ -47,7 +47,7 @@ class _Jobs(msgspec.Struct, frozen=True):
     jobs: list[msgspec.Raw]
 
 
-def of_each(
+def read_each(
     command: str, text: bytes, shape: type[Row], reader: Callable[[Row], Value]
 ) -> ParsedRows[Value]:
     """Each job as a value. Raises Malformed when the whole is not the JSON of this command."""
@@ -58,17 +58,17 @@ def of_each(
             f"{command} --json: {bad}", field=command, remedy="is it Slurm's, and built with JSON?"
         ) from bad
     rows: list[Value] = []
-    unreadable: list[Unreadable] = []
+    unreadable: list[UnreadableLine] = []
     decode = msgspec.json.Decoder(shape).decode
     for number, raw in enumerate(found, 1):
         try:
             rows.append(reader(decode(raw)))
         except Malformed as bad:
-            unreadable.append(Unreadable(f"{command} --json", number, bad.field or "", bad.message))
+            unreadable.append(UnreadableLine(f"{command} --json", number, bad.field or "", bad.message))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
             why, _, where = str(bad).partition(" - at `")
             unreadable.append(
-                Unreadable(
+                UnreadableLine(
                     f"{command} --json", number, where.rstrip("`").removeprefix("$.") or "job", why
                 )
             )
@@ -90,7 +90,7 @@ def job(
     """A job from its parts. Raises Malformed, naming the field."""
     return AccountingJob(
         job_id=_within(row.job_id, 1, ids.JOB_ID_MAX, "job_id"),
-        submitted=words.submitted(words.epoch(submitted, "time.submission"), "time.submission"),
+        submitted=words.required_instant(words.epoch(submitted, "time.submission"), "time.submission"),
         start=words.epoch(start, "time.start"),
         end=words.epoch(end, "time.end"),
         elapsed=_within(elapsed, 0, 10**10, "time.elapsed"),
@@ -104,19 +104,19 @@ def job(
         if limit_minutes is None
         else _within(limit_minutes, 0, 10**9, "time.limit") * 60,
         tres=words.tres(
-            ",".join(_one(each) for each in tres if each.count not in (None, NOT_COUNTED)), "tres"
+            ",".join(_tres_text(each) for each in tres if each.count not in (None, NOT_COUNTED)), "tres"
         ),
         restart=restart,
     )
 
 
-def queued(job_id: int, submitted: int, state: str) -> Queued:
+def queued(job_id: int, submitted: int, state: str) -> QueuedJob:
     """A job that slurmctld knows. Raises Malformed, naming the field."""
-    at = words.submitted(words.epoch(submitted, "submit_time"), "submit_time")
-    return Queued(_within(job_id, 1, ids.JOB_ID_MAX, "job_id"), at, words.state(state, "job_state"))
+    at = words.required_instant(words.epoch(submitted, "submit_time"), "submit_time")
+    return QueuedJob(_within(job_id, 1, ids.JOB_ID_MAX, "job_id"), at, words.state(state, "job_state"))
 
 
-def _one(each: JsonTres) -> str:
+def _tres_text(each: JsonTres) -> str:
     return f"{each.type}{f'/{each.name}' if each.name else ''}={each.count}"
 
 

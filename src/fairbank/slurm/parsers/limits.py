@@ -17,8 +17,8 @@ from fairbank.core.tres import parse_counts
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import PIPE, Record, read, records
-from fairbank.slurm.parsers.values import ParsedRows, Unreadable
+from fairbank.slurm.parsers.delimited import PIPE, Record, read_rows, split_records
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 
 _COMMAND = "scontrol show assoc_mgr"
 _NAMED = re.compile(r"([^()]*)(?:\((\d{1,10})\))?", re.ASCII)
@@ -36,7 +36,7 @@ _TRES = {
 _JOBS = {"GrpJobs": LimitKind.GRP_JOBS, "MaxJobs": LimitKind.MAX_JOBS}
 _WALL = {"GrpWall": LimitKind.GRP_WALL, "MaxWallPJ": LimitKind.MAX_WALL}
 
-QUALITIES: Mapping[str, LimitKind | None] = {
+QOS_COLUMNS: Mapping[str, LimitKind | None] = {
     "Name": None,
     "Flags": None,
     "UsageFactor": None,
@@ -61,10 +61,10 @@ QUALITIES: Mapping[str, LimitKind | None] = {
     "MaxWall": LimitKind.MAX_WALL,
 }
 """The columns of `sacctmgr show qos`, each with the limit that it is."""
-_QUALITY_JOBS = frozenset({"GrpJobs", "MaxJobsPU", "MaxJobsPA"})
+_QOS_JOBS = frozenset({"GrpJobs", "MaxJobsPU", "MaxJobsPA"})
 
 
-class Bound(msgspec.Struct, frozen=True, kw_only=True):
+class LimitRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An association, or a QOS, with its limits and what of them is used up for good: TRES-seconds and seconds of wall time, decayed.
 
     Of an association `parent` is the account above; of a QOS only `name` is there.
@@ -79,7 +79,7 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     wall_seconds: float = 0.0
 
 
-class Quality(msgspec.Struct, frozen=True, kw_only=True):
+class QosRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A QOS as the database has it. `mode` is its PreemptMode, empty where it is the cluster's; times are seconds."""
 
     name: str
@@ -93,26 +93,26 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
     exempt_seconds: int = 0
 
 
-def read_bounds(text: str) -> ParsedRows[Bound]:
+def read_association_limits(text: str) -> ParsedRows[LimitRecord]:
     """The associations of the cluster."""
-    return read(_COMMAND, _lines(text, "Account"), _association)
+    return read_rows(_COMMAND, _lines(text, "Account"), _association)
 
 
-def read_usage_of_qualities(text: str) -> ParsedRows[Bound]:
+def read_qos_usage(text: str) -> ParsedRows[LimitRecord]:
     """The QOS, of the same answer."""
-    return read(
-        _COMMAND, _lines(text, "QOS"), lambda cells: _bound(cells, _named(cells["QOS"], "QOS"))
+    return read_rows(
+        _COMMAND, _lines(text, "QOS"), lambda cells: _limit_record(cells, _name(cells["QOS"], "QOS"))
     )
 
 
-def read_limits_of_qualities(text: str) -> ParsedRows[Quality]:
+def read_qos_limits(text: str) -> ParsedRows[QosRecord]:
     """`sacctmgr --noheader --parsable2 show qos format=` with the names of QUALITIES."""
-    return read(
-        "sacctmgr show qos", records("sacctmgr show qos", text, tuple(QUALITIES), PIPE), _quality
+    return read_rows(
+        "sacctmgr show qos", split_records("sacctmgr show qos", text, tuple(QOS_COLUMNS), PIPE), _qos_record
     )
 
 
-def _lines(text: str, key: str) -> Iterator[Record | Unreadable]:
+def _lines(text: str, key: str) -> Iterator[Record | UnreadableLine]:
     """The lines that are about this. What stands behind `Account Limits` is of accounts and users of a QOS, by the same names."""
     for number, line in enumerate(text.split("\n"), 1):
         cells: dict[str, str] = {}
@@ -124,16 +124,16 @@ def _lines(text: str, key: str) -> Iterator[Record | Unreadable]:
             yield Record(number, cells)
 
 
-def _association(cells: dict[str, str]) -> Bound:
-    user = _named(cells.get("UserName", ""), "UserName")
-    found = _bound(cells, _named(cells["Account"], "Account"))
-    parent = found.name if user else _named(cells.get("ParentAccount", ""), "ParentAccount")
+def _association(cells: dict[str, str]) -> LimitRecord:
+    user = _name(cells.get("UserName", ""), "UserName")
+    found = _limit_record(cells, _name(cells["Account"], "Account"))
+    parent = found.name if user else _name(cells.get("ParentAccount", ""), "ParentAccount")
     return msgspec.structs.replace(
         found, user=user, partition=cells.get("Partition", ""), parent=parent
     )
 
 
-def _bound(cells: Mapping[str, str], name: str) -> Bound:
+def _limit_record(cells: Mapping[str, str], name: str) -> LimitRecord:
     tres: dict[LimitKind, dict[str, int]] = {}
     used: dict[str, float] = {}
     for field, kind in _TRES.items():
@@ -151,7 +151,7 @@ def _bound(cells: Mapping[str, str], name: str) -> Bound:
         for field, kind in _WALL.items()
         if (limit := _limit(cells, field)[0]) is not None
     }
-    return Bound(
+    return LimitRecord(
         name=name,
         limits=AssociationLimits(tres=tres, jobs=jobs, wall=walls),
         seconds=used,
@@ -159,11 +159,11 @@ def _bound(cells: Mapping[str, str], name: str) -> Bound:
     )
 
 
-def _named(text: str, field: str) -> str:
+def _name(text: str, field: str) -> str:
     """`alice(60601)` without the number."""
     match = _NAMED.fullmatch(text)
     if match is None:
-        raise Malformed(f"{words.shown(text)} is not a name", field=field)
+        raise Malformed(f"{words.quoted(text)} is not a name", field=field)
     return match[1]
 
 
@@ -171,7 +171,7 @@ def _limit(cells: Mapping[str, str], field: str) -> tuple[int | None, float]:
     """A limit, None where there is none, and what is used."""
     match = _OF_USED.fullmatch(text := cells.get(field, ""))
     if match is None:
-        raise Malformed(f"{words.shown(text)} is not a limit", field=field)
+        raise Malformed(f"{words.quoted(text)} is not a limit", field=field)
     return None if match[1] in (None, "N") else int(match[1]), float(match[2] or 0)
 
 
@@ -181,7 +181,7 @@ def _pairs(text: str, field: str) -> tuple[dict[str, int], dict[str, int]]:
     for each in filter(None, text.split(",")):
         match = _PAIR.fullmatch(each)
         if match is None:
-            raise Malformed(f"{words.shown(each)} is not a limit of a TRES", field=field)
+            raise Malformed(f"{words.quoted(each)} is not a limit of a TRES", field=field)
         if match[2] != "N":
             limits[match[1]] = int(match[2])
         if match[3]:
@@ -189,14 +189,14 @@ def _pairs(text: str, field: str) -> tuple[dict[str, int], dict[str, int]]:
     return limits, used
 
 
-def _quality(cells: dict[str, str]) -> Quality:
+def _qos_record(cells: dict[str, str]) -> QosRecord:
     tres: dict[LimitKind, dict[str, int]] = {}
     jobs, wall = dict[LimitKind, int](), dict[LimitKind, int]()
-    for column, kind in QUALITIES.items():
+    for column, kind in QOS_COLUMNS.items():
         text = cells[column]
         if kind is None or not text:
             continue
-        if column in _QUALITY_JOBS:
+        if column in _QOS_JOBS:
             jobs[kind] = words.number(text, column)
         elif "Wall" in column:
             wall[kind] = words.length_minutes(text, column)
@@ -205,7 +205,7 @@ def _quality(cells: dict[str, str]) -> Quality:
                 name: int(count) for name, count in parse_counts(text, field=column).items()
             }
     mode, exempt = cells["PreemptMode"], cells["PreemptExemptTime"]
-    return Quality(
+    return QosRecord(
         name=ids.name(cells["Name"], field="Name"),
         limits=AssociationLimits(tres=tres, jobs=jobs, wall=wall),
         flags=frozenset(filter(None, cells["Flags"].split(","))),

@@ -16,8 +16,8 @@ from fairbank.core.errors import Malformed
 from fairbank.core.hostlist import expand
 from fairbank.core.time import Instant
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import read
-from fairbank.slurm.parsers.scontrol import words_of
+from fairbank.slurm.parsers.delimited import read_rows
+from fairbank.slurm.parsers.scontrol import key_value_records
 from fairbank.slurm.parsers.values import ParsedRows
 
 _COMMAND = "scontrol show license"
@@ -34,7 +34,7 @@ class Licence(msgspec.Struct, frozen=True):
 def read_licences(text: str) -> ParsedRows[Licence]:
     """None where it says that none are configured."""
     told = "" if text.startswith("No licenses") else text
-    return read(_COMMAND, words_of(_COMMAND, told, "LicenseName"), _licence)
+    return read_rows(_COMMAND, key_value_records(_COMMAND, told, "LicenseName"), _licence)
 
 
 def _licence(cells: dict[str, str]) -> Licence:
@@ -73,12 +73,12 @@ def read_hosts(text: str) -> ParsedRows[Node]:
     return _read("node", "NodeName", text, _node)
 
 
-def read_partitions(text: str) -> ParsedRows[PartitionRules]:
+def read_partition_rules(text: str) -> ParsedRows[PartitionRules]:
     """The partitions, with their rules."""
-    return _read("partition", "PartitionName", text, _partition)
+    return _read("partition", "PartitionName", text, _partition_rules)
 
 
-def read_qos_of_partitions(text: str) -> dict[str, str]:
+def read_partition_qos(text: str) -> dict[str, str]:
     """The QOS of the partitions that have one, of the same answer."""
     found = _read(
         "partition",
@@ -114,7 +114,7 @@ def _read(
     what: str, key: str, text: str, reader: Callable[[dict[str, str]], T | None]
 ) -> ParsedRows[T]:
     command = f"scontrol show {what}"
-    return read(command, words_of(command, text, key), reader)
+    return read_rows(command, key_value_records(command, text, key), reader)
 
 
 def _node(cells: dict[str, str]) -> Node:
@@ -131,7 +131,7 @@ def _node(cells: dict[str, str]) -> Node:
         gpus=_gpus(cells.get("Gres", "")),
         features=frozenset(_list(cells.get("ActiveFeatures", ""))),
         weight=words.number(cells.get("Weight", "1"), "Weight"),
-        state=_state(_there(cells, "State")),
+        state=_state(_required(cells, "State")),
     )
 
 
@@ -152,7 +152,7 @@ def _state(text: str) -> NodeState:
     return next((state for word, state in _STATES if word in said), NodeState.UP)
 
 
-def _partition(cells: dict[str, str]) -> PartitionRules:
+def _partition_rules(cells: dict[str, str]) -> PartitionRules:
     exclusive = cells.get("Exclusive") == "NODE"  # since 26.05; OverSubscribe=EXCLUSIVE before
     sharing, _, rows = ("EXCLUSIVE" if exclusive else cells.get("OverSubscribe", "NO")).partition(
         ":"
@@ -182,7 +182,7 @@ def _sharing(text: str) -> OverSubscribe:
     if text in OverSubscribe.__members__:
         return OverSubscribe[text]
     raise Malformed(
-        f"{words.shown(text)} is not NO, YES, FORCE or EXCLUSIVE", field="OverSubscribe"
+        f"{words.quoted(text)} is not NO, YES, FORCE or EXCLUSIVE", field="OverSubscribe"
     )
 
 
@@ -195,15 +195,15 @@ def _reservation(cells: dict[str, str]) -> Reservation | None:
         nodes=tuple(expand(nodes, field="Nodes")),
         begin=Instant(_instant(cells, "StartTime")),
         end=Instant(_instant(cells, "EndTime")),
-        users=_let_in(cells.get("Users", "")),
-        accounts=_let_in(cells.get("Accounts", "")),
+        users=_allowed_names(cells.get("Users", "")),
+        accounts=_allowed_names(cells.get("Accounts", "")),
         maintenance="MAINT" in flags,
         flexible="FLEX" in flags,
         any_nodes="ANY_NODES" in flags,
     )
 
 
-def _let_in(text: str) -> frozenset[str]:
+def _allowed_names(text: str) -> frozenset[str]:
     """Of a list of those who are kept out nobody: whoever was let ask for the reservation is none of them."""
     return frozenset(each for each in _list(text) if not each.startswith("-"))
 
@@ -219,14 +219,14 @@ def _amount(cells: Mapping[str, str], field: str) -> int | None:
 
 
 def _number(cells: Mapping[str, str], field: str) -> int:
-    return words.number(_there(cells, field), field)
+    return words.number(_required(cells, field), field)
 
 
 def _instant(cells: Mapping[str, str], field: str) -> int:
-    return words.submitted(words.instant(_there(cells, field), field), field)
+    return words.required_instant(words.instant(_required(cells, field), field), field)
 
 
-def _there(cells: Mapping[str, str], field: str) -> str:
+def _required(cells: Mapping[str, str], field: str) -> str:
     if field in cells:
         return cells[field]
     raise Malformed("is not there", field=field)

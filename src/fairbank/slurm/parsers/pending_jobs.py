@@ -15,14 +15,14 @@ from fairbank.core import ids
 from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import Record, read
-from fairbank.slurm.parsers.values import ParsedRows, Unreadable
+from fairbank.slurm.parsers.delimited import Record, read_rows
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 
 COMMAND = "scontrol show job"
-_BEGINS = re.compile(
+_LINE_START = re.compile(
     r"JobId=(\d{1,10}) (?:(?:ArrayJobId|HetJobId|HetJobOffset|HetJobIdSet)=\S+ )*(?:ArrayTaskId=(\S+) (?:ArrayTaskThrottle=\d+ )?)?"
 )
-_WHOSE = re.compile(
+_OWNER = re.compile(
     r" UserId=([^ ()]+)\(\d+\) GroupId=\S+ MCS_label=\S* Priority=(\d+) Nice=(-?\d+) Account=(\S+) QOS=(\S+) (?:WCKey=\S* )?JobState=(\S+) "
 )
 _GIVEN = re.compile(r" CoreSpec=\S+ (.*?)MinCPUsNode=")
@@ -53,19 +53,19 @@ class PendingFactors(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_pending(text: str) -> ParsedRows[PendingFactors]:
     """Those of the jobs that wait."""
-    return read(COMMAND, job_lines(text), _pending)
+    return read_rows(COMMAND, job_lines(text), _pending)
 
 
-def job_lines(text: str) -> Iterator[Record | Unreadable]:
+def job_lines(text: str) -> Iterator[Record | UnreadableLine]:
     """Each job as the words of its line. `Given`: what it was given node by node, which only `--details` tells, in Slurm's own words."""
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("No jobs in the system"):
             continue
-        begins, whose = _BEGINS.match(line), list(_WHOSE.finditer(line))
+        begins, whose = _LINE_START.match(line), list(_OWNER.finditer(line))
         if begins is None or len(whose) != 1:
             why = "is not there once, and only once" if begins else "is not there"
-            yield Unreadable(
-                COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.shown(line)}"
+            yield UnreadableLine(
+                COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.quoted(line)}"
             )
             continue
         names = ("JobId", "User", "Priority", "Nice", "Account", "QOS", "JobState")
@@ -96,37 +96,37 @@ def _pending(cells: dict[str, str]) -> PendingFactors | None:
         partitions=_names(cells, "Partition"),
         priority=words.number(cells["Priority"], "Priority", most=PRIORITY_MAX),
         nice=_nice(cells["Nice"]),
-        submitted=words.submitted(
-            words.instant(_there(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
+        submitted=words.required_instant(
+            words.instant(_required(cells, "SubmitTime"), "SubmitTime"), "SubmitTime"
         ),
-        eligible=words.instant(_there(cells, "EligibleTime"), "EligibleTime"),
-        accrued=words.instant(_there(cells, "AccrueTime"), "AccrueTime"),
-        limit_minutes=words.length_minutes(_there(cells, "TimeLimit"), "TimeLimit"),
-        nodes=_nodes(_there(cells, "NumNodes")),
-        cpus=words.number(_there(cells, "NumCPUs").partition("-")[0], "NumCPUs"),
+        eligible=words.instant(_required(cells, "EligibleTime"), "EligibleTime"),
+        accrued=words.instant(_required(cells, "AccrueTime"), "AccrueTime"),
+        limit_minutes=words.length_minutes(_required(cells, "TimeLimit"), "TimeLimit"),
+        nodes=_nodes(_required(cells, "NumNodes")),
+        cpus=words.number(_required(cells, "NumCPUs").partition("-")[0], "NumCPUs"),
         tres=words.tres(cells.get("TRES", cells.get("ReqTRES", "")), "TRES"),
         tasks=cells["ArrayTaskId"],
     )
 
 
-def _there(cells: dict[str, str], field: str) -> str:
+def _required(cells: dict[str, str], field: str) -> str:
     if field in cells:
         return cells[field]
     raise Malformed("is not there", field=field)
 
 
 def _names(cells: dict[str, str], field: str) -> tuple[str, ...]:
-    return tuple(ids.name(name, field=field) for name in _there(cells, field).split(","))
+    return tuple(ids.name(name, field=field) for name in _required(cells, field).split(","))
 
 
 def _nodes(text: str) -> int:
     match = _NODES.fullmatch(text)
     if match is None:
-        raise Malformed(f"{words.shown(text)} is no number of nodes", field="NumNodes")
+        raise Malformed(f"{words.quoted(text)} is no number of nodes", field="NumNodes")
     return int(match[1])
 
 
 def _nice(text: str) -> int:
     if len(text) <= 11 and abs(int(text)) <= NICE_MAX:
         return int(text)
-    raise Malformed(f"{words.shown(text)} is no nice value", field="Nice")
+    raise Malformed(f"{words.quoted(text)} is no nice value", field="Nice")

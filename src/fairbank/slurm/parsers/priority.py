@@ -39,7 +39,7 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
     """Of what `scontrol.read_config` found, in which all must be there. `flags`: those of slurm.conf, which count instead where they are
     known (`flags_in_doubt`). Raises Malformed, naming the setting."""
     said = {name.lower(): text for name, text in config.items()}
-    if _needed(said, "PriorityType") != "priority/multifactor":
+    if _required(said, "PriorityType") != "priority/multifactor":
         return PrioritySettings(by_factors=False)  # of another plug-in nothing more is told
     flags = said.get(FLAGS.lower(), "") if flags is None else flags
     return PrioritySettings(
@@ -51,21 +51,21 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
             flags=read_flags(flags),
             max_age_seconds=_seconds(said, "PriorityMaxAge"),
             favour_small=_yes(said, "PriorityFavorSmall"),
-            accounted=_needed(said, "AccountingStorageType").lower().endswith("slurmdbd"),
+            accounted=_required(said, "AccountingStorageType").lower().endswith("slurmdbd"),
         ),
         fair_share=FairShare(
             algorithm=read_algorithm(flags),
             dampening=_whole(said, "FairShareDampeningFactor", 1, DAMPENING_MAX),
             half_life_seconds=_seconds(said, "PriorityDecayHalfLife", never=0),
-            reset=parse_reset(_needed(said, "PriorityUsageResetPeriod")),
+            reset=parse_reset(_required(said, "PriorityUsageResetPeriod")),
             tick_seconds=_seconds(said, "PriorityCalcPeriod"),
         ),
     )
 
 
-def read_tracked(config: Config) -> str:
+def read_tracked_tres(config: Config) -> str:
     """The TRES that the cluster counts, in its own order. Raises Malformed."""
-    return _needed({name.lower(): text for name, text in config.items()}, TRACKED)
+    return _required({name.lower(): text for name, text in config.items()}, TRACKED)
 
 
 # Slurm looks for the words of flags anywhere in the text, in any case, and passes over what it does not know (facts, section 2.4).
@@ -86,7 +86,7 @@ def read_algorithm(text: str) -> Algorithm:
     return Algorithm.CLASSIC if "NO_FAIR_TREE" in said else Algorithm.FAIR_TREE
 
 
-def read_adding(text: str) -> BillingRule:
+def read_billing_rule(text: str) -> BillingRule:
     """How weighted TRES are added up."""
     said = text.upper()
     return next(
@@ -95,13 +95,13 @@ def read_adding(text: str) -> BillingRule:
     )
 
 
-def flags_in_doubt(config: Config) -> bool:
+def are_flags_uncertain(config: Config) -> bool:
     """Whether these flags may say more than slurm.conf does: where any one of the NO_NORMAL flags is set, `scontrol show config` of
     Slurm 22.05 tells NO_NORMAL_ALL."""
     return ALL_RAW in config.get(FLAGS, "").upper()
 
 
-def _needed(said: Config, name: str) -> str:
+def _required(said: Config, name: str) -> str:
     if (text := said.get(name.lower())) is not None:
         return text
     raise Malformed(
@@ -110,11 +110,11 @@ def _needed(said: Config, name: str) -> str:
 
 
 def _yes(said: Config, name: str) -> bool:
-    text = _needed(said, name)
+    text = _required(said, name)
     if text.lower() in _YES:
         return _YES[text.lower()]
     raise Malformed(
-        f"{words.shown(text)} is neither yes nor no",
+        f"{words.quoted(text)} is neither yes nor no",
         field=name,
         remedy="ask slurmctld itself: scontrol show config",
     )
@@ -125,7 +125,7 @@ def _weight(said: Config, word: str) -> int:
 
 
 def _whole(said: Config, name: str, least: int, most: int) -> int:
-    text = _needed(said, name)
+    text = _required(said, name)
     if (
         text.isascii()
         and text.isdecimal()
@@ -134,7 +134,7 @@ def _whole(said: Config, name: str, least: int, most: int) -> int:
     ):
         return int(text)
     raise Malformed(
-        f"{words.shown(text)} is out of range",
+        f"{words.quoted(text)} is out of range",
         field=name,
         remedy=f"a whole number from {least} to {most}",
     )
@@ -157,5 +157,5 @@ def _weight_of(name: str, exact: Fraction) -> float:
 
 
 def _seconds(said: Config, name: str, *, never: int | None = None) -> int:
-    text = _needed(said, name)
+    text = _required(said, name)
     return never if never is not None and text in _NEVER else words.length_seconds(text, name)

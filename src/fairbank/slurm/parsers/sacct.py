@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairbank.core import ids
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import DELIMITER, read, records
+from fairbank.slurm.parsers.delimited import DELIMITER, read_rows, split_records
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
 
 COLUMNS = (
@@ -30,7 +30,7 @@ def read_jobs(
     text: str, columns: tuple[str, ...] = COLUMNS, delimiter: str = DELIMITER
 ) -> ParsedRows[AccountingJob]:
     """The lines of `sacct --noheader --parsable2 --allocations --duplicates`, times in UTC. Other columns than ours are passed over."""
-    return read("sacct", records("sacct", text, columns, delimiter), _job)
+    return read_rows("sacct", split_records("sacct", text, columns, delimiter), _job)
 
 
 def _job(cells: dict[str, str]) -> AccountingJob:
@@ -38,7 +38,7 @@ def _job(cells: dict[str, str]) -> AccountingJob:
     held = "AllocTRES" if cells["AllocTRES"] or start is not None else "ReqTRES"
     return AccountingJob(
         job_id=words.number(cells["JobIDRaw"], "JobIDRaw", most=ids.JOB_ID_MAX),
-        submitted=words.submitted(words.instant(cells["Submit"], "Submit"), "Submit"),
+        submitted=words.required_instant(words.instant(cells["Submit"], "Submit"), "Submit"),
         start=start,
         end=words.instant(cells["End"], "End"),
         elapsed=words.number(cells["ElapsedRaw"], "ElapsedRaw"),

@@ -11,8 +11,8 @@ from fairbank.core.errors import Malformed
 from fairbank.core.time import parse_instant
 from fairbank.core.tres import parse_weights
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import Record, read
-from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition, Unreadable
+from fairbank.slurm.parsers.delimited import Record, read_rows
+from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition, UnreadableLine
 
 _LINE = re.compile(r"\s*(\w+)\s*=\s*(.*)")
 _INCLUDE = re.compile(r"\s*include\s+(\S+)", re.IGNORECASE)
@@ -38,16 +38,16 @@ def read_conf(text: str) -> Conf:
     return Conf(settings, [match[1] for line in lines if (match := _INCLUDE.fullmatch(line))])
 
 
-def listed(value: str) -> list[str]:
+def split_list(value: str) -> list[str]:
     """The words of a setting such as `PrEpPlugins=prep/fairbank,prep/script`."""
     return [word for each in value.split(",") if (word := each.strip())]
 
 
-def parameters(value: str) -> dict[str, str]:
+def split_parameters(value: str) -> dict[str, str]:
     """What a setting such as `PrEpParameters=fairbank_watch=1,fairbank_silence=open` says by name; "" for a name alone."""
     return {
         name.rstrip(): said.lstrip()
-        for name, _, said in (word.partition("=") for word in listed(value))
+        for name, _, said in (word.partition("=") for word in split_list(value))
     }
 
 
@@ -57,18 +57,18 @@ _AS_OF = re.compile(r"Configuration data as of (\S+)\n")
 _GPU = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?:\d+(?:\([^)]*\))?", re.ASCII)
 
 
-def read_places(text: str) -> ParsedRows[SlurmPartition]:
+def read_partitions(text: str) -> ParsedRows[SlurmPartition]:
     """The partitions."""
-    return read(
+    return read_rows(
         "scontrol show partition",
-        words_of("scontrol show partition", text, "PartitionName"),
-        _place,
+        key_value_records("scontrol show partition", text, "PartitionName"),
+        _partition,
     )
 
 
 def read_nodes(text: str) -> ParsedRows[SlurmNode]:
     """The nodes."""
-    return read("scontrol show node", words_of("scontrol show node", text, "NodeName"), _node)
+    return read_rows("scontrol show node", key_value_records("scontrol show node", text, "NodeName"), _node)
 
 
 def read_config(text: str) -> Mapping[str, str]:
@@ -93,14 +93,14 @@ def read_clock(text: str) -> int:
     if match is None:
         remedy = "keep the whole answer, its first line too: TZ=UTC scontrol show config"
         raise Malformed(
-            f"{words.shown(text)} does not begin with when it was told",
+            f"{words.quoted(text)} does not begin with when it was told",
             field="scontrol show config",
             remedy=remedy,
         )
     return parse_instant(match[1], field="scontrol show config")
 
 
-def words_of(command: str, text: str, key: str) -> Iterator[Record | Unreadable]:
+def key_value_records(command: str, text: str, key: str) -> Iterator[Record | UnreadableLine]:
     """`Key=value Key=value`: words without a sign belong to values that we do not read, such as a node's OS or the reason of an admin."""
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -115,10 +115,10 @@ def words_of(command: str, text: str, key: str) -> Iterator[Record | Unreadable]
         if key in cells:
             yield Record(number, cells)
         else:
-            yield Unreadable(command, number, key, f"is not there: {words.shown(line)}")
+            yield UnreadableLine(command, number, key, f"is not there: {words.quoted(line)}")
 
 
-def _place(cells: dict[str, str]) -> SlurmPartition:
+def _partition(cells: dict[str, str]) -> SlurmPartition:
     weights = cells.get("TRESBillingWeights", "")
     if weights in ("", "(null)"):
         weights = ""
@@ -140,14 +140,14 @@ def _place(cells: dict[str, str]) -> SlurmPartition:
 def _node(cells: dict[str, str]) -> SlurmNode:
     return SlurmNode(
         cells["NodeName"],
-        words.number(_needed(cells, "CPUTot"), "CPUTot"),
-        words.number(_needed(cells, "RealMemory"), "RealMemory"),
+        words.number(_required(cells, "CPUTot"), "CPUTot"),
+        words.number(_required(cells, "RealMemory"), "RealMemory"),
         tuple(name for name in cells.get("Partitions", "").split(",") if name),
         tuple(sorted({match[1] or ANY_GPU for match in _GPU.finditer(cells.get("Gres", ""))})),
     )
 
 
-def _needed(cells: Mapping[str, str], field: str) -> str:
+def _required(cells: Mapping[str, str], field: str) -> str:
     if field in cells:
         return cells[field]
     raise Malformed("is not there", field=field)

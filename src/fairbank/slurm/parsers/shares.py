@@ -11,10 +11,10 @@ from fairbank.core import ids
 from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import SHARES_MAX
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import PIPE, Record, read, records
-from fairbank.slurm.parsers.values import ParsedRows, Unreadable
+from fairbank.slurm.parsers.delimited import PIPE, Record, read_rows, split_records
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 
-COLUMNS = (
+SHARE_COLUMNS = (
     "Account",
     "Cluster",
     "User",
@@ -63,11 +63,11 @@ class ShareLine(msgspec.Struct, frozen=True):
 
 def read_shares(text: str) -> ParsedRows[ShareLine]:
     """The rows in Slurm's order. What stands below an account that cannot be read is left out too: nobody could say whose it is."""
-    tree = _Tree()
-    return read("sshare", tree.watched(records("sshare", text, COLUMNS, PIPE)), tree.share)
+    tree = _AccountTree()
+    return read_rows("sshare", tree.forget_after_errors(split_records("sshare", text, SHARE_COLUMNS, PIPE)), tree.share)
 
 
-class _Tree:
+class _AccountTree:
     """Which account is above which: Slurm tells it by one blank for each level, and one more for a user. Of one cluster, and each
     association once: of two with one name nobody could say which is meant."""
 
@@ -76,10 +76,10 @@ class _Tree:
         self._there: set[tuple[str, str, str]] = set()
         self._cluster: str | None = None
 
-    def watched(self, found: Iterator[Record | Unreadable]) -> Iterator[Record | Unreadable]:
+    def forget_after_errors(self, found: Iterator[Record | UnreadableLine]) -> Iterator[Record | UnreadableLine]:
         """After a line that is no record nobody knows where we are."""
         for each in found:
-            if isinstance(each, Unreadable):
+            if isinstance(each, UnreadableLine):
                 self._above.clear()
             yield each
 
@@ -87,7 +87,7 @@ class _Tree:
         row = self._placed(cells)
         if (name := (row.account, row.user, row.partition)) in self._there:
             raise Malformed(
-                f"{words.shown(row.user or row.account)} is there twice",
+                f"{words.quoted(row.user or row.account)} is there twice",
                 field="User" if row.user else "Account",
             )
         self._there.add(name)
@@ -99,18 +99,18 @@ class _Tree:
         if cells["Cluster"] != (self._cluster or cells["Cluster"]):
             del self._above[depth:]
             raise Malformed(
-                f"{words.shown(cells['Cluster'])} is another cluster than {words.shown(self._cluster or '')}",
+                f"{words.quoted(cells['Cluster'])} is another cluster than {words.quoted(self._cluster or '')}",
                 field="Cluster",
             )
         self._cluster = cells["Cluster"]
         if cells["User"]:
             if self._above[depth - 1 : depth] != [name]:
                 raise Malformed(
-                    f"a user of {words.shown(name)} is not below that account", field="Account"
+                    f"a user of {words.quoted(name)} is not below that account", field="Account"
                 )
             return _share(cells, name, "")
         if depth > len(self._above):
-            raise Malformed(f"{words.shown(name)} is not below another account", field="Account")
+            raise Malformed(f"{words.quoted(name)} is not below another account", field="Account")
         del self._above[depth:]  # also when the rest of this row turns out to be unreadable
         row = _share(cells, name, self._above[-1] if self._above else "")
         self._above.append(name)
@@ -129,10 +129,10 @@ def _share(cells: dict[str, str], account: str, parent: str) -> ShareLine:
         else shares or None,
         words.amount(cells["NormShares"], "NormShares", most=1),
         words.number(cells["RawUsage"], "RawUsage", most=_USAGE_MAX),
-        _perhaps(cells, "NormUsage", most=1),
-        _perhaps(cells, "EffectvUsage", most=_USAGE_MAX),
-        _perhaps(cells, "FairShare", most=1),
-        _perhaps(cells, "LevelFS"),
+        _optional_amount(cells, "NormUsage", most=1),
+        _optional_amount(cells, "EffectvUsage", most=_USAGE_MAX),
+        _optional_amount(cells, "FairShare", most=1),
+        _optional_amount(cells, "LevelFS"),
         cells["GrpTRESMins"],
         cells["GrpTRESRaw"],
         cells["TRESRunMins"],
@@ -141,5 +141,5 @@ def _share(cells: dict[str, str], account: str, parent: str) -> ShareLine:
     )
 
 
-def _perhaps(cells: dict[str, str], name: str, most: float = inf) -> float | None:
+def _optional_amount(cells: dict[str, str], name: str, most: float = inf) -> float | None:
     return words.amount(cells[name], name, most) if cells[name] else None

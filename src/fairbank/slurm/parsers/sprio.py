@@ -13,8 +13,8 @@ from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import NICE_OFFSET, PRIORITY_MAX
 from fairbank.core.tres import tres_name
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import PIPE, Record, read, records
-from fairbank.slurm.parsers.values import ParsedRows, Unreadable
+from fairbank.slurm.parsers.delimited import PIPE, Record, read_rows, split_records
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 from fairbank.slurm.parsers.version import Version
 
 COMMAND = "sprio"
@@ -32,7 +32,7 @@ _SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)
 _PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
 
 
-class Factors(msgspec.Struct, frozen=True):
+class SprioLine(msgspec.Struct, frozen=True):
     """A job in one of its partitions. `weighted` and `normal` are the factors by the letters of FACTORS, rounded as sprio rounds them;
     so are `tres` (weighted) and `tres_normal`. `total` is what PRIORITY was cut off from. Where `given`, an administrator gave the
     priority, and there are no factors. `account` and `qos_name` are empty where sprio does not tell them. `line` is where it stands."""
@@ -43,7 +43,7 @@ class Factors(msgspec.Struct, frozen=True):
     cluster: str | None
     priority: int
     total: float
-    given: bool
+    is_fixed: bool
     site: int
     nice: int
     weighted: Mapping[str, int]
@@ -72,15 +72,15 @@ def letters_in(text: str) -> str:
     )
 
 
-def read_factors(text: str, letters: str = LETTERS) -> ParsedRows[Factors]:
+def read_factors(text: str, letters: str = LETTERS) -> ParsedRows[SprioLine]:
     """The lines, in the order of sprio; none where it says that no job waits."""
     if text.startswith(_NONE):
         return ParsedRows(())
-    seen = _Position()
-    return read(COMMAND, seen.watched(records(COMMAND, text, letters, PIPE)), seen.factors)
+    seen = _LineTracker()
+    return read_rows(COMMAND, seen.number_lines(split_records(COMMAND, text, letters, PIPE)), seen.factors)
 
 
-class _Position:
+class _LineTracker:
     """Where in the answer we are, and who was there. A job stands once for each of its partitions; where Slurm is so new that it tells
     names, also once for each QOS that the job asked for, and only a line that says nothing else is there twice."""
 
@@ -88,12 +88,12 @@ class _Position:
         self._line = 0
         self._there: set[tuple[object, ...]] = set()
 
-    def watched(self, found: Iterator[Record | Unreadable]) -> Iterator[Record | Unreadable]:
+    def number_lines(self, found: Iterator[Record | UnreadableLine]) -> Iterator[Record | UnreadableLine]:
         for each in found:
             self._line = each.line
             yield each
 
-    def factors(self, cells: dict[str, str]) -> Factors:
+    def factors(self, cells: dict[str, str]) -> SprioLine:
         row = _factors(cells, self._line)
         name = tuple(cells.values()) if NAMES[0] in cells else (row.job, row.partition)
         if name in self._there:
@@ -120,7 +120,7 @@ def unrounded(weighted: float, normal: float, weight: float, digits: int) -> flo
     )  # halves are rounded to the even number
 
 
-def _factors(padded: dict[str, str], line: int) -> Factors:
+def _factors(padded: dict[str, str], line: int) -> SprioLine:
     cells = {letter: cell.strip(" ") for letter, cell in padded.items()}
     normal = {letter: words.decimal(cells[letter], letter.upper()) for letter in FACTORS}
     weighted = {
@@ -129,7 +129,7 @@ def _factors(padded: dict[str, str], line: int) -> Factors:
     priority = words.number(cells["Y"], "PRIORITY", most=PRIORITY_MAX)
     part = words.decimal(cells["y"], "PRIORITY")
     given = part > 1 or (not any(normal.values()) and not cells["T"] and part == priority)
-    return Factors(
+    return SprioLine(
         words.number(cells["i"], "JOBID", most=ids.JOB_ID_MAX),
         ids.name(cells["r"], field="PARTITION"),
         words.user(cells["u"], "USER"),
@@ -157,7 +157,7 @@ def _uncut(priority: int, part: float) -> float:
 def _signed(text: str, field: str, most: int = NICE_OFFSET) -> int:
     if _SIGNED.fullmatch(text) and abs(int(text)) <= most:
         return int(text)
-    raise Malformed(f"{words.shown(text)} is not a whole number", field=field)
+    raise Malformed(f"{words.quoted(text)} is not a whole number", field=field)
 
 
 def _pairs(text: str) -> Mapping[str, float]:
@@ -165,6 +165,6 @@ def _pairs(text: str) -> Mapping[str, float]:
     for part in filter(None, text.split(",")):
         match = _PAIR.fullmatch(part)
         if match is None:
-            raise Malformed(f"{words.shown(part)} is not NAME=NUMBER", field="TRES")
+            raise Malformed(f"{words.quoted(part)} is not NAME=NUMBER", field="TRES")
         found[tres_name(match[1], field="TRES")] = float(match[2])
     return found

@@ -7,11 +7,11 @@ import re
 import msgspec
 
 from fairbank.core import ids
-from fairbank.slurm.parsers.delimited import PIPE, read, records
+from fairbank.slurm.parsers.delimited import PIPE, read_rows, split_records
 from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.parsers.words import number
 
-COLUMNS = ("Account", "User", "RawUsage", "TRESRunMins")
+USAGE_COLUMNS = ("Account", "User", "RawUsage", "TRESRunMins")
 _BILLING = re.compile(r"(?:^|,)billing=(\d{1,18})(?:,|$)", re.ASCII)
 
 
@@ -25,10 +25,10 @@ class ShareUsage(msgspec.Struct, frozen=True):
 
 def read_usage(text: str) -> ParsedRows[ShareUsage]:
     """The accounts; their users are counted in them."""
-    return read("sshare", records("sshare", text, COLUMNS, PIPE), _used)
+    return read_rows("sshare", split_records("sshare", text, USAGE_COLUMNS, PIPE), _account_usage)
 
 
-def _used(cells: dict[str, str]) -> ShareUsage | None:
+def _account_usage(cells: dict[str, str]) -> ShareUsage | None:
     if cells["User"]:
         return None
     billing = _BILLING.search(cells["TRESRunMins"])

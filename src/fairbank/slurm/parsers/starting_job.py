@@ -6,9 +6,9 @@ import msgspec
 
 from fairbank.core.errors import Malformed
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.fixed_width import cells_of, format_of
+from fairbank.slurm.parsers.fixed_width import fixed_width_cells, fixed_width_format
 
-_WIDTHS = {
+_STARTING_WIDTHS = {
     "SubmitTime": 24,
     "StartTime": 24,
     "TimeLimit": 24,
@@ -16,11 +16,11 @@ _WIDTHS = {
     "QOS": 64,
     "tres-alloc": 600,
 }
-FORMAT = format_of(_WIDTHS)
+STARTING_FORMAT = fixed_width_format(_STARTING_WIDTHS)
 """What `squeue --Format` is asked for."""
 
 
-class Starting(msgspec.Struct, frozen=True, kw_only=True):
+class StartingJob(msgspec.Struct, frozen=True, kw_only=True):
     """`limit_seconds` is None without a finite limit; `tres` is what was allocated; `batch` is whether it is a script."""
 
     submitted: int
@@ -31,14 +31,14 @@ class Starting(msgspec.Struct, frozen=True, kw_only=True):
     tres: str
 
 
-def read_starting(text: str) -> Starting:
+def read_starting_job(text: str) -> StartingJob:
     """The only line of the answer. Raises Malformed when there is none, or one that cannot be read."""
     lines = text.splitlines()
     if len(lines) != 1:
         raise Malformed(f"squeue told {len(lines)} jobs where one was asked for", field="squeue")
-    cells = cells_of(lines[0], _WIDTHS)
-    submitted = words.submitted(words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime")
-    return Starting(
+    cells = fixed_width_cells(lines[0], _STARTING_WIDTHS)
+    submitted = words.required_instant(words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime")
+    return StartingJob(
         submitted=submitted,
         start=words.instant(cells["StartTime"], "StartTime") or submitted,
         limit_seconds=words.limit_seconds(cells["TimeLimit"], "TimeLimit"),

@@ -15,16 +15,16 @@ from fairbank.core.errors import Malformed
 from fairbank.simulator.traces.fast_reader import FastTrace, People, ReaderNotes, Skimmed
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.user_numbers import UserNumbers
-from fairbank.slurm.parsers.delimited import record
-from fairbank.slurm.parsers.execution import FORMAT, Execution, is_step, missing, read_execution
-from fairbank.slurm.parsers.values import Unreadable
-from fairbank.slurm.parsers.words import shown
+from fairbank.slurm.parsers.delimited import split_record
+from fairbank.slurm.parsers.execution import FORMAT, Execution, is_step, missing_information, read_execution
+from fairbank.slurm.parsers.values import UnreadableLine
+from fairbank.slurm.parsers.words import quoted
 
 WINDOW = 1 << 15
 """So many jobs are held back to be put in order: Slurm tells tasks of arrays and what was requeued late."""
 
-_HEADS = re.compile(r"([A-Za-z]\w*)(\W+)(?:[A-Za-z]\w*\2)*[A-Za-z]\w*(\2)?", re.ASCII)
-_ASK = f"ask so: sacct --allusers --allocations --duplicates --parsable2 --format={FORMAT}"
+_HEADER = re.compile(r"([A-Za-z]\w*)(\W+)(?:[A-Za-z]\w*\2)*[A-Za-z]\w*(\2)?", re.ASCII)
+_COMMAND_HINT = f"ask so: sacct --allusers --allocations --duplicates --parsable2 --format={FORMAT}"
 
 STEP = "steps of jobs: passed over"
 SUSPENDED = "suspended for a while: simulated without the pause"
@@ -48,7 +48,7 @@ def is_accounting(line: bytes) -> bool:
     )
 
 
-def skim_accounting(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
+def read_accounting_trace(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     """The jobs, in the order of their submission, then of the file.
 
     A line that cannot be read is left out, and noted with its number: somebody's text may have broken it in two. Raises Malformed with the
@@ -56,25 +56,25 @@ def skim_accounting(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
     """
     number, first = next(numbered, (1, b""))
     heads, notes, people = (
-        _heads(number, first),
+        _read_header(number, first),
         ReaderNotes(),
         People(UserNumbers(), UserNumbers(), UserNumbers()),
     )
     found = _executions(numbered, heads, notes)
-    return FastTrace(Header(), _skimmed(_in_order(found, heads), notes, people), notes, people)
+    return FastTrace(Header(), _skim(_in_order(found, heads), notes, people), notes, people)
 
 
-def _heads(number: int, line: bytes) -> TraceHeader:
+def _read_header(number: int, line: bytes) -> TraceHeader:
     text = line.decode("utf-8", "replace").rstrip("\r\n")
-    match = _HEADS.fullmatch(text)
+    match = _HEADER.fullmatch(text)
     if match is None:
-        what = f"line {number}: {shown(text)}, expected the heads of columns"
-        raise Malformed(what, remedy=f"leave --noheader out; {_ASK}")
+        what = f"line {number}: {quoted(text)}, expected the heads of columns"
+        raise Malformed(what, remedy=f"leave --noheader out; {_COMMAND_HINT}")
     columns = tuple(text.removesuffix(match[2]).split(match[2]))
     if len(set(columns)) < len(columns):
-        raise Malformed(f"line {number}: a column is there twice", remedy=_ASK)
-    if (lacking := missing(columns)) is not None:
-        raise Malformed(f"line {number}: no column tells {lacking}", remedy=_ASK)
+        raise Malformed(f"line {number}: a column is there twice", remedy=_COMMAND_HINT)
+    if (lacking := missing_information(columns)) is not None:
+        raise Malformed(f"line {number}: no column tells {lacking}", remedy=_COMMAND_HINT)
     return TraceHeader(text, columns, match[2], match[3] is not None)
 
 
@@ -93,8 +93,8 @@ def _executions(
             continue
         if heads.ending:
             text = text.removesuffix(heads.delimiter)
-        found = record("sacct", number, text, heads.columns, heads.delimiter)
-        if isinstance(found, Unreadable):
+        found = split_record("sacct", number, text, heads.columns, heads.delimiter)
+        if isinstance(found, UnreadableLine):
             notes.leave(number, "another number of cells than heads")
         elif is_step(found.cells):
             notes.note(STEP)
@@ -115,7 +115,7 @@ def _in_order(found: Iterator[_Placed], heads: TraceHeader) -> Iterator[_Placed]
         if each[0] < before:
             place = heads.columns.index("Submit") + 1
             what = f"line {each[1]}: submitted before a job that stands more than {WINDOW} lines ahead, expected submit times in order"
-            how = f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {shown(heads.delimiter)} -k {place},{place})"
+            how = f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quoted(heads.delimiter)} -k {place},{place})"
             raise Malformed(what, field="Submit", remedy=f"sort the jobs: {how}")
         if len(held) < WINDOW:
             heappush(held, each)
@@ -127,7 +127,7 @@ def _in_order(found: Iterator[_Placed], heads: TraceHeader) -> Iterator[_Placed]
         yield heappop(held)
 
 
-def _skimmed(found: Iterator[_Placed], notes: ReaderNotes, people: People) -> Iterator[Skimmed]:
+def _skim(found: Iterator[_Placed], notes: ReaderNotes, people: People) -> Iterator[Skimmed]:
     """What ran at the same time under the same id is the same: files that overlap have it twice."""
     second, seen = -1, set[tuple[str, int | None]]()
     for submitted, line, job in found:

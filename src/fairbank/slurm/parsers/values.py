@@ -33,17 +33,17 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     restart: int | None = None
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it ran and is over."""
-        return self.start is not None and self.end is not None and self.state not in UNDER_WAY
+        return self.start is not None and self.end is not None and self.state not in UNFINISHED_STATES
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether slurmdbd has heard of its start. The end of a short job can be there before it, without partition and TRES."""
         return bool(self.partition) and (bool(self.tres) or self.start is None)
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class JobEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How a job ended, as (exit code, signal), and the seconds that its steps kept processors busy; None where Slurm does not tell."""
 
     job_id: int
@@ -52,7 +52,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_seconds: int | None
 
 
-UNDER_WAY = frozenset(
+UNFINISHED_STATES = frozenset(
     {
         "PENDING",
         "CONFIGURING",
@@ -68,7 +68,7 @@ UNDER_WAY = frozenset(
 """States of a job that slurmctld has not finished with."""
 
 
-class Queued(msgspec.Struct, frozen=True, gc=False):
+class QueuedJob(msgspec.Struct, frozen=True, gc=False):
     """A job that slurmctld knows."""
 
     job_id: int
@@ -76,7 +76,7 @@ class Queued(msgspec.Struct, frozen=True, gc=False):
     state: str
 
 
-class QueuedOwner(msgspec.Struct, frozen=True, gc=False):
+class PendingOwner(msgspec.Struct, frozen=True, gc=False):
     """Whose a job is that waits, and since when it stands in the queue: of one that was requeued since then."""
 
     job_id: int
@@ -92,7 +92,7 @@ class SlurmAssociation(msgspec.Struct, frozen=True):
     user: str = ""
     parent: str = ""
     shares: str = ""
-    fence: str = ""
+    group_limits: str = ""
     partition: str = ""
     coordinators: tuple[str, ...] = ()
 
@@ -123,7 +123,7 @@ class SlurmPartition(msgspec.Struct, frozen=True):
     weights: str | None = None
     default_minutes: int = 0
     memory_per_cpu: int = 0
-    most_minutes: int = 0
+    max_minutes: int = 0
     factor: int = 1
     tres: str = ""
 
@@ -138,7 +138,7 @@ class SlurmNode(msgspec.Struct, frozen=True):
     gpus: tuple[str, ...] = ()
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class UnreadableLine(msgspec.Struct, frozen=True):
     """A piece of an answer that was left out: in which line (or, of JSON, which job), which field, and why."""
 
     command: str
@@ -154,4 +154,4 @@ class ParsedRows(msgspec.Struct, Generic[T], frozen=True):
     """What could be read, and what could not."""
 
     rows: tuple[T, ...]
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableLine, ...] = ()

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from fairbank.core.errors import Malformed
-from fairbank.slurm.parsers.words import shown
+from fairbank.slurm.parsers.words import quoted
 
 _SAID = re.compile(r"slurm\S* (\d{2})\.(\d{2})\.(\d{1,3})\S*", re.ASCII)
 
@@ -30,7 +30,7 @@ COMPLETE_JSON = Version(23, 11, 0)
 """From here on the JSON of sacct and squeue has everything that the columns have, and tells "not set" from 0."""
 
 
-def acquaintance(version: Version) -> str:
+def support_note(version: Version) -> str:
     """How well its answers are known, in words."""
     if version[:2] in RECORDED:
         return "its answers are known"
@@ -42,7 +42,7 @@ def read_version(text: str) -> Version:
     match = _SAID.fullmatch(text.strip())
     if match is None:
         raise Malformed(
-            f"{shown(text)} is not a version of Slurm",
+            f"{quoted(text)} is not a version of Slurm",
             field="version",
             remedy="is it Slurm's sinfo that PATH finds?",
         )

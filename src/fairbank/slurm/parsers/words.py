@@ -31,14 +31,14 @@ def user(text: str, field: str) -> str:
     """The name of a user, which may also be a number, or have a domain."""
     if _USER.fullmatch(text):
         return text
-    raise Malformed(f"{shown(text)} is not a user", field=field)
+    raise Malformed(f"{quoted(text)} is not a user", field=field)
 
 
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
     """A whole number from 0."""
     if _WHOLE.fullmatch(text) and int(text) <= most:
         return int(text)
-    raise Malformed(f"{shown(text)} is not a whole number up to {most}", field=field)
+    raise Malformed(f"{quoted(text)} is not a whole number up to {most}", field=field)
 
 
 def instant(text: str, field: str) -> int | None:
@@ -53,7 +53,7 @@ def epoch(seconds: int, field: str) -> int | None:
     raise Malformed(f"{seconds} is not an instant", field=field)
 
 
-def submitted(at: int | None, field: str) -> int:
+def required_instant(at: int | None, field: str) -> int:
     """An instant that must be there."""
     if at is None:
         raise Malformed("is not known", field=field)
@@ -84,7 +84,7 @@ def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
     match = form.fullmatch(text)
     if match is None:
         raise Malformed(
-            f"{shown(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00"
+            f"{quoted(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00"
         )
     days, hours, mins, seconds = (int(part or 0) for part in match.groups())
     return days * DAY + hours * 3600 + mins * 60 + seconds
@@ -94,7 +94,7 @@ def state(text: str, field: str) -> str:
     """The bare state: sacct also says `CANCELLED by 1000`, and cuts `CANCELLED+`."""
     match = _STATE.fullmatch(text)
     if match is None:
-        raise Malformed(f"{shown(text)} is not a job state", field=field)
+        raise Malformed(f"{quoted(text)} is not a job state", field=field)
     return match[1]
 
 
@@ -114,7 +114,7 @@ def _check_tres(text: str, field: str) -> None:
     parse_counts(text, field=field)
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """A piece of somebody's text, safe to print."""
     return ascii(text[:40])
 
@@ -123,7 +123,7 @@ def decimal(text: str, field: str) -> float:
     """A figure as C writes it: `0.250000`, `-3`, `1.4688e+03`, `inf` without a bound. What is no number at all, `nan`, is refused."""
     if _DECIMAL.fullmatch(text):
         return float(text)
-    raise Malformed(f"{shown(text)} is not a figure", field=field)
+    raise Malformed(f"{quoted(text)} is not a figure", field=field)
 
 
 def amount(text: str, field: str, most: float = inf) -> float:
@@ -131,5 +131,5 @@ def amount(text: str, field: str, most: float = inf) -> float:
     if 0 <= (found := decimal(text, field)) <= most:
         return found
     raise Malformed(
-        f"{shown(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}", field=field
+        f"{quoted(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}", field=field
     )

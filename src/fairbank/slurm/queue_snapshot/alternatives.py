@@ -13,9 +13,9 @@ LISTED = 5
 """So many jobs are named."""
 
 
-def in_one(told: SlurmJob, reservations: Mapping[str, Reservation], now: int) -> SlurmJob:
+def with_one_reservation(told: SlurmJob, reservations: Mapping[str, Reservation], now: int) -> SlurmJob:
     """The job in the reservation, of those that it asks for, in which it may start soonest; of several the first to begin."""
-    names = _asked(told)
+    names = _reservation_names(told)
     if len(names) < 2:
         return told
     return msgspec.structs.replace(
@@ -34,23 +34,23 @@ def _rank(found: Reservation | None, told: SlurmJob, now: int) -> tuple[int, int
     return 0 if found.is_active(now) or found.flexible else 1, found.begin
 
 
-def simplified(jobs: Iterable[SlurmJob]) -> Iterator[str]:
+def simplification_notes(jobs: Iterable[SlurmJob]) -> Iterator[str]:
     """Which of those that wait are looked at in one way of several, in sentences."""
-    waiting = [told for told in jobs if told.waits]
-    yield from _told(
+    waiting = [told for told in jobs if told.is_pending]
+    yield from _job_note(
         "of several QOS only the first counts here", [each for each in waiting if each.other_qos]
     )
-    yield from _told(
+    yield from _job_note(
         "of several reservations only one counts here, the soonest",
-        [each for each in waiting if len(_asked(each)) > 1],
+        [each for each in waiting if len(_reservation_names(each)) > 1],
     )
 
 
-def _asked(told: SlurmJob) -> list[str]:
+def _reservation_names(told: SlurmJob) -> list[str]:
     return (told.reservation or "").split(",")
 
 
-def _told(what: str, jobs: list[SlurmJob]) -> Iterator[str]:
+def _job_note(what: str, jobs: list[SlurmJob]) -> Iterator[str]:
     if jobs:
         names = ", ".join(each.squeue_name for each in jobs[:LISTED]) + (
             ", ..." if len(jobs) > LISTED else ""

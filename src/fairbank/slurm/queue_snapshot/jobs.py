@@ -19,12 +19,12 @@ from fairbank.slurm.parsers.jobs import SlurmJob
 TASK_STEP = 1 << 32
 """A task that has no number of its own has that of its array and this many times its place in it."""
 
-_FOUND_HERE = frozenset(
+_COMPUTED_REASONS = frozenset(
     "None Resources Priority PartitionDown PartitionInactive PartitionTimeLimit PartitionNodeLimit PartitionConfig BeginTime Dependency "
     "Reservation ReqNodeNotAvail JobArrayTaskLimit Licenses NodeDown MaxJobsPerAccount Constraints SchedDefer".split()
 )
 """Reasons that follow from the snapshot, so that the last pass of slurmctld is not believed. So do limits of accounting."""
-_OF_LIMITS = (
+_LIMIT_PREFIXES = (
     "Assoc",
     "QOSGrp",
     "QOSMax",
@@ -36,24 +36,24 @@ _OF_LIMITS = (
     "MaxGRES",
     "MaxBilling",
 )
-_STATED = frozenset(NAMES.values())
+_KNOWN_REASONS = frozenset(NAMES.values())
 
 
-class Ways(msgspec.Struct, frozen=True):
+class SelectSettings(msgspec.Struct, frozen=True):
     """How the cluster gives nodes away. `memory`: it counts memory; `whole`: every job has its nodes for itself."""
 
-    memory: bool = True
-    whole: bool = False
+    counts_memory: bool = True
+    whole_nodes: bool = False
 
 
-def waiting(told: SlurmJob, ways: Ways) -> Iterator[PendingJob]:
+def pending_jobs(told: SlurmJob, ways: SelectSettings) -> Iterator[PendingJob]:
     """The job, or each task of its array that has to start yet."""
     single = msgspec.structs.replace(
-        _of_whom(told),
-        wanted=_within(told.wanted, ways),
+        _common_fields(told),
+        wanted=_adjusted_request(told.wanted, ways),
         eligible=told.submitted if told.eligible is None else told.eligible,
         time_min=told.time_min,
-        held=held(told),
+        held=hold_reason(told),
     )
     if not told.tasks:
         yield single
@@ -62,30 +62,30 @@ def waiting(told: SlurmJob, ways: Ways) -> Iterator[PendingJob]:
         yield msgspec.structs.replace(single, number=number, task=task)
 
 
-def held(told: SlurmJob) -> str | None:
+def hold_reason(told: SlurmJob) -> str | None:
     """Why nobody may start it yet, whatever is free; None where the scheduler itself has to find out."""
     stated = (
-        told.reason in _STATED
-        and told.reason not in _FOUND_HERE
-        and not told.reason.startswith(_OF_LIMITS)
+        told.reason in _KNOWN_REASONS
+        and told.reason not in _COMPUTED_REASONS
+        and not told.reason.startswith(_LIMIT_PREFIXES)
     )
     if stated:
         return told.reason
     if told.priority == 0:
         return "JobHeldAdmin"
-    return None if told.depends.is_met else "Dependency"
+    return None if told.dependencies.is_met else "Dependency"
 
 
-def running(told: SlurmJob, cluster: NodeTable, ways: Ways) -> Active:
+def running_job(told: SlurmJob, cluster: NodeTable, ways: SelectSettings) -> Active:
     """Raises Malformed where it is not told what it has, Unknown for nodes that are not there."""
-    if not told.given:
+    if not told.allocated:
         raise Malformed(
             f"it is not told what job {told.job_id} has",
             field="CPU_IDs",
             remedy="ask with scontrol --details show job",
         )
     shares: list[NodeShare] = []
-    for given in told.given:
+    for given in told.allocated:
         for name in given.nodes:
             if name not in cluster.place:
                 raise Unknown(
@@ -95,7 +95,7 @@ def running(told: SlurmJob, cluster: NodeTable, ways: Ways) -> Active:
                 )
             shares.append(
                 NodeShare(
-                    cluster.place[name], given.cpus, given.memory if ways.memory else 0, given.gpus
+                    cluster.place[name], given.cpus, given.memory if ways.counts_memory else 0, given.gpus
                 )
             )
     shares.sort(key=lambda share: share.place)
@@ -110,12 +110,12 @@ def running(told: SlurmJob, cluster: NodeTable, ways: Ways) -> Active:
         started + YEAR if told.ends is None else told.ends,
         told.job_id,
         where,
-        _of_whom(told),
+        _common_fields(told),
         started,
     )
 
 
-def _of_whom(told: SlurmJob) -> PendingJob:
+def _common_fields(told: SlurmJob) -> PendingJob:
     """What is the same of those that wait and those that run."""
     return PendingJob(
         number=told.job_id,
@@ -132,8 +132,8 @@ def _of_whom(told: SlurmJob) -> PendingJob:
     )
 
 
-def _within(wanted: ResourceRequest, ways: Ways) -> ResourceRequest:
+def _adjusted_request(wanted: ResourceRequest, ways: SelectSettings) -> ResourceRequest:
     """Where memory is not counted the least of it is asked for, which is always there."""
-    if not ways.memory:
+    if not ways.counts_memory:
         wanted = msgspec.structs.replace(wanted, memory_per_node=1, memory_per_cpu=None)
-    return msgspec.structs.replace(wanted, exclusive=True, shared=False) if ways.whole else wanted
+    return msgspec.structs.replace(wanted, exclusive=True, shared=False) if ways.whole_nodes else wanted

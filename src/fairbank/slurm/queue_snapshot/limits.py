@@ -15,11 +15,11 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import LICENCES
 from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.limits import Bound, Quality
+from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
 
 Payer = tuple[str, str, str]
 """An association: account, user, and the partition, or none where it is for all."""
-_Whose = tuple[str, ...]
+_LimitOwner = tuple[str, ...]
 
 
 class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,25 +28,25 @@ class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
 
     enforced: Enforced
     jobs: Mapping[int, SlurmJob]
-    associations: Mapping[Payer, Bound]
-    qualities: Mapping[str, Quality]
-    used_by: Mapping[str, Bound]
-    of_partition: Mapping[str, str]
+    associations: Mapping[Payer, LimitRecord]
+    qos: Mapping[str, QosRecord]
+    qos_usage: Mapping[str, LimitRecord]
+    partition_qos: Mapping[str, str]
     licences: Mapping[str, int]
     nodes: Sequence[str]
 
 
-class _Counted(NamedTuple):
+class _RunningUsage(NamedTuple):
     """What a job that runs counts for: so much of each TRES on these nodes, for so many seconds to come."""
 
-    told: SlurmJob
+    job: SlurmJob
     partition: str
     tres: Counts
     nodes: frozenset[str]
     seconds: int
 
 
-class _Tally:
+class _LimitUsageTotals:
     """What the running jobs of somebody hold, on how many of them each node is, and what those have used up that ended."""
 
     __slots__ = ("counts", "gone", "jobs", "nodes", "places", "seconds", "wall")
@@ -60,8 +60,8 @@ class _Tally:
         self.gone: dict[str, float] = {}
         self.wall = 0.0
 
-    def copy(self) -> _Tally:
-        other = _Tally()
+    def copy(self) -> _LimitUsageTotals:
+        other = _LimitUsageTotals()
         other.jobs, other.counts, other.seconds, other.nodes = (
             self.jobs,
             self.counts.copy(),
@@ -71,7 +71,7 @@ class _Tally:
         other.places, other.gone, other.wall = self.places.copy(), self.gone.copy(), self.wall
         return other
 
-    def add(self, job: _Counted) -> None:
+    def add(self, job: _RunningUsage) -> None:
         self.jobs += 1
         self.nodes |= job.nodes
         self.places.update(job.nodes)
@@ -79,7 +79,7 @@ class _Tally:
         self.counts["node"] = len(self.nodes)
         self.seconds.update({name: count * job.seconds for name, count in job.tres.items()})
 
-    def take(self, job: _Counted, charged: float) -> None:
+    def remove(self, job: _RunningUsage, charged: float) -> None:
         """It ended, and so many seconds of it are charged."""
         self.jobs -= 1
         self.places.subtract(job.nodes)
@@ -97,24 +97,24 @@ class SnapshotLimits:
     """Keeps to scheduling.rules.Limits."""
 
     def __init__(self, grounds: LimitInputs, now: int) -> None:
-        self._grounds = grounds
-        self._tallies: dict[_Whose, _Tally] = {}
-        self._running: dict[int, _Counted] = {}
+        self._inputs = grounds
+        self._tallies: dict[_LimitOwner, _LimitUsageTotals] = {}
+        self._running: dict[int, _RunningUsage] = {}
         self._tasks = Counter[int]()
         self._licences = Counter(grounds.licences)
         for told in grounds.jobs.values():
-            if not told.waits:
-                there = frozenset(name for given in told.given for name in given.nodes)
+            if not told.is_pending:
+                there = frozenset(name for given in told.allocated for name in given.nodes)
                 self._count(
                     told.job_id,
-                    _Counted(
+                    _RunningUsage(
                         told, told.partitions[0], told.tres, there, max((told.ends or now) - now, 0)
                     ),
                 )
 
     def copy(self) -> SnapshotLimits:
         other = object.__new__(SnapshotLimits)
-        other._grounds = self._grounds
+        other._inputs = self._inputs
         other._tallies = {whose: tally.copy() for whose, tally in self._tallies.items()}
         other._running, other._tasks, other._licences = (
             self._running.copy(),
@@ -124,10 +124,10 @@ class SnapshotLimits:
         return other
 
     def holds(self, job: PendingJob, partition: str, where: Placement | None = None) -> str | None:
-        told = self._grounds.jobs[job.number]
+        told = self._inputs.jobs[job.number]
         if told.throttle and told.array is not None and self._tasks[told.array] >= told.throttle:
             return "JobArrayTaskLimit"
-        found = holding(self._asking(told, job, partition, where), self._grounds.enforced)
+        found = holding(self._limited_job(told, job, partition, where), self._inputs.enforced)
         if found is not None:
             return found.reason
         return (
@@ -137,20 +137,20 @@ class SnapshotLimits:
         )
 
     def started(self, job: PendingJob, where: Placement) -> None:
-        told = self._grounds.jobs[job.number]
+        told = self._inputs.jobs[job.number]
         self._count(
             job.number,
-            _Counted(
-                told, where.partition, _taken(told, where), self._names(where), job.limit or 0
+            _RunningUsage(
+                told, where.partition, _usage(told, where), self._names(where), job.limit or 0
             ),
         )
         self._licences.subtract(told.licences)
 
     def ended(self, job: PendingJob, where: Placement, seconds: int) -> None:
         counted = self._running.pop(job.number)
-        told, quality = counted.told, self._grounds.qualities.get(counted.told.qos)
-        for whose in self._everybody(told, counted.partition):
-            self._tallies[whose].take(
+        told, quality = counted.job, self._inputs.qos.get(counted.job.qos)
+        for whose in self._limit_owners(told, counted.partition):
+            self._tallies[whose].remove(
                 counted, seconds * (1.0 if quality is None else quality.usage_factor)
             )
         if told.array is not None:
@@ -158,25 +158,25 @@ class SnapshotLimits:
         self._licences.update(told.licences)
 
     def _names(self, where: Placement) -> frozenset[str]:
-        return frozenset(self._grounds.nodes[share.place] for share in where.shares)
+        return frozenset(self._inputs.nodes[share.place] for share in where.shares)
 
-    def _count(self, number: int, job: _Counted) -> None:
+    def _count(self, number: int, job: _RunningUsage) -> None:
         self._running[number] = job
-        if job.told.array is not None:
-            self._tasks[job.told.array] += 1
-        for whose in self._everybody(job.told, job.partition):
-            self._tallies.setdefault(whose, _Tally()).add(job)
+        if job.job.array is not None:
+            self._tasks[job.job.array] += 1
+        for whose in self._limit_owners(job.job, job.partition):
+            self._tallies.setdefault(whose, _LimitUsageTotals()).add(job)
 
-    def _everybody(self, told: SlurmJob, partition: str) -> Iterator[_Whose]:
+    def _limit_owners(self, told: SlurmJob, partition: str) -> Iterator[_LimitOwner]:
         """Whose limits the job counts against."""
         for bound in self._chain(told, partition):
             yield ("association", bound.name, bound.user, bound.partition)
-        for name in {told.qos, self._grounds.of_partition.get(partition, told.qos)}:
+        for name in {told.qos, self._inputs.partition_qos.get(partition, told.qos)}:
             yield from (("qos", name), ("user", name, told.user), ("account", name, told.account))
 
-    def _chain(self, told: SlurmJob, partition: str) -> Iterator[Bound]:
+    def _chain(self, told: SlurmJob, partition: str) -> Iterator[LimitRecord]:
         """The user's association and the accounts above it, up to the root."""
-        known = self._grounds.associations
+        known = self._inputs.associations
         own = known.get((told.account, told.user, partition)) or known.get(
             (told.account, told.user, "")
         )
@@ -186,12 +186,12 @@ class SnapshotLimits:
             seen |= {own.name} if not own.user else set()
             own = None if own.parent in seen else known.get((own.parent, "", ""))
 
-    def _asking(
+    def _limited_job(
         self, told: SlurmJob, job: PendingJob, partition: str, where: Placement | None
     ) -> LimitedJob:
         """Before nodes are known, what it asks for counts, but no nodes: some that others of its group have count once."""
-        grounds = self._grounds
-        over = grounds.of_partition.get(partition)
+        grounds = self._inputs
+        over = grounds.partition_qos.get(partition)
         links = tuple(
             Link(
                 name=bound.user or bound.name,
@@ -201,7 +201,7 @@ class SnapshotLimits:
             for bound in self._chain(told, partition)
         )
         return LimitedJob(
-            counts={**told.tres, "node": 0} if where is None else _taken(told, where),
+            counts={**told.tres, "node": 0} if where is None else _usage(told, where),
             nodes=frozenset() if where is None else self._names(where),
             chain=links,
             limit_minutes=None if job.limit is None else job.limit // 60,
@@ -210,13 +210,13 @@ class SnapshotLimits:
         )
 
     def _qos(self, name: str, told: SlurmJob) -> QosLimits | None:
-        quality = self._grounds.qualities.get(name)
+        quality = self._inputs.qos.get(name)
         if quality is None:
             return None
         return QosLimits(
             name=name,
             limits=quality.limits,
-            used=self._used(("qos", name), self._grounds.used_by.get(name)),
+            used=self._used(("qos", name), self._inputs.qos_usage.get(name)),
             of_user=self._used(("user", name, told.user), None),
             of_account=self._used(("account", name, told.account), None),
             usage_factor=quality.usage_factor,
@@ -225,7 +225,7 @@ class SnapshotLimits:
             limit_factor=quality.limit_factor,
         )
 
-    def _used(self, whose: _Whose, bound: Bound | None) -> LimitUsage:
+    def _used(self, whose: _LimitOwner, bound: LimitRecord | None) -> LimitUsage:
         tally = self._tallies.get(whose)
         told, wall = ({}, 0.0) if bound is None else (bound.seconds, bound.wall_seconds)
         if tally is None:
@@ -245,7 +245,7 @@ class SnapshotLimits:
         )
 
 
-def _taken(told: SlurmJob, where: Placement) -> Counts:
+def _usage(told: SlurmJob, where: Placement) -> Counts:
     """What it has there, and of what is not of nodes what it asks for."""
     gpus = sum(count for share in where.shares for _, count in share.gpus)
     there = {

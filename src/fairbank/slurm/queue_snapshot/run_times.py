@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.scheduling.explain.run_times import RunTimeHistory
-from fairbank.slurm.parsers.delimited import PIPE, read, records
+from fairbank.slurm.parsers.delimited import PIPE, read_rows, split_records
 from fairbank.slurm.parsers.execution import Cells, Execution, is_step, read_execution
 from fairbank.slurm.parsers.values import ParsedRows
 
 DAYS = 14
 """So far back accounting is asked: habits change, and a user's last hundred jobs are all that count."""
-FILE = "history"
+FILE_NAME = "history"
 """The name under which the answer is kept beside those of `asking`."""
 COLUMNS = (
     "JobIDRaw",
@@ -25,7 +25,7 @@ COLUMNS = (
     "AllocTRES",
 )
 """None that users may write freely."""
-QUESTION = (
+COMMAND = (
     "sacct",
     "--allusers",
     "--allocations",
@@ -38,7 +38,7 @@ QUESTION = (
 """Times must be in UTC."""
 
 
-def read_past(text: str, now: int) -> ParsedRows[Execution]:
+def read_history(text: str, now: int) -> ParsedRows[Execution]:
     """The answer's jobs that ran and were over by `now`, in the order in which they ended; those without a time limit are left out."""
 
     def over(cells: Cells) -> Execution | None:
@@ -49,7 +49,7 @@ def read_past(text: str, now: int) -> ParsedRows[Execution]:
             job if job.user and job.limit and job.elapsed is not None and _end(job) <= now else None
         )
 
-    found = read("sacct", records("sacct", text, COLUMNS, PIPE), over)
+    found = read_rows("sacct", split_records("sacct", text, COLUMNS, PIPE), over)
     return ParsedRows(tuple(sorted(found.rows, key=_end)), found.unreadable)
 
 
@@ -57,7 +57,7 @@ def _end(job: Execution) -> int:
     return (job.submitted if job.start is None else job.start) + (job.elapsed or 0) + job.suspended
 
 
-def history_of(ended: Sequence[Execution]) -> RunTimeHistory[str]:
+def run_time_history(ended: Sequence[Execution]) -> RunTimeHistory[str]:
     """What these tell of how much of their time limits users' jobs take."""
     history: RunTimeHistory[str] = RunTimeHistory()
     for job in ended:

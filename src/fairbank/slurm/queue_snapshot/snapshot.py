@@ -20,15 +20,15 @@ from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.slurm import parameters as known
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.limits import Bound, Quality
+from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
 from fairbank.slurm.parsers.machine import Licence
-from fairbank.slurm.queue_snapshot.alternatives import in_one, simplified
-from fairbank.slurm.queue_snapshot.jobs import Ways, running, waiting
+from fairbank.slurm.queue_snapshot.alternatives import with_one_reservation, simplification_notes
+from fairbank.slurm.queue_snapshot.jobs import SelectSettings, running_job, pending_jobs
 from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
-from fairbank.slurm.queue_snapshot.unsupported import PARAMETERS, lacking
+from fairbank.slurm.queue_snapshot.unsupported import PARAMETERS, unsupported_notes
 
 
-class Answers(msgspec.Struct, frozen=True, kw_only=True):
+class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """What a Slurm was asked at `now`, in seconds since 1970. `of_partition`: the QOS of partitions that have one; `least_loaded`: those
     whose least loaded nodes go first."""
 
@@ -38,79 +38,79 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     partitions: Sequence[PartitionRules]
     reservations: Sequence[Reservation]
     jobs: Sequence[SlurmJob]
-    associations: Sequence[Bound] = ()
-    qualities: Sequence[Quality] = ()
-    used_by_qualities: Sequence[Bound] = ()
+    associations: Sequence[LimitRecord] = ()
+    qos: Sequence[QosRecord] = ()
+    qos_usage: Sequence[LimitRecord] = ()
     licences: Sequence[Licence] = ()
-    of_partition: Mapping[str, str] = {}
+    partition_qos: Mapping[str, str] = {}
     least_loaded: Sequence[str] = ()
 
 
-class Live(NamedTuple):
+class LiveQueue(NamedTuple):
     """`told` is each job as slurmctld tells it, by its number here: each task of an array has one. `notes`: what is not as it is there, in
     sentences."""
 
     now: int
     snapshot: OnNodes
     parameters: SchedulerParameters
-    told: Mapping[int, SlurmJob]
+    slurm_jobs: Mapping[int, SlurmJob]
     notes: Sequence[str]
 
 
-def live(said: Answers) -> Live:
+def build_queue(said: QueueAnswers) -> LiveQueue:
     """Raises Malformed where the answers contradict each other, as when a node is in two partitions' lists and not among the nodes."""
-    notes = [*lacking(said.config, said.least_loaded), *simplified(said.jobs)]
-    ways = ways_of(said.config)
+    notes = [*unsupported_notes(said.config, said.least_loaded), *simplification_notes(said.jobs)]
+    ways = select_settings(said.config)
     cluster = NodeTable(said.nodes, said.partitions)
     reservations = {each.name: each for each in said.reservations}
-    jobs = [in_one(each, reservations, said.now) for each in said.jobs]
+    jobs = [with_one_reservation(each, reservations, said.now) for each in said.jobs]
     told = {each.job_id: each for each in jobs}
     people: list[PendingJob] = []
     for each in jobs:
-        if each.waits:
-            tasks = list(waiting(each, ways))
+        if each.is_pending:
+            tasks = list(pending_jobs(each, ways))
             told.update((job.number, each) for job in tasks)
             people += tasks
     active: list[Active] = []
     for each in jobs:
-        if not each.waits:
+        if not each.is_pending:
             try:
-                active.append(running(each, cluster, ways))
+                active.append(running_job(each, cluster, ways))
             except Trouble as lost:
                 notes.append(f"job {each.squeue_name} is left out: {lost.message}")
-    parameters = parameters_of(said.config.get(PARAMETERS, ""), notes)
+    parameters = scheduler_parameters(said.config.get(PARAMETERS, ""), notes)
     nodes = Nodes(
         cluster,
         reservations=said.reservations,
-        preemption=preemption_of(said.config, said.qualities),
-        limits=SnapshotLimits(_grounds(said, told), said.now),
+        preemption=preemption(said.config, said.qos),
+        limits=SnapshotLimits(_limit_inputs(said, told), said.now),
     )
-    return Live(
+    return LiveQueue(
         said.now, node_snapshot(nodes, pending=people, running=active), parameters, told, notes
     )
 
 
-def _grounds(said: Answers, told: Mapping[int, SlurmJob]) -> LimitInputs:
+def _limit_inputs(said: QueueAnswers, told: Mapping[int, SlurmJob]) -> LimitInputs:
     return LimitInputs(
         enforced=Enforced.parse(said.config.get("AccountingStorageEnforce", "")),
         jobs=told,
         associations={(each.name, each.user, each.partition): each for each in said.associations},
-        qualities={each.name: each for each in said.qualities},
-        used_by={each.name: each for each in said.used_by_qualities},
-        of_partition=said.of_partition,
+        qos={each.name: each for each in said.qos},
+        qos_usage={each.name: each for each in said.qos_usage},
+        partition_qos=said.partition_qos,
         licences={each.name: each.free for each in said.licences},
         nodes=[node.name for node in said.nodes],
     )
 
 
-def ways_of(config: Mapping[str, str]) -> Ways:
+def select_settings(config: Mapping[str, str]) -> SelectSettings:
     """By SelectType and its parameters."""
     given = config.get("SelectTypeParameters", "").upper()
     whole = config.get("SelectType", "").endswith("linear")
-    return Ways(memory="MEMORY" in given, whole=whole)
+    return SelectSettings(counts_memory="MEMORY" in given, whole_nodes=whole)
 
 
-def preemption_of(config: Mapping[str, str], qualities: Sequence[Quality]) -> Preemption:
+def preemption(config: Mapping[str, str], qualities: Sequence[QosRecord]) -> Preemption:
     """By PreemptType, PreemptMode and what each QOS says."""
     kind = config.get("PreemptType", "")
     if kind not in {each.value for each in PreemptBy}:
@@ -140,7 +140,7 @@ def _mode(text: str) -> PreemptMode | None:
     )
 
 
-def parameters_of(text: str, notes: list[str]) -> SchedulerParameters:
+def scheduler_parameters(text: str, notes: list[str]) -> SchedulerParameters:
     """Those that are known here and within range. What another version of Slurm has beside them is noted, and slurmctld's default taken for
     what is out of range, as it does itself."""
     kept: list[str] = []
@@ -154,7 +154,7 @@ def parameters_of(text: str, notes: list[str]) -> SchedulerParameters:
     return known.parse_parameters(",".join(kept))
 
 
-def requests(job: PendingJob, told: SlurmJob, cluster: str | None) -> Iterator[dict[str, object]]:
+def quote_requests(job: PendingJob, told: SlurmJob, cluster: str | None) -> Iterator[dict[str, object]]:
     """The body of `POST /quote` for each partition that it may run in. None for a job without a time limit of its own, whose hold depends
     on how long its partition lets it run."""
     if job.limit is None:

@@ -19,20 +19,20 @@ _PREEMPT = frozenset(
 _FLAT = frozenset({"", "(null)", "N/A", "none", "default", "flat"})
 
 
-def lacking(config: Mapping[str, str], least_loaded: Iterable[str]) -> Iterator[str]:
+def unsupported_notes(config: Mapping[str, str], least_loaded: Iterable[str]) -> Iterator[str]:
     """A sentence for each setting. `least_loaded`: the partitions that give away such nodes first."""
-    yield from _told(PARAMETERS, NOT_MODELLED.intersection(_names(config.get(PARAMETERS, ""))))
-    yield from _told(
+    yield from _setting_note(PARAMETERS, NOT_MODELLED.intersection(_names(config.get(PARAMETERS, ""))))
+    yield from _setting_note(
         "SelectTypeParameters",
         _SELECT.intersection(map(str.upper, _names(config.get("SelectTypeParameters", "")))),
     )
-    yield from _told("LLN of partitions", least_loaded)
+    yield from _setting_note("LLN of partitions", least_loaded)
     topology = config.get("TopologyPlugin", "")
-    yield from _told(
+    yield from _setting_note(
         "TopologyPlugin", () if topology.removeprefix("topology/") in _FLAT else (topology,)
     )
     if config.get("PreemptType") in {PreemptBy.PARTITION.value, PreemptBy.QOS.value}:
-        yield from _told(
+        yield from _setting_note(
             "PreemptParameters", _PREEMPT.intersection(_names(config.get("PreemptParameters", "")))
         )
 
@@ -43,6 +43,6 @@ def _names(text: str) -> Iterator[str]:
         yield each.partition("=")[0].strip()
 
 
-def _told(setting: str, names: Iterable[str]) -> Iterator[str]:
+def _setting_note(setting: str, names: Iterable[str]) -> Iterator[str]:
     if found := sorted(names):
         yield f"{setting}: {', '.join(found)}: not modelled here, so that slurmctld may decide otherwise"

@@ -110,7 +110,7 @@ def run(context: Context, options: Namespace) -> int:
             progress=progress,
         )
     tell(context, done, fix=options.fix)
-    return 0 if done.clean else FOUND
+    return 0 if done.is_clean else FOUND
 
 
 def period_of(context: Context, default: str) -> tuple[int, int]:
@@ -169,27 +169,27 @@ def _agreeing(done: ReconcileResult) -> list[str]:
         else []
     )
     half = "have half a record in accounting, and the bank has heard their ends itself"
-    lines += [(f"{comparison.half:>9,}", half)] if comparison.half else []
+    lines += [(f"{comparison.bank_only:>9,}", half)] if comparison.bank_only else []
     return [f"{number}  {what}" for number, what in lines]
 
 
 def _differing(context: Context, done: ReconcileResult, *, fix: bool) -> list[str]:
     by_kind: dict[str, list[RepairOutcome]] = {}
     for each in done.outcomes:
-        by_kind.setdefault(each.finding.kind.name, []).append(each)
+        by_kind.setdefault(each.finding.category.name, []).append(each)
     lines = []
     for name, found in by_kind.items():
-        amount = sum(each.finding.amount or 0 for each in found if not fix or each.said is None)
+        amount = sum(each.finding.amount or 0 for each in found if not fix or each.problem is None)
         verb = MENDED_BY[name][fix] if name in MENDED_BY else ""
         sum_ = (
             f"   {verb} {context.format.su(amount)} {UNITS[context.format.units]}" if verb else ""
         )
-        lines.append(f"{len(found):>9,}  {found[0].finding.kind.value}{sum_}")
+        lines.append(f"{len(found):>9,}  {found[0].finding.category.value}{sum_}")
     return lines
 
 
 def _notes(done: ReconcileResult, *, fix: bool) -> list[str]:
-    kinds = {each.finding.kind.name for each in done.outcomes if each.said is not None}
+    kinds = {each.finding.category.name for each in done.outcomes if each.problem is not None}
     notes = [advice for name, advice in ADVICE.items() if name in kinds]
     return notes + (
         ["post what can be mended with: fairbank reconcile --fix"]
@@ -202,12 +202,12 @@ def _row(outcome: RepairOutcome) -> Row:
     finding = outcome.finding
     return {
         **_whose(finding),
-        "kind": finding.kind.name,
-        "what": finding.kind.value,
+        "kind": finding.category.name,
+        "what": finding.category.value,
         "amount": finding.amount,
         "job": finding.run.id if finding.run else None,
-        "done": "yes" if outcome.said is None else outcome.said or "no",
-        "refusal": _refusal(outcome.against),
+        "done": "yes" if outcome.problem is None else outcome.problem or "no",
+        "refusal": _refusal(outcome.objection),
     }
 
 

@@ -93,7 +93,7 @@ def _reasons(seen: ShadowResult) -> Sequence[str]:
     """How many would have been refused for what."""
     said: dict[str, int] = {}
     for each in seen.refused:
-        said[each.why.value] = said.get(each.why.value, 0) + 1
+        said[each.reason.value] = said.get(each.reason.value, 0) + 1
     return [f"{number:,} would have been refused: {why}" for why, number in said.items()]
 
 
@@ -113,8 +113,8 @@ def _refused(each: ShadowRefusal) -> Row:
         "start": job.start,
         "asked": each.asked,
         "available": each.available,
-        "reason": each.why.name,
-        "why": each.why.value,
+        "reason": each.reason.name,
+        "why": each.reason.value,
     }
 
 

@@ -245,11 +245,11 @@ def _add_record(parser: Parser) -> None:
 
 
 def _record(context: Context, options: Namespace) -> int:
-    from fairbank.slurm.fairshare_view.daily_records import day_told
+    from fairbank.slurm.fairshare_view.daily_records import daily_records
     from fairbank.slurm.rankings import read_shares
 
     shares = read_shares(options.folder, context.now(), Local())
-    rows = day_told(shares.cluster, shares.rows, shares.rule)
+    rows = daily_records(shares.cluster, shares.rows, shares.rule)
     path = "/share?dry-run=true" if options.dry_run else "/share"
     kept = 0
     for begin in range(0, len(rows), BATCH):
@@ -282,12 +282,12 @@ def _show_tree(context: Context, found: Shares, rows: Sequence[ShareRow]) -> Non
     )
     for line in made.lines:
         context.paint(line)
-    note(context, reading_guide(rows, found.rule, found.backs, context.options.accounts or ()))
+    note(context, reading_guide(rows, found.rule, found.recoveries, context.options.accounts or ()))
 
 
 def _show_forecast(context: Context, found: Shares, rows: Sequence[ShareRow]) -> None:
     shown = {(row.account, row.user, row.partition) for row in rows}
-    backs = [back for back in found.backs if back[:3] in shown]
+    backs = [back for back in found.recoveries if back[:3] in shown]
     if context.options.form == "json":
         data = forecasts.as_data(backs, found.rule)
         document = envelope(

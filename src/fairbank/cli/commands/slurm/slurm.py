@@ -155,7 +155,7 @@ def _import_history(
     )
     with Stages(options) as progress:
         past = ask(passed_over=options.pass_over, after=after, progress=progress)
-    for cover in past.covers:
+    for cover in past.allocations:
         runs = counted(cover.jobs, "run")
         context.say(
             plain(
@@ -166,10 +166,10 @@ def _import_history(
     context.say(
         f"history: {counted(len(past.charged), 'run')} {would}charged, {show_su(past.amount)} SU; {past.known:,} known already"
     )
-    if past.given_back:
-        held = show_su(sum(each.amount or 0 for each in past.given_back))
+    if past.released:
+        held = show_su(sum(each.amount or 0 for each in past.released))
         context.say(
-            f"lost in Slurm: {counted(len(past.given_back), 'hold')} {would}given back, {held} SU"
+            f"lost in Slurm: {counted(len(past.released), 'hold')} {would}given back, {held} SU"
         )
     for each in past.left:
         context.note(plain(f"! {_told(each)}"))
