@@ -18,7 +18,7 @@ from fairbank.core.time import DAY, iso
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.reconciler import Reconciler, ReconcileResult
+from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.support.recorded import Recorded, line

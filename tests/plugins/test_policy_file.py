@@ -17,9 +17,9 @@ from fairbank.core.errors import Malformed
 from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.slurm.policy_file import (
     POLICY_SIZE_MAX,
-    PolicyHeader,
     PolicyAction,
     PolicyBalance,
+    PolicyHeader,
     PolicyPartition,
     PolicyProject,
     SubmissionPolicy,
@@ -108,7 +108,7 @@ class Plain:
             msgspec.structs.replace(
                 policy,
                 projects=projects,
-                places=places,
+                partitions=places,
                 balances=balances,
                 exempt=tuple(sorted(policy.exempt)),
             )
@@ -210,19 +210,19 @@ WRONG: dict[str, SubmissionPolicy] = {
         CENTRE, projects=(msgspec.structs.replace(ASTRO, partition="none"),)
     ),
     "balances": msgspec.structs.replace(CENTRE, balances=(PolicyBalance("nobody", "cpu", 1),)),
-    "places.cpu": msgspec.structs.replace(
-        CENTRE, places=(msgspec.structs.replace(CPU, node_cpus=-1),)
+    "partitions.cpu": msgspec.structs.replace(
+        CENTRE, partitions=(msgspec.structs.replace(CPU, node_cpus=-1),)
     ),
-    "places.cpu.weights": msgspec.structs.replace(
+    "partitions.cpu.weights": msgspec.structs.replace(
         CENTRE,
-        places=(
+        partitions=(
             msgspec.structs.replace(
                 CPU, partition=Partition("cpu", "cpu", {"cpu": Fraction(1, 3**30)})
             ),
         ),
     ),
     "exempt": msgspec.structs.replace(CENTRE, exempt=(7, 7)),
-    "places": msgspec.structs.replace(CENTRE, places=(CPU, CPU)),
+    "partitions": msgspec.structs.replace(CENTRE, partitions=(CPU, CPU)),
 }
 
 
@@ -243,7 +243,9 @@ def test_the_file_of_the_same_policy_is_the_same() -> None:
 
 def test_the_first_line_tells_when_the_bank_was_asked_and_the_rest_whether_it_is_whole() -> None:
     assert read_header(TEXT.encode()) == PolicyHeader(CENTRE.written, True)
-    assert read_header(TEXT.replace("wg_bio", "wg_bin").encode()) == PolicyHeader(CENTRE.written, False)
+    assert read_header(TEXT.replace("wg_bio", "wg_bin").encode()) == PolicyHeader(
+        CENTRE.written, False
+    )
     assert read_header(TEXT.rpartition("end\t")[0].encode()) == PolicyHeader(CENTRE.written, False)
     with pytest.raises(Malformed, match="does not begin as a policy file does"):
         read_header(b"\xff\x00")

@@ -94,7 +94,7 @@ def test_any_price_is_the_banks(
     place = msgspec.structs.replace(
         place, partition=msgspec.structs.replace(place.partition, billing_rule=adding)
     )
-    policy = msgspec.structs.replace(CENTRE, projects=(), balances=(), places=(place,))
+    policy = msgspec.structs.replace(CENTRE, projects=(), balances=(), partitions=(place,))
     truth = bill(
         JobRequest("lab", place.partition.name, counts, minutes * 60, qos), cluster_of(policy)
     ).amount

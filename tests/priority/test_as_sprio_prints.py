@@ -26,7 +26,8 @@ def rows(rule: str) -> list[PriorityRow]:
     )
     given = [row for row in priorities_then(rule) if row.direct is not None]
     return sort_rows(
-        [*compute_priorities(priorities_then(rule), grounds(rule), factors), *given], weights_then(rule)
+        [*compute_priorities(priorities_then(rule), grounds(rule), factors), *given],
+        weights_then(rule),
     )
 
 

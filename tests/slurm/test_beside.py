@@ -12,13 +12,12 @@ from fairbank.core.time import DAY
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.classification import FindingCategory
-from fairbank.slurm.compare.shadow import ShadowInput, simulate
-from fairbank.slurm.history import HistoryImport, HistoryResult
-from fairbank.slurm.importer import Importer
+from fairbank.slurm.importer import HistoryImport, HistoryResult, Importer
 from fairbank.slurm.parsers.values import AccountingJob
-from fairbank.slurm.reconciler import Reconciler, ReconcileResult, read_jobs
-from fairbank.slurm.site import SiteRules
+from fairbank.slurm.policy import SiteRules
+from fairbank.slurm.reconcile.compare import Category
+from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult, read_jobs
+from fairbank.slurm.reconcile.shadow import ShadowInput, simulate
 from fairbank.slurm.sync import Sync
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.priced import priced
@@ -68,9 +67,10 @@ class Beside:
 
         wait_until(there, f"accounting to have job {job} as {state}")
 
-    def kinds(self) -> list[FindingCategory]:
+    def kinds(self) -> list[Category]:
         return sorted(
-            (each.finding.category for each in self.reconciled().outcomes), key=lambda kind: kind.name
+            (each.finding.category for each in self.reconciled().outcomes),
+            key=lambda kind: kind.name,
         )
 
 
@@ -118,7 +118,7 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
 
     before = beside.reconciled()
     assert before.unreadable == ()
-    assert {each.finding.category for each in before.outcomes} == {FindingCategory.MISSING}
+    assert {each.finding.category for each in before.outcomes} == {Category.MISSING}
     assert {each.finding.job.job_id for each in before.outcomes if each.finding.job} >= {
         *jobs,
         again,
@@ -164,12 +164,12 @@ def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
         assert beside.bank.report(
             [{"do": "hold", **hold, "start": start, "time_limit": 600, "tres": "cpu=1"}]
         ) == [None]
-    assert beside.kinds() == [FindingCategory.ORPHAN]
+    assert beside.kinds() == [Category.ORPHAN]
     assert beside.reconciled(fix=True).is_clean
     assert beside.kinds() == []
     cluster.root("scancel", str(job))
     cluster.wait_for_sacct(job, "CANCELLED")
-    assert beside.kinds() == [FindingCategory.OPEN]
+    assert beside.kinds() == [Category.OPEN]
     assert beside.reconciled(fix=True).is_clean
     assert beside.kinds() == []
 
@@ -187,7 +187,9 @@ def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
     assert second == first
     cluster.wait_for(second, "COMPLETED")
     wait_until(
-        lambda: len([job for job in beside.executions(first) if job.has_ended and job.is_complete]) == 2,
+        lambda: (
+            len([job for job in beside.executions(first) if job.has_ended and job.is_complete]) == 2
+        ),
         "accounting to have both jobs",
     )
     assert not beside.import_history().left
@@ -210,7 +212,8 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
     cluster.wait_for(job, "RUNNING")
     wait_until(
         lambda: any(
-            each.account == "wg_chem" and each.running > 0 for each in beside.slurm.account_usage().rows
+            each.account == "wg_chem" and each.running > 0
+            for each in beside.slurm.account_usage().rows
         ),
         "Slurm to count what runs",
         seconds=90,

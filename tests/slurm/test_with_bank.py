@@ -14,7 +14,7 @@ import pytest
 from fairbank.core.units import round_up
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.releasing import Releaser
+from fairbank.slurm.held_jobs import Releaser
 from tests.slurm.conftest import Tell
 from tests.slurm.desk import build
 from tests.slurm.lab.answers import tres

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.fairshare_view.jobs import priority_row, weights_of
+from fairbank.slurm.fairshare_view.priority_rows import priority_row, weights_of
 from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs
-from fairbank.slurm.fairshare_view.shares import share_rows
-from fairbank.slurm.parsers import priority, shares, sprio
+from fairbank.slurm.fairshare_view.share_rows import share_rows
+from fairbank.slurm.parsers import priority, sprio, sshare
 from fairbank.slurm.parsers.pending_jobs import read_pending
 from fairbank.slurm.parsers.sacctmgr import read_priorities, read_qos
 from fairbank.slurm.parsers.scontrol import read_config, read_nodes, read_partitions
@@ -36,7 +36,7 @@ def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
 @cache
 def standings(rule: str) -> list[ShareRow]:
     """The rows of sshare, all of them, in Slurm's order."""
-    answer = shares.read_shares(printed(rule, "sshare-everything"))
+    answer = sshare.read_shares(printed(rule, "sshare-everything"))
     assert answer.unreadable == ()
     return share_rows(answer.rows, fair_tree=rule == "fair-tree")
 

@@ -19,10 +19,12 @@ PURE: Mapping[str, str] = {
     "report": "core",
     "report.plots.simulations": "core simulator report",
     "report.plots.site_factor": "core priority report",
-    "slurm.parsers": "core cluster priority simulator",
-    "slurm.compare": "core cluster bank slurm.parsers",
+    "slurm.parsers": "core cluster priority",
+    "slurm.parsers.traces": "core simulator slurm.parsers",
+    "slurm.reconcile": "core cluster bank slurm.parsers",
+    "slurm.health": "core cluster slurm.parsers slurm.reconcile",
     "slurm.fairshare_view": "core priority report slurm.parsers",
-    "slurm.queue_snapshot": "core cluster priority scheduling slurm.parsers",
+    "slurm.queue_snapshot": "core cluster priority scheduling slurm.parsers slurm.parsers.traces",
 }
 SHELLS: Mapping[str, str] = {
     "store": "core cluster bank",
@@ -37,7 +39,13 @@ SHELLS: Mapping[str, str] = {
     "rest.server": "core service rest rest.bodies rest.sign_in rest.server.unix_socket",
     "rest.server.unix_socket": "core",
     "slurm": "core cluster priority scheduling report rest.bodies rest.client slurm.parsers "
-    "slurm.compare slurm.fairshare_view slurm.queue_snapshot",
+    "slurm.fairshare_view slurm.queue_snapshot slurm.reconcile slurm.reconcile.repair "
+    "slurm.reconcile.reconciler",
+    "slurm.reconcile.repair": "core cluster slurm slurm.parsers slurm.reconcile",
+    "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile "
+    "slurm.reconcile.repair",
+    "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "
+    "slurm.health",
     "slurm.agent": "core cluster priority slurm rest.bodies rest.client rest.sign_in "
     "rest.server.unix_socket",
     "cli": "core report rest.client rest.statuses",

@@ -9,11 +9,11 @@ from fairbank.cluster.job import Run
 from fairbank.core.errors import Forbidden, Malformed, Unknown
 from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client
-from fairbank.slurm.compare.bank_records import (
-    BankRun,
+from fairbank.slurm.reconcile.bank_records import (
     BankAllocation,
     BankCluster,
     BankProject,
+    BankRun,
     parse_allocation,
     parse_cluster,
     parse_project,

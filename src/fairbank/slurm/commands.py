@@ -21,38 +21,32 @@ from fairbank.core.time import iso
 from fairbank.priority.fairshare.settings import PrioritySettings
 from fairbank.slurm.conf_file import conf_path, conf_settings
 from fairbank.slurm.parsers import (
-    held_jobs,
-    job_ends,
-    json_2311,
+    json_jobs,
     pending_jobs,
     sacct,
     sacctmgr,
     scontrol,
-    shares,
     sprio,
     squeue,
     sshare,
-    starting_job,
 )
-from fairbank.slurm.parsers.delimited import DELIMITER
-from fairbank.slurm.parsers.held_jobs import HeldJob
+from fairbank.slurm.parsers.columns import DELIMITER
 from fairbank.slurm.parsers.pending_jobs import PendingFactors
 from fairbank.slurm.parsers.priority import FLAGS, are_flags_uncertain, read_settings
-from fairbank.slurm.parsers.shares import ShareLine
 from fairbank.slurm.parsers.sprio import SprioLine
-from fairbank.slurm.parsers.sshare import ShareUsage
-from fairbank.slurm.parsers.starting_job import StartingJob
+from fairbank.slurm.parsers.squeue import HeldJob, StartingJob
+from fairbank.slurm.parsers.sshare import ShareLine, ShareUsage
 from fairbank.slurm.parsers.values import (
     AccountingJob,
     AssociationPriority,
+    JobEnd,
     ParsedRows,
-    QueuedJob,
     PendingOwner,
+    QueuedJob,
     SlurmAssociation,
     SlurmNode,
     SlurmPartition,
     SlurmQos,
-    JobEnd,
 )
 from fairbank.slurm.parsers.version import COMPLETE_JSON, Version, read_version
 
@@ -83,9 +77,7 @@ class SlurmCommands:
         uid: int | None = None,
     ) -> None:
         given = os.environ if environ is None else environ
-        kept = {
-            name: value for name, value in given.items() if not name.startswith(_USER_SETTINGS)
-        }
+        kept = {name: value for name, value in given.items() if not name.startswith(_USER_SETTINGS)}
         self._environ = {
             **kept,
             "TZ": "UTC",
@@ -158,14 +150,14 @@ class SlurmCommands:
             "--noheader",
             "--parsable2",
             f"--delimiter={DELIMITER}",
-            f"--format={','.join(job_ends.END_COLUMNS)}",
+            f"--format={','.join(sacct.END_COLUMNS)}",
         )
-        return job_ends.read_job_ends(self._text(*which, *columns))
+        return sacct.read_job_ends(self._text(*which, *columns))
 
     def _jobs(self, *which: str) -> ParsedRows[AccountingJob]:
         asked = ("sacct", "--allusers", "--allocations", "--duplicates", *which)
         if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
-            found = json_2311.read_jobs(told)
+            found = json_jobs.read_jobs(told)
         else:
             columns = (
                 "--noheader",
@@ -180,7 +172,7 @@ class SlurmCommands:
         """What slurmctld still knows."""
         asked = ("squeue", "--all", "--states=all")
         if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
-            return json_2311.read_queue(told)
+            return json_jobs.read_queue(told)
         return squeue.read_queue(self._text(*asked, "--noheader", f"--format={squeue.FORMAT}"))
 
     def starting_job(self, name: str) -> StartingJob:
@@ -190,15 +182,19 @@ class SlurmCommands:
             "--noheader",
             "--states=all",
             f"--jobs={name}",
-            f"--Format={starting_job.STARTING_FORMAT}",
+            f"--Format={squeue.STARTING_FORMAT}",
         )
-        return starting_job.read_starting_job(self._text(*command))
+        return squeue.read_starting_job(self._text(*command))
 
     def held_jobs(self) -> ParsedRows[HeldJob]:
         """The pending jobs that our plug-in held for lack of credit."""
-        return held_jobs.read_held_jobs(
+        return squeue.read_held_jobs(
             self._text(
-                "squeue", "--all", "--noheader", "--states=PENDING", f"--Format={held_jobs.HELD_FORMAT}"
+                "squeue",
+                "--all",
+                "--noheader",
+                "--states=PENDING",
+                f"--Format={squeue.HELD_FORMAT}",
             )
         )
 
@@ -263,9 +259,9 @@ class SlurmCommands:
             "--partition",
             "--noheader",
             "--parsable2",
-            f"--format={','.join(shares.SHARE_COLUMNS)}",
+            f"--format={','.join(sshare.SHARE_COLUMNS)}",
         )
-        return shares.read_shares(self._text("sshare", "--all", *columns))
+        return sshare.read_shares(self._text("sshare", "--all", *columns))
 
     def factors(self) -> ParsedRows[SprioLine]:
         """The priorities of the jobs that wait, and what they are made of."""

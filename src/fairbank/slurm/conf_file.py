@@ -57,7 +57,9 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
 def assumed_config(path: Path) -> dict[str, str]:
     """What slurmctld would tell of its settings, by its slurm.conf, for when it is away. Raises Unknown for a file that cannot be read."""
     found = conf_settings(path)
-    told = _DEFAULTS | {name: found[name.lower()] for name in SHOWN_SETTINGS if name.lower() in found}
+    told = _DEFAULTS | {
+        name: found[name.lower()] for name in SHOWN_SETTINGS if name.lower() in found
+    }
     return {**told, "SlurmUser": _with_uid(told["SlurmUser"]), "SLURM_CONF": str(path)}
 
 

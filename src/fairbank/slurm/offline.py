@@ -17,9 +17,9 @@ from fairbank.slurm.parsers.scontrol import (
     read_nodes,
     read_partitions,
 )
-from fairbank.slurm.parsers.shares import ShareLine, read_shares
 from fairbank.slurm.parsers.sprio import SprioLine, letters_in, read_factors
 from fairbank.slurm.parsers.squeue import read_waiting
+from fairbank.slurm.parsers.sshare import ShareLine, read_shares
 from fairbank.slurm.parsers.values import (
     AssociationPriority,
     ParsedRows,

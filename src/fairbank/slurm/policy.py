@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.errors import Malformed
+from fairbank.core import ids
+from fairbank.core.errors import Malformed, Unknown
+from fairbank.core.validation import parse_toml, validated_settings
 from fairbank.slurm import policy_file
-from fairbank.slurm.compare.bank_records import BankFunds, BankAllocation, BankProject
 from fairbank.slurm.parsers.values import SlurmNode, SlurmPartition
-from fairbank.slurm.policy_file import PolicyBalance, PolicyProject, SubmissionPolicy
-from fairbank.slurm.site import ProjectRules, SiteRules
+from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, PolicyProject, SubmissionPolicy
+from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
 
 
 class PolicySources(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +44,8 @@ def build_policy(sources: PolicySources) -> SubmissionPolicy:
         cluster=cluster.name,
         written=sources.now,
         projects=tuple(
-            _project(each, site.projects.get(each.account, ProjectRules())) for each in sources.projects
+            _project(each, site.projects.get(each.account, ProjectRules()))
+            for each in sources.projects
         ),
         partitions=tuple(_policy_partitions(sources)),
         balances=tuple(_balances(sources)),
@@ -100,3 +104,56 @@ def _balances(sources: PolicySources) -> Iterator[PolicyBalance]:
                 resource,
                 max((each.available for each in found if each.state == "active"), default=0),
             )
+
+
+SITE_FILE = "/etc/fairbank/slurm.toml"
+POLICY_FILE = "/etc/slurm/fairbank/policy"
+
+Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
+
+
+class ProjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where all jobs of a short-term allocation go, and a QOS of its own."""
+
+    partition: str | None = None
+    reservation: str | None = None
+    qos: str | None = None
+
+
+class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The rules of submission that the bank does not know. `policy` is where the file goes; `public_policy` a second one without
+    balances, for submit hosts where not everybody may see them. `projects` are named by account."""
+
+    policy: str = POLICY_FILE
+    public_policy: str | None = None
+    price: PolicyAction = PolicyAction.WARN
+    gres: PolicyAction = PolicyAction.WARN
+    unlisted: PolicyAction = PolicyAction.REFUSE
+    qos: str | None = None
+    stale_seconds: Annotated[int, msgspec.Meta(ge=1)] = 3600
+    exempt: frozenset[Uid] = frozenset()
+    projects: dict[str, ProjectRules] = {}
+
+
+def read_site_rules(path: str | None) -> SiteRules:
+    """The file named, or the usual one where there is one. Raises Unknown, Malformed with the place in it."""
+    where = Path(path or SITE_FILE)
+    try:
+        text = where.read_bytes()
+    except FileNotFoundError as missing:
+        if path is None:
+            return SiteRules()
+        raise Unknown(
+            f"there is no {where}",
+            field="--site",
+            remedy="name another file, or none for the usual rules",
+        ) from missing
+    except OSError as bad:
+        raise Unknown(
+            f"cannot read {where}: {bad.strerror}",
+            field="--site",
+            remedy="ask as the user who keeps it",
+        ) from bad
+    said = parse_toml(text, str(where), field="--site")
+    with validated_settings(str(where), SiteRules, "docs/reference/slurm.md"):
+        return msgspec.convert(said, SiteRules)

@@ -167,15 +167,15 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
         yield ("factor", name, _number(int(factor * scale), "qos_factors"))
     for user in _unique(policy.exempt, "exempt"):
         yield ("exempt", ids.uid(user, field="exempt"))
-    _unique((place.partition.name for place in policy.partitions), "places")
+    _unique((place.partition.name for place in policy.partitions), "partitions")
     yield from chain.from_iterable(_partition_rows(place, scale) for place in policy.partitions)
     yield from _project_rows(policy)
     yield from _balance_rows(policy)
 
 
 def _partition_rows(place: PolicyPartition, scale: int) -> Iterator[Row]:
-    name = ids.name(place.partition.name, field="places.partition")
-    here = f"places.{name}"
+    name = ids.name(place.partition.name, field="partitions.name")
+    here = f"partitions.{name}"
     weights = {
         tres_name(tres, field=here): _fraction(weight, here)
         for tres, weight in (place.partition.weights or BY_CPU).items()
@@ -222,7 +222,7 @@ def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
             raise Malformed(
                 f"there is no partition {project.partition!r}",
                 field=f"{here}.partition",
-                remedy="list it among the places",
+                remedy="list it among the partitions",
             )
         account, gid = (
             ids.name(project.account, field=f"{here}.account"),

@@ -22,11 +22,17 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.offline import RecordedOutput
-from fairbank.slurm.parsers.ended_jobs import read_ended_jobs
-from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.scheduler.dependencies import read_ended_jobs
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
-from fairbank.slurm.queue_snapshot.run_times import DAYS, FILE_NAME, COMMAND, run_time_history, read_history
+from fairbank.slurm.queue_snapshot.run_times import (
+    COMMAND,
+    DAYS,
+    FILE_NAME,
+    read_history,
+    run_time_history,
+)
 from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue, quote_requests
 
 FILES_REMEDY = (
@@ -190,7 +196,9 @@ def _funds(
     """
     try:
         cards = [
-            card for request in quote_requests(job, told, cluster) if (card := quote(request)) is not None
+            card
+            for request in quote_requests(job, told, cluster)
+            if (card := quote(request)) is not None
         ]
     except Trouble as error:
         notes.append(f"nothing is known of its funds: {error.message}")

@@ -16,11 +16,18 @@ from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.fairshare_view import recomputed_shares
-from fairbank.slurm.fairshare_view.consistency import consistent_rows
-from fairbank.slurm.fairshare_view.jobs import require_multifactor, priority_rows, weights_of
-from fairbank.slurm.fairshare_view.recomputed_priorities import PriorityInputs, compute_priorities, merge_factors
-from fairbank.slurm.fairshare_view.recovery_times import recovery_times
-from fairbank.slurm.fairshare_view.shares import ranking_rule, share_rows
+from fairbank.slurm.fairshare_view.priority_rows import (
+    consistent_rows,
+    priority_rows,
+    require_multifactor,
+    weights_of,
+)
+from fairbank.slurm.fairshare_view.recomputed_priorities import (
+    PriorityInputs,
+    compute_priorities,
+    merge_factors,
+)
+from fairbank.slurm.fairshare_view.share_rows import ranking_rule, recovery_times, share_rows
 from fairbank.slurm.offline import RecordedOutput
 from fairbank.slurm.parsers.priority import TRES, read_tracked_tres
 from fairbank.slurm.parsers.sprio import NAMED_SINCE

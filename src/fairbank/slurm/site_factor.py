@@ -16,7 +16,7 @@ from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.priority.site_factor import LINEAR, CurveRule, credit_factor, expiry_factor, scaled
-from fairbank.slurm.compare.bank_records import BankFunds, BankAllocation, BankProject
+from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
 
 VERSION = 1
 TABLE_SIZE_MAX = 16 * 1024 * 1024
@@ -159,7 +159,9 @@ def decode(text: bytes) -> SiteFactorTable:
     if nothing or stale_seconds > STALE_MAX or written >= 2**63:
         raise _damaged("its head is wrong")
     body = list(_ROW.iter_unpack(text[_HEAD.size :]))
-    resources = {name: resource for name, resource, _ in _read_rows(body[:partitions], by_name=True)}
+    resources = {
+        name: resource for name, resource, _ in _read_rows(body[:partitions], by_name=True)
+    }
     values = {
         (account, resource): value
         for account, resource, value in _read_rows(body[partitions:], by_name=False)

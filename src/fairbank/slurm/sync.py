@@ -14,11 +14,15 @@ import msgspec
 from fairbank.core.errors import Forbidden, Malformed
 from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.accounts import AccountUsage, SacctmgrChange, TargetAccounts, plan_changes
 from fairbank.slurm.parsers.values import ParsedRows
-from fairbank.slurm.policy import PolicySources, build_policy, without_balances
+from fairbank.slurm.policy import PolicySources, SiteRules, build_policy, without_balances
 from fairbank.slurm.policy_file import render
-from fairbank.slurm.site import SiteRules
+from fairbank.slurm.reconcile.accounts import (
+    AccountUsage,
+    SacctmgrChange,
+    TargetAccounts,
+    plan_changes,
+)
 
 
 class SyncResult(msgspec.Struct, frozen=True, kw_only=True):

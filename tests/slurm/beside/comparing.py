@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.slurm.compare.bank_records import BankRun
-from fairbank.slurm.compare.classification import (
-    FindingCategory,
+from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
+from fairbank.slurm.reconcile.bank_records import BankRun
+from fairbank.slurm.reconcile.compare import (
+    Category,
     ReconcileComparison,
     ReconcileFinding,
     ReconcileInput,
     compare,
 )
-from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
 from tests.slurm.beside.jobs import CLUSTER, NOW
 
 HOUR = 3_600
@@ -28,7 +28,7 @@ def compared(
     return compare(ReconcileInput(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
 
 
-def kinds(comparison: ReconcileComparison) -> list[FindingCategory]:
+def kinds(comparison: ReconcileComparison) -> list[Category]:
     return [each.category for each in comparison.findings]
 
 

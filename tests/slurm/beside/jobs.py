@@ -7,13 +7,8 @@ import msgspec
 from fairbank.cluster.partition import Partition
 from fairbank.core.time import iso
 from fairbank.core.tres import parse_weights
-from fairbank.slurm.compare.bank_records import (
-    BankRun,
-    BankAllocation,
-    BankCluster,
-    BankProject,
-)
 from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.reconcile.bank_records import BankAllocation, BankCluster, BankProject, BankRun
 from tests.support.recorded import line
 
 NOW = 1_795_300_000

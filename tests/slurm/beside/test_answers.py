@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import Malformed
-from fairbank.slurm.compare.classification import restart_count
-from fairbank.slurm.parsers import job_ends, json_2311, sacct, sacctmgr, scontrol, squeue, sshare
+from fairbank.slurm.parsers import json_jobs, sacct, sacctmgr, scontrol, squeue, sshare
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows
-from fairbank.slurm.parsers.version import Version, support_note, read_version
+from fairbank.slurm.parsers.version import Version, read_version, support_note
+from fairbank.slurm.reconcile.compare import restart_count
 from tests.slurm.lab.recording import SACCT
 from tests.support.recorded import line
 
@@ -79,7 +79,7 @@ def test_accounting_of_2205() -> None:
     ],
 )
 def test_processor_time(total: str, seconds: int | None) -> None:
-    found = job_ends.read_job_ends(
+    found = sacct.read_job_ends(
         line(7, "2026-11-21T10:00:00", "1:9", total)
         + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01")
     )
@@ -92,7 +92,7 @@ def test_processor_time(total: str, seconds: int | None) -> None:
     [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")],
 )
 def test_strange_ends_are_told(code: str, total: str, field: str) -> None:
-    found = job_ends.read_job_ends(line(7, "2026-11-21T10:00:00", code, total))
+    found = sacct.read_job_ends(line(7, "2026-11-21T10:00:00", code, total))
     assert ([each.field for each in found.unreadable], found.rows) == ([field], ())
 
 
@@ -202,8 +202,8 @@ def test_whatever_becomes_an_object_in_later_releases_is_still_read() -> None:
             for name, number in times.items()
         }
         row["state"]["current"] = row["state"]["current"][-1]
-    before = json_2311.read_jobs(said("24.11", "sacct-all.json").encode())
-    assert json_2311.read_jobs(json.dumps(told).encode()).rows == before.rows
+    before = json_jobs.read_jobs(said("24.11", "sacct-all.json").encode())
+    assert json_jobs.read_jobs(json.dumps(told).encode()).rows == before.rows
 
 
 def test_a_job_that_lacks_something_costs_itself_only() -> None:
@@ -213,7 +213,7 @@ def test_a_job_that_lacks_something_costs_itself_only() -> None:
     )
     jobs["jobs"][2]["time"]["submission"], queue["jobs"][3]["submit_time"]["set"] = 0, False
     jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
-    found = json_2311.read_jobs(json.dumps(jobs).encode())
+    found = json_jobs.read_jobs(json.dumps(jobs).encode())
     assert [(each.line, each.field) for each in found.unreadable] == [
         (3, "time.submission"),
         (5, "state"),
@@ -222,7 +222,7 @@ def test_a_job_that_lacks_something_costs_itself_only() -> None:
     assert len(found.rows) == len(jobs["jobs"]) - 3
     assert [
         (each.line, each.field)
-        for each in json_2311.read_queue(json.dumps(queue).encode()).unreadable
+        for each in json_jobs.read_queue(json.dumps(queue).encode()).unreadable
     ] == [(4, "submit_time")]
 
 
@@ -231,13 +231,13 @@ def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
     told["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
     told["jobs"][1]["time"]["limit"] |= {"infinite": True}
     assert [
-        job.limit_seconds for job in json_2311.read_jobs(json.dumps(told).encode()).rows[:3]
+        job.limit_seconds for job in json_jobs.read_jobs(json.dumps(told).encode()).rows[:3]
     ] == [None, None, 1800]
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
 def test_what_is_no_json_of_slurms_is_told(text: bytes) -> None:
-    for read in (json_2311.read_jobs, json_2311.read_queue):
+    for read in (json_jobs.read_jobs, json_jobs.read_queue):
         with pytest.raises(Malformed, match="--json"):
             read(text)
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairbank.core.errors import Malformed
 from fairbank.rest.bodies import answers
-from fairbank.slurm.compare.bank_records import (
+from fairbank.slurm.reconcile.bank_records import (
     BankRun,
     parse_allocation,
     parse_project,

@@ -10,9 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from fairbank.slurm import doctor
-from fairbank.slurm.compare import health, plugin_files
 from fairbank.slurm.conf_file import SHOWN_SETTINGS
+from fairbank.slurm.health import doctor, plugin_files, slurm_checks
 from fairbank.slurm.parsers import scontrol
 from fairbank.slurm.parsers.scontrol import split_list, split_parameters
 from tests.slurm.beside.checked import CONFIG
@@ -30,8 +29,10 @@ def _settings_named_in(module: ModuleType) -> set[str]:
 
 def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
     """Neither less, which would be judged as if it were not set, nor more, which nobody reads."""
-    readers = (doctor, health, plugin_files, scontrol)
-    assert set(SHOWN_SETTINGS) == {name for module in readers for name in _settings_named_in(module)}
+    readers = (doctor, slurm_checks, plugin_files, scontrol)
+    assert set(SHOWN_SETTINGS) == {
+        name for module in readers for name in _settings_named_in(module)
+    }
 
 
 @pytest.mark.parametrize(
@@ -75,14 +76,14 @@ def test_what_the_plugins_take_unless_told_is_what_the_doctor_takes(checkout: Pa
         return str(found)
 
     prep = r"courier_settings_t settings = \{ \.socket = \"([^\"]+)\""
-    assert default("prep/prep_fairbank.c", prep) == health.SOCKET
+    assert default("prep/prep_fairbank.c", prep) == slurm_checks.SOCKET
     assert (
         float(
             default(
                 "prep/prep_fairbank.c", r"courier_settings_t settings = \{[^}]* \.patience = (\d+)"
             )
         )
-        == health.PATIENCE_SECONDS
+        == slurm_checks.PATIENCE_SECONDS
     )
     table = r"\(keeper_settings_t\) \{ \.path = \"([^\"]+)\""
     assert default("site_factor/site_factor_fairbank.c", table) == plugin_files.TABLE

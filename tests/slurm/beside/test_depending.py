@@ -9,9 +9,12 @@ import pytest
 from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
 from fairbank.scheduling.explain.dependencies import JobStates
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.parsers.dependencies import read_dependencies
-from fairbank.slurm.parsers.ended_jobs import EndedJob, read_ended_jobs
-from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.scheduler.dependencies import (
+    EndedJob,
+    read_dependencies,
+    read_ended_jobs,
+)
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from tests.slurm.beside.test_queueing import NOW, job, running
 
@@ -131,7 +134,7 @@ def seen(
     **own: Any,
 ) -> tuple[Dependency, JobStates]:
     """Of job 50, which waits for this."""
-    me = job(50, depends=Dependencies("some", (depends,)), **own)
+    me = job(50, dependencies=Dependencies("some", (depends,)), **own)
     found = open_dependencies(
         PendingJob(number=50, task=task), {each.job_id: each for each in (me, *others)}, ended
     )

@@ -9,9 +9,15 @@ import pytest
 
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.tres import BillingRule
-from fairbank.slurm.compare.accounts import AccountUsage, TargetAccounts, plan_changes, billing_limit
-from fairbank.slurm.compare.history_allocations import plan_allocations
-from fairbank.slurm.compare.import_plan import (
+from fairbank.slurm.parsers.values import SlurmAssociation, SlurmNode, SlurmPartition, SlurmQos
+from fairbank.slurm.reconcile.accounts import (
+    AccountUsage,
+    TargetAccounts,
+    billing_limit,
+    plan_changes,
+)
+from fairbank.slurm.reconcile.history_allocations import plan_allocations
+from fairbank.slurm.reconcile.import_plan import (
     NewMember,
     PlannedProject,
     SlurmMachine,
@@ -20,7 +26,6 @@ from fairbank.slurm.compare.import_plan import (
     price_differences,
     settings,
 )
-from fairbank.slurm.parsers.values import SlurmAssociation, SlurmNode, SlurmPartition, SlurmQos
 from tests.slurm.beside.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 GROUPS = {"chem": 5001, "qmc": 5002, "bio": 5003}
@@ -122,7 +127,9 @@ def test_what_this_host_does_not_know_is_told() -> None:
 def test_who_is_passed_over_is_neither_entered_nor_told() -> None:
     """An account with its people, or a user in all accounts; what is below such an account has no parent in the bank."""
     tree = (*TREE, SlurmAssociation("chem", "ghost"), SlurmAssociation("qmc", "ghost"))
-    found = plan_import(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"})
+    found = plan_import(
+        SlurmPeople(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"}
+    )
     assert found.notes == ()
     assert found.steps == (
         PlannedProject(account="qmc", group="qmc", gid=5002),
@@ -189,7 +196,9 @@ def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there()
 def test_no_difference_where_there_is_none() -> None:
     place = SlurmPartition("cpu", weights="CPU=1.0,Mem=0.5G")
     assert (
-        price_differences(SlurmMachine(cluster="lab", partitions=(place,), flags="MAX_TRES"), CLUSTER)
+        price_differences(
+            SlurmMachine(cluster="lab", partitions=(place,), flags="MAX_TRES"), CLUSTER
+        )
         == []
     )
 
@@ -225,8 +234,12 @@ def test_runs_that_cost_nothing_are_covered_too() -> None:
 
 def test_what_costs_nothing_is_as_the_bank_says() -> None:
     jobs = [a_job(1, state="TIMEOUT"), a_job(2, state="NODE_FAIL", elapsed=1_200)]
-    assert [each.amount for each in plan_allocations(jobs, [a_project(1, "chem")], [], LENIENT)] == [80]
-    assert [each.amount for each in plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)] == [40]
+    assert [
+        each.amount for each in plan_allocations(jobs, [a_project(1, "chem")], [], LENIENT)
+    ] == [80]
+    assert [
+        each.amount for each in plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
+    ] == [40]
 
 
 def test_gaps_between_allocations_are_covered_each_by_itself() -> None:
@@ -238,7 +251,9 @@ def test_gaps_between_allocations_are_covered_each_by_itself() -> None:
 
 def test_what_a_parent_shares_pays_for_the_past_too() -> None:
     projects = [a_project(1, "all"), a_project(2, "chem", parent=1)]
-    assert plan_allocations([a_job(1)], projects, [an_allocation(1, 1, 0, shared=True)], CLUSTER) == []
+    assert (
+        plan_allocations([a_job(1)], projects, [an_allocation(1, 1, 0, shared=True)], CLUSTER) == []
+    )
     assert len(plan_allocations([a_job(1)], projects, [an_allocation(1, 1, 0)], CLUSTER)) == 1
 
 
@@ -292,8 +307,8 @@ def test_associations_go_only_when_that_is_asked() -> None:
 
 def test_the_people_of_a_removed_project_go_too_when_that_is_asked() -> None:
     project = a_project(2, "qmc", members={101: "member"})
-    assert words(wanted(project, gone=["chem"])) == []
-    assert words(wanted(project, gone=["chem"], remove=True)) == [
+    assert words(wanted(project, removed=["chem"])) == []
+    assert words(wanted(project, removed=["chem"], remove=True)) == [
         "delete user where name=bob account=chem cluster=lab"
     ]
 
@@ -327,11 +342,11 @@ def test_the_account_of_a_removed_project_is_fenced_off() -> None:
     known = [a_project(2, "qmc", parent=1)]
     tree = (
         account("root", parent=""),
-        account("qmc", "chem", fence="billing=0"),
-        account("chem", fence="cpu=5,billing=900"),
+        account("qmc", "chem", group_limits="billing=0"),
+        account("chem", group_limits="cpu=5,billing=900"),
     )
     found = plan_changes(
-        wanted(*known, associations=tree, gone=["chem", "lab7"], fence=True), NAMES.get
+        wanted(*known, associations=tree, removed=["chem", "lab7"], fence=True), NAMES.get
     )[0]
     assert [(" ".join(each.words), each.why) for each in found] == [
         (
@@ -340,12 +355,12 @@ def test_the_account_of_a_removed_project_is_fenced_off() -> None:
         )
     ]
     running = {**NOTHING_RAN, "chem": AccountUsage(120, 30)}
-    assert words(wanted(*known, associations=tree, gone=["chem"], usage=running, fence=True))[
+    assert words(wanted(*known, associations=tree, removed=["chem"], usage=running, fence=True))[
         0
     ].endswith("set GrpTRESMins=billing=32")
-    closed = (*tree[:2], account("chem", fence="cpu=5,billing=0"))
-    assert words(wanted(*known, associations=closed, gone=["chem", "lab7"], fence=True)) == []
-    assert words(wanted(*known, associations=tree, gone=["chem"])) == []
+    closed = (*tree[:2], account("chem", group_limits="cpu=5,billing=0"))
+    assert words(wanted(*known, associations=closed, removed=["chem", "lab7"], fence=True)) == []
+    assert words(wanted(*known, associations=tree, removed=["chem"])) == []
 
 
 def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
@@ -356,15 +371,15 @@ def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
         a_project(3, "new"),
     )
     found, notes = plan_changes(
-        wanted(*projects, usage={"qmc": AccountUsage(60)}, gone=["old"], fence=True), NAMES.get
+        wanted(*projects, usage={"qmc": AccountUsage(60)}, removed=["old"], fence=True), NAMES.get
     )
     assert [each.words[3] for each in found if each.words[-1].startswith("GrpTRESMins")] == [
         "name=qmc",
         "name=new",
     ]
     assert [note.partition(":")[0] for note in notes] == ["account chem"]
-    tree = (*TREE, account("old", fence="billing=900"))
-    hidden = wanted(associations=tree, usage={}, gone=["old"], fence=True)
+    tree = (*TREE, account("old", group_limits="billing=900"))
+    hidden = wanted(associations=tree, usage={}, removed=["old"], fence=True)
     assert plan_changes(hidden, NAMES.get) == (
         [],
         [

@@ -17,8 +17,8 @@ from fairbank.core.units import show_su
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.import_plan import NewMember, PlannedProject
 from fairbank.slurm.importer import Importer
+from fairbank.slurm.reconcile.import_plan import NewMember, PlannedProject
 from tests.slurm.beside.centre import HOUR, ME, MY_UID, Centre, a_centre
 from tests.slurm.priced import PRICES
 

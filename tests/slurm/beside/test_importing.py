@@ -10,8 +10,8 @@ import pytest
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
 from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.bank_records import BankProject
 from fairbank.slurm.importer import Importer
+from fairbank.slurm.reconcile.bank_records import BankProject
 from tests.slurm.beside.centre import ME, MY_UID, Centre
 
 pytestmark = pytest.mark.slow

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fairbank.core.errors import Unknown
-from fairbank.slurm.compare import plugin_files
-from fairbank.slurm.compare.plugin_files import RULES, TABLE, TableFile
 from fairbank.slurm.conf_file import conf_path, conf_settings
-from fairbank.slurm.conf_folder import find_scripts, find_table
+from fairbank.slurm.health import plugin_files
+from fairbank.slurm.health.doctor import find_scripts, find_table
+from fairbank.slurm.health.plugin_files import RULES, TABLE, TableFile
 from fairbank.slurm.parsers.scontrol import read_conf
 from fairbank.slurm.site_factor import SiteFactorTable, encode
 from tests.slurm.beside.checked import CONFIG, wrong
@@ -153,7 +153,9 @@ def test_a_site_factor_that_works_and_one_that_nobody_wants() -> None:
 def test_a_site_factor_that_does_not_work(
     settings: dict[str, str], status: dict[str, Any] | None, table: TableFile, expected: str
 ) -> None:
-    assert wrong(plugin_files.site_factor_checks(CONFIG, settings, status, table, 1_600)) == [expected]
+    assert wrong(plugin_files.site_factor_checks(CONFIG, settings, status, table, 1_600)) == [
+        expected
+    ]
 
 
 def test_a_site_factor_that_nobody_asks() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.time import parse_instant
-from fairbank.slurm.queue_snapshot.run_times import run_time_history, read_history
+from fairbank.slurm.queue_snapshot.run_times import read_history, run_time_history
 
 RECORDED = (
     Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue" / "history.txt"

@@ -16,8 +16,8 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.offline import RecordedOutput
 from fairbank.slurm.parsers.priority import (
     are_flags_uncertain,
-    read_billing_rule,
     read_algorithm,
+    read_billing_rule,
     read_flags,
     read_settings,
 )

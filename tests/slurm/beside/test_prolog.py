@@ -7,8 +7,14 @@ import pytest
 
 from fairbank.core.errors import Malformed, Unreachable
 from fairbank.rest.bodies.answers import Granted, Refused, ReportAnswer, Resolution
-from fairbank.slurm.parsers.starting_job import STARTING_FORMAT, StartingJob, read_starting_job
-from fairbank.slurm.prolog import PrologCall, read_environment, hold_request, only_answer, refusal_text
+from fairbank.slurm.parsers.squeue import STARTING_FORMAT, StartingJob, read_starting_job
+from fairbank.slurm.prolog import (
+    PrologCall,
+    hold_request,
+    only_answer,
+    read_environment,
+    refusal_text,
+)
 
 ENVIRONMENT = {
     "SLURM_CLUSTER_NAME": "lab",
@@ -100,7 +106,9 @@ def test_what_the_bank_is_asked() -> None:
     with pytest.raises(Malformed, match="no time limit"):
         hold_request(
             CALL,
-            StartingJob(submitted=1, start=1, limit_seconds=None, batch=True, qos=None, tres="cpu=1"),
+            StartingJob(
+                submitted=1, start=1, limit_seconds=None, batch=True, qos=None, tres="cpu=1"
+            ),
         )
 
 
@@ -114,7 +122,9 @@ def refused(reason: str) -> ReportAnswer:
 def test_what_the_answer_means() -> None:
     assert refusal_text(GRANTED) is None
     assert refusal_text(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
-    assert refusal_text(refused("RUN_TAKEN")) is None  # a prolog that comes again: Slurm was restarted
+    assert (
+        refusal_text(refused("RUN_TAKEN")) is None
+    )  # a prolog that comes again: Slurm was restarted
     assert (
         refusal_text(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
         == "no partition x. Try there are: cpu"

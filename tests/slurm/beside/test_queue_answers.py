@@ -7,8 +7,8 @@ import pytest
 from fairbank.cluster.node import Gpus, NodeState
 from fairbank.cluster.partition_rules import OverSubscribe, PreemptMode
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.slurm.parsers import jobs, limits, machine
-from fairbank.slurm.parsers.jobs import FOREVER, JobNodes, SlurmJob
+from fairbank.slurm.parsers.scheduler import jobs, limits, machine
+from fairbank.slurm.parsers.scheduler.jobs import FOREVER, JobNodes, SlurmJob
 
 NODE = (
     "NodeName=g01 Arch=x86_64 CoresPerSocket=24  CPUAlloc=0 CPUEfctv=44 CPUTot=48 AvailableFeatures=big,ib ActiveFeatures=big,ib "

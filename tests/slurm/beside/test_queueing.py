@@ -21,11 +21,17 @@ from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob, read_jobs
-from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
-from fairbank.slurm.parsers.machine import Licence
+from fairbank.slurm.parsers.scheduler.jobs import JobNodes, SlurmJob, read_jobs
+from fairbank.slurm.parsers.scheduler.limits import LimitRecord, QosRecord
+from fairbank.slurm.parsers.scheduler.machine import Licence
 from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
-from fairbank.slurm.queue_snapshot.snapshot import QueueAnswers, LiveQueue, build_queue, preemption, quote_requests
+from fairbank.slurm.queue_snapshot.snapshot import (
+    LiveQueue,
+    QueueAnswers,
+    build_queue,
+    preemption,
+    quote_requests,
+)
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
 NOW = 1_000_000
@@ -42,7 +48,7 @@ def job(number: int, **other: Any) -> SlurmJob:
     usual: dict[str, Any] = {
         "job_id": number, "name": f"job{number}", "state": "PENDING", "user": "alice", "account": "bio", "qos": "normal",
         "partitions": ("cpu",), "priority": 1_000 - number, "submitted": NOW - 60, "eligible": NOW - 60, "started": None, "ends": None,
-        "expected": None, "limit": 3_600, "time_min": None, "reason": "None", "depends": Dependencies(), "reservation": None,
+        "expected": None, "limit": 3_600, "time_min": None, "reason": "None", "dependencies": Dependencies(), "reservation": None,
         "wanted": ResourceRequest(memory_per_node=1), "licences": {}, "tres": {"cpu": 1, "node": 1},
     }  # fmt: skip
     return SlurmJob(**(usual | other))
@@ -53,7 +59,7 @@ def running(number: int, *nodes: str, **other: Any) -> SlurmJob:
         "state": "RUNNING",
         "started": NOW - 60,
         "ends": NOW + 600,
-        "given": (JobNodes(nodes, 4, 1_000),),
+        "allocated": (JobNodes(nodes, 4, 1_000),),
     }
     return job(number, **(usual | other))
 
@@ -125,10 +131,10 @@ def test_whoever_ran_in_2205_has_its_nodes() -> None:
     [
         ({"priority": 0, "reason": "JobHeldUser"}, "JobHeldUser"),
         ({"priority": 0, "reason": "Allocation_exhausted"}, "JobHeldAdmin"),
-        ({"depends": AFTER, "reason": "Dependency"}, "Dependency"),
-        ({"depends": AFTER, "reason": "DependencyNeverSatisfied"}, "DependencyNeverSatisfied"),
-        ({"depends": AFTER, "reason": "None"}, "Dependency"),
-        ({"depends": Dependencies("some day"), "reason": "None"}, "Dependency"),
+        ({"dependencies": AFTER, "reason": "Dependency"}, "Dependency"),
+        ({"dependencies": AFTER, "reason": "DependencyNeverSatisfied"}, "DependencyNeverSatisfied"),
+        ({"dependencies": AFTER, "reason": "None"}, "Dependency"),
+        ({"dependencies": Dependencies("some day"), "reason": "None"}, "Dependency"),
         ({"reason": "InvalidQOS"}, "InvalidQOS"),
         ({"reason": "Resources"}, "n1"),
         ({"reason": "AssocGrpCpuLimit"}, "n1"),
@@ -154,7 +160,7 @@ def test_an_array_runs_no_more_tasks_than_its_throttle_lets_it() -> None:
 
 
 def test_whoever_it_is_not_told_of_what_it_has_is_left_out_and_noted() -> None:
-    found = there(running(6, "n1", given=()), running(8, "n9"))
+    found = there(running(6, "n1", allocated=()), running(8, "n9"))
     assert found.snapshot.running == []
     assert found.notes == [
         "job 6 is left out: it is not told what job 6 has",
@@ -164,7 +170,7 @@ def test_whoever_it_is_not_told_of_what_it_has_is_left_out_and_noted() -> None:
 
 def test_where_memory_is_not_counted_nobody_waits_for_it() -> None:
     jobs = (
-        running(6, "n1", "n2", "n3", given=(JobNodes(("n1", "n2", "n3"), 1, 4_000),)),
+        running(6, "n1", "n2", "n3", allocated=(JobNodes(("n1", "n2", "n3"), 1, 4_000),)),
         job(7, wanted=ResourceRequest(memory_per_node=3_000)),
     )
     assert told(there(*jobs)) == {"7": "Resources"}
@@ -230,8 +236,8 @@ def test_nodes_on_which_others_of_the_group_still_run_go_on_counting() -> None:
     )
     given = (JobNodes(("n1",), 1, 1_000),)
     jobs = (
-        running(5, "n1", given=given),
-        running(6, "n1", given=given),
+        running(5, "n1", allocated=given),
+        running(6, "n1", allocated=given),
         job(7, wanted=ResourceRequest(exclusive=True)),
     )
     found = ended(there(*jobs, associations=(ROOT, bio, ALICE)), 5)
@@ -285,13 +291,13 @@ def test_what_is_used_up_for_good_counts() -> None:
 def test_a_qos_counts_by_user_and_the_qos_of_the_partition_goes_before() -> None:
     low = QosRecord(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 1}))
     jobs = job(7, qos="low"), job(8, qos="low"), job(9, qos="low", user="bob"), job(10)
-    assert told(there(*jobs, qualities=[low])) == {
+    assert told(there(*jobs, qos=[low])) == {
         "7": "n1",
         "8": "QOSMaxJobsPerUserLimit",
         "9": "n1",
         "10": "n1",
     }
-    of_all = told(there(*jobs, qualities=[low], of_partition={"cpu": "low"}))
+    of_all = told(there(*jobs, qos=[low], partition_qos={"cpu": "low"}))
     assert of_all == {
         "7": "n1",
         "8": "QOSMaxJobsPerUserLimit",
@@ -325,9 +331,7 @@ def test_preemption() -> None:
         QosRecord(name="low", priority=3, mode="CANCEL", exempt_seconds=60),
         QosRecord(name="high", preempts=frozenset({"low"})),
     )
-    found = preemption(
-        {"PreemptType": "preempt/qos", "PreemptMode": "GANG,REQUEUE"}, [low, high]
-    )
+    found = preemption({"PreemptType": "preempt/qos", "PreemptMode": "GANG,REQUEUE"}, [low, high])
     assert (found.by, found.mode) == (PreemptBy.QOS, PreemptMode.REQUEUE)
     assert (found.qos["high"].priority, found.qos["high"].preempts) == (0, frozenset({"low"}))
     assert (
@@ -336,8 +340,7 @@ def test_preemption() -> None:
         found.qos["low"].exempt_seconds,
     ) == (3, PreemptMode.CANCEL, 60)
     assert (
-        preemption({"PreemptType": "preempt/none", "PreemptMode": "OFF"}, []).by
-        is PreemptBy.NONE
+        preemption({"PreemptType": "preempt/none", "PreemptMode": "OFF"}, []).by is PreemptBy.NONE
     )
 
 
@@ -442,7 +445,7 @@ def test_of_several_reservations_the_one_that_lets_it_in_soonest_counts(
 def test_of_several_qos_the_first_counts_and_that_is_noted_for_the_first_few() -> None:
     low = QosRecord(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 0}))
     jobs = [job(number, qos="normal", other_qos=("low",)) for number in range(1, 8)]
-    found = there(*jobs, job(8, qos="low"), running(9, "n3", other_qos=("low",)), qualities=[low])
+    found = there(*jobs, job(8, qos="low"), running(9, "n3", other_qos=("low",)), qos=[low])
     assert found.notes == ["of several QOS only the first counts here: job 1, 2, 3, 4, 5, ..."]
     assert (told(found)["1"], told(found)["8"]) == ("n1", "QOSMaxJobsPerUserLimit")
 

@@ -10,19 +10,18 @@ import pytest
 
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import (
-    jobs,
-    json_2311,
-    machine,
+    json_jobs,
     pending_jobs,
     priority,
     sacct,
     sacctmgr,
     scontrol,
-    shares,
     squeue,
+    sshare,
 )
+from fairbank.slurm.parsers.scheduler import jobs, machine
 from fairbank.slurm.parsers.values import AccountingJob
-from fairbank.slurm.parsers.version import COMPLETE_JSON, RECORDED, support_note, read_version
+from fairbank.slurm.parsers.version import COMPLETE_JSON, RECORDED, read_version, support_note
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NEWER = sorted(
@@ -59,7 +58,7 @@ def test_the_version_is_known(folder: Path) -> None:
 
 def test_accounting_says_the_same_as_json_and_in_columns(folder: Path) -> None:
     columns = sacct.read_jobs((folder / "sacct-runs.txt").read_text())
-    told = json_2311.read_jobs((folder / "sacct-all.json").read_bytes())
+    told = json_jobs.read_jobs((folder / "sacct-all.json").read_bytes())
     assert columns.unreadable == told.unreadable == ()
     assert [comparable(job) for job in told.rows] == [comparable(job) for job in columns.rows]
     assert {job.state for job in told.rows} == {
@@ -71,7 +70,7 @@ def test_accounting_says_the_same_as_json_and_in_columns(folder: Path) -> None:
 def test_json_counts_restarts(folder: Path) -> None:
     again = [
         job
-        for job in json_2311.read_jobs((folder / "sacct-all.json").read_bytes()).rows
+        for job in json_jobs.read_jobs((folder / "sacct-all.json").read_bytes()).rows
         if job.job_id == 19
     ]
     assert [(job.state, job.restart) for job in again] == [("REQUEUED", 0), ("RUNNING", 1)]
@@ -80,7 +79,7 @@ def test_json_counts_restarts(folder: Path) -> None:
 def test_gpus_and_whole_nodes_are_told(folder: Path) -> None:
     held = {
         job.job_id: job.tres
-        for job in json_2311.read_jobs((folder / "sacct-all.json").read_bytes()).rows
+        for job in json_jobs.read_jobs((folder / "sacct-all.json").read_bytes()).rows
     }
     assert held[3] == "cpu=16,mem=65536,node=1,gres/gpu=2"
     assert held[4] == "cpu=192,mem=192000,node=3"
@@ -88,7 +87,7 @@ def test_gpus_and_whole_nodes_are_told(folder: Path) -> None:
 
 def test_the_queue_says_the_same_as_json_and_in_columns(folder: Path) -> None:
     columns = squeue.read_queue((folder / "squeue-runs.txt").read_text())
-    told = json_2311.read_queue((folder / "squeue-all.json").read_bytes())
+    told = json_jobs.read_queue((folder / "squeue-all.json").read_bytes())
     assert columns.unreadable == told.unreadable == ()
     assert len(told.rows) == 38
     assert {(each.job_id, each.submitted, each.state) for each in told.rows} == {
@@ -157,7 +156,7 @@ def test_jobs_that_wait_and_run(folder: Path) -> None:
 
 def test_fair_share_in_the_columns_that_sshare_prints(folder: Path) -> None:
     header, *rows = [line.split("|") for line in (folder / "sshare.txt").read_text().splitlines()]
-    assert set(header) <= {*shares.SHARE_COLUMNS, "Partition", "GrpTRESMins", "TRESRunMins"}
+    assert set(header) <= {*sshare.SHARE_COLUMNS, "Partition", "GrpTRESMins", "TRESRunMins"}
     assert [row[header.index("Account")].strip() for row in rows].count("wg_bio") == 3
 
 

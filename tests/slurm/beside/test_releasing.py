@@ -10,17 +10,18 @@ import pytest
 
 from fairbank.core.errors import Unreachable
 from fairbank.rest.client import Client, parse_address
-from fairbank.slurm.compare.held_jobs import (
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.held_jobs import (
     FORGOTTEN_SECONDS,
     QUOTES_MAX,
     RELEASES_MAX,
     HoldQuote,
+    Releaser,
     ReleaseSchedule,
     affordable_jobs,
 )
-from fairbank.slurm.parsers.held_jobs import HeldJob, read_held_jobs
+from fairbank.slurm.parsers.squeue import HeldJob, read_held_jobs
 from fairbank.slurm.parsers.values import ParsedRows
-from fairbank.slurm.releasing import Releaser
 from tests.agent.conftest import SU, Centre
 from tests.support.server import banking
 
@@ -87,7 +88,11 @@ def test_no_more_go_on_than_can_be_paid_together() -> None:
         HoldQuote(20, 2, 30, fits=True),
         HoldQuote(1, None, 0, fits=False),
     ]
-    assert [each.name for each in affordable_jobs(list(zip(jobs, offers, strict=True)))] == ["a", "c", "d"]
+    assert [each.name for each in affordable_jobs(list(zip(jobs, offers, strict=True)))] == [
+        "a",
+        "c",
+        "d",
+    ]
 
 
 def test_each_job_has_its_turn_and_not_more_often_than_agreed() -> None:
@@ -123,27 +128,27 @@ def test_a_job_that_stays_held_is_not_forgotten() -> None:
 # ------------------------------------------------------------------ a bank, and a queue
 
 
-class PaperQueue:
+class PaperQueue(SlurmCommands):
     """Slurm's queue, as a test writes it."""
 
     cluster = "local"
 
     def __init__(self, *jobs: HeldJob) -> None:
-        self.jobs = list(jobs)
+        self.waiting_jobs = list(jobs)
         self.released: list[str] = []
         self.trouble: Unreachable | None = None
         self.stuck: set[str] = set()
 
-    def held(self) -> ParsedRows[HeldJob]:
+    def held_jobs(self) -> ParsedRows[HeldJob]:
         if self.trouble:
             raise self.trouble
-        return ParsedRows(tuple(self.jobs), ())
+        return ParsedRows(tuple(self.waiting_jobs), ())
 
     def release(self, name: str) -> None:
         if name in self.stuck:
             raise Unreachable(f"scontrol ended with 1: job {name}", remedy="look")
         self.released.append(name)
-        self.jobs = [each for each in self.jobs if each.name != name]
+        self.waiting_jobs = [each for each in self.waiting_jobs if each.name != name]
 
 
 class PaperBank(Client):
@@ -213,7 +218,7 @@ def test_a_deposit_lets_go_on_what_it_pays_for(
         *named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody")
     )
     dear = msgspec.structs.replace(JOB, name="5", limit_seconds=100 * HOUR)
-    queue.jobs.insert(0, dear)
+    queue.waiting_jobs.insert(0, dear)
     releaser = Releaser(Client(parse_address(centre.address)), queue, 600)
     releaser.run_round(0)
     assert queue.released == ["1"]

@@ -11,8 +11,8 @@ import pytest
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.compare.import_plan import PlannedProject
 from fairbank.slurm.importer import Importer
+from fairbank.slurm.reconcile.import_plan import PlannedProject
 from fairbank.slurm.sync import Sync
 from tests.support.recorded import Recorded
 from tests.support.server import banking

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairbank.core.errors import Malformed
-from fairbank.slurm.compare import reports
+from fairbank.slurm.reconcile import reports
 from tests.slurm.beside.jobs import CLUSTER, a_job, booked
 
 
@@ -29,9 +29,12 @@ def test_a_run_is_closed_under_the_name_that_the_bank_knows() -> None:
 
 def test_a_user_whom_nobody_knows_is_told_not_guessed() -> None:
     job = a_job(7, owner=None)
-    with pytest.raises(Malformed, match="nobody here is called 'alice'"):
+    with pytest.raises(Malformed, match="this host has no user 'alice'"):
         reports.charge_report(job, None, 0, CLUSTER)
-    assert reports.charge_report(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
+    assert (
+        reports.charge_report(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"]
+        == 60_601
+    )
 
 
 def test_a_run_that_ended_before_it_began_began_when_it_ended() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.slurm.compare.classification import FindingCategory, restart_count
+from fairbank.slurm.reconcile.compare import Category, restart_count
 from tests.slurm.beside.comparing import compared, kinds, only
 from tests.slurm.beside.jobs import NOW, a_job, booked
 
@@ -31,8 +31,8 @@ def test_a_submission_told_anew_after_a_crash() -> None:
     job = a_job(1)
     assert compared([job], [booked(job, submitted=job.submitted - 30)]).matched == 1
     assert kinds(compared([job], [booked(job, submitted=job.submitted - 30, owner=1)])) == [
-        FindingCategory.MISSING,
-        FindingCategory.UNACCOUNTED,
+        Category.MISSING,
+        Category.UNACCOUNTED,
     ]
 
 

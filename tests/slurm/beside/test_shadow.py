@@ -8,23 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.slurm.compare.bank_records import BankAllocation, BankCluster
-from fairbank.slurm.compare.shadow import (
+from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.reconcile.bank_records import BankAllocation, BankCluster
+from fairbank.slurm.reconcile.shadow import (
     ShadowAccount,
+    ShadowInput,
     ShadowReason,
     ShadowResult,
-    ShadowInput,
     by_reason,
     simulate,
 )
-from fairbank.slurm.parsers.values import AccountingJob
 from tests.slurm.beside.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))
 
 
 def watched(jobs: Sequence[AccountingJob], *allocations: BankAllocation) -> ShadowResult:
-    return simulate(jobs, ShadowInput(cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW))
+    return simulate(
+        jobs, ShadowInput(cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW)
+    )
 
 
 def whys(shadow: ShadowResult) -> list[ShadowReason]:
@@ -80,7 +82,9 @@ def test_what_comes_back_is_there_for_the_next() -> None:
 def test_the_parents_shared_credit_pays_when_ones_own_does_not() -> None:
     shared, own = an_allocation(1, 1, 1_000, shared=True), an_allocation(2, 2, 100)
     assert whys(watched([a_job(1)], own, shared)) == []
-    assert whys(watched([a_job(1)], own, an_allocation(1, 1, 1_000))) == [ShadowReason.INSUFFICIENT_CREDIT]
+    assert whys(watched([a_job(1)], own, an_allocation(1, 1, 1_000))) == [
+        ShadowReason.INSUFFICIENT_CREDIT
+    ]
 
 
 def test_every_reason() -> None:

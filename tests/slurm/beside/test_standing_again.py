@@ -14,10 +14,9 @@ from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_row
 from fairbank.report.sprio import lines as lines_of_ranks
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields, lines, parse_fields
 from fairbank.report.sshare import sort_as_slurm as in_slurms_order
-from fairbank.slurm.fairshare_view.consistency import consistent_rows
-from fairbank.slurm.fairshare_view.jobs import priority_row
-from fairbank.slurm.fairshare_view.shares import share_row, share_rows
-from fairbank.slurm.parsers import shares, sprio
+from fairbank.slurm.fairshare_view.priority_rows import consistent_rows, priority_row
+from fairbank.slurm.fairshare_view.share_rows import share_row, share_rows
+from fairbank.slurm.parsers import sprio, sshare
 from fairbank.slurm.parsers.version import OLDEST, Version
 from tests.support.standing import printed
 
@@ -67,16 +66,16 @@ def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
     text = "".join(
         f"{line}\n"
         for line in lines(
-            ordered, parse_fields(",".join(shares.SHARE_COLUMNS)), LineFormat.BETWEEN, header=False
+            ordered, parse_fields(",".join(sshare.SHARE_COLUMNS)), LineFormat.BETWEEN, header=False
         )
     )
-    answer = shares.read_shares(text)
+    answer = sshare.read_shares(text)
     assert answer.unreadable == ()
     assert [share_row(row) for row in answer.rows] == ordered
 
 
 def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None:
-    told = shares.read_shares(printed("fair-tree", "sshare-everything")).rows
+    told = sshare.read_shares(printed("fair-tree", "sshare-everything")).rows
     seen = [row for row in told if row.user != "bob"]
     of_dave = [
         {row.account: row.factor for row in share_rows(some, fair_tree=True) if row.user == "dave"}

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fairbank.core.slurm_numbers import NICE_MAX, ON_PARENT
-from fairbank.slurm.parsers import pending_jobs, shares, sprio
+from fairbank.slurm.parsers import pending_jobs, sprio, sshare
 from fairbank.slurm.parsers.sacctmgr import read_priorities
 from fairbank.slurm.parsers.scontrol import read_partitions
 from tests.support.standing import printed
@@ -25,14 +25,14 @@ def user(name: str, of: str, depth: int, number: int = 3) -> str:
 
 def read(*lines: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]]:
     """Who was read, below what; and the lines and fields that were not."""
-    answer = shares.read_shares("".join(f"{line}\n" for line in lines))
+    answer = sshare.read_shares("".join(f"{line}\n" for line in lines))
     return [(row.parent, row.account, row.user) for row in answer.rows], [
         (lost.line, lost.field) for lost in answer.unreadable
     ]
 
 
 def test_fair_share_of_2205() -> None:
-    answer = shares.read_shares(printed("fair-tree", "sshare-everything"))
+    answer = sshare.read_shares(printed("fair-tree", "sshare-everything"))
     assert answer.unreadable == ()
     assert len(answer.rows) == 21
     by_name = {(row.account, row.user, row.partition): row for row in answer.rows}
@@ -53,7 +53,7 @@ def test_fair_share_of_2205() -> None:
         "lab",
     )
     assert by_name["optics", "", ""].parent == "physics"
-    assert by_name["optics", "", ""].shares == shares.PARENT
+    assert by_name["optics", "", ""].shares == sshare.PARENT
     alice = by_name["physics", "alice", "cpu"]
     assert (
         alice.shares,
@@ -72,7 +72,7 @@ def test_fair_share_of_2205() -> None:
 def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
     rows = {
         row.account: row
-        for row in shares.read_shares(printed("classic", "sshare-everything")).rows
+        for row in sshare.read_shares(printed("classic", "sshare-everything")).rows
         if not row.user
     }
     assert (rows["root"].factor, rows["root"].norm_shares, rows["wg_bio"].factor) == (
@@ -322,7 +322,9 @@ def test_associations_have_a_priority_where_they_were_given_one() -> None:
 
 
 def test_partitions_have_a_factor_and_tres() -> None:
-    by_name = {place.name: place for place in read_partitions(printed("fair-tree", "partitions")).rows}
+    by_name = {
+        place.name: place for place in read_partitions(printed("fair-tree", "partitions")).rows
+    }
     assert {name: place.factor for name, place in by_name.items()} == {
         "cpu": 1,
         "gpu": 1,

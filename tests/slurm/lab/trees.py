@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from fairbank.slurm.parsers import shares
+from fairbank.slurm.parsers import sshare
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recording import anonymous
 from tests.support.waiting import wait_until
@@ -33,7 +33,7 @@ QUESTION = (
     "--partition",
     "--noheader",
     "--parsable2",
-    f"--format={','.join(shares.SHARE_COLUMNS)}",
+    f"--format={','.join(sshare.SHARE_COLUMNS)}",
 )
 DEEPEST = 4
 

@@ -10,7 +10,7 @@ from typing import Any
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.releasing import Releaser
+from fairbank.slurm.held_jobs import Releaser
 
 
 class ReleaseRounds:

@@ -16,7 +16,7 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.report_results import cannot_ask
-from fairbank.slurm.site_factor import SiteFactorTable, encode, build_table
+from fairbank.slurm.site_factor import SiteFactorTable, build_table, encode
 from fairbank.slurm.sync import replace_file
 
 _log = logging.getLogger(__name__)

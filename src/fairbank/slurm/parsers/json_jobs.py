@@ -9,6 +9,7 @@ import msgspec
 
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
+from fairbank.core.final_state import REQUEUED
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.values import AccountingJob, ParsedRows, QueuedJob, UnreadableLine
 
@@ -64,7 +65,9 @@ def read_each(
         try:
             rows.append(reader(decode(raw)))
         except Malformed as bad:
-            unreadable.append(UnreadableLine(f"{command} --json", number, bad.field or "", bad.message))
+            unreadable.append(
+                UnreadableLine(f"{command} --json", number, bad.field or "", bad.message)
+            )
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
             why, _, where = str(bad).partition(" - at `")
             unreadable.append(
@@ -90,7 +93,9 @@ def job(
     """A job from its parts. Raises Malformed, naming the field."""
     return AccountingJob(
         job_id=_within(row.job_id, 1, ids.JOB_ID_MAX, "job_id"),
-        submitted=words.required_instant(words.epoch(submitted, "time.submission"), "time.submission"),
+        submitted=words.required_instant(
+            words.epoch(submitted, "time.submission"), "time.submission"
+        ),
         start=words.epoch(start, "time.start"),
         end=words.epoch(end, "time.end"),
         elapsed=_within(elapsed, 0, 10**10, "time.elapsed"),
@@ -104,7 +109,8 @@ def job(
         if limit_minutes is None
         else _within(limit_minutes, 0, 10**9, "time.limit") * 60,
         tres=words.tres(
-            ",".join(_tres_text(each) for each in tres if each.count not in (None, NOT_COUNTED)), "tres"
+            ",".join(_tres_text(each) for each in tres if each.count not in (None, NOT_COUNTED)),
+            "tres",
         ),
         restart=restart,
     )
@@ -113,7 +119,9 @@ def job(
 def queued(job_id: int, submitted: int, state: str) -> QueuedJob:
     """A job that slurmctld knows. Raises Malformed, naming the field."""
     at = words.required_instant(words.epoch(submitted, "submit_time"), "submit_time")
-    return QueuedJob(_within(job_id, 1, ids.JOB_ID_MAX, "job_id"), at, words.state(state, "job_state"))
+    return QueuedJob(
+        _within(job_id, 1, ids.JOB_ID_MAX, "job_id"), at, words.state(state, "job_state")
+    )
 
 
 def _tres_text(each: JsonTres) -> str:
@@ -124,3 +132,90 @@ def _within(value: int, low: int, high: int, field: str) -> int:
     if low <= value <= high:
         return value
     raise Malformed(f"{value} is not from {low} to {high}", field=field)
+
+
+class _Number(msgspec.Struct, frozen=True):
+    set: bool = True
+    infinite: bool = False
+    number: float = 0
+
+    @property
+    def value(self) -> int | None:
+        return int(self.number) if self.set and not self.infinite else None
+
+
+_OneNumber = _Number | int | None  # which of the times are plain differs from release to release
+
+
+class _Times(msgspec.Struct, frozen=True):
+    submission: _OneNumber
+    start: _OneNumber = None
+    end: _OneNumber = None
+    elapsed: _OneNumber = None
+    limit: _OneNumber = None
+
+
+class _State(msgspec.Struct, frozen=True):
+    current: list[str] | str
+
+
+class _Tres(msgspec.Struct, frozen=True):
+    allocated: list[JsonTres] = []
+    requested: list[JsonTres] = []
+
+
+class _Job(JsonAssociation, frozen=True, kw_only=True):
+    time: _Times
+    state: _State
+    tres: _Tres
+    restart_cnt: _OneNumber = None
+
+
+class _Queued(msgspec.Struct, frozen=True):
+    job_id: int
+    submit_time: _OneNumber
+    job_state: list[str] | str
+
+
+def read_jobs(text: bytes) -> ParsedRows[AccountingJob]:
+    """What `sacct --json` said."""
+    return read_each("sacct", text, _Job, _job)
+
+
+def read_queue(text: bytes) -> ParsedRows[QueuedJob]:
+    """What `squeue --json` said."""
+    return read_each(
+        "squeue",
+        text,
+        _Queued,
+        lambda row: queued(row.job_id, _value(row.submit_time) or 0, _first(row.job_state)),
+    )
+
+
+def _job(row: _Job) -> AccountingJob:
+    start = _value(row.time.start) or 0
+    return job(
+        row,
+        submitted=_value(row.time.submission) or 0,
+        start=start,
+        end=_value(row.time.end) or 0,
+        elapsed=_value(row.time.elapsed) or 0,
+        state=_ended(row.state.current),
+        limit_minutes=_value(row.time.limit),
+        tres=row.tres.allocated or ([] if start else row.tres.requested),
+        restart=_value(row.restart_cnt),
+    )
+
+
+def _value(number: _OneNumber) -> int | None:
+    return number.value if isinstance(number, _Number) else number
+
+
+def _ended(states: list[str] | str) -> str:
+    """Accounting keeps the end of a requeued run as that flag alone; sacct tells it behind PENDING, which stands for no state."""
+    return REQUEUED if REQUEUED in states else _first(states)
+
+
+def _first(states: list[str] | str) -> str:
+    """The state proper; flags such as REQUEUED or COMPLETING come behind it."""
+    return states if isinstance(states, str) else (states or [""])[0]

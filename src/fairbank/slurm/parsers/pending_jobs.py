@@ -15,7 +15,7 @@ from fairbank.core import ids
 from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import Record, read_rows
+from fairbank.slurm.parsers.columns import Record, read_rows
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 
 COMMAND = "scontrol show job"

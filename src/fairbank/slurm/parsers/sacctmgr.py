@@ -6,7 +6,7 @@ import re
 
 from fairbank.core import ids
 from fairbank.core.errors import Malformed
-from fairbank.slurm.parsers.delimited import PIPE, read_rows, split_records
+from fairbank.slurm.parsers.columns import PIPE, read_rows, split_records
 from fairbank.slurm.parsers.values import (
     AssociationPriority,
     ParsedRows,
@@ -51,7 +51,9 @@ def read_coordinators(text: str) -> ParsedRows[SlurmAssociation]:
 
 def read_qos(text: str) -> ParsedRows[SlurmQos]:
     """`show qos format=name,priority,usagefactor`."""
-    return read_rows("sacctmgr show qos", split_records("sacctmgr show qos", text, QOS_COLUMNS, PIPE), _qos)
+    return read_rows(
+        "sacctmgr show qos", split_records("sacctmgr show qos", text, QOS_COLUMNS, PIPE), _qos
+    )
 
 
 def _association(cells: dict[str, str]) -> SlurmAssociation:

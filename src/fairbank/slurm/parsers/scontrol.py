@@ -11,7 +11,7 @@ from fairbank.core.errors import Malformed
 from fairbank.core.time import parse_instant
 from fairbank.core.tres import parse_weights
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import Record, read_rows
+from fairbank.slurm.parsers.columns import Record, read_rows
 from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition, UnreadableLine
 
 _LINE = re.compile(r"\s*(\w+)\s*=\s*(.*)")
@@ -68,7 +68,9 @@ def read_partitions(text: str) -> ParsedRows[SlurmPartition]:
 
 def read_nodes(text: str) -> ParsedRows[SlurmNode]:
     """The nodes."""
-    return read_rows("scontrol show node", key_value_records("scontrol show node", text, "NodeName"), _node)
+    return read_rows(
+        "scontrol show node", key_value_records("scontrol show node", text, "NodeName"), _node
+    )
 
 
 def read_config(text: str) -> Mapping[str, str]:

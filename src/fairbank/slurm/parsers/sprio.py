@@ -13,7 +13,7 @@ from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import NICE_OFFSET, PRIORITY_MAX
 from fairbank.core.tres import tres_name
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import PIPE, Record, read_rows, split_records
+from fairbank.slurm.parsers.columns import PIPE, Record, read_rows, split_records
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 from fairbank.slurm.parsers.version import Version
 
@@ -77,7 +77,9 @@ def read_factors(text: str, letters: str = LETTERS) -> ParsedRows[SprioLine]:
     if text.startswith(_NONE):
         return ParsedRows(())
     seen = _LineTracker()
-    return read_rows(COMMAND, seen.number_lines(split_records(COMMAND, text, letters, PIPE)), seen.factors)
+    return read_rows(
+        COMMAND, seen.number_lines(split_records(COMMAND, text, letters, PIPE)), seen.factors
+    )
 
 
 class _LineTracker:
@@ -88,7 +90,9 @@ class _LineTracker:
         self._line = 0
         self._there: set[tuple[object, ...]] = set()
 
-    def number_lines(self, found: Iterator[Record | UnreadableLine]) -> Iterator[Record | UnreadableLine]:
+    def number_lines(
+        self, found: Iterator[Record | UnreadableLine]
+    ) -> Iterator[Record | UnreadableLine]:
         for each in found:
             self._line = each.line
             yield each

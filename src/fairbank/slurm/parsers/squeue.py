@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
+import msgspec
+
 from fairbank.core import ids
+from fairbank.core.errors import Malformed
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.delimited import DELIMITER, read_rows, split_records
-from fairbank.slurm.parsers.values import ParsedRows, QueuedJob, PendingOwner
+from fairbank.slurm.parsers.columns import (
+    DELIMITER,
+    fixed_width_cells,
+    fixed_width_format,
+    read_rows,
+    split_records,
+)
+from fairbank.slurm.parsers.values import ParsedRows, PendingOwner, QueuedJob, UnreadableLine
 
 COLUMNS = ("JobID", "SubmitTime", "State")
 FORMAT = DELIMITER.join(("%A", "%V", "%T"))
@@ -37,4 +48,116 @@ def _waiting(cells: dict[str, str]) -> PendingOwner:
         ids.name(cells["Account"], field="Account"),
         ids.name(cells["QOS"], field="QOS"),
         words.required_instant(words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"),
+    )
+
+
+_STARTING_WIDTHS = {
+    "SubmitTime": 24,
+    "StartTime": 24,
+    "TimeLimit": 24,
+    "BatchFlag": 12,
+    "QOS": 64,
+    "tres-alloc": 600,
+}
+STARTING_FORMAT = fixed_width_format(_STARTING_WIDTHS)
+"""What `squeue --Format` is asked for."""
+
+
+class StartingJob(msgspec.Struct, frozen=True, kw_only=True):
+    """`limit_seconds` is None without a finite limit; `tres` is what was allocated; `batch` is whether it is a script."""
+
+    submitted: int
+    start: int
+    limit_seconds: int | None
+    batch: bool
+    qos: str | None
+    tres: str
+
+
+def read_starting_job(text: str) -> StartingJob:
+    """The only line of the answer. Raises Malformed when there is none, or one that cannot be read."""
+    lines = text.splitlines()
+    if len(lines) != 1:
+        raise Malformed(f"squeue told {len(lines)} jobs where one was asked for", field="squeue")
+    cells = fixed_width_cells(lines[0], _STARTING_WIDTHS)
+    submitted = words.required_instant(
+        words.instant(cells["SubmitTime"], "SubmitTime"), "SubmitTime"
+    )
+    return StartingJob(
+        submitted=submitted,
+        start=words.instant(cells["StartTime"], "StartTime") or submitted,
+        limit_seconds=words.limit_seconds(cells["TimeLimit"], "TimeLimit"),
+        batch=cells["BatchFlag"] == "1",
+        qos=cells["QOS"] or None,
+        tres=words.tres(cells["tres-alloc"], "tres-alloc"),
+    )
+
+
+_HELD_WIDTHS = {
+    "JobArrayID": 40,
+    "Account": 80,
+    "Partition": 80,
+    "QOS": 64,
+    "TimeLimit": 24,
+    "Reason": 64,
+    "admin_comment": 12,
+    "tres-alloc": 600,
+}
+HELD_FORMAT = fixed_width_format(_HELD_WIDTHS)
+"""What `squeue --Format` is asked for."""
+
+REASONS = frozenset({"Allocation_exhausted", "No_allocation", "Allocation_frozen"})
+"""Those of our reasons that a deposit, a new allocation or a thaw ends. Caps of users and the like are for people."""
+
+COMMENT_PREFIX = "Fairbank: "
+"""What our admin comments begin with; plugins/prep writes the same."""
+
+_NAME = re.compile(r"[1-9][0-9]{0,9}(?:_[0-9]{1,9})?", re.ASCII)
+
+
+class HeldJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that the plug-in held; `name` is what Slurm's commands know it by."""
+
+    name: str
+    account: str
+    partition: str
+    qos: str | None
+    limit_seconds: int
+    tres: str
+
+
+def read_held_jobs(text: str) -> ParsedRows[HeldJob]:
+    """Those that the plug-in held, by its reason and its comment: what others held has neither. Parts of heterogeneous jobs and
+    jobs without a limit are left out, since nobody can tell what they cost."""
+    rows: list[HeldJob] = []
+    unreadable: list[UnreadableLine] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        cells = fixed_width_cells(line, _HELD_WIDTHS)
+        if (
+            cells["Reason"] not in REASONS
+            or not f"{cells['admin_comment']} ".startswith(COMMENT_PREFIX)
+            or not _NAME.fullmatch(cells["JobArrayID"])
+        ):
+            continue
+        try:
+            limit, tres = (
+                words.limit_seconds(cells["TimeLimit"], "TimeLimit"),
+                words.tres(cells["tres-alloc"], "tres-alloc"),
+            )
+        except Malformed as bad:
+            unreadable.append(UnreadableLine("squeue", number, bad.field or "", bad.message))
+            continue
+        if limit is not None:
+            rows.append(_held_job(cells, limit, tres))
+    return ParsedRows(tuple(rows), tuple(unreadable))
+
+
+def _held_job(cells: dict[str, str], limit: int, tres: str) -> HeldJob:
+    return HeldJob(
+        name=cells["JobArrayID"],
+        account=cells["Account"],
+        partition=cells["Partition"],
+        qos=cells["QOS"] or None,
+        limit_seconds=limit,
+        tres=tres,
     )

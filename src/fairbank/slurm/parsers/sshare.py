@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from math import inf
 
 import msgspec
 
 from fairbank.core import ids
-from fairbank.slurm.parsers.delimited import PIPE, read_rows, split_records
-from fairbank.slurm.parsers.values import ParsedRows
+from fairbank.core.errors import Malformed
+from fairbank.core.slurm_numbers import SHARES_MAX
+from fairbank.slurm.parsers import words
+from fairbank.slurm.parsers.columns import PIPE, Record, read_rows, split_records
+from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 from fairbank.slurm.parsers.words import number
 
 USAGE_COLUMNS = ("Account", "User", "RawUsage", "TRESRunMins")
@@ -38,3 +43,140 @@ def _account_usage(cells: dict[str, str]) -> ShareUsage | None:
         seconds,
         int(billing[1]) if billing else 0,
     )
+
+
+SHARE_COLUMNS = (
+    "Account",
+    "Cluster",
+    "User",
+    "Partition",
+    "RawShares",
+    "NormShares",
+    "RawUsage",
+    "NormUsage",
+    "EffectvUsage",
+    "FairShare",
+    "LevelFS",
+    "GrpTRESMins",
+    "GrpTRESRaw",
+    "ID",
+    "TRESRunMins",
+)
+PARENT = "parent"
+"""The shares of who has its parent's."""
+_USAGE_MAX = 10**18 - 1
+
+
+class ShareLine(msgspec.Struct, frozen=True):
+    """An account, or (`user` not empty) a user in it; `parent` is the account above an account, empty for the root.
+
+    `usage` is decayed, in billing-seconds, cut off. None stands for what Slurm leaves blank. The last three are texts of TRES in minutes:
+    the limits GrpTRESMins, what counts against them, and what running jobs may still use.
+    """
+
+    account: str
+    user: str
+    partition: str
+    parent: str
+    shares: int | str | None
+    norm_shares: float
+    usage: int
+    norm_usage: float | None
+    effective: float | None
+    factor: float | None
+    level: float | None
+    limits: str
+    used: str
+    running: str
+    cluster: str
+    number: int
+
+
+def read_shares(text: str) -> ParsedRows[ShareLine]:
+    """The rows in Slurm's order. What stands below an account that cannot be read is left out too: nobody could say whose it is."""
+    tree = _AccountTree()
+    return read_rows(
+        "sshare",
+        tree.forget_after_errors(split_records("sshare", text, SHARE_COLUMNS, PIPE)),
+        tree.share,
+    )
+
+
+class _AccountTree:
+    """Which account is above which: Slurm tells it by one blank for each level, and one more for a user. Of one cluster, and each
+    association once: of two with one name nobody could say which is meant."""
+
+    def __init__(self) -> None:
+        self._above: list[str] = []  # from the root down to where we are
+        self._there: set[tuple[str, str, str]] = set()
+        self._cluster: str | None = None
+
+    def forget_after_errors(
+        self, found: Iterator[Record | UnreadableLine]
+    ) -> Iterator[Record | UnreadableLine]:
+        """After a line that is no record nobody knows where we are."""
+        for each in found:
+            if isinstance(each, UnreadableLine):
+                self._above.clear()
+            yield each
+
+    def share(self, cells: dict[str, str]) -> ShareLine:
+        row = self._placed(cells)
+        if (name := (row.account, row.user, row.partition)) in self._there:
+            raise Malformed(
+                f"{words.quoted(row.user or row.account)} is there twice",
+                field="User" if row.user else "Account",
+            )
+        self._there.add(name)
+        return row
+
+    def _placed(self, cells: dict[str, str]) -> ShareLine:
+        name = cells["Account"].lstrip(" ")
+        depth = len(cells["Account"]) - len(name)
+        if cells["Cluster"] != (self._cluster or cells["Cluster"]):
+            del self._above[depth:]
+            raise Malformed(
+                f"{words.quoted(cells['Cluster'])} is another cluster than {words.quoted(self._cluster or '')}",
+                field="Cluster",
+            )
+        self._cluster = cells["Cluster"]
+        if cells["User"]:
+            if self._above[depth - 1 : depth] != [name]:
+                raise Malformed(
+                    f"a user of {words.quoted(name)} is not below that account", field="Account"
+                )
+            return _share(cells, name, "")
+        if depth > len(self._above):
+            raise Malformed(f"{words.quoted(name)} is not below another account", field="Account")
+        del self._above[depth:]  # also when the rest of this row turns out to be unreadable
+        row = _share(cells, name, self._above[-1] if self._above else "")
+        self._above.append(name)
+        return row
+
+
+def _share(cells: dict[str, str], account: str, parent: str) -> ShareLine:
+    user, shares = cells["User"], cells["RawShares"]
+    return ShareLine(
+        ids.name(account, field="Account"),
+        user and words.user(user, "User"),
+        cells["Partition"] and ids.name(cells["Partition"], field="Partition"),
+        parent,
+        words.number(shares, "RawShares", most=SHARES_MAX)
+        if shares not in ("", PARENT)
+        else shares or None,
+        words.amount(cells["NormShares"], "NormShares", most=1),
+        words.number(cells["RawUsage"], "RawUsage", most=_USAGE_MAX),
+        _optional_amount(cells, "NormUsage", most=1),
+        _optional_amount(cells, "EffectvUsage", most=_USAGE_MAX),
+        _optional_amount(cells, "FairShare", most=1),
+        _optional_amount(cells, "LevelFS"),
+        cells["GrpTRESMins"],
+        cells["GrpTRESRaw"],
+        cells["TRESRunMins"],
+        cells["Cluster"],
+        words.number(cells["ID"], "ID"),
+    )
+
+
+def _optional_amount(cells: dict[str, str], name: str, most: float = inf) -> float | None:
+    return words.amount(cells[name], name, most) if cells[name] else None

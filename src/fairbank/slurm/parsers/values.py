@@ -35,7 +35,9 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def has_ended(self) -> bool:
         """Whether it ran and is over."""
-        return self.start is not None and self.end is not None and self.state not in UNFINISHED_STATES
+        return (
+            self.start is not None and self.end is not None and self.state not in UNFINISHED_STATES
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -52,20 +54,13 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_seconds: int | None
 
 
-UNFINISHED_STATES = frozenset(
-    {
-        "PENDING",
-        "CONFIGURING",
-        "RUNNING",
-        "SUSPENDED",
-        "STOPPED",
-        "COMPLETING",
-        "RESIZING",
-        "SIGNALING",
-        "STAGE_OUT",
-    }
+STATES_WITH_NODES = frozenset(
+    "RUNNING CONFIGURING COMPLETING SUSPENDED STOPPED SIGNALING STAGE_OUT RESIZING".split()
 )
-"""States of a job that slurmctld has not finished with."""
+"""States in which a job has nodes."""
+
+UNFINISHED_STATES = STATES_WITH_NODES | {"PENDING"}
+"""States of a job that slurmctld has not finished with. In any other state it has ended."""
 
 
 class QueuedJob(msgspec.Struct, frozen=True, gc=False):

@@ -131,5 +131,6 @@ def amount(text: str, field: str, most: float = inf) -> float:
     if 0 <= (found := decimal(text, field)) <= most:
         return found
     raise Malformed(
-        f"{quoted(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}", field=field
+        f"{quoted(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}",
+        field=field,
     )

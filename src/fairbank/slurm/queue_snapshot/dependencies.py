@@ -9,8 +9,8 @@ import msgspec
 from fairbank.cluster.dependency import Dependency
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.parsers.ended_jobs import EndedJob
-from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.scheduler.dependencies import EndedJob
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 
 
 def open_dependencies(
@@ -20,9 +20,12 @@ def open_dependencies(
     own, over = told[job.number], tuple(ended)
     jobs = tuple({each.job_id: each for each in told.values()}.values())
     depends = msgspec.structs.replace(
-        own.dependencies, items=tuple(_for_task(each, job, jobs, over) for each in own.dependencies.items)
+        own.dependencies,
+        items=tuple(_for_task(each, job, jobs, over) for each in own.dependencies.items),
     )
-    return OpenDependencies(depends, tuple(_job_states(each, own, jobs, over) for each in depends.items))
+    return OpenDependencies(
+        depends, tuple(_job_states(each, own, jobs, over) for each in depends.items)
+    )
 
 
 def _for_task(
@@ -32,7 +35,9 @@ def _for_task(
     if on.kind != "aftercorr" or not on.all_tasks or job.task < 0:
         return on
     one = msgspec.structs.replace(on, task=job.task, all_tasks=False)
-    there = any(_matching_names(one, each) for each in jobs) or any(_is_over(one, each) for each in over)
+    there = any(_matching_names(one, each) for each in jobs) or any(
+        _is_over(one, each) for each in over
+    )
     return one if there else on
 
 
@@ -41,7 +46,9 @@ def _job_states(
 ) -> JobStates:
     alike = on.kind == "singleton"
     found = [
-        (name, each) for each in jobs for name in (_singleton_names(own, each) if alike else _matching_names(on, each))
+        (name, each)
+        for each in jobs
+        for name in (_singleton_names(own, each) if alike else _matching_names(on, each))
     ]
     running = [each for each in found if not each[1].is_pending]
     waiting = [each for each in found if each[1].is_pending]

@@ -14,7 +14,7 @@ from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import NodeShare, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.reason import NAMES
-from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 
 TASK_STEP = 1 << 32
 """A task that has no number of its own has that of its array and this many times its place in it."""
@@ -95,7 +95,10 @@ def running_job(told: SlurmJob, cluster: NodeTable, ways: SelectSettings) -> Act
                 )
             shares.append(
                 NodeShare(
-                    cluster.place[name], given.cpus, given.memory if ways.counts_memory else 0, given.gpus
+                    cluster.place[name],
+                    given.cpus,
+                    given.memory if ways.counts_memory else 0,
+                    given.gpus,
                 )
             )
     shares.sort(key=lambda share: share.place)
@@ -136,4 +139,8 @@ def _adjusted_request(wanted: ResourceRequest, ways: SelectSettings) -> Resource
     """Where memory is not counted the least of it is asked for, which is always there."""
     if not ways.counts_memory:
         wanted = msgspec.structs.replace(wanted, memory_per_node=1, memory_per_cpu=None)
-    return msgspec.structs.replace(wanted, exclusive=True, shared=False) if ways.whole_nodes else wanted
+    return (
+        msgspec.structs.replace(wanted, exclusive=True, shared=False)
+        if ways.whole_nodes
+        else wanted
+    )

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from fairbank.slurm.parsers.jobs import read_jobs
-from fairbank.slurm.parsers.limits import (
+from fairbank.slurm.parsers.scheduler.jobs import read_jobs
+from fairbank.slurm.parsers.scheduler.limits import (
     QOS_COLUMNS,
     read_association_limits,
     read_qos_limits,
     read_qos_usage,
 )
-from fairbank.slurm.parsers.machine import (
+from fairbank.slurm.parsers.scheduler.machine import (
     read_hosts,
     read_least_loaded,
     read_licences,
-    read_partition_rules,
     read_partition_qos,
+    read_partition_rules,
     read_reservations,
 )
 from fairbank.slurm.parsers.scontrol import read_clock, read_config
@@ -64,8 +64,8 @@ def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...
         "jobs": rows(read_jobs(texts["jobs"])),
         "licences": rows(read_licences(texts["licences"])),
         "associations": rows(read_association_limits(texts["limits"])),
-        "used_by_qualities": rows(read_qos_usage(texts["limits"])),
-        "qualities": rows(read_qos_limits(texts["qos-limits"])),
+        "qos_usage": rows(read_qos_usage(texts["limits"])),
+        "qos": rows(read_qos_limits(texts["qos-limits"])),
     }
     said = QueueAnswers(
         now=read_clock(texts["config"]),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.scheduling.explain.run_times import RunTimeHistory
-from fairbank.slurm.parsers.delimited import PIPE, read_rows, split_records
-from fairbank.slurm.parsers.execution import Cells, Execution, is_step, read_execution
+from fairbank.slurm.parsers.columns import PIPE, read_rows, split_records
+from fairbank.slurm.parsers.traces.execution import Cells, Execution, is_step, read_execution
 from fairbank.slurm.parsers.values import ParsedRows
 
 DAYS = 14

@@ -19,13 +19,17 @@ from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.slurm import parameters as known
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
-from fairbank.slurm.parsers.machine import Licence
-from fairbank.slurm.queue_snapshot.alternatives import with_one_reservation, simplification_notes
-from fairbank.slurm.queue_snapshot.jobs import SelectSettings, running_job, pending_jobs
+from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
+from fairbank.slurm.parsers.scheduler.limits import LimitRecord, QosRecord
+from fairbank.slurm.parsers.scheduler.machine import Licence
+from fairbank.slurm.queue_snapshot.jobs import SelectSettings, pending_jobs, running_job
 from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
-from fairbank.slurm.queue_snapshot.unsupported import PARAMETERS, unsupported_notes
+from fairbank.slurm.queue_snapshot.unsupported import (
+    PARAMETERS,
+    simplification_notes,
+    unsupported_notes,
+    with_one_reservation,
+)
 
 
 class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +158,9 @@ def scheduler_parameters(text: str, notes: list[str]) -> SchedulerParameters:
     return known.parse_parameters(",".join(kept))
 
 
-def quote_requests(job: PendingJob, told: SlurmJob, cluster: str | None) -> Iterator[dict[str, object]]:
+def quote_requests(
+    job: PendingJob, told: SlurmJob, cluster: str | None
+) -> Iterator[dict[str, object]]:
     """The body of `POST /quote` for each partition that it may run in. None for a job without a time limit of its own, whose hold depends
     on how long its partition lets it run."""
     if job.limit is None:

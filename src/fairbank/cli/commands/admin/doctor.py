@@ -139,9 +139,9 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
     from fairbank.slurm.agent.asking import status_of
     from fairbank.slurm.agent.settings import read_agent_settings, settings_file
     from fairbank.slurm.commands import SlurmCommands
-    from fairbank.slurm.compare.health import AgentHealth
-    from fairbank.slurm.doctor import Doctor
-    from fairbank.slurm.site import read_site_rules
+    from fairbank.slurm.health.doctor import Doctor
+    from fairbank.slurm.health.slurm_checks import AgentHealth
+    from fairbank.slurm.policy import read_site_rules
 
     def agent_facts() -> AgentHealth:
         settings = read_agent_settings(settings_file(agent))

@@ -193,7 +193,7 @@ def _simulate(
         simulate_each,
     )
     from fairbank.simulator.engine.simulation import SimulationPlan
-    from fairbank.slurm.parsers.any_trace import read_any_trace
+    from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
     path = Path(workload) if isinstance(workload, str) else None
     budget = budget_of(options)

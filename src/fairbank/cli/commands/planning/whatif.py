@@ -42,7 +42,7 @@ def run(context: Context, options: Namespace) -> int:
     from fairbank.service.simulation.comparison import in_file, read_shares
     from fairbank.service.simulation.what_if import what_if
     from fairbank.simulator.engine.simulation import SimulationPlan
-    from fairbank.slurm.parsers.any_trace import read_any_trace
+    from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
     question, budget = question_of(options), budget_of(options)
     with Stages(options) as progress:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
-    from fairbank.slurm.compare.shadow import ShadowAccount, ShadowRefusal, ShadowResult
+    from fairbank.slurm.reconcile.shadow import ShadowAccount, ShadowRefusal, ShadowResult
 
 DEFAULT_START = "now-7days"
 

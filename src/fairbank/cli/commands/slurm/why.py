@@ -178,7 +178,7 @@ def _explain_trace_job(
     from fairbank.service.simulation.comparison import in_file, policies_of
     from fairbank.simulator.results.explanation import Drawing
     from fairbank.simulator.results.job_query import JobQuery, ask
-    from fairbank.slurm.parsers.any_trace import read_any_trace
+    from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
     (policy,) = policies_of([options.policy or DEFAULT_POLICY])
     query = JobQuery(
@@ -191,7 +191,10 @@ def _explain_trace_job(
             1 if options.seed is None else options.seed,
         ),
     )
-    with Stages(options) as progress, in_file(Path(options.trace), read_any_trace) as (trace, extent):
+    with (
+        Stages(options) as progress,
+        in_file(Path(options.trace), read_any_trace) as (trace, extent),
+    ):
         job = ask(
             trace, policy, query, lambda jobs: progress(policy.name, jobs, extent.about(jobs))
         )

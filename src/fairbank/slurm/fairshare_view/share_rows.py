@@ -1,0 +1,120 @@
+"""What sshare told, as rows to be shown, and by which rule users are ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+
+from fairbank.core.slurm_numbers import ON_PARENT
+from fairbank.priority.fairshare.decay import Decay, next_reset
+from fairbank.priority.fairshare.forecast import Standpoint, back_after
+from fairbank.priority.fairshare.settings import Algorithm, FairShare
+from fairbank.report.forecasts import Recovery
+from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.share_tree import level_of
+from fairbank.report.sshare import ShareRow
+from fairbank.slurm.parsers import sshare
+from fairbank.slurm.parsers.sshare import ShareLine
+
+RANKED_USERS_MAX = 500_000
+"""So many users' ranks differ in the six digits that sshare prints."""
+
+
+def share_rows(told: Sequence[ShareLine], *, fair_tree: bool) -> list[ShareRow]:
+    """All that sshare told, in its order. Fair Tree's factors are ranks out of so many users: all their digits are known again from the
+    six that it prints, unless it hides some users from us."""
+    rows = [share_row(row) for row in told]
+    users = sum(1 for row in rows if row.user)
+    if not fair_tree or users > RANKED_USERS_MAX:
+        return rows
+    exact = [
+        row.factor if row.factor is None else round(row.factor * users) / users for row in rows
+    ]
+    if any(
+        row.factor is not None and f"{row.factor:f}" != f"{factor:f}"
+        for row, factor in zip(rows, exact, strict=True)
+    ):
+        return rows
+    return [row._replace(factor=factor) for row, factor in zip(rows, exact, strict=True)]
+
+
+def share_row(row: ShareLine) -> ShareRow:
+    return ShareRow(
+        account=row.account,
+        user=row.user,
+        partition=row.partition,
+        parent=row.parent,
+        shares=ON_PARENT
+        if row.shares == sshare.PARENT
+        else row.shares
+        if isinstance(row.shares, int)
+        else None,
+        norm_shares=row.norm_shares,
+        usage=row.usage,
+        norm_usage=row.norm_usage,
+        effective=row.effective,
+        factor=row.factor,
+        level=row.level,
+        limits=row.limits,
+        used=row.used,
+        running=row.running,
+        cluster=row.cluster,
+        number=row.number,
+    )
+
+
+def ranking_rule(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:
+    """`zone`: that of slurmctld, by whose local time resets come."""
+    reset = next_reset(settings.reset, now, zone)
+    return RankingRule(
+        settings.algorithm is Algorithm.FAIR_TREE,
+        settings.half_life_seconds,
+        settings.dampening,
+        settings.algorithm is Algorithm.DEPTH_OBLIVIOUS,
+        None if reset is None else reset - now,
+    )
+
+
+def recovery_times(rows: Sequence[ShareRow], rule: RankingRule) -> list[Recovery]:
+    """In the order of the rows. Left out are who has no level (the root, and under Fair Tree who stands on its parent's shares), and with
+    DEPTH_OBLIVIOUS who is not right below the root, for those figures are no simple part of what was used."""
+    root = next((row for row in rows if not row.user and not row.parent), None)
+    if root is None:
+        return []
+    decay, backs = Decay(rule.half_life), []
+    for row in rows:
+        below_root = root.account == (row.account if row.user else row.parent)
+        on_parent = rule.fair_tree and row.shares == ON_PARENT
+        if row is root or on_parent or (rule.depth_oblivious and not below_root):
+            continue
+        who = _among_siblings(row) if rule.fair_tree else _among_all(row, root)
+        level, back = (
+            level_of(row, rule),
+            back_after(who, decay, level=rule.target_level, reset_in=rule.reset_in),
+        )
+        backs.append(
+            Recovery(
+                row.account,
+                row.user,
+                row.partition,
+                who.level if level is None else level,
+                back.soonest,
+                back.latest,
+            )
+        )
+    return backs
+
+
+def _among_siblings(row: ShareRow) -> Standpoint:
+    """In parts of what its siblings used with it. These are below the next account that has shares of its own."""
+    used = min(row.effective or 0.0, 1.0)
+    return Standpoint(usage=used, others=1 - used, share=row.norm_shares)
+
+
+def _among_all(row: ShareRow, root: ShareRow) -> Standpoint:
+    """In parts of all usage. Of raw usage more digits are printed than of its part."""
+    used = min(row.usage / root.usage, 1.0) if root.usage else 0.0
+    charged = (row.effective or 0.0) - (row.norm_usage or 0.0)
+    return Standpoint(
+        usage=used, others=1 - used, share=row.norm_shares, charged=min(max(charged, 0.0), 1 - used)
+    )

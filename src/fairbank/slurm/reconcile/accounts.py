@@ -1,0 +1,217 @@
+"""Slurm's accounts, associations and limits as the bank's projects would have them: the words for `sacctmgr`, and why."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import msgspec
+
+from fairbank.slurm.parsers.values import SlurmAssociation
+from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
+
+BILLING = "billing"
+
+
+class SacctmgrChange(msgspec.Struct, frozen=True):
+    """One call of sacctmgr, and what it is for."""
+
+    words: tuple[str, ...]
+    why: str
+
+
+class AccountUsage(msgspec.Struct, frozen=True):
+    """What an account and those below it have used, in billing seconds, and what their running jobs may still use, in billing minutes."""
+
+    seconds: int = 0
+    running: int = 0
+
+    def billing_limit(self, room: int) -> int:
+        """The limit that leaves so much room beyond what is used: reached at once where there is none, else not a minute too early."""
+        return -(-self.seconds // 60) + room if room else self.seconds // 60
+
+
+class TargetAccounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be brought into line. `gone` are the accounts of projects that were removed, `usage` is by account, of all that Slurm
+    tells of. `fence`: GrpTRESMins follows the balance, as a second fence should the agent be away; in `gone` it is 0, or what runs there
+    all the same. `remove`: associations without a membership go, and all in `gone`."""
+
+    cluster: str
+    projects: Sequence[BankProject]
+    associations: Sequence[SlurmAssociation]
+    allocations: Sequence[BankAllocation] = ()
+    removed: Sequence[str] = ()
+    usage: Mapping[str, AccountUsage] = {}
+    now: int = 0
+    fence: bool = False
+    remove: bool = False
+
+
+def plan_changes(
+    wanted: TargetAccounts, user_of: Callable[[int], str | None]
+) -> tuple[list[SacctmgrChange], list[str]]:
+    """Accounts with their parents first, then people, then limits; and what cannot be done, in words."""
+    accounts = {each.account: each for each in wanted.associations if not each.user}
+    people = {
+        (each.account, each.user)
+        for each in wanted.associations
+        if each.user and not each.partition
+    }
+    funds = BankFunds(wanted.projects, wanted.allocations)
+    found = list(_accounts(wanted, accounts, funds))
+    notes: list[str] = []
+    belong: set[tuple[str, str]] = set()
+    for project in wanted.projects:
+        for uid in sorted(project.members):
+            user = user_of(uid)
+            if user is None:
+                notes.append(
+                    f"uid {uid}, a member of {project.account}: this host knows nobody of this number"
+                )
+                continue
+            belong.add((project.account, user))
+    found += [_added(wanted.cluster, *each) for each in sorted(belong - people)]
+    if wanted.remove:
+        ours = {each.account for each in wanted.projects}.union(wanted.removed)
+        strangers = sorted(each for each in people - belong if each[0] in ours)
+        if notes:
+            notes.append("nobody is removed while there are members whose names are not known")
+        else:
+            found += [_removed(wanted.cluster, *each) for each in strangers]
+    if wanted.fence:
+        dark = _accounts_without_usage(wanted, accounts)
+        found += _limit_changes(wanted, accounts, funds, dark)
+        notes += [
+            f"account {each}: sshare tells nothing of its usage, so it gets no fence; run this as root or as SlurmUser"
+            for each in dark
+        ]
+    return found, notes
+
+
+def _accounts(
+    wanted: TargetAccounts, accounts: Mapping[str, SlurmAssociation], funds: BankFunds
+) -> Iterator[SacctmgrChange]:
+    by_id = {each.id: each for each in wanted.projects}
+    where = f"cluster={wanted.cluster}"
+    for project in sorted(
+        wanted.projects, key=lambda each: (len(funds.chains[each.id]), each.account)
+    ):
+        parent = by_id[project.parent].account if project.parent in by_id else None
+        known = accounts.get(project.account)
+        if known is None:
+            words = (
+                "add",
+                "account",
+                project.account,
+                where,
+                f"description={project.group}",
+                f"organization={project.group}",
+            )
+            yield SacctmgrChange(
+                (*words, *([f"parent={parent}"] if parent else [])),
+                f"project {project.account} has no account",
+            )
+        elif parent is not None and known.parent != parent:
+            moved = (
+                "modify",
+                "account",
+                "where",
+                f"name={project.account}",
+                where,
+                "set",
+                f"parent={parent}",
+            )
+            yield SacctmgrChange(
+                moved,
+                f"the parent of {project.account} is {parent}, in Slurm {known.parent or 'root'}",
+            )
+
+
+def _added(cluster: str, account: str, user: str) -> SacctmgrChange:
+    return SacctmgrChange(
+        ("add", "user", user, f"account={account}", f"cluster={cluster}"),
+        f"{user} is a member of {account}",
+    )
+
+
+def _removed(cluster: str, account: str, user: str) -> SacctmgrChange:
+    words = ("delete", "user", "where", f"name={user}", f"account={account}", f"cluster={cluster}")
+    return SacctmgrChange(words, f"{user} is no member of {account}")
+
+
+def _accounts_without_usage(
+    wanted: TargetAccounts, accounts: Mapping[str, SlurmAssociation]
+) -> list[str]:
+    """Accounts that Slurm has, and of whose usage nothing is known: PrivateData hides that of others. Taken for none, the fence would end
+    what runs there."""
+    ours = {each.account for each in wanted.projects}.union(wanted.removed)
+    return sorted(ours & accounts.keys() - wanted.usage.keys())
+
+
+def _limit_changes(
+    wanted: TargetAccounts,
+    accounts: Mapping[str, SlurmAssociation],
+    funds: BankFunds,
+    dark: Collection[str],
+) -> Iterator[SacctmgrChange]:
+    """Slurm compares an account's limit with all that it and those below it ever used, and ends running jobs at it. So the limit is what is
+    used, what the running jobs may still use, and what may be drawn by all of them."""
+    below: dict[int, list[int]] = defaultdict(list)
+    for number, line in funds.chains.items():
+        for above in line:
+            below[above].append(number)
+    for project in (each for each in wanted.projects if each.account not in dark):
+        drawn = {
+            each.id: each
+            for child in below[project.id]
+            for each in _drawable_allocations(child, funds, wanted.now)
+        }.values()
+        left, held = sum(max(0, each.available) for each in drawn), sum(each.held for each in drawn)
+        usage = wanted.usage.get(project.account, AccountUsage())
+        limit = usage.billing_limit(max(held, usage.running) + left)
+        known = accounts.get(project.account)
+        if known is None or billing_limit(known) != limit:
+            yield _set_limit(
+                wanted.cluster,
+                project.account,
+                limit,
+                f"{left} billing minutes may still be drawn by {project.account}",
+            )
+    for account in sorted(each for each in wanted.removed if each in accounts and each not in dark):
+        usage = wanted.usage.get(account, AccountUsage())
+        limit = usage.billing_limit(usage.running) if usage.running else 0
+        if billing_limit(accounts[account]) != limit:
+            yield _set_limit(
+                wanted.cluster, account, limit, f"the project of {account} was removed"
+            )
+
+
+def _set_limit(cluster: str, account: str, limit: int, why: str) -> SacctmgrChange:
+    words = (
+        "modify",
+        "account",
+        "where",
+        f"name={account}",
+        f"cluster={cluster}",
+        "set",
+        f"GrpTRESMins={BILLING}={limit}",
+    )
+    return SacctmgrChange(words, why)
+
+
+def _drawable_allocations(project: int, funds: BankFunds, now: int) -> list[BankAllocation]:
+    return [
+        each
+        for resource in funds.resources
+        for each in funds.payers(project, resource, now)
+        if each.state == "active"
+    ]
+
+
+def billing_limit(association: SlurmAssociation) -> int | None:
+    """The billing minutes of its GrpTRESMins."""
+    for part in association.group_limits.split(","):
+        name, _, value = part.partition("=")
+        if name == BILLING and value.isascii() and value.isdigit():
+            return int(value)
+    return None

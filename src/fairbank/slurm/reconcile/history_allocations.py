@@ -1,0 +1,93 @@
+"""Allocations for the past: what a history costs where no allocation pays for it, so that it does not eat into new credit."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.reconcile.bank_records import (
+    BankAllocation,
+    BankCluster,
+    BankFunds,
+    BankProject,
+)
+from fairbank.slurm.reconcile.prices import ClusterPrices
+
+
+class HistoryAllocation(msgspec.Struct, frozen=True, kw_only=True):
+    """An allocation to be opened, with exactly what its jobs cost. Valid at t when start <= t < end."""
+
+    project: int
+    account: str
+    resource: str
+    start: int
+    end: int
+    amount: int
+    jobs: int
+
+
+def as_bank_allocation(cover: HistoryAllocation) -> BankAllocation:
+    """As it stands once it is open; its number is not known yet."""
+    return BankAllocation(
+        id=0,
+        project=cover.project,
+        resource=cover.resource,
+        start=cover.start,
+        end=cover.end,
+        state="active",
+        shared=False,
+        deposited=cover.amount,
+        held=0,
+        available=cover.amount,
+    )
+
+
+def plan_allocations(
+    jobs: Sequence[AccountingJob],
+    projects: Sequence[BankProject],
+    allocations: Sequence[BankAllocation],
+    cluster: BankCluster,
+) -> list[HistoryAllocation]:
+    """One for each gap between a project's allocations of a resource into which jobs fall that nobody would pay for. Runs that cost
+    nothing count too: the bank takes no end without an allocation, not even one of a node failure."""
+    funds, prices = BankFunds(projects, allocations), ClusterPrices(cluster)
+    gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
+    for job in {
+        (each.job_id, each.submitted, each.start): each for each in jobs if each.has_ended
+    }.values():
+        project, partition = (
+            funds.by_account.get(job.account),
+            cluster.partitions.get(job.partition),
+        )
+        cost = prices.end_price(job)
+        if (
+            project is None
+            or partition is None
+            or job.start is None
+            or cost is None
+            or not job.elapsed
+        ):
+            continue
+        if funds.payers(project.id, partition.resource, job.start):
+            continue
+        starts = [each.start for each in funds.own(project.id, partition.resource)]
+        gaps[project.id, partition.resource, bisect_right(starts, job.start)].append(
+            (job.start, cost)
+        )
+    accounts = {each.id: each.account for each in projects}
+    return [
+        HistoryAllocation(
+            project=project,
+            account=accounts[project],
+            resource=resource,
+            start=min(start for start, _ in found),
+            end=max(start for start, _ in found) + 1,
+            amount=sum(cost for _, cost in found),
+            jobs=len(found),
+        )
+        for (project, resource, _), found in sorted(gaps.items())
+    ]

@@ -1,0 +1,186 @@
+"""What would have come of Slurm's jobs had the bank kept watch over them: charged, or refused. Nothing is posted.
+
+The credit that the projects have now counts as if it had been there from the beginning of the period; a run that would have been refused
+costs nothing and so leaves room for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+
+import msgspec
+
+from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.reconcile.bank_records import (
+    BankAllocation,
+    BankCluster,
+    BankFunds,
+    BankProject,
+)
+from fairbank.slurm.reconcile.prices import ClusterPrices
+
+
+class ShadowReason(Enum):
+    """Why a job would have been refused."""
+
+    NO_PROJECT = "no project has this account"
+    NO_PRICE = "the bank does not know this partition"
+    NO_LIMIT = "it has no finite time limit"
+    NO_ALLOCATION = "the project has no allocation of this resource"
+    INSUFFICIENT_CREDIT = "there is too little left"
+
+
+class ShadowRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that would have been refused, with what it asked for and what was left at that time."""
+
+    job: AccountingJob
+    reason: ShadowReason
+    asked: int = 0
+    available: int = 0
+
+
+class ShadowAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one account's jobs on one resource, in SU-minutes. `held` is what its running jobs would hold; `left` what nobody
+    would have drawn yet."""
+
+    account: str
+    resource: str
+    jobs: int = 0
+    charged: int = 0
+    held: int = 0
+    refused: int = 0
+    refused_asked: int = 0
+    left: int = 0
+
+
+class ShadowResult(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it."""
+
+    rows: tuple[ShadowAccount, ...]
+    refused: tuple[ShadowRefusal, ...]
+
+
+class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
+    """The bank as it stands `now`."""
+
+    cluster: BankCluster
+    projects: Sequence[BankProject]
+    allocations: Sequence[BankAllocation]
+    now: int
+
+
+def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
+    """Play the jobs in the order in which they started and ended; those that wait come last, as if they started now."""
+    play = _ShadowBank(world)
+    for job, ends in _events(jobs, world.now):
+        if ends:
+            play.end(job)
+        else:
+            play.start(job)
+    return ShadowResult(rows=tuple(play.rows()), refused=tuple(play.refused))
+
+
+def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[AccountingJob, bool]]:
+    """Starts and ends by time; of those in the same second ends come first."""
+    events: list[tuple[int, int, int, AccountingJob]] = []
+    for job in {(each.job_id, each.submitted, each.start): each for each in jobs}.values():
+        if not job.is_complete or (job.start is None and job.state != "PENDING"):
+            continue
+        begins = now if job.start is None else job.start
+        events.append((begins, 1, job.job_id, job))
+        if job.has_ended and job.end is not None:
+            events.append((max(job.end, begins), 0 if job.end > begins else 2, job.job_id, job))
+    for _, order, _, job in sorted(events, key=lambda event: event[:3]):
+        yield job, order != 1
+
+
+class _ShadowBank:
+    """What is left where, while the jobs go by."""
+
+    def __init__(self, world: ShadowInput) -> None:
+        self._world, self._prices = world, ClusterPrices(world.cluster)
+        self._funds = BankFunds(world.projects, world.allocations)
+        self._left = {each.id: each.available for each in world.allocations}
+        self._holds: dict[AccountingJob, tuple[int, int]] = {}
+        self._rows: dict[tuple[str, str], ShadowAccount] = {}
+        self.refused: list[ShadowRefusal] = []
+
+    def start(self, job: AccountingJob) -> None:
+        no, allocation, asked, available = self._judge(job)
+        row = self._row(job)
+        if no is not None:
+            self.refused.append(ShadowRefusal(job=job, reason=no, asked=asked, available=available))
+            self._put(
+                row,
+                jobs=row.jobs + 1,
+                refused=row.refused + 1,
+                refused_asked=row.refused_asked + asked,
+            )
+            return
+        self._holds[job] = (allocation, asked)
+        self._left[allocation] -= asked
+        self._put(row, jobs=row.jobs + 1, held=row.held + asked)
+
+    def end(self, job: AccountingJob) -> None:
+        if job not in self._holds:
+            return
+        allocation, asked = self._holds.pop(job)
+        cost = self._prices.end_price(job) or 0
+        self._left[allocation] += asked - cost
+        row = self._row(job)
+        self._put(row, held=row.held - asked, charged=row.charged + cost)
+
+    def _judge(self, job: AccountingJob) -> tuple[ShadowReason | None, int, int, int]:
+        """Why not, or where from; what it asks for, and the most that was left in one place."""
+        asked = None if job.limit_seconds is None else self._prices.price(job, job.limit_seconds)
+        project = self._funds.by_account.get(job.account)
+        resource = self._resource(job)
+        if project is None:
+            return ShadowReason.NO_PROJECT, 0, asked or 0, 0
+        if resource is None:
+            return ShadowReason.NO_PRICE, 0, 0, 0
+        if asked is None:
+            return ShadowReason.NO_LIMIT, 0, 0, 0
+        found = self._funds.payers(project.id, resource, self._world.now)
+        for each in found:
+            if each.state == "active" and asked <= self._left[each.id]:
+                return None, each.id, asked, self._left[each.id]
+        most = max((self._left[each.id] for each in found), default=0)
+        return (
+            ShadowReason.INSUFFICIENT_CREDIT if found else ShadowReason.NO_ALLOCATION,
+            0,
+            asked,
+            most,
+        )
+
+    def _resource(self, job: AccountingJob) -> str | None:
+        partition = self._world.cluster.partitions.get(job.partition)
+        return partition.resource if partition else None
+
+    def _row(self, job: AccountingJob) -> ShadowAccount:
+        key = (job.account, self._resource(job) or "-")
+        return self._rows.setdefault(key, ShadowAccount(account=key[0], resource=key[1]))
+
+    def _put(self, row: ShadowAccount, **changes: int) -> None:
+        self._rows[row.account, row.resource] = msgspec.structs.replace(row, **changes)
+
+    def rows(self) -> Iterator[ShadowAccount]:
+        """By account and resource, each with what is left for one more job."""
+        for (account, resource), row in sorted(self._rows.items()):
+            project = self._funds.by_account.get(account)
+            found = (
+                [] if project is None else self._funds.payers(project.id, resource, self._world.now)
+            )
+            yield msgspec.structs.replace(
+                row, left=max((self._left[each.id] for each in found), default=0)
+            )
+
+
+def by_reason(refused: Sequence[ShadowRefusal]) -> Mapping[ShadowReason, int]:
+    """How many for each reason, in the order of the reasons."""
+    return {
+        why: count
+        for why in ShadowReason
+        if (count := sum(1 for each in refused if each.reason is why))
+    }
