@@ -1,4 +1,4 @@
-"""The bank as Slurm's commands ask it: over REST, page after page, as values."""
+"""Client of the bank for Slurm's commands: typed records over REST, page by page."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from fairbank.slurm.reconcile.bank_records import (
 )
 
 PAGE, BATCH = 1_000, 500
-"""Rows that are asked for at once, and reports that are sent at once."""
+"""Rows in a page, and reports in a request."""
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much is done, and of how much."""
+"""Called with the stage, how much is done, and how much there is."""
 
 
 def no_progress(what: str, done: int, of: int) -> None:
-    """For those who want no progress told."""
+    """Ignore the progress."""
 
 
 class ReportObjection(NamedTuple):
-    """What the bank says against a report: `reason` where it is a refusal, `field` where it is about one that was sent."""
+    """Objection of the bank to a report: `reason` if it is a refusal, `field` if one field is
+    wrong.
+    """
 
     detail: str
     remedy: str | None = None
@@ -44,20 +46,22 @@ class ReportObjection(NamedTuple):
 
 
 class StoredRefusal(NamedTuple):
-    """The last refusal that the bank keeps of a run, and when it said so."""
+    """Last refusal of a run that the bank stores, and its time."""
 
     at: int
     objection: ReportObjection
 
 
 class BankClient:
-    """One bank. Raises what the client raises."""
+    """Requests to one bank. Raises what the client raises."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def require_full_view(self) -> None:
-        """Raises Forbidden for those from whom the bank keeps other people's runs: to them, everything would seem to be missing."""
+        """Raise Forbidden for users who may not see all runs: the others would seem to be
+        missing.
+        """
         me = self._client.get("/whoami")["data"]
         if not (me["superuser"] or me["admin"]):
             remedy = "ask as a superuser of the bank, over its socket or with a token of theirs"
@@ -66,7 +70,7 @@ class BankClient:
             )
 
     def cluster(self, name: str | None) -> BankCluster:
-        """The prices of a cluster; None: of the only one. Raises Unknown, with those there are."""
+        """Return a cluster with its prices; with None the only one. Raises Unknown."""
         rows = self._client.get("/cluster")["data"]
         for row in rows:
             if row["name"] == name or (name is None and len(rows) == 1):
@@ -82,7 +86,7 @@ class BankClient:
         raise Unknown(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
     def runs(self, cluster: str, since: int, until: int) -> Iterator[BankRun]:
-        """The runs that started in this period, and those that are still held, whenever they started; some of them twice."""
+        """Yield the runs that started in a period, and those still held. Some come twice."""
         period = {"since": iso(since), "until": iso(until)}
         for which in (period, {"state": "held"}):
             yield from map(
@@ -90,7 +94,7 @@ class BankClient:
             )
 
     def refusals(self, cluster: str, since: int) -> dict[tuple[int, int], StoredRefusal]:
-        """When a report of a run was refused for the last time, and why, by job id and submission."""
+        """Return the last refusal of each run since a time, by job id and submission."""
         found: dict[tuple[int, int], StoredRefusal] = {}
         for row in self._rows(
             "/failure", {"cluster": cluster, "order": "oldest", "since": iso(since)}
@@ -104,13 +108,20 @@ class BankClient:
         return found
 
     def projects_without_members(self) -> list[BankProject]:
-        """All projects without their members, which takes a request for each thousand and not for each."""
+        """Return all projects without their members: one request for each thousand, not one for
+        each.
+        """
         return [parse_project(row, ()) for row in self._rows("/project")]
 
     def projects(
         self, progress: Progress = no_progress, *, removed: bool = False
     ) -> list[BankProject]:
-        """All projects with their members; with `removed` those as well that were removed, which have none any more."""
+        """Return all projects with their members.
+
+        Args:
+            progress: called for each project.
+            removed: include removed projects, which have no members.
+        """
         rows = list(self._rows("/project", {"removed": "any"} if removed else None))
         found = []
         for done, row in enumerate(rows, 1):
@@ -120,20 +131,30 @@ class BankClient:
         return found
 
     def allocations(self) -> list[BankAllocation]:
+        """Return all allocations."""
         return list(map(parse_allocation, self._rows("/alloc")))
 
     def post(self, path: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
-        """Carry it out; the answer's object."""
+        """Post a request and return the `data` of the answer.
+
+        Args:
+            path: of the route.
+            body: of the request.
+            key: idempotency key; None for a new one.
+        """
         found: dict[str, Any] = self._client.post(path, dict(body), key)["data"]
         return found
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:
+        """Put a request."""
         self._client.put(path, dict(body))
 
     def report(
         self, reports: Sequence[Mapping[str, Any]], progress: Progress = no_progress
     ) -> list[ReportObjection | None]:
-        """Tell the bank of runs. For each, in order, None when it is in the books now, else what the bank said against it."""
+        """Report runs, and return for each in order None if it is in the ledger, else the
+        objection.
+        """
         said: list[ReportObjection | None] = []
         for first in range(0, len(reports), BATCH):
             answers = self._client.post(

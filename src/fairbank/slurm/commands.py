@@ -1,6 +1,6 @@
-"""Slurm's own commands, run one at a time under a time limit; `answers` reads what they say.
+"""Slurm's commands, run one at a time with a time limit. `parsers` reads their output.
 
-They run in UTC and without their users' settings of formats, so that what they say does not depend on who asks.
+They run in UTC and without their users' format settings, so that the output is the same for all.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from fairbank.slurm.parsers.values import (
 from fairbank.slurm.parsers.version import COMPLETE_JSON, Version, read_version
 
 TIMEOUT_SECONDS = 300.0
-"""How long a command may take: sacct over a month of a busy cluster can take minutes."""
+"""Time limit of a command: sacct for a month of a busy cluster can take minutes."""
 
 _USER_SETTINGS = (
     "SACCT_",
@@ -65,9 +65,15 @@ _USER_SETTINGS = (
 
 
 class SlurmCommands:
-    """The Slurm that PATH and SLURM_CONF find. Raises Unreachable when a command is missing, fails or hangs; it is safe to ask again.
+    """Commands of the Slurm that PATH and SLURM_CONF find.
 
-    `uid` is who asks (None: whoever we are), and decides how much Slurm shows."""
+    Raises Unreachable if a command is missing, fails or hangs; it is safe to run it again.
+
+    Args:
+        environ: environment of the commands; None for that of this process.
+        timeout_seconds: time limit of each command.
+        uid: user who runs them, which decides how much Slurm shows; None for this process's.
+    """
 
     def __init__(
         self,
@@ -89,24 +95,25 @@ class SlurmCommands:
 
     @cached_property
     def version(self) -> Version:
-        """Raises Malformed for one that we do not know."""
+        """Version of Slurm. Raises Malformed for one that is not supported."""
         return read_version(self._output("sinfo", "--version").decode(errors="replace"))
 
     @cached_property
     def config(self) -> Mapping[str, str]:
+        """Settings of `scontrol show config`."""
         return scontrol.read_config(self._text("scontrol", "show", "config"))
 
     @cached_property
     def cluster(self) -> str:
-        """The name of this cluster."""
+        """Name of this cluster."""
         return ids.name(self.config.get("ClusterName", ""), field="ClusterName")
 
     def clock(self) -> int:
-        """What slurmctld's clock says now, in seconds since 1970."""
+        """Return the time of slurmctld's clock, in seconds since 1970."""
         return scontrol.read_clock(self._text("scontrol", "show", "config"))
 
     def check_cluster(self, cluster: str | None) -> str:
-        """The name of the cluster, once version and name are as expected. Raises Malformed."""
+        """Check version and name of the cluster, and return the name. Raises Malformed."""
         _ = self.version
         if cluster is not None and cluster != self.cluster:
             raise Malformed(
@@ -118,27 +125,29 @@ class SlurmCommands:
 
     @property
     def can_see_all_jobs(self) -> bool:
-        """Whether Slurm surely shows us everybody's jobs: PrivateData, here or in slurmdbd, may hide those of others from all but root and
-        its own user."""
+        """True if Slurm surely shows all users' jobs.
+
+        PrivateData, here or in slurmdbd, may hide them from all but root and SlurmUser.
+        """
         return self._uid == 0 or self._uid == scontrol.slurm_uid(self.config)
 
     @property
     def conf(self) -> Path:
-        """The slurm.conf of this host, which need not be there."""
+        """Path of slurm.conf on this host, which need not exist."""
         return conf_path(self._environ)
 
     # --- what runs and ran ---
 
     def jobs(self, since: int, until: int) -> ParsedRows[AccountingJob]:
-        """What accounting has of jobs that were there between two instants, each execution by itself."""
+        """Return accounting's executions of jobs that existed between two instants."""
         return self._jobs(f"--starttime={_instant(since)}", f"--endtime={_instant(until)}")
 
     def jobs_by_id(self, numbers: Sequence[int]) -> ParsedRows[AccountingJob]:
-        """All that accounting ever had under these job ids."""
+        """Return all executions that accounting has under these job ids."""
         return self._jobs(f"--jobs={','.join(map(str, numbers))}", "--starttime=1970-01-02")
 
     def job_ends(self, numbers: Sequence[int]) -> ParsedRows[JobEnd]:
-        """How the jobs with these ids ended, and the processor time that they used."""
+        """Return exit codes and processor times of the jobs with these ids."""
         which = (
             "sacct",
             "--allusers",
@@ -169,14 +178,16 @@ class SlurmCommands:
         return msgspec.structs.replace(found, rows=tuple(_with_uid(job) for job in found.rows))
 
     def queue(self) -> ParsedRows[QueuedJob]:
-        """What slurmctld still knows."""
+        """Return the jobs that slurmctld knows."""
         asked = ("squeue", "--all", "--states=all")
         if self.version >= COMPLETE_JSON and (told := self._json(*asked)) is not None:
             return json_jobs.read_queue(told)
         return squeue.read_queue(self._text(*asked, "--noheader", f"--format={squeue.FORMAT}"))
 
     def starting_job(self, name: str) -> StartingJob:
-        """A job (`7`, or `5_2` of an array) whose prolog runs. Raises Malformed when slurmctld does not know it."""
+        """Return a job in its prolog (`7`, or `5_2` of an array). Raises Malformed if it is
+        unknown.
+        """
         command = (
             "squeue",
             "--noheader",
@@ -187,7 +198,7 @@ class SlurmCommands:
         return squeue.read_starting_job(self._text(*command))
 
     def held_jobs(self) -> ParsedRows[HeldJob]:
-        """The pending jobs that our plug-in held for lack of credit."""
+        """Return the pending jobs that the plug-in held for lack of credit."""
         return squeue.read_held_jobs(
             self._text(
                 "squeue",
@@ -199,15 +210,17 @@ class SlurmCommands:
         )
 
     def release(self, name: str) -> None:
-        """A held job may start again."""
+        """Release a held job, so that it may start."""
         self._output("scontrol", "release", name)
 
     def requeue_and_hold(self, name: str) -> None:
-        """A script that is just starting goes back into the queue and is held. Raises Unreachable where it must not be requeued."""
+        """Requeue a starting batch job and hold it. Raises Unreachable if it may not be
+        requeued.
+        """
         self._output("scontrol", "requeuehold", name)
 
     def end(self, name: str, text: str) -> None:
-        """End a job that is just starting, and tell whoever waits for it."""
+        """Cancel a starting job, and show the user who waits for it a text."""
         with contextlib.suppress(Unreachable):  # nobody may wait any more
             self._output("scontrol", "notify", name, text)
         self._output("scancel", name)
@@ -219,31 +232,37 @@ class SlurmCommands:
     # --- how it is set up ---
 
     def associations(self) -> ParsedRows[SlurmAssociation]:
+        """Return the accounts and associations of the cluster."""
         return sacctmgr.read_associations(
             self._show("associations", sacctmgr.ASSOCIATION_COLUMNS, f"cluster={self.cluster}")
         )
 
     def association_priorities(self) -> ParsedRows[AssociationPriority]:
+        """Return the priorities of the associations."""
         return sacctmgr.read_priorities(
             self._show("associations", sacctmgr.PRIORITY_COLUMNS, f"cluster={self.cluster}")
         )
 
     def coordinators(self) -> ParsedRows[SlurmAssociation]:
+        """Return the accounts with their coordinators."""
         return sacctmgr.read_coordinators(
             self._show("account", sacctmgr.COORDINATOR_COLUMNS, "withcoord")
         )
 
     def qos(self) -> ParsedRows[SlurmQos]:
+        """Return the QOS."""
         return sacctmgr.read_qos(self._show("qos", sacctmgr.QOS_COLUMNS))
 
     def partitions(self) -> ParsedRows[SlurmPartition]:
+        """Return the partitions."""
         return scontrol.read_partitions(self._text("scontrol", "--oneliner", "show", "partition"))
 
     def nodes(self) -> ParsedRows[SlurmNode]:
+        """Return the nodes."""
         return scontrol.read_nodes(self._text("scontrol", "--oneliner", "show", "node"))
 
     def account_usage(self) -> ParsedRows[ShareUsage]:
-        """What counts against GrpTRESMins, by account. Slurm lets it decay."""
+        """Return the usage that counts against GrpTRESMins, by account. Slurm decays it."""
         command = (
             "sshare",
             "--all",
@@ -254,7 +273,7 @@ class SlurmCommands:
         return sshare.read_usage(self._text(*command))
 
     def shares(self) -> ParsedRows[ShareLine]:
-        """Fair share of every association."""
+        """Return the fair share of every association."""
         columns = (
             "--partition",
             "--noheader",
@@ -264,12 +283,12 @@ class SlurmCommands:
         return sshare.read_shares(self._text("sshare", "--all", *columns))
 
     def factors(self) -> ParsedRows[SprioLine]:
-        """The priorities of the jobs that wait, and what they are made of."""
+        """Return the priorities of pending jobs with their factors."""
         text = self._text("sprio", "--noheader", f"--format={sprio.format_of(self.version)}")
         return sprio.read_factors(text, sprio.letters_of(self.version))
 
     def pending_owners(self) -> ParsedRows[PendingOwner]:
-        """Whose the jobs are that wait."""
+        """Return the accounts and QOS of pending jobs."""
         return squeue.read_waiting(
             self._text(
                 "squeue",
@@ -281,19 +300,19 @@ class SlurmCommands:
         )
 
     def pending_jobs(self) -> ParsedRows[PendingFactors]:
-        """What the jobs that wait ask for."""
+        """Return the requests of pending jobs."""
         return pending_jobs.read_pending(
             self._text("scontrol", "--all", "--oneliner", "show", "job")
         )
 
     def priority_settings(self) -> PrioritySettings:
-        """How it ranks users and jobs. Raises Malformed."""
+        """Return the settings of the priority plug-in. Raises Malformed."""
         return read_settings(
             self.config, self._flags_in_conf() if are_flags_uncertain(self.config) else None
         )
 
     def _flags_in_conf(self) -> str | None:
-        """Those of slurm.conf itself, where this host has it."""
+        """Return PriorityFlags of slurm.conf, or None if this host cannot read it."""
         try:
             return conf_settings(conf_path(self.config)).get(FLAGS.lower())
         except Unknown:
@@ -311,7 +330,7 @@ class SlurmCommands:
     # --- asking ---
 
     def run(self, command: Sequence[str]) -> str:
-        """What one of its commands says."""
+        """Return the output of one of its commands."""
         return self._text(*command)
 
     def _show(self, what: str, columns: Sequence[str], *which: str) -> str:
@@ -326,7 +345,7 @@ class SlurmCommands:
         )
 
     def _json(self, *command: str) -> bytes | None:
-        """What it says as JSON; None when this Slurm was built without."""
+        """Return the output as JSON, or None if this Slurm was built without it."""
         try:
             return self._output(*command, "--json")
         except Unreachable as failed:
@@ -374,7 +393,7 @@ _AGAIN = "see that slurmctld and slurmdbd answer (scontrol ping, sacctmgr show c
 
 
 def printable_line(text: str) -> str:
-    """A line of a command's own, safe to print."""
+    """Return the start of a command's line, safe to print."""
     return "".join(each if each.isprintable() else "?" for each in text[:200])
 
 
@@ -383,13 +402,13 @@ def _instant(at: int) -> str:
 
 
 def _with_uid(job: AccountingJob) -> AccountingJob:
-    """The job with its owner's number, where only the name was told and this host knows it."""
+    """Return the job with its owner's uid, where only the name is given and this host knows it."""
     return job if job.owner is not None else msgspec.structs.replace(job, owner=uid_of(job.user))
 
 
 @cache
 def uid_of(user: str) -> int | None:
-    """The number of a user of this host, or None."""
+    """Return the uid of a user of this host, or None."""
     try:
         return pwd.getpwnam(user).pw_uid if user else None
     except (KeyError, ValueError):

@@ -1,4 +1,4 @@
-"""slurm.conf on this host, with what it includes."""
+"""slurm.conf of this host, with the files that it includes."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ SHOWN_SETTINGS = (
     "PrologSlurmctld",
     "SlurmUser",
 )
-"""What `scontrol show config` tells and others want to know, in its spelling."""
+"""Settings that `scontrol show config` shows and other modules read, in its spelling."""
 _DEFAULTS = {"AuthType": "auth/munge", "SlurmUser": "root"}
-"""What Slurm takes where slurm.conf says nothing."""
+"""Slurm's defaults of those that slurm.conf may leave out."""
 _TEXT_MAX = 4 * 1024 * 1024
 _DEPTH = 4
 
 
 def conf_path(config: Mapping[str, str]) -> Path:
-    """The slurm.conf that slurmctld read."""
+    """Return the slurm.conf that slurmctld read."""
     return Path(config.get("SLURM_CONF") or DEFAULT_PATH)
 
 
 def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
-    """The settings of slurm.conf and of what it includes. Raises Unknown for a file that cannot be read."""
+    """Return the settings of slurm.conf and its included files. Raises Unknown for an unreadable
+    file.
+    """
     try:
         with path.open("rb") as file:
             conf = read_conf(file.read(_TEXT_MAX).decode(errors="replace"))
@@ -55,7 +57,9 @@ def conf_settings(path: Path, depth: int = _DEPTH) -> dict[str, str]:
 
 
 def assumed_config(path: Path) -> dict[str, str]:
-    """What slurmctld would tell of its settings, by its slurm.conf, for when it is away. Raises Unknown for a file that cannot be read."""
+    """Return what slurmctld would show of its settings, while it does not answer. Raises
+    Unknown.
+    """
     found = conf_settings(path)
     told = _DEFAULTS | {
         name: found[name.lower()] for name in SHOWN_SETTINGS if name.lower() in found
@@ -64,7 +68,7 @@ def assumed_config(path: Path) -> dict[str, str]:
 
 
 def _with_uid(user: str) -> str:
-    """A user as scontrol tells them: slurm(64030)."""
+    """Return a user as scontrol shows them: slurm(64030)."""
     try:
         return f"{user}({pwd.getpwnam(user).pw_uid})"
     except KeyError:

@@ -1,4 +1,4 @@
-"""What a Slurm said before, from the files of a folder: it answers as one that is there."""
+"""Slurm's output of earlier, read from a directory of files in place of running its commands."""
 
 from __future__ import annotations
 
@@ -48,56 +48,72 @@ FAIR_SHARE_REMEDY = f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for 
 
 
 class RecordedOutput:
-    """A folder with such files; `how` one is made. Raises Unknown for one that is needed and not there, Malformed for one that cannot be
-    read."""
+    """Directory with recorded output.
+
+    Raises Unknown for a file that is needed and missing, Malformed for one that cannot be read.
+
+    Args:
+        folder: the directory.
+        remedy: tells how to record the files.
+    """
 
     def __init__(self, folder: str, remedy: str = FAIR_SHARE_REMEDY) -> None:
         self._folder, self._remedy = Path(folder), remedy
 
     @property
     def config(self) -> Mapping[str, str]:
+        """Settings of `scontrol show config`."""
         return read_config(self._text(SETTINGS))
 
     @property
     def cluster(self) -> str:
+        """Name of the cluster, or an empty text."""
         return self.config.get("ClusterName", "")
 
     @property
     def version(self) -> Version:
-        """Raises Malformed."""
+        """Version of Slurm. Raises Malformed."""
         return read_version(f"slurm {self.config.get('SLURM_VERSION', '')}")
 
     def clock(self) -> int:
-        """When it said so; it must have spoken in UTC."""
+        """Return the time of the recording. Its commands must have run in UTC."""
         return read_clock(self._text(SETTINGS))
 
     def shares(self) -> ParsedRows[ShareLine]:
+        """Return the fair share of every association."""
         return read_shares(self._text(SHARES))
 
     def factors(self) -> ParsedRows[SprioLine]:
+        """Return the priorities of pending jobs with their factors."""
         text = self._text(PRIORITIES)
         return read_factors(text, letters_in(text))
 
     def pending_owners(self) -> ParsedRows[PendingOwner] | None:
-        """None where the folder has no such file."""
+        """Return the accounts and QOS of pending jobs; None without such a file."""
         return read_waiting(self._text(WAITING)) if (self._folder / WAITING).exists() else None
 
     def pending_jobs(self) -> ParsedRows[PendingFactors]:
+        """Return the requests of pending jobs."""
         return read_pending(self._text(JOBS))
 
     def partitions(self) -> ParsedRows[SlurmPartition]:
+        """Return the partitions."""
         return read_partitions(self._text(PLACES))
 
     def nodes(self) -> ParsedRows[SlurmNode]:
+        """Return the nodes."""
         return read_nodes(self._text(NODES))
 
     def qos(self) -> ParsedRows[SlurmQos]:
+        """Return the QOS."""
         return read_qos(self._text(QUALITIES))
 
     def association_priorities(self) -> ParsedRows[AssociationPriority]:
+        """Return the priorities of the associations."""
         return read_priorities(self._text(ASSOCIATIONS))
 
     def priority_settings(self) -> PrioritySettings:
+        """Return the settings of the priority plug-in."""
         in_doubt = are_flags_uncertain(self.config) and (self._folder / CONF).exists()
         return read_settings(
             self.config,
@@ -105,7 +121,7 @@ class RecordedOutput:
         )
 
     def text(self, name: str) -> str:
-        """The file of this name."""
+        """Return the text of the file with this name."""
         return self._text(f"{name}.txt")
 
     def _text(self, name: str) -> str:

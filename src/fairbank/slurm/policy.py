@@ -1,4 +1,7 @@
-"""The submission policy from what the bank, slurmctld and the site say. Pure; `policy_file` writes it down."""
+"""Submission policy: the site's rules, and the policy from these rules, the bank and slurmctld.
+
+`policy_file` writes it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, Ban
 
 
 class PolicySources(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a policy is made of, at `now`."""
+    """Sources of a policy at `now`."""
 
     site: SiteRules
     cluster: Cluster
@@ -31,7 +34,9 @@ class PolicySources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_policy(sources: PolicySources) -> SubmissionPolicy:
-    """Raises Malformed for a project of the site's that the bank does not have."""
+    """Build the policy. Raises Malformed if the site's rules name a project that the bank does not
+    have.
+    """
     site, cluster = sources.site, sources.cluster
     there = {each.account for each in sources.projects}
     if wrong := sorted(set(site.projects) - there):
@@ -60,7 +65,7 @@ def build_policy(sources: PolicySources) -> SubmissionPolicy:
 
 
 def without_balances(policy: SubmissionPolicy) -> SubmissionPolicy:
-    """The same for those who must not see balances."""
+    """Return the policy for hosts whose users must not see balances."""
     return msgspec.structs.replace(policy, balances=None)
 
 
@@ -77,7 +82,10 @@ def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
 
 
 def _policy_partitions(sources: PolicySources) -> Iterator[policy_file.PolicyPartition]:
-    """Those that both the bank and slurmctld know; what only one of them knows is for `fairbank slurm import --dry-run` to tell."""
+    """Yield the partitions that both the bank and slurmctld have.
+
+    `fairbank slurm import --dry-run` lists those that only one of them has.
+    """
     for place in sources.partitions:
         partition = sources.cluster.partitions.get(place.name)
         if partition is None:
@@ -94,7 +102,7 @@ def _policy_partitions(sources: PolicySources) -> Iterator[policy_file.PolicyPar
 
 
 def _balances(sources: PolicySources) -> Iterator[PolicyBalance]:
-    """What one run could draw: the most that one allocation of the project's line has left, 0 where there is none."""
+    """Yield the most that one run could use: of one allocation of the project's chain, or 0."""
     funds = BankFunds(sources.projects, sources.allocations)
     for project in sources.projects:
         for resource in sorted({each.resource for each in sources.cluster.partitions.values()}):
@@ -113,7 +121,7 @@ Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 
 
 class ProjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where all jobs of a short-term allocation go, and a QOS of its own."""
+    """Partition and reservation of all jobs of a short-term allocation, and a QOS of its own."""
 
     partition: str | None = None
     reservation: str | None = None
@@ -121,8 +129,11 @@ class ProjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The rules of submission that the bank does not know. `policy` is where the file goes; `public_policy` a second one without
-    balances, for submit hosts where not everybody may see them. `projects` are named by account."""
+    """Rules for submissions that the bank does not have.
+
+    policy          path of the policy file public_policy   path of a second file without balances,
+    for hosts with other users projects        rules by account
+    """
 
     policy: str = POLICY_FILE
     public_policy: str | None = None
@@ -136,7 +147,9 @@ class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 def read_site_rules(path: str | None) -> SiteRules:
-    """The file named, or the usual one where there is one. Raises Unknown, Malformed with the place in it."""
+    """Read the file, or the default file if it exists. Raises Unknown, or Malformed with the
+    place.
+    """
     where = Path(path or SITE_FILE)
     try:
         text = where.read_bytes()

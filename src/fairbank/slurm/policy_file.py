@@ -1,6 +1,8 @@
-"""The submission policy: what a centre's Slurm checks when a job is submitted, as a value, and the text that the Lua plug-ins read.
+"""Submission policy: the checks of a job at its submission, and the file that the Lua plug-ins
+read.
 
-The form of the text, and why it is so, is in docs/decisions/0011-submission-policy-file.md. `plugins/fairbank/policy_file.lua` reads it.
+docs/decisions/0011-submission-policy-file.md describes the file. `plugins/fairbank/policy_file.lua`
+reads it.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ POLICY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes; the plug-ins read no more."""
 
 DENOMINATOR_MAX = 2**40
-"""So that Lua, which may have nothing but doubles, counts exactly."""
+"""Limit with which Lua computes exactly, although it may have doubles only."""
 
 NUMBER_MAX = 10**15
 GPU_OF_ANY_TYPE = "any"
 
 
 class PolicyAction(Enum):
-    """What the plug-ins do about something they find wrong."""
+    """Action of the plug-ins on a fault."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -42,7 +44,8 @@ class PolicyAction(Enum):
 
 
 class PolicyProject(msgspec.Struct, frozen=True):
-    """Who may submit: a Unix group and its Slurm account, with the uids of its members, who are told of it where it helps.
+    """Unix group that may submit, its Slurm account, and its members' uids, who may see its
+    balance.
 
     A short-term allocation names the partition and reservation that all its jobs go to.
     """
@@ -57,10 +60,12 @@ class PolicyProject(msgspec.Struct, frozen=True):
 
 
 class PolicyPartition(msgspec.Struct, frozen=True):
-    """A partition with what a submission must know of it. 0 stands for unknown; memory in MiB, times in minutes.
+    """Partition with what a submission must know. 0 stands for unknown; memory in MiB, times in
+    minutes.
 
-    `gpus` are its GPU types: none, and it has no GPUs. `memory_per_cpu` is given to jobs that ask for no memory,
-    `default_minutes` to those without a time limit. The nodes' size prices jobs that take whole nodes.
+    `gpus` are its GPU types, empty without GPUs. `memory_per_cpu` is given to jobs that request no
+    memory, `default_minutes` to those without a time limit. The size of the nodes prices jobs that
+    take whole nodes.
     """
 
     partition: Partition
@@ -72,7 +77,9 @@ class PolicyPartition(msgspec.Struct, frozen=True):
 
 
 class PolicyBalance(msgspec.Struct, frozen=True):
-    """What one run of this account could draw on this resource when the bank was asked, in SU-minutes."""
+    """Credit that one run of the account could use on the resource, in SU-minutes, when the bank
+    was asked.
+    """
 
     account: str
     resource: str
@@ -80,10 +87,11 @@ class PolicyBalance(msgspec.Struct, frozen=True):
 
 
 class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. `written` is when the bank was asked; `balances` is None in a file that must not tell them, and then no price is checked.
+    """Whole policy, as of `written`. Without `balances` no price is checked.
 
-    `price`: a job that its project cannot pay. `gres`: GPUs asked by --gres. `unlisted`: groups and partitions that are not in here.
-    After `stale_seconds` the balances are too old to judge by.
+    price           action for a job that its project cannot pay gres            action for GPUs
+    requested by --gres unlisted        action for groups and partitions that are not in the policy
+    stale_seconds   age beyond which the balances are not used
     """
 
     cluster: str
@@ -101,14 +109,16 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyHeader(msgspec.Struct, frozen=True):
-    """What the first line of a file says of it: when the bank was asked; and whether the file is whole."""
+    """First line of a file: the time of the policy, and whether the rest is complete."""
 
     written: int
     is_whole: bool
 
 
 def read_header(text: bytes) -> PolicyHeader:
-    """Raises Malformed for what is no policy, or one of a version that this release does not write."""
+    """Read the first line. Raises Malformed for another file, or for another version of the
+    format.
+    """
     first, _, rest = text.partition(b"\n")
     match = re.fullmatch(rb"fairbank-policy\t(\d{1,9})\t(\d{1,15})\t([0-9a-f]{32})", first)
     if match is None:
@@ -135,7 +145,9 @@ T = TypeVar("T")
 
 
 def render(policy: SubmissionPolicy) -> str:
-    """The file, which reads back as the same values. Raises Malformed, naming the field, for what cannot stand in it."""
+    """Return the text of the file. Raises Malformed, naming the field, for a value that it cannot
+    hold.
+    """
     rows = list(_rows(policy))
     body = "".join("\t".join(map(str, row)) + "\n" for row in rows)
     digest = hashlib.blake2b(body.encode(), digest_size=16).hexdigest()
@@ -260,7 +272,7 @@ def _balance_rows(policy: SubmissionPolicy) -> Iterator[Row]:
 
 
 def _unique(values: Iterable[T], field: str) -> list[T]:
-    """The values, none of which stands twice."""
+    """Return the values. Raises Malformed if one is repeated."""
     listed = list(values)
     if len(set(listed)) < len(listed):
         twice = next(each for each in listed if listed.count(each) > 1)

@@ -1,7 +1,8 @@
-"""QueueExplanation why a job waits at Slurm, from the queue of this host or a folder of earlier output.
+"""Explanation why a job waits at Slurm, from the queue of this host or a directory of earlier
+output.
 
-The scheduler's model explains the job. Accounting tells how long the users' jobs really ran, and the
-bank what the job would hold; if either does not answer, a note says so and the rest is explained.
+The scheduler's model explains the job. Accounting gives the real run times of the users' jobs, and
+the bank the price of the job. If either does not answer, a note says so and the rest is explained.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
 
 
 class QueueExplanation(NamedTuple):
-    """QueueExplanation of one job, lines that could not be read, and remarks."""
+    """Explanation of one job, lines that could not be read, and notes."""
 
     cluster: str | None
     row: JobExplanation

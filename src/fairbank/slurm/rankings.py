@@ -47,7 +47,9 @@ class Shares(NamedTuple):
 
     @property
     def recoveries(self) -> Sequence[Recovery]:
-        """Return when each is back at its share. Computed on use: most output does not show it."""
+        """Times at which each is back at its share. Computed on use, since most output does not
+        show them.
+        """
         return recovery_times(self.rows, self.rule)
 
 
@@ -76,9 +78,8 @@ class RecomputedPriorities(NamedTuple):
 
     @property
     def rows(self) -> Sequence[PriorityRow]:
-        """Return the computed rows: without jobs of a set priority and those no longer pending.
-
-        Raises Malformed.
+        """Computed rows, without jobs of a fixed priority and those no longer pending. Raises
+        Malformed.
         """
         return compute_priorities(
             self.reported.rows,

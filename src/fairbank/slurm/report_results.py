@@ -1,4 +1,4 @@
-"""What the bank's answer to one report means: the same for all that ask it, the agent and PrologSlurmctld."""
+"""Meaning of the bank's answer to one report, for the agent and PrologSlurmctld."""
 
 from __future__ import annotations
 
@@ -16,31 +16,36 @@ from fairbank.rest.bodies.answers import ReportAnswer, Resolution
 
 
 class ReportResult(Enum):
-    """What came of a report."""
+    """Result of a report."""
 
     GRANTED = "granted"
     REFUSED = "refused"
-    """there is too little credit, or none"""
+    """too little credit, or no allocation"""
     UNBILLABLE = "unbillable"
-    """the bank cannot make a price of it: unknown account or partition, no time limit"""
+    """the bank has no price: unknown account or partition, or no time limit"""
     TAKEN = "taken"
-    """the run has a hold of other content"""
+    """the run has another hold"""
     RESOLVED = "resolved"
-    """its hold has lapsed, or the bank does not say what became of it"""
+    """its hold has lapsed, or the bank does not say how it was closed"""
     OVER = "over"
-    """it began and has ended, and is charged or released already"""
+    """the run is charged or released already, after it ran"""
     NEVER_BEGAN = "never began"
-    """it is released already, since it ended before it began: were it let run now, nobody would pay for it"""
+    """the run is released already, since it ended before it started: nobody would pay if it ran
+    now
+    """
     NO_HOLD = "no hold"
     EARLY = "early"
-    """by the bank's clock it has not happened yet: a clock is wrong, and an end counts when it is told again"""
+    """in the future by the bank's clock: a clock is wrong, and a later report of the end counts"""
     NOT_ALLOWED = "not allowed"
-    """we may not report for this cluster, which says nothing of the run"""
+    """no permission to report for this cluster; the answer says nothing about the run"""
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """The bank's answer to one report. Amounts are SU-minutes, `available` None where the bank did not look; `text` is a sentence for
-    people, empty when granted."""
+    """Answer of the bank to one report. Amounts are SU-minutes, `available` None where it is
+    unknown.
+
+    `text` is a sentence for people, empty if granted.
+    """
 
     came: ReportResult
     reason: str = ""
@@ -66,7 +71,7 @@ _GRANTED, _MAY_NOT = (200, 201), (401, 403)
 
 
 def judged(answer: ReportAnswer) -> Judgement:
-    """What one answer says."""
+    """Return the meaning of one answer."""
     if answer.granted is not None and answer.status in _GRANTED:
         granted = answer.granted
         return Judgement(
@@ -97,7 +102,7 @@ def _resolved(how: Resolution) -> ReportResult:
 
 
 def cannot_ask(error: OSError) -> Unreachable:
-    """This host could not even begin to ask."""
+    """Return the error for a host that could not send the request."""
     return Unreachable(
         f"the bank cannot be asked: {error}",
         field="bank.server",
@@ -106,15 +111,17 @@ def cannot_ask(error: OSError) -> Unreachable:
 
 
 def no_bank(bad: Exception, *, field: str = "bank.server") -> Unreachable:
-    """Somebody answered, and not as a bank does; `field` is where the bank's address is set."""
+    """Return the error for a server that is not a bank; `field` is the setting of its address."""
     return Unreachable(
         f"what answers is not a bank: {bad}", field=field, remedy="name the bank's address"
     )
 
 
 def words_of(name: str, tres: str) -> dict[str, Any]:
-    """`name` and `tres` by the names of the REST language, each only where there is something to tell, and as a report takes it: what it
-    would be refused for is left out, for nothing of it is worth a job's start."""
+    """Return `name` and `tres` as fields of a report, without what the bank would reject.
+
+    Neither is worth a refused start.
+    """
     said: dict[str, Any] = {}
     if (told := clean_job_name(name)) is not None:
         said["name"] = told
@@ -132,6 +139,6 @@ def _is_known(tres: str) -> bool:
 
 
 def sentence(detail: str | None, remedies: Sequence[str]) -> str:
-    """What the bank says against a report, with what would help."""
+    """Return the bank's objection to a report, with its remedies."""
     said = detail or "the bank refuses this"
     return f"{said.removesuffix('.')}. Try {'; or '.join(remedies)}" if remedies else said

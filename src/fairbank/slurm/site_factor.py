@@ -1,7 +1,8 @@
-"""The site factor: what the bank adds to a job's priority in Slurm, and the table from which slurmctld's plug-in takes it.
+"""Site factor: the bank's term of a job's priority, and the table from which slurmctld's plug-in
+reads it.
 
-The form of the table and the choice of the rules are in docs/decisions/0016-site-factor-table.md; the rules themselves in
-`priority.site_factor`. `plugins/site_factor/table.c` reads it.
+docs/decisions/0016-site-factor-table.md describes the table and the choice of rules,
+`priority.site_factor` has the rules. `plugins/site_factor/table.c` reads the table.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ _NAME, _RESOURCE = 71, 39
 
 
 class SiteFactorTable(msgspec.Struct, frozen=True):
-    """The values of one cluster as of `written`, good for `stale_seconds` on either side of it, should clocks be set.
+    """Values of one cluster, valid for `stale_seconds` before and after `written`.
 
-    `resources` says what each partition bills, `values` are those of (account, resource).
+    `resources` are those that the partitions bill, `values` those of (account, resource). They are
+    valid before `written` too, since a clock may be set back.
     """
 
     written: int
@@ -46,7 +48,13 @@ class SiteFactorTable(msgspec.Struct, frozen=True):
     values: Mapping[tuple[str, str], int]
 
     def value(self, account: str, partition: str, now: int) -> int:
-        """What a job's priority gets: neutral for whatever is not listed, and when the table is stale."""
+        """Return the value for a job: neutral if it is not listed, and from a stale table.
+
+        Args:
+            account: of the job.
+            partition: of the job.
+            now: current time.
+        """
         if abs(now - self.written) > self.stale_seconds:
             return NEUTRAL
         return self.values.get((account, self.resources.get(partition, "")), NEUTRAL)
@@ -65,10 +73,19 @@ def build_table(
     stale_seconds: int,
     rule: CurveRule = LINEAR,
 ) -> SiteFactorTable:
-    """The table of a cluster: for each account and resource the value of the allocation that pays next, its own or a parent's.
+    """Build the table of a cluster.
 
-    That is the first with something left, in the order in which they pay. Only allocations that are active count. `rule` says what
-    their credit and their ends are worth, `weight` how much of a priority the most of both is.
+    The value of an account and resource is that of the allocation that pays next, its own or a
+    parent's: of the active ones, in the order in which they pay, the first with available credit.
+
+    Args:
+        cluster: with the resources of its partitions.
+        projects: of the bank.
+        allocations: of the bank.
+        now: current time.
+        weight: highest value.
+        stale_seconds: age beyond which the table is not used.
+        rule: values of remaining credit and time.
     """
     active = [
         each for each in allocations if each.state == "active" and each.start <= now < each.end
@@ -96,7 +113,9 @@ def build_table(
 
 
 def encode(table: SiteFactorTable) -> bytes:
-    """The file, which reads back as the same table. Raises Malformed, naming the field, for what cannot stand in it."""
+    """Return the bytes of the table. Raises Malformed, naming the field, for a value that it cannot
+    hold.
+    """
     counts = (len(table.resources), len(table.values))
     if _HEAD.size + sum(counts) * _ROW.size > TABLE_SIZE_MAX:
         raise Malformed(
@@ -144,7 +163,7 @@ def _is_name(packed: bytes, most: int) -> bool:
 
 
 def decode(text: bytes) -> SiteFactorTable:
-    """The table of a file. Raises Malformed, saying what is wrong; the plug-in refuses the same."""
+    """Read the bytes of a table. Raises Malformed with the fault; the plug-in rejects the same."""
     if len(text) < _HEAD.size or text[: len(_MAGIC)] != _MAGIC:
         raise _damaged("it is no table of site factors")
     _, version, summed, written, stale_seconds, partitions, entries, nothing = _HEAD.unpack_from(

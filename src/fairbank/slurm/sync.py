@@ -1,4 +1,4 @@
-"""Bringing Slurm into line with the bank: the policy file, replaced as a whole, and the accounting database, call by call."""
+"""Synchronisation of Slurm with the bank: the policy file, and the accounting database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fairbank.slurm.reconcile.accounts import (
 
 
 class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was, or with `dry_run` would be, written and changed. `skipped` could not be read or named."""
+    """Files and changes that were made or, with `dry_run`, would be; and what was skipped."""
 
     cluster: str
     files: tuple[str, ...]
@@ -36,7 +36,7 @@ class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sync:
-    """One Slurm and one bank."""
+    """Synchronisation of one Slurm with one bank."""
 
     def __init__(self, slurm: SlurmCommands, bank: BankClient, *, now: int | None = None) -> None:
         self._slurm, self._bank = slurm, bank
@@ -50,7 +50,17 @@ class Sync:
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> SyncResult:
-        """Write the submission policy. Raises Malformed when Slurm's answers cannot all be read: half a policy would refuse jobs."""
+        """Write the submission policy.
+
+        Args:
+            site: rules of the site.
+            cluster: required name of the cluster; None for any.
+            dry_run: write nothing.
+            progress: called with the stage, and how much of how much is done.
+
+        Raises:
+            Malformed: Slurm's output cannot be read as a whole. A partial policy would refuse jobs.
+        """
         prices = self._bank.cluster(self._slurm.check_cluster(cluster))
         places, nodes = self._slurm.partitions(), self._slurm.nodes()
         if wrong := (*places.unreadable, *nodes.unreadable):
@@ -94,7 +104,15 @@ class Sync:
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> SyncResult:
-        """Give every project an account and every member an association; with `fence` GrpTRESMins as well."""
+        """Give every project an account and every member an association.
+
+        Args:
+            cluster: required name of the cluster; None for any.
+            fence: also set GrpTRESMins to the balances.
+            remove: also delete associations without a membership.
+            dry_run: change nothing.
+            progress: called with the stage, and how much of how much is done.
+        """
         name = self._slurm.check_cluster(cluster)
         associations, usage = (
             self._slurm.associations(),
@@ -148,7 +166,7 @@ def _unpriced_note(known: Sequence[object], there: Sequence[object]) -> tuple[st
 
 
 def user_of(uid: int) -> str | None:
-    """The name of a user of this host, or None."""
+    """Return the name of a user of this host, or None."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -156,7 +174,15 @@ def user_of(uid: int) -> str | None:
 
 
 def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> None:
-    """Put a whole new file in place of the old one, safe against a crash at any moment; owner and rights stay. Raises Forbidden."""
+    """Replace a file as a whole, so that a crash leaves the old or the new one. Raises Forbidden.
+
+    Owner and mode of the old file are kept.
+
+    Args:
+        path: of the file.
+        text: new content.
+        field: setting that names the path, for the error.
+    """
     try:
         before = path.stat() if path.exists() else None
         with tempfile.NamedTemporaryFile(

@@ -1,6 +1,4 @@
-"""Health check of a Slurm and its bank, from a host of Slurm. `compare.health` judges the
-results.
-"""
+"""Health check of a Slurm and its bank, from a host of Slurm. Other modules judge the results."""
 
 from __future__ import annotations
 
@@ -42,9 +40,14 @@ SLURMCTLD_REMEDY = "start it: systemctl start slurmctld; its log says why it end
 
 
 class Doctor:
-    """One Slurm, one bank, and what stands between them on this host.
+    """Checks of one Slurm, one bank, and what stands between them on this host.
 
-    `agent` tells of the agent; `munge` makes a credential at a socket (None: the usual one) and reads it. Both raise Trouble.
+    Args:
+        slurm: commands of the cluster.
+        client: of the bank.
+        agent: returns the settings and the status of the agent. Raises Trouble.
+        munge: makes a credential at a socket (None: the default) and reads it. Raises Trouble.
+        site: rules of the site for submissions.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class Doctor:
         )
 
     def checks(self, cluster: str | None) -> Iterator[HealthCheck]:
-        """Look at everything. What cannot be asked is told, and the rest is looked at all the same: without slurmctld by its slurm.conf."""
+        """Yield all checks. If slurmctld does not answer, its slurm.conf is read instead."""
         checks: list[HealthCheck] = []
         version = self._try(checks, "Slurm's commands answer", lambda: self._slurm.version)
         config = self._try(checks, "slurmctld answers", self._config)
@@ -94,7 +97,7 @@ class Doctor:
         yield from self._policy_checks(config)
 
     def _config(self) -> slurm_checks.Config:
-        """What slurmctld tells of its settings. Raises Unreachable with what to do about it."""
+        """Return slurmctld's settings. Raises Unreachable with a remedy."""
         try:
             return self._slurm.config
         except Unreachable as away:
@@ -144,7 +147,7 @@ class Doctor:
         yield from checks
 
     def _bank_cluster(self, checks: list[HealthCheck], name: str | None) -> Cluster | None:
-        """The bank's prices."""
+        """Return the cluster with the bank's prices, or None."""
         answer = self._try(checks, "the bank answers", lambda: self._client.get("/whoami"))
         if answer is None:
             return None
@@ -224,7 +227,7 @@ class Doctor:
         )
 
     def _try(self, checks: list[HealthCheck], what: str, ask: Callable[[], T]) -> T | None:
-        """The answer; or None, and a check that says why."""
+        """Return the answer; or None, and add a check that says why."""
         try:
             return ask()
         except Trouble as trouble:
@@ -233,7 +236,7 @@ class Doctor:
 
 
 def munge_socket(config: slurm_checks.Config) -> str | None:
-    """Where slurm.conf says that munged listens; None for the usual place."""
+    """Return the socket of munged that slurm.conf names; None for the default."""
     said = {
         name.lower(): value for name, value in split_parameters(config.get("AuthInfo", "")).items()
     }
@@ -244,7 +247,7 @@ _TEXT_MAX = 4 * 1024 * 1024
 
 
 def find_scripts(config: Mapping[str, str]) -> dict[str, Script]:
-    """The Lua files that Slurm was told to load."""
+    """Return the Lua files that Slurm loads, by name."""
     folder = conf_path(config).parent
     return {name: _script(folder / name) for name in SCRIPTS if is_loaded(config, name)}
 
@@ -269,7 +272,7 @@ def _text(path: Path) -> str | None:
 
 
 def find_table(path: str) -> TableFile:
-    """The table of site factors there."""
+    """Return the table of site factors at this path."""
     try:
         with Path(path).open("rb") as file:
             table = decode(file.read(TABLE_SIZE_MAX + 1))

@@ -1,4 +1,4 @@
-"""Whether the files that Slurm loads are ours: the Lua plug-ins, and the site factor with its table."""
+"""Checks of the files that Slurm loads: the Lua plug-ins, and the site factor with its table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRIPTS: Mapping[str, tuple[str, str]] = {
     "job_submit.lua": ("JobSubmitPlugins", "slurmctld"),
     "cli_filter.lua": ("CliFilterPlugins", "submit commands on this host"),
 }
-"""What Slurm loads when this setting names lua, and who does."""
+"""Lua files, with the setting that loads them if it names lua, and the program that does."""
 
 RULES = (
     "paying.lua",
@@ -28,17 +28,20 @@ RULES = (
     "rules.lua",
     "words.lua",
 )
-"""What stands in `fairbank` beside either."""
+"""Files in the directory `fairbank` next to either script."""
 
 SITE_FACTOR, TABLE = "site_factor/fairbank", "/run/fairbank-agent/site_factor"
-"""The plug-in, and the table that it takes when PrioritySiteFactorParameters do not say (plugins/site_factor/README.md)."""
+"""The plug-in, and the default of PrioritySiteFactorParameters (plugins/site_factor/README.md)."""
 
 _OURS = 'loadfile(FOLDER .. "/plugin.lua")'
 _CALLED = re.compile(r"""\b(?:dofile|loadfile)\s*\(?\s*["'](/[^"']+)["']""")
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
-    """A Lua file where Slurm looks for it: whether it is ours or calls ours, and which of its rules are missing then."""
+    """Lua file where Slurm looks for it.
+
+    `is_ours`: it is Fairbank's, or calls it; then `missing` are the rules that it lacks.
+    """
 
     path: str
     exists: bool
@@ -47,7 +50,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The table of site factors on the disk: when it was written, or what is wrong with it."""
+    """Table of site factors on disk; `error` says why it cannot be used."""
 
     path: str
     written: int = 0
@@ -56,22 +59,24 @@ class TableFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_ours(text: str) -> bool:
-    """Whether this Lua file is one of our two."""
+    """Return True if the text is one of Fairbank's two Lua files."""
     return _OURS in text
 
 
 def called_files(text: str) -> list[str]:
-    """The Lua files that this one calls by their whole path, as a script of the site's own calls ours."""
+    """Return the Lua files that the text calls by absolute path, as a site's own script calls
+    Fairbank's.
+    """
     return _CALLED.findall(text)
 
 
 def is_loaded(config: Config, name: str) -> bool:
-    """Whether Slurm was told to load this one of SCRIPTS."""
+    """Return True if Slurm loads this one of SCRIPTS."""
     return loads_lua(config, SCRIPTS[name][0])
 
 
 def script_checks(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
-    """The Lua files that Slurm was told to load, by their names."""
+    """Check the Lua files that Slurm loads, by their names."""
     for name, script in found.items():
         who = SCRIPTS[name][1]
         where = script.path.rpartition("/")[0]
@@ -95,7 +100,7 @@ def script_checks(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
 
 
 def table_path(settings: Mapping[str, str]) -> str:
-    """The table that slurm.conf lets the plug-in read."""
+    """Return the path of the table that slurm.conf gives the plug-in."""
     return (
         split_parameters(settings.get("prioritysitefactorparameters", "")).get("fairbank_table")
         or TABLE
@@ -109,7 +114,15 @@ def site_factor_checks(
     table: TableFile,
     now: int,
 ) -> Iterator[HealthCheck]:
-    """Slurm 22.05 does not tell its site factor plug-in, so slurm.conf is asked (`settings`); `status` is the agent's of its table."""
+    """Check the site factor plug-in and its table.
+
+    Args:
+        config: settings as scontrol shows them.
+        settings: of slurm.conf, since Slurm 22.05 does not show its site factor plug-in.
+        status: the agent's on its table; None if it writes none.
+        table: the file.
+        now: current time.
+    """
     loads = settings.get("prioritysitefactorplugin", "") == SITE_FACTOR
     if not loads:
         what = f"slurm.conf: PrioritySiteFactorPlugin={settings.get('prioritysitefactorplugin') or '(none)'}"

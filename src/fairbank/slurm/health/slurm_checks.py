@@ -1,4 +1,4 @@
-"""Whether a Slurm is fit for the bank beside it: what its commands say, judged, each with what to do about it."""
+"""Checks of a Slurm next to the bank, each with its remedy, from the output of its commands."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ from fairbank.slurm.parsers.values import SlurmPartition
 from fairbank.slurm.reconcile.import_plan import SlurmMachine, price_differences
 
 CLOCK_SECONDS = 5
-"""How far clocks may lie apart before it is told. MUNGE gives up at 300; the books' times become wrong long before."""
+"""Tolerated difference of clocks. MUNGE fails at 300 s; times in the ledger become wrong long
+before.
+"""
 
 SOCKET, PATIENCE_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
-"""What the PrEp plug-in takes when PrEpParameters do not say (plugins/prep/README.md)."""
+"""Defaults of the PrEp plug-in (plugins/prep/README.md)."""
 
 INCIDENT_SECONDS = 86_400
-"""How long ago what befell the agent is told: a day, for whom the doctor's exit code calls every morning."""
+"""Age up to which an agent's incident is shown: a day, since the doctor may run every morning."""
 
 _GUIDE = "docs/howto/install-next-to-slurm.md"
 
 
 class AgentHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent as its settings and its status have it: `patience` is the longest of its partitions, in seconds."""
+    """Agent by its settings and its status. `patience` is the longest of its partitions, in
+    seconds.
+    """
 
     socket: str
     slurm_users: frozenset[int]
@@ -37,7 +41,10 @@ class AgentHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyFileHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """The submission policy's file. `readable`: slurmctld's user may read it; `written` is when the bank was asked."""
+    """File of the submission policy, `written` when the bank was asked.
+
+    `is_readable`: by the user of slurmctld.
+    """
 
     path: str
     written: int
@@ -50,7 +57,13 @@ Config = Mapping[str, str]
 
 
 def clock_check(here: int, there: int, whose: str) -> HealthCheck:
-    """Two clocks read at the same moment."""
+    """Compare two clocks that were read at the same time.
+
+    Args:
+        here: clock of this host, in seconds since 1970.
+        there: the other clock.
+        whose: name of the other clock.
+    """
     apart = abs(here - there)
     way = "" if apart <= CLOCK_SECONDS else ", ahead of ours" if there > here else ", behind ours"
     remedy = "keep the clocks of all hosts right with chrony or ntpd: times in the books come from them, and MUNGE refuses what is too old"
@@ -60,7 +73,7 @@ def clock_check(here: int, there: int, whose: str) -> HealthCheck:
 
 
 def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthCheck]:
-    """What the books are compared with: slurmdbd, and the TRES that it counts."""
+    """Check that slurmdbd keeps accounting, and that it counts GPUs."""
     kind = config.get("AccountingStorageType", "")
     yield HealthCheck(
         f"accounting is kept by {kind.removeprefix('accounting_storage/') or 'nobody'}",
@@ -78,7 +91,7 @@ def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthC
 
 
 def authentication_check(config: Config) -> HealthCheck:
-    """How Slurm's own daemons know each other."""
+    """Check how Slurm's daemons authenticate each other."""
     kind = config.get("AuthType", "")
     return HealthCheck(
         f"Slurm signs by {kind or 'nothing'}",
@@ -88,7 +101,7 @@ def authentication_check(config: Config) -> HealthCheck:
 
 
 def price_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
-    """Whether the bank prices as Slurm bills: how TRES add up, the weights, the QOS."""
+    """Check that the bank prices as Slurm bills: the rule for TRES, the weights, the QOS."""
     differences = price_differences(machine, known)
     remedy = f"fairbank slurm import --dry-run --settings {machine.cluster}.toml prints the bank's settings as Slurm has them; restart the bank"
     for each in differences:
@@ -101,7 +114,10 @@ def price_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]
 
 
 def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthCheck]:
-    """How TRES add up, which is not by MAX_TRES only where the bank says so too; and what costs nothing because it has no weight."""
+    """Check how TRES are added, and that GPUs have a weight.
+
+    A rule other than MAX_TRES is accepted only if the bank has it too.
+    """
     meant = known is not None and all(
         each.billing_rule is machine.billing_rule for each in known.partitions.values()
     )
@@ -127,7 +143,11 @@ def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[He
 
 
 def limit_checks(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
-    """A job without a finite limit has no highest price: it is refused, or runs without a hold where the agent is told so."""
+    """Check that partitions have a finite time limit.
+
+    A job without one has no maximum price: it is refused, or runs without a hold if the agent is so
+    set.
+    """
     endless = [place.name for place in places if not place.max_minutes]
     for name in endless:
         remedy = f"PartitionName={name} ... MaxTime=7-00:00:00 DefaultTime=01:00:00 in slurm.conf, then scontrol reconfigure"
@@ -141,7 +161,7 @@ def limit_checks(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
 
 
 def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
-    """What Slurm was told to load, and whether it fits the agent."""
+    """Check that Slurm loads the plug-ins, and that they fit the agent."""
     steps = split_list(config.get("PrEpPlugins", ""))
     if "prep/fairbank" in steps:
         yield HealthCheck("slurmctld loads prep/fairbank", True)
@@ -186,7 +206,14 @@ def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthChe
 
 
 def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[HealthCheck]:
-    """Whether the agent hears slurmctld, reaches the bank and can keep what it hears; and what befell it lately."""
+    """Check that the agent hears slurmctld, reaches the bank and can store reports; list its
+    incidents.
+
+    Args:
+        config: settings of Slurm.
+        agent: settings and status of the agent.
+        now: current time.
+    """
     status = agent.status
     bank, outbox = status["bank"], status["outbox"]
     user = slurm_uid(config)
@@ -261,7 +288,7 @@ def _frame_check(aside: Mapping[str, Any] | None) -> HealthCheck:
 
 
 def policy_checks(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
-    """Whether the submission policy is whole, readable and of today."""
+    """Check that the submission policy is complete, readable and recent."""
     again = "fairbank slurm sync; and let it run every few minutes: systemctl enable --now fairbank-sync.timer"
     yield HealthCheck(
         f"{policy.path} is {'whole' if policy.is_whole else 'damaged: jobs are not checked'}",
@@ -282,18 +309,18 @@ def policy_checks(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
 
 
 def uses_prolog_script(config: Config) -> bool:
-    """Whether our PrologSlurmctld stands in for the plug-in; then no agent is needed."""
+    """Return True if Fairbank's PrologSlurmctld replaces the plug-in. Then no agent is needed."""
     return "prep/fairbank" not in split_list(config.get("PrEpPlugins", "")) and bool(
         _prolog_script(config)
     )
 
 
 def _prolog_script(config: Config) -> str:
-    """Our script, where slurmctld runs it. Newer ones run several, and number them: PrologSlurmctld[0]."""
+    """Return Fairbank's script. Newer versions run several and number them: PrologSlurmctld[0]."""
     told = (text for name, text in config.items() if name.partition("[")[0] == "PrologSlurmctld")
     return next((text for text in told if text.endswith("/prolog_slurmctld")), "")
 
 
 def loads_lua(config: Config, key: str) -> bool:
-    """Whether this setting names Slurm's Lua plug-in."""
+    """Return True if the setting names Slurm's Lua plug-in."""
     return "lua" in split_list(config.get(key, ""))

@@ -1,1 +1,4 @@
-"""What to make of Slurm's answers and the bank's books: what differs, what is to be done. Pure: values in, values out."""
+"""Comparison of Slurm with the bank: runs, prices, accounts, and what to do about differences.
+
+Pure, except for `reconciler` and `repair`, which fetch and post.
+"""

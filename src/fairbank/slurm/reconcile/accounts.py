@@ -1,4 +1,4 @@
-"""Slurm's accounts, associations and limits as the bank's projects would have them: the words for `sacctmgr`, and why."""
+"""Slurm's accounts, associations and limits as the bank's projects require them."""
 
 from __future__ import annotations
 
@@ -14,27 +14,38 @@ BILLING = "billing"
 
 
 class SacctmgrChange(msgspec.Struct, frozen=True):
-    """One call of sacctmgr, and what it is for."""
+    """Arguments of one call of sacctmgr, and its reason."""
 
     words: tuple[str, ...]
     why: str
 
 
 class AccountUsage(msgspec.Struct, frozen=True):
-    """What an account and those below it have used, in billing seconds, and what their running jobs may still use, in billing minutes."""
+    """Usage of an account and those below it.
+
+    `seconds` are used billing-seconds, `running` the billing-minutes that its running jobs may
+    still use.
+    """
 
     seconds: int = 0
     running: int = 0
 
     def billing_limit(self, room: int) -> int:
-        """The limit that leaves so much room beyond what is used: reached at once where there is none, else not a minute too early."""
+        """Return the limit that leaves so many minutes beyond the usage.
+
+        Without any, the limit is reached at once; otherwise never a minute too early.
+        """
         return -(-self.seconds // 60) + room if room else self.seconds // 60
 
 
 class TargetAccounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be brought into line. `gone` are the accounts of projects that were removed, `usage` is by account, of all that Slurm
-    tells of. `fence`: GrpTRESMins follows the balance, as a second fence should the agent be away; in `gone` it is 0, or what runs there
-    all the same. `remove`: associations without a membership go, and all in `gone`."""
+    """State to establish in Slurm.
+
+    removed   accounts of projects that were removed usage     by account, of all that Slurm shows
+    fence     set GrpTRESMins to the balance, as a second limit for a time without the agent; of
+              removed accounts to 0, or to what still runs there
+    remove    delete associations without a membership, and all of removed accounts
+    """
 
     cluster: str
     projects: Sequence[BankProject]
@@ -50,7 +61,15 @@ class TargetAccounts(msgspec.Struct, frozen=True, kw_only=True):
 def plan_changes(
     wanted: TargetAccounts, user_of: Callable[[int], str | None]
 ) -> tuple[list[SacctmgrChange], list[str]]:
-    """Accounts with their parents first, then people, then limits; and what cannot be done, in words."""
+    """Plan the changes: accounts with parents first, then users, then limits.
+
+    Args:
+        wanted: the state to establish.
+        user_of: returns the name of a uid, or None.
+
+    Returns:
+        The changes, and notes on what cannot be done.
+    """
     accounts = {each.account: each for each in wanted.associations if not each.user}
     people = {
         (each.account, each.user)
@@ -142,8 +161,10 @@ def _removed(cluster: str, account: str, user: str) -> SacctmgrChange:
 def _accounts_without_usage(
     wanted: TargetAccounts, accounts: Mapping[str, SlurmAssociation]
 ) -> list[str]:
-    """Accounts that Slurm has, and of whose usage nothing is known: PrivateData hides that of others. Taken for none, the fence would end
-    what runs there."""
+    """Return the accounts that Slurm has but whose usage it hides (PrivateData).
+
+    With a usage of 0 assumed, the limit would end their running jobs.
+    """
     ours = {each.account for each in wanted.projects}.union(wanted.removed)
     return sorted(ours & accounts.keys() - wanted.usage.keys())
 
@@ -154,8 +175,12 @@ def _limit_changes(
     funds: BankFunds,
     dark: Collection[str],
 ) -> Iterator[SacctmgrChange]:
-    """Slurm compares an account's limit with all that it and those below it ever used, and ends running jobs at it. So the limit is what is
-    used, what the running jobs may still use, and what may be drawn by all of them."""
+    """Yield the changes of GrpTRESMins.
+
+    Slurm compares the limit with all usage of an account and those below it, and ends running jobs
+    at it. So the limit is the usage, plus what running jobs may still use, plus the available
+    credit.
+    """
     below: dict[int, list[int]] = defaultdict(list)
     for number, line in funds.chains.items():
         for above in line:
@@ -209,7 +234,7 @@ def _drawable_allocations(project: int, funds: BankFunds, now: int) -> list[Bank
 
 
 def billing_limit(association: SlurmAssociation) -> int | None:
-    """The billing minutes of its GrpTRESMins."""
+    """Return the billing-minutes of an association's GrpTRESMins, or None."""
     for part in association.group_limits.split(","):
         name, _, value = part.partition("=")
         if name == BILLING and value.isascii() and value.isdigit():

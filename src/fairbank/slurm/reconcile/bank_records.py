@@ -1,4 +1,4 @@
-"""The bank's side of things, as its answers tell it: runs, projects, allocations, clusters with their prices."""
+"""Records of the bank as its REST answers have them: runs, projects, allocations, clusters."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ from fairbank.core.tres import BillingRule
 Row = Mapping[str, Any]
 
 DEFAULT_FREE_STATES: frozenset[str] = Policy().free_states
-"""What costs nothing at a bank that does not say so, being older than this command."""
+"""States that cost nothing at a bank that does not report its own, being older than this
+command.
+"""
 
 
 class BankRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A run in the books, in SU-minutes. `charged` and `written_off` together are what it cost. `qos`, `tres` and `limit_seconds` are None
-    where nobody told."""
+    """Run of the ledger, in SU-minutes. It cost `charged` and `written_off` together.
+
+    `qos`, `tres` and `limit_seconds` are None where no report had them.
+    """
 
     id: int
     job_id: int
@@ -50,15 +54,16 @@ class BankRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_open(self) -> bool:
-        """Whether an end may still be entered."""
+        """True while an end may still be entered."""
         return self.state in ("held", "lapsed")
 
     def run(self, cluster: str) -> Run:
+        """Return the identity of the run."""
         return Run(cluster, self.job_id, self.submitted, self.restart)
 
 
 class BankProject(msgspec.Struct, frozen=True, kw_only=True):
-    """A project, with its members' uids and roles."""
+    """Project, with the roles of its members by uid."""
 
     id: int
     group: str = msgspec.field(name="gname")
@@ -70,7 +75,7 @@ class BankProject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BankAllocation(msgspec.Struct, frozen=True, kw_only=True):
-    """An allocation with its sums, in SU-minutes; valid at t when start <= t < end."""
+    """Allocation with its sums, in SU-minutes; valid at t when start <= t < end."""
 
     id: int
     project: int
@@ -89,22 +94,22 @@ Booked = TypeVar("Booked", BankRun, BankProject, BankAllocation)
 
 
 def parse_run(row: Row) -> BankRun:
-    """A row of the bank's list of jobs. This and its like raise Malformed, naming the field, for what is no such row."""
+    """Parse a row of the bank's list of jobs. Raises Malformed, naming the field."""
     return _parse(row, BankRun, "submitted", "start", "ended")
 
 
 def parse_project(row: Row, members: Sequence[Row]) -> BankProject:
-    """A row of the list of projects, with those of its members."""
+    """Parse a row of the list of projects, with the rows of its members."""
     return _parse({**row, "members": {each["uid"]: each["role"] for each in members}}, BankProject)
 
 
 def parse_allocation(row: Row) -> BankAllocation:
-    """A row of the list of allocations."""
+    """Parse a row of the list of allocations."""
     return _parse(row, BankAllocation, "start", "end")
 
 
 def _parse(row: Row, kind: type[Booked], *times: str) -> Booked:
-    """A row as a value of this kind: `times` become instants, the rest stays as it is."""
+    """Convert a row, after its columns `times` from text to instants."""
     moments = {
         name: parse_instant(row[name], field=name)
         for name in times
@@ -121,13 +126,13 @@ def _parse(row: Row, kind: type[Booked], *times: str) -> Booked:
 
 
 class BankCluster(Cluster, frozen=True):
-    """A cluster as the bank prices it: runs that end in one of `free_states` cost nothing there."""
+    """Cluster as the bank prices it. Runs that end in one of `free_states` cost nothing."""
 
     free_states: frozenset[str] = DEFAULT_FREE_STATES
 
 
 def parse_cluster(row: Row) -> BankCluster:
-    """A cluster as the bank prices it."""
+    """Parse a row of the list of clusters."""
     partitions = {
         each["name"]: Partition(
             each["name"],
@@ -146,14 +151,14 @@ def parse_cluster(row: Row) -> BankCluster:
 
 
 class BankFunds:
-    """Who may draw on what: projects with the line of their parents, and the allocations of each by resource."""
+    """Projects with their chains of parents, and the allocations of each by resource."""
 
     def __init__(
         self, projects: Sequence[BankProject], allocations: Sequence[BankAllocation] = ()
     ) -> None:
         parents = {each.id: each.parent for each in projects}
         self.chains = {each.id: line_of(each.id, parents) for each in projects}
-        """Each project with the parents whose shared credit it may draw on, nearest first."""
+        """Each project with the parents whose shared credit it may use, nearest first."""
         self.by_account = {each.account: each for each in projects}
         self.resources = sorted({each.resource for each in allocations})
         self._of: dict[tuple[int, str], list[BankAllocation]] = defaultdict(list)
@@ -161,11 +166,17 @@ class BankFunds:
             self._of[each.project, each.resource].append(each)
 
     def own(self, project: int, resource: str) -> list[BankAllocation]:
-        """A project's own allocations of a resource, the earliest first."""
+        """Return a project's own allocations of a resource, the earliest first."""
         return self._of.get((project, resource), [])
 
     def payers(self, project: int, resource: str, at: int) -> list[BankAllocation]:
-        """The allocations that may pay for a run of this project that starts at this instant, in the order in which they do."""
+        """Return the allocations that may pay for a run, in the order in which they do.
+
+        Args:
+            project: of the run.
+            resource: that the run is billed on.
+            at: start of the run.
+        """
         return [
             each
             for lender in self.chains[project]

@@ -1,4 +1,4 @@
-"""Allocations for the past: what a history costs where no allocation pays for it, so that it does not eat into new credit."""
+"""Allocations for the history before the bank, so that its charges do not use new credit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairbank.slurm.reconcile.prices import ClusterPrices
 
 
 class HistoryAllocation(msgspec.Struct, frozen=True, kw_only=True):
-    """An allocation to be opened, with exactly what its jobs cost. Valid at t when start <= t < end."""
+    """Allocation to create, of exactly the price of its jobs. Valid at t when start <= t < end."""
 
     project: int
     account: str
@@ -31,7 +31,7 @@ class HistoryAllocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_bank_allocation(cover: HistoryAllocation) -> BankAllocation:
-    """As it stands once it is open; its number is not known yet."""
+    """Return the allocation as it will be once it is created. Its number is not known yet."""
     return BankAllocation(
         id=0,
         project=cover.project,
@@ -52,8 +52,17 @@ def plan_allocations(
     allocations: Sequence[BankAllocation],
     cluster: BankCluster,
 ) -> list[HistoryAllocation]:
-    """One for each gap between a project's allocations of a resource into which jobs fall that nobody would pay for. Runs that cost
-    nothing count too: the bank takes no end without an allocation, not even one of a node failure."""
+    """Plan one allocation for each gap between a project's allocations of a resource.
+
+    Only gaps with jobs that no allocation would pay count. Jobs that cost nothing count too: the
+    bank accepts no end without an allocation, not even one of a node failure.
+
+    Args:
+        jobs: finished jobs.
+        projects: of the bank, perhaps with those that an import will create.
+        allocations: that exist.
+        cluster: with its prices.
+    """
     funds, prices = BankFunds(projects, allocations), ClusterPrices(cluster)
     gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
     for job in {

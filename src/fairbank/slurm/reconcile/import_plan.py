@@ -1,4 +1,4 @@
-"""Slurm's accounts and users as projects and members of the bank, and its partitions and QOS as the bank's settings."""
+"""Slurm's accounts and users as projects and members, its partitions and QOS as bank settings."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from fairbank.slurm.parsers.values import (
 from fairbank.slurm.reconcile.bank_records import BankProject
 
 ROOT = "root"
-"""Slurm's own account, above all others; no project."""
+"""Slurm's own account above all others; it is no project."""
 
 
 class PlannedProject(msgspec.Struct, frozen=True, kw_only=True):
-    """A project to be entered; `parent` is an account."""
+    """Project to create; `parent` is an account."""
 
     account: str
     group: str
@@ -35,7 +35,7 @@ class PlannedProject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A user to be given a role."""
+    """User to add with a role."""
 
     account: str
     user: str
@@ -47,14 +47,14 @@ Step = PlannedProject | NewMember
 
 
 class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be entered, in this order; and what cannot be, in words."""
+    """Steps in the order in which to enter them, and notes on what cannot be entered."""
 
     steps: tuple[Step, ...]
     notes: tuple[str, ...]
 
 
 class SlurmPeople(msgspec.Struct, frozen=True, kw_only=True):
-    """What Slurm has of people: its associations, and who coordinates which account."""
+    """Associations of Slurm, and the coordinators of its accounts."""
 
     associations: Sequence[SlurmAssociation]
     coordinators: Sequence[SlurmAssociation] = ()
@@ -67,8 +67,18 @@ def plan_import(
     uid_of: Callable[[str], int | None],
     passed_over: Collection[str] = (),
 ) -> ImportPlan:
-    """Parents before children. What the bank has already stays as it is; what was removed there is brought back by people alone. Accounts
-    and users that are `passed_over` (`is_passed_over`) are neither entered nor noted."""
+    """Plan which projects and members the bank lacks, parents before children.
+
+    What the bank has already stays as it is. A removed project is restored only by an
+    administrator.
+
+    Args:
+        centre: associations and coordinators of Slurm.
+        known: projects of the bank, removed ones too.
+        gid_of: returns the group id for an account, or None.
+        uid_of: returns the uid of a user, or None.
+        passed_over: accounts and users to leave out silently (`is_passed_over`).
+    """
     booked = {each.account: each for each in known}
     entered = {each.account for each in known if not each.removed}
     names = _TakenNames(known)
@@ -108,17 +118,21 @@ def plan_import(
 
 
 def is_passed_over(whose: SlurmAssociation | AccountingJob, names: Collection[str]) -> bool:
-    """Whether an association or a job is of an account, or of a user, that was named as not to be entered.
+    """Return True if the account or the user is among the names to leave out.
 
-    >>> is_passed_over(Association("chem", "alice"), {"alice"}), is_passed_over(Association("chem"), {"alice"})
-    (True, False)
+    >>> is_passed_over(SlurmAssociation("chem", "alice"), {"alice"})
+    True
+    >>> is_passed_over(SlurmAssociation("chem"), {"alice"})
+    False
     """
     return whose.account in names or bool(whose.user and whose.user in names)
 
 
 def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankProject]:
-    """The projects once the plan is carried out, without new members. Those to come are numbered in their order, if not by the numbers
-    that they will get."""
+    """Return the projects once the plan is carried out, without new members.
+
+    New projects get numbers in their order, which need not be those that the bank will give them.
+    """
     projects = list(known)
     numbers = {each.account: each.id for each in known}
     fresh = count(max(numbers.values(), default=0) + 1)
@@ -136,14 +150,18 @@ def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankP
 
 
 class _TakenNames:
-    """Who has which gid and which group: the bank gives neither twice, and keeps those of what was removed."""
+    """Group ids and groups in use. The bank gives neither twice, and keeps those of removed
+    projects.
+    """
 
     def __init__(self, known: Sequence[BankProject]) -> None:
         self.by_gid = {each.gid: _whose(each) for each in known}
         self._by_group = {each.group: each for each in known}
 
     def taken(self, account: str, gid: int) -> str | None:
-        """Why no project with this gid, and a group called like the account, can be entered, and what to do; None when it can."""
+        """Return why the account cannot be entered with this gid, and the remedy; None if it
+        can.
+        """
         if gid > UID_MAX:
             return f"{gid} is no number of a group; name another: --gid {account}=NUMBER"
         if (whose := self.by_gid.get(gid)) is not None:
@@ -158,7 +176,7 @@ def _whose(project: BankProject) -> str:
 
 
 def _top_down(associations: Sequence[SlurmAssociation]) -> Iterator[SlurmAssociation]:
-    """The accounts without root, each after its parent."""
+    """Yield the accounts except root, each after its parent."""
     waiting = {
         each.account: each for each in associations if not each.user and each.account != ROOT
     }
@@ -195,7 +213,7 @@ def _members(
 
 
 class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
-    """What slurmctld has of the machine."""
+    """Partitions, nodes and QOS as slurmctld has them."""
 
     cluster: str
     partitions: Sequence[SlurmPartition]
@@ -203,15 +221,15 @@ class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
     qos: Sequence[SlurmQos] = ()
     flags: str = ""
     slurm_uid: int | None = None
-    """Who reports its runs: the agent runs as SlurmUser. None where Slurm does not tell."""
+    """Uid of SlurmUser, as which the agent reports runs. None if Slurm does not show it."""
 
     @property
     def billing_rule(self) -> BillingRule:
-        """How PriorityFlags has weighted TRES add up."""
+        """Rule by which PriorityFlags adds weighted TRES."""
         return read_billing_rule(self.flags)
 
     def resource_of(self, place: SlurmPartition) -> str:
-        """`gpu` where its nodes have any or its weights price them, else `cpu`."""
+        """Return `gpu` if the partition's nodes have GPUs or its weights price them, else `cpu`."""
         priced = (
             any(name.startswith("gres/gpu") for name in parse_weights(place.weights))
             if place.weights
@@ -225,12 +243,15 @@ class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def factors(self) -> Mapping[str, str]:
-        """What the price of each QOS is multiplied by, where it is not the plain price."""
+        """Price factor of each QOS that differs from 1."""
         return {each.name: each.factor for each in self.qos if Fraction(each.factor) != 1}
 
 
 def settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
-    """The lines for the bank's settings that price this cluster as Slurm bills it; shares as remarks."""
+    """Return the lines for the bank's settings that price this cluster as Slurm bills it.
+
+    Shares are listed as comments, since they stay in Slurm.
+    """
     here = f"clusters.{machine.cluster}"
     agents = "" if machine.slurm_uid is None else str(machine.slurm_uid)
     about = "the uids that report runs: Slurm's user" + (
@@ -266,7 +287,7 @@ def settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
 
 
 def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
-    """Where the bank would price a job other than Slurm bills it, in words."""
+    """Describe each difference between the bank's prices and Slurm's billing."""
     said = []
     for place in machine.partitions:
         partition = known.partitions.get(place.name)

@@ -1,4 +1,4 @@
-"""What a run costs by accounting's figures: computed from its TRES, apart from what slurmctld told when it started."""
+"""Price of a run by accounting's TRES, independent of what slurmctld reported at its start."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ _ONE = Fraction(1)
 
 
 class ClusterPrices:
-    """The prices of one cluster. Jobs alike in partition, TRES and QOS, as most are, are weighed once."""
+    """Prices of one cluster. Jobs with the same partition, TRES and QOS, as most have, share a
+    rate.
+    """
 
     def __init__(self, cluster: BankCluster) -> None:
         self._cluster = cluster
         self._rates: dict[tuple[str, str, str | None], Fraction | None] = {}
 
     def price(self, job: AccountingJob, seconds: int) -> int | None:
-        """SU-minutes of so many seconds of the job; None when the bank does not price its partition."""
+        """Return the SU-minutes of a job for a time; None if the bank does not price its
+        partition.
+        """
         kind = (job.partition, job.tres, job.qos)
         if kind not in self._rates:
             self._rates[kind] = self._rate(job)
@@ -33,12 +37,14 @@ class ClusterPrices:
         return None if rate is None else cost(rate, _ONE, seconds)
 
     def end_price(self, job: AccountingJob) -> int | None:
-        """SU-minutes that its end costs: nothing in a state that is free at this bank; None when the bank does not price its partition."""
+        """Return the SU-minutes of a job that ended: 0 in a free state, None without a price."""
         cost = self.price(job, job.elapsed)
         return 0 if cost is not None and job.state in self._cluster.free_states else cost
 
     def is_right_price(self, charged: int, job: AccountingJob) -> bool:
-        """Whether a charge is what the job cost, to the minute; also where nobody can say."""
+        """Return True if a charge is the job's price, within the tolerances, or if there is no
+        price.
+        """
         exact = self.price(job, job.elapsed)
         if exact is None or exact == charged:
             return True

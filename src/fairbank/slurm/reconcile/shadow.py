@@ -1,7 +1,7 @@
-"""What would have come of Slurm's jobs had the bank kept watch over them: charged, or refused. Nothing is posted.
+"""Charges and refusals that Slurm's jobs would have had under the bank. Nothing is posted.
 
-The credit that the projects have now counts as if it had been there from the beginning of the period; a run that would have been refused
-costs nothing and so leaves room for the next one.
+The credit that projects have now counts as if it had existed from the start of the period. A run
+that would have been refused costs nothing, so its credit is left for the next one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairbank.slurm.reconcile.prices import ClusterPrices
 
 
 class ShadowReason(Enum):
-    """Why a job would have been refused."""
+    """Reason why a job would have been refused."""
 
     NO_PROJECT = "no project has this account"
     NO_PRICE = "the bank does not know this partition"
@@ -32,7 +32,7 @@ class ShadowReason(Enum):
 
 
 class ShadowRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that would have been refused, with what it asked for and what was left at that time."""
+    """Job that would have been refused, with its price and the credit at that time (SU-minutes)."""
 
     job: AccountingJob
     reason: ShadowReason
@@ -41,8 +41,10 @@ class ShadowRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShadowAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one account's jobs on one resource, in SU-minutes. `held` is what its running jobs would hold; `left` what nobody
-    would have drawn yet."""
+    """Result of one account on one resource, in SU-minutes.
+
+    `held` is what its running jobs would hold, `left` the credit that no run would have used.
+    """
 
     account: str
     resource: str
@@ -55,14 +57,14 @@ class ShadowAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShadowResult(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it."""
+    """Results of all accounts, and the refusals."""
 
     rows: tuple[ShadowAccount, ...]
     refused: tuple[ShadowRefusal, ...]
 
 
 class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
-    """The bank as it stands `now`."""
+    """State of the bank at `now`."""
 
     cluster: BankCluster
     projects: Sequence[BankProject]
@@ -71,7 +73,9 @@ class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
-    """Play the jobs in the order in which they started and ended; those that wait come last, as if they started now."""
+    """Simulate the starts and ends of jobs in order of time. Pending jobs come last, as starting
+    now.
+    """
     play = _ShadowBank(world)
     for job, ends in _events(jobs, world.now):
         if ends:
@@ -82,7 +86,7 @@ def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
 
 
 def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[AccountingJob, bool]]:
-    """Starts and ends by time; of those in the same second ends come first."""
+    """Yield each job at its start and, with True, at its end, by time."""
     events: list[tuple[int, int, int, AccountingJob]] = []
     for job in {(each.job_id, each.submitted, each.start): each for each in jobs}.values():
         if not job.is_complete or (job.start is None and job.state != "PENDING"):
@@ -96,7 +100,7 @@ def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[Accountin
 
 
 class _ShadowBank:
-    """What is left where, while the jobs go by."""
+    """Credit of the allocations while jobs start and end."""
 
     def __init__(self, world: ShadowInput) -> None:
         self._world, self._prices = world, ClusterPrices(world.cluster)
@@ -132,7 +136,9 @@ class _ShadowBank:
         self._put(row, held=row.held - asked, charged=row.charged + cost)
 
     def _judge(self, job: AccountingJob) -> tuple[ShadowReason | None, int, int, int]:
-        """Why not, or where from; what it asks for, and the most that was left in one place."""
+        """Return the refusal or the allocation that pays, the price, and the most credit in one
+        place.
+        """
         asked = None if job.limit_seconds is None else self._prices.price(job, job.limit_seconds)
         project = self._funds.by_account.get(job.account)
         resource = self._resource(job)
@@ -166,7 +172,7 @@ class _ShadowBank:
         self._rows[row.account, row.resource] = msgspec.structs.replace(row, **changes)
 
     def rows(self) -> Iterator[ShadowAccount]:
-        """By account and resource, each with what is left for one more job."""
+        """Yield the results by account and resource, with the credit left for one more job."""
         for (account, resource), row in sorted(self._rows.items()):
             project = self._funds.by_account.get(account)
             found = (
@@ -178,7 +184,7 @@ class _ShadowBank:
 
 
 def by_reason(refused: Sequence[ShadowRefusal]) -> Mapping[ShadowReason, int]:
-    """How many for each reason, in the order of the reasons."""
+    """Count the refusals by reason, in the order of the reasons."""
     return {
         why: count
         for why in ShadowReason
