@@ -22,7 +22,7 @@ from fairbank.rest.bodies.requests import AnyReport, Reports
 from fairbank.rest.problems import problem_of_refusal, refused
 from fairbank.rest.statuses import status_of
 from fairbank.rest.views import granted
-from fairbank.service.identity import Asker, Staff
+from fairbank.service.access.identity import Asker, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 from tests.agent.plugin import ACCOUNT, BEGAN, CLUSTER, PARTITION
@@ -49,7 +49,7 @@ class InProcessBank:
             key=b"k" * 32,
         )
         counter = self._services.counter
-        (found,) = counter.ask(
+        (found,) = counter.apply(
             [Asked(CreateProject(gname=ACCOUNT, gid=5_000, account=ACCOUNT), NOW, 0)]
         )
         assert isinstance(found, Done)
@@ -62,7 +62,7 @@ class InProcessBank:
             end=end,
             deposit=SuMinutes(credit),
         )
-        (opened,) = counter.ask([Asked(wish, NOW, 0)])
+        (opened,) = counter.apply([Asked(wish, NOW, 0)])
         assert isinstance(opened, Done)
         self.allocation = opened.allocation or 0
 
@@ -76,7 +76,7 @@ class InProcessBank:
         )
         asked = [each if isinstance(each, Trouble) else next(prepared) for each in read]
         outcomes = iter(
-            self._services.counter.ask([each for each in asked if isinstance(each, Asked)])
+            self._services.counter.apply([each for each in asked if isinstance(each, Asked)])
         )
         return [_answer(next(outcomes) if isinstance(each, Asked) else each) for each in asked]
 

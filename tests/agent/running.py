@@ -79,7 +79,7 @@ class RunningAgent(Daemon):
     def wait_until_empty(self, seconds: float = 30) -> None:
         """Until the bank has answered all that waits."""
         wait_until(
-            lambda: self.status()["outbox"]["letters"] == 0, "an empty outbox", seconds=seconds
+            lambda: self.status()["outbox"]["reports"] == 0, "an empty outbox", seconds=seconds
         )
 
     def _command(self) -> list[str]:

@@ -35,8 +35,8 @@ from fairbank.core.units import SuMinutes
 from fairbank.rest.house import House, furnish
 from fairbank.rest.server.serving import serve
 from fairbank.rest.sign_in.munge import Munge
+from fairbank.service.access.identity import Staff, asker_of
 from fairbank.service.clock import SystemClock
-from fairbank.service.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 
@@ -84,7 +84,7 @@ class Scribe:
         self._holding: dict[int, tuple[int, int]] = {}
 
     def ask(self, at: str, wish: Request, actor: int = 0) -> Done | Refusal:
-        outcome = self._house.services.counter.ask([Asked(wish, parse_instant(at), actor)])[0]
+        outcome = self._house.services.counter.apply([Asked(wish, parse_instant(at), actor)])[0]
         assert isinstance(outcome, Done | Refusal), outcome
         return outcome
 

@@ -195,17 +195,17 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
         "           try: start it",
     ]
     assert (
-        "           besides, 2 ends that the bank's clock finds too early; they are told again later"
+        "           2 more ends are too early for the bank's clock; they are sent again later"
         in said.out
     )
     assert "cannot be written: disk full" in said.out
     assert (
-        "aside      3 frames of slurmctld's plug-in were not understood, the last: epilog: no end (end)"
+        "quarantine 3 frames of slurmctld's plug-in were not understood, the last: epilog: no end (end)"
         in said.out
     )
     assert "           try: one release" in said.out
     assert (
-        "look at    3 strangers sent away from its socket since 2026-11-21T00:00:00Z, the last at 2026-11-21T01:00:00Z: user 7\n"
+        "incidents  3 connections rejected since 2026-11-21T00:00:00Z, the last at 2026-11-21T01:00:00Z: uid 7\n"
         "           try: see who it is\n"
     ) in said.out
     assert json.loads(fairbank("agent", "status", "--json", services=services).out) == STATUS
@@ -222,35 +222,35 @@ STATUS = {
         "remedy": "start it",
     },
     "outbox": {
-        "letters": 7,
+        "reports": 7,
         "on_disk_only": 0,
-        "later": 2,
+        "retry_later": 2,
         "oldest_seconds": 4.2,
         "trouble": "disk full",
     },
     "senders": {"size": 1, "busy": 1, "minimum": 1, "maximum": 4},
-    "aside": {
-        "path": "/x/outbox.aside",
+    "quarantine": {
+        "path": "/x/outbox.quarantine",
         "frames": 3,
         "last": "epilog: no end (end)",
         "trouble": None,
         "remedy": "one release",
     },
-    "mishaps": [
+    "incidents": [
         {
-            "what": "stranger",
-            "about": "strangers sent away from its socket",
+            "kind": "rejected user",
+            "about": "connections rejected",
             "count": 3,
             "since": 1_795_219_200,
             "last": 1_795_222_800,
-            "words": "user 7",
+            "text": "uid 7",
             "remedy": "see who it is",
         }
     ],
     "questions": 2,
     "runs": 9,
-    "answers": {"closed: put off": 2},
-    "told": {"hold": {}, "adjust": {}, "complete": {}},
+    "answers": {"closed: deferred": 2},
+    "sent": {"hold": {}, "adjust": {}, "complete": {}},
 }
 
 

@@ -139,16 +139,50 @@ def test_a_wide_terminal_shows_more(bank: Bank) -> None:
     ("answer", "code", "told"),
     [("n\n", 1, "Nothing was changed."), ("\n", 1, "Nothing was changed."), ("y\n", 0, "entry ")],
 )
-def test_a_change_is_asked_about_on_a_terminal(
-    own_bank: Bank, answer: str, code: int, told: str
-) -> None:
-    terminal = Terminal(own_bank, "deposit", "3", "1", "--reason", "test")
+def test_withdrawal_asks_on_a_terminal(own_bank: Bank, answer: str, code: int, told: str) -> None:
+    terminal = Terminal(own_bank, "withdraw", "3", "1", "--reason", "test")
     wait_until(lambda: "[y/N]" in terminal.read(), "the question")
-    assert "available 11,690 -> 11,691" in terminal.said
+    assert "available 11,690 -> 11,689" in terminal.said
     terminal.type(answer)
     ended, lines = terminal.end()
     assert ended == code
     assert any(line.startswith(told) for line in lines)
+
+
+def test_line_typed_before_the_question_is_no_answer(own_bank: Bank) -> None:
+    terminal = Terminal(own_bank, "withdraw", "3", "1", "--reason", "test")
+    terminal.type("y\nfairbank balance\n")  # pasted with the command
+    wait_until(lambda: "[y/N]" in terminal.read(), "the question")
+    assert terminal.process.poll() is None
+    terminal.type("\n")
+    code, lines = terminal.end()
+    assert (code, lines[-1]) == (1, "Nothing was changed.")
+
+
+@pytest.mark.parametrize(
+    ("words", "asks"),
+    [
+        ("deposit 3 1 --reason test", False),
+        ("deposit 3 1M --reason test", True),
+        ("project create physics --gid 9", False),
+        ("project remove bio_fold", True),
+        ("project add-user bio_fold 61009", False),
+        ("project remove-user bio_fold 61001", True),
+        ("alloc freeze 3 --reason test", False),
+        ("alloc end 3 --reason test", True),
+        ("alloc set 3 --credit-limit 1 --reason test", False),
+        ("alloc set 3 --end 2026-12-01 --reason test", True),
+        ("alloc extend 3 2028-01-01 --reason test", False),
+        ("token create laptop", False),
+    ],
+)
+def test_only_removing_ending_and_large_changes_ask(own_bank: Bank, words: str, asks: bool) -> None:
+    terminal = Terminal(own_bank, *words.split())
+    if asks:
+        wait_until(lambda: "[y/N]" in terminal.read(), "the question")
+        terminal.type("n\n")
+    code, lines = terminal.end()
+    assert (code, "[y/N]" in "".join(lines)) == ((1, True) if asks else (0, False))
 
 
 def test_yes_leaves_the_question_out(own_bank: Bank) -> None:
@@ -231,6 +265,17 @@ def test_what_is_longer_than_the_screen_is_shown_in_pages(bank: Bank, tmp_path: 
         code, lines = how.end()
         assert (code, [line for line in lines if line.startswith("page: ")]) == (0, [])
         assert any("(closing)" in line for line in lines)
+
+
+def test_pasted_lines_are_no_keys_for_the_pager(bank: Bank, tmp_path: Path) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\nsed 's/^/page: /'\n")
+    pager.chmod(0o755)
+    terminal = Terminal(bank, *LONG, lines=10, PAGER=str(pager))
+    terminal.type("fairbank balance\n")
+    _, lines = terminal.end()
+    assert "page: " not in "".join(lines)
+    assert any("(closing)" in line for line in lines)
 
 
 def test_less_is_left_with_q_and_survives_ctrl_c(bank: Bank) -> None:

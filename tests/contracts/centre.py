@@ -38,7 +38,7 @@ PAGE = Page()  # the first, and of this centre the only one
 
 def ask(store: Store, *wishes: Request, at: int = START) -> list[Outcome]:
     """Ask the bank over `store` for everything in one batch."""
-    return Ledger(store, Policy()).ask([Asked(wish, Instant(at), CLERK) for wish in wishes])
+    return Ledger(store, Policy()).apply([Asked(wish, Instant(at), CLERK) for wish in wishes])
 
 
 def granted(store: Store, *wishes: Request, at: int = START) -> list[Done]:

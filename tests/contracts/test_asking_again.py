@@ -67,8 +67,8 @@ def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
 def test_a_key_is_its_actors_own(store: Store) -> None:
     fill(store)
     bank, wish = Ledger(store, Policy()), Deposit(allocation=1, amount=SuMinutes(10), key="d1")
-    together = bank.ask([Asked(wish, START, actor) for actor in (ALICE, BOB)])
-    later = bank.ask([Asked(wish, START, actor) for actor in (BOB, CAROL, ALICE)])
+    together = bank.apply([Asked(wish, START, actor) for actor in (ALICE, BOB)])
+    later = bank.apply([Asked(wish, START, actor) for actor in (BOB, CAROL, ALICE)])
     firsts = [each for each in (*together, *later) if isinstance(each, Done) and not each.again]
     assert len({each.entry for each in firsts}) == 3
     assert [(each.entry, each.again) for each in later if isinstance(each, Done)] == [

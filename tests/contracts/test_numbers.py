@@ -79,7 +79,7 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
 
 def numbers(bank: Ledger, wish: Request) -> list[int]:
     """Those of the entries that would be written, and of what is new in them."""
-    _, work = bank.foretell(Asked(wish, START, 0))
+    _, work = bank.dry_run(Asked(wish, START, 0))
     changes = work.changes
     return [
         *(each.id for each in work.entries),

@@ -14,7 +14,7 @@ from fairbank.bank.wish import Asked, Deposit, Transfer
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
-from fairbank.service.write_queue.writers import ENOUGH, Windows
+from fairbank.service.write_queue.writers import NEXT_BATCH_MIN, WriterThreads
 from fairbank.store.contract import Store
 from tests.contracts.centre import START, allocation, contents, fill, granted, hold, job, project
 from tests.contracts.clerks import at_once, one_by_one
@@ -155,14 +155,17 @@ def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place:
     """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each asked for twice and by two at a time."""
     store = postgres_place.open()
     fill(store)
-    counter = Windows(Ledger(store, Policy()))
+    counter = WriterThreads(Ledger(store, Policy()))
     batches = [
-        [Asked(hold(ENOUGH * batch + each, 3), START, 0) for each in range(1, ENOUGH + 1)]
+        [
+            Asked(hold(NEXT_BATCH_MIN * batch + each, 3), START, 0)
+            for each in range(1, NEXT_BATCH_MIN + 1)
+        ]
         for batch in range(6)
     ]
     with closing(counter):
         outcomes = at_once(
-            *(partial(counter.ask, batch) for batch in (*batches, *reversed(batches)))
+            *(partial(counter.apply, batch) for batch in (*batches, *reversed(batches)))
         )
     held = {each.entry for each in outcomes if isinstance(each, Done)}
     assert len(held) == 1_000 // 3

@@ -86,7 +86,7 @@ def test_a_batch_with_a_refusal_for_the_office_takes_one_transaction_too(store: 
     fill(store)
     counted = Counted(store)
     wishes = (hold(1, 600), hold(2, 5, resource="gpu"), hold(3, 600), hold(4, 300))
-    outcomes = Ledger(cast("Store", counted), Policy()).ask(
+    outcomes = Ledger(cast("Store", counted), Policy()).apply(
         [Asked(wish, START, 0) for wish in wishes]
     )
     assert [each.reason if isinstance(each, Refusal) else "ok" for each in outcomes] == [

@@ -73,7 +73,7 @@ def play(store: Store, story: Sequence[Sequence[Asked]]) -> list[Outcome]:
         for batch in (wishes.PROJECTS, wishes.GRANTS)
     ]
     for at, batch in enumerate([*before, *story]):
-        answers += bank.ask(
+        answers += bank.apply(
             [
                 msgspec.structs.replace(
                     each, wish=_of_its_fund(store, each.wish), at=Instant(10 * at)

@@ -57,7 +57,7 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
 def test_nor_do_they_in_one_batch(store: Store, kind: str) -> None:
     opened(store)
     back = undoing(store, refunded(store) if kind == "refund" else moved(store, kind))
-    done, no = Ledger(store, Policy()).ask([Asked(back, START, ALICE), Asked(back, START, BOB)])
+    done, no = Ledger(store, Policy()).apply([Asked(back, START, ALICE), Asked(back, START, BOB)])
     assert isinstance(done, Done)
     assert isinstance(no, Refusal)
     assert no.reason is Reason.UNDONE
@@ -170,20 +170,20 @@ def test_what_undoing_would_do_is_foretold(store: Store, kind: str) -> None:
     number = numbers[kind]() if kind in numbers else moved(store, kind)
     bank, asked = Ledger(store, Policy()), Asked(undoing(store, number, key="a"), START, ALICE)
     before = contents(store)
-    foretold, work = bank.foretell(asked)
+    foretold, work = bank.dry_run(asked)
     assert isinstance(foretold, Done)
     assert contents(store) == before
-    (done,) = bank.ask([asked])
+    (done,) = bank.apply([asked])
     assert isinstance(done, Done)
     written = sorted(
         (each for each in contents(store)[5] if each not in before[5]), key=lambda each: each.id
     )
     assert [_told(each) for each in written] == [_told(each) for each in work.entries]
-    (again, nothing) = bank.foretell(asked)
+    (again, nothing) = bank.dry_run(asked)
     assert isinstance(again, Done)
     assert again.again
     assert nothing.entries == []
-    no, nothing = bank.foretell(Asked(undoing(store, number, key="b"), START, ALICE))
+    no, nothing = bank.dry_run(Asked(undoing(store, number, key="b"), START, ALICE))
     assert isinstance(no, Refusal)
     assert (no.reason, no.entry) == (Reason.UNDONE, None)
 

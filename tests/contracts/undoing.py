@@ -40,7 +40,7 @@ TEN = SuMinutes(10)
 
 
 def by(store: Store, actor: int, *wishes: Request) -> list[Outcome]:
-    return Ledger(store, Policy()).ask([Asked(wish, START, actor) for wish in wishes])
+    return Ledger(store, Policy()).apply([Asked(wish, START, actor) for wish in wishes])
 
 
 def opened(store: Store) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.core.errors import Malformed
-from fairbank.core.hostlist import HOSTS_MAX, compress, expand, natural_key
+from fairbank.core.hostlist import HOSTS_MAX, compress, expand
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,6 @@ def test_the_hosts_of_a_whole_list_are_counted_together() -> None:
 )
 def test_hosts_become_a_list_that_keeps_their_order(hosts: str, text: str) -> None:
     assert compress(hosts.split()) == text
-
-
-def test_hosts_sort_by_their_numbers_as_people_do() -> None:
-    assert (
-        compress(sorted("n10 n2 n02 n1 login a2b10 a2b9 a10b1".split(), key=natural_key))
-        == "a2b[9-10],a10b1,login,n[1-2,02,10]"
-    )
 
 
 @given(st.lists(st.from_regex(r"[a-c]{0,2}[0-9]{1,4}(-x)?", fullmatch=True)))

@@ -51,7 +51,7 @@ def write_sample(url: str) -> None:
                 wish = msgspec.structs.replace(
                     wish, entry=refunds[0].entry, book=refunds[0].allocation or 0
                 )
-            (outcome,) = bank.ask(
+            (outcome,) = bank.apply(
                 [Asked(wish, Instant(BEGIN + 400 * number), 0, 1001 if number % 7 == 3 else None)]
             )
             assert isinstance(outcome, Done) != (wish.comment == "no"), outcome

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import Trouble
-from fairbank.service.ops.backup_file import check
+from fairbank.service.ops.backup_file import verify_file
 from tests.faults.auditing import findings, heads, restore
 from tests.faults.centre import SU, found
 from tests.faults.nemesis import answers
@@ -153,7 +153,7 @@ def test_a_backup_that_is_killed_leaves_the_one_before(
         kills += killed(
             serving.begin("backup", "create", str(path)), rng.uniform(longest / 3, longest)
         )
-        assert check(path) > 0
+        assert verify_file(path) > 0
     tell(f"{kills} backups of about {longest:.1f} s killed")
 
 

@@ -24,7 +24,7 @@ from tests.support.server import FairbankServer, made
 
 def deposit(store: Store, key: str) -> Done:
     wish = Deposit(allocation=1, amount=SuMinutes(60), key=key)
-    (outcome,) = Ledger(store, Policy()).ask([Asked(wish, Instant(BEGIN + 10**6), 0)])
+    (outcome,) = Ledger(store, Policy()).apply([Asked(wish, Instant(BEGIN + 10**6), 0)])
     assert isinstance(outcome, Done)
     return outcome
 

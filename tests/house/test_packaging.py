@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from fairbank.agent.settings import AgentSettings
 from fairbank.cli.framework.client_settings import SITE_SOCKET
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.main import find
-from fairbank.slurm.agent.settings import AgentSettings
 from fairbank.slurm.health.plugin_files import TABLE
 from fairbank.slurm.health.slurm_checks import SOCKET
 from fairbank.slurm.policy import POLICY_FILE

@@ -1,4 +1,4 @@
-"""The sessions in README.md, in the tutorial and about workloads are typed again, and print what stands there."""
+"""The sessions in README, tutorial and how-tos can be pasted into a terminal, page by page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sessions import blocks, printed
+from tests.support.sessions import Command, blocks, paste, scripts, without_times
+
+ROOT = Path(__file__).parents[2]
+HOWTOS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/howto").glob("*.md"))
 
 pytestmark = [
     pytest.mark.slow,
@@ -17,24 +20,41 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("page", "place", "commands"),
-    [("README.md", 2, 8), ("docs/howto/simulate.md", 1, 2)],
-    ids=["a bank", "on paper"],
-)
-def test_a_session_prints_what_stands_there(
-    checkout: Path, tmp_path: Path, page: str, place: int, commands: int
-) -> None:
-    typed = blocks((checkout / page).read_text())[place]
-    assert len(typed) >= commands
-    now, expected, errors = printed(typed, tmp_path)
-    assert now == expected, errors
+def _is_session(page: str) -> bool:
+    return "```console" in (ROOT / page).read_text()
 
 
-def test_the_tutorial_leads_from_nothing_to_a_charged_job(checkout: Path, tmp_path: Path) -> None:
-    demo, *rest = blocks((checkout / "docs" / "tutorial.md").read_text())
-    assert [command for command, _ in demo] == ["make demo\n"], "its own tests are in tests/cli"
-    typed = [each for block in rest for each in block]
-    assert len(typed) > 12
-    now, expected, errors = printed(typed, tmp_path)
-    assert now == expected, errors
+@pytest.mark.parametrize("page", ["docs/tutorial.md", *filter(_is_session, HOWTOS)])
+def test_session_can_be_pasted(page: str, tmp_path: Path) -> None:
+    """A page is pasted whole, into bash on a terminal, in an empty home.
+
+    `make` is left out: other tests run the demonstration. A block without any output is only run.
+    """
+    sessions = [
+        block
+        for block in blocks((ROOT / page).read_text())
+        if not any(command.words.startswith(("make ", "export PATH=")) for command in block)
+    ]
+    commands = [command for block in sessions for command in block]
+    results = paste(commands, tmp_path)
+    assert len(results) == len(commands), results[-1]
+    expected = [
+        (command, any(other.output for other in block)) for block in sessions for command in block
+    ]
+    for (command, compares), result in zip(expected, results, strict=True):
+        fails = command.output.startswith("fairbank: ")
+        assert (result.status != 0) == fails, (command.words, result)
+        if compares:
+            documented = command.output.replace("$PWD", str(tmp_path))
+            assert without_times(result.output) == without_times(documented), command.words
+
+
+def test_session_of_readme_can_be_pasted(tmp_path: Path) -> None:
+    """README shows a script, which GitHub copies as it is, and below it the output of all lines."""
+    _demo, _path, session = scripts((ROOT / "README.md").read_text())
+    commands = [Command(line, "") for line in session.words.splitlines(keepends=True)]
+    results = paste(commands, tmp_path)
+    assert [result.status for result in results] == [0] * len(commands), results
+    output = "\n".join(result.output for result in results if result.output)
+    documented = session.output.replace("$PWD", str(tmp_path))
+    assert without_times(output) == without_times(documented)

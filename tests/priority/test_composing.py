@@ -12,14 +12,7 @@ from benchmarks.priority import plain, plain_rows, plain_scale
 from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.priority.multifactor import combination
-from fairbank.priority.multifactor.combination import (
-    Pairs,
-    pair_priorities,
-    priorities,
-    settled,
-    shown,
-    weighted,
-)
+from fairbank.priority.multifactor.combination import priorities, shown, weighted
 from fairbank.priority.multifactor.pending_jobs import pending, scale
 from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, priority
@@ -122,46 +115,6 @@ def test_a_whole_queue_is_reckoned_as_plain_python_reckons_its_jobs() -> None:
     together = priorities(jobs, to, settings, NOW)
     plainly = [plain(row, plain_scale(to, settings), settings, NOW) for row in plain_rows(jobs)]
     assert together.tolist() == plainly
-
-
-# --- several partitions and QOS ---
-
-
-def test_a_job_in_two_partitions_has_a_priority_in_each() -> None:
-    to = cluster(totals={"cpu": [160, 16]})
-    jobs = pending(to, 2, qos=[0, 1], tres={"cpu": 8})
-    pairs = Pairs(*(np.array(column) for column in ([0, 0, 1], [0, 1, 1], [0, 0, 1])))
-    settings = MultifactorSettings(
-        weights=PriorityWeights(partition=100, qos=10, tres={"cpu": 1_000.0})
-    )
-    assert list(pair_priorities(jobs, pairs, to, settings, NOW)) == [
-        50 + 5 + 50,
-        100 + 5 + 500,
-        100 + 10 + 500,
-    ]
-
-
-def test_in_a_pair_a_qos_of_no_priority_counts_as_the_jobs_own() -> None:
-    to = scale(nodes=1, cpus=1, qos_priorities=[0, 5, 10])
-    jobs = pending(to, 1, qos=2)
-    pairs = Pairs(*(np.array(column) for column in ([0, 0, 0], [0, 0, 0], [0, 1, 2])))
-    assert list(
-        pair_priorities(jobs, pairs, to, MultifactorSettings(weights=PriorityWeights(qos=100)), NOW)
-    ) == [100, 50, 100]
-
-
-# --- from one reckoning to the next ---
-
-
-def test_who_is_held_or_was_set_by_hand_stays_so() -> None:
-    computed, before = (
-        np.array(row, dtype=np.uint32) for row in ([10, 10, 10, 10], [0, 99, 7, 99])
-    )
-    by_hand = np.array([False, True, False, False])
-    assert list(settled(computed, before, by_hand, MultifactorSettings())) == [0, 99, 10, 10]
-    assert list(
-        settled(computed, before, by_hand, MultifactorSettings(flags=frozenset({Flag.INCR_ONLY})))
-    ) == [0, 99, 10, 99]
 
 
 # --- bad input ---

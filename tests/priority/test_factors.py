@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairbank.priority.multifactor import combination, factors
-from fairbank.priority.multifactor.combination import normalised, priorities, shown, weighted
+from fairbank.priority.multifactor.combination import priorities, shown, weighted
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, pending, scale
 from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, one, priority, vector
@@ -34,19 +34,6 @@ def test_the_priority_of_the_vector_is_cut_and_not_rounded() -> None:
     assert priority(vector(), settings) == 6222
     shares = [f"{column[0]:.0f}" for column in weighted(vector(), cluster(), settings, NOW)[:6]]
     assert shares == ["500", "0", "4085", "38", "500", "1000"]
-
-
-def test_normalised_factors_are_made_from_the_terms_as_sprio_does() -> None:
-    settings = MultifactorSettings(weights=WEIGHTS)
-    terms = normalised(weighted(vector(), cluster(), settings, NOW), cluster(), settings)
-    assert [f"{column[0]:.7f}" for column in terms[:6]] == [
-        "0.5000000",
-        "0.0000000",
-        "0.4084789",
-        "0.0750000",
-        "0.5000000",
-        "0.5000000",
-    ]
 
 
 def test_harvards_half_age() -> None:

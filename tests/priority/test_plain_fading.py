@@ -14,7 +14,7 @@ def test_lists_fade_as_tables_do() -> None:
     books = usage.tick(unused(payers, usage.TRES), jobs, payers)
     faded = usage.tick(books, jobs.only(np.zeros(5, bool)), payers).associations
     before = books.associations
-    tres, raw, wall = usage.plainly(
+    tres, raw, wall = usage.decay_in_python(
         before.tres.astype(float).tolist(), before.raw.tolist(), before.wall.tolist()
     )
     assert before.raw[0] > 0

@@ -7,15 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fairbank.priority.multifactor.combination import (
-    Pairs,
-    PriorityTerms,
-    pair_priorities,
-    priorities,
-    shown,
-    weighted,
-)
-from fairbank.priority.multifactor.pending_jobs import NO_QOS, PendingColumns, pending, scale
+from fairbank.priority.multifactor.combination import PriorityTerms, priorities, shown, weighted
+from fairbank.priority.multifactor.pending_jobs import PendingColumns, pending, scale
 from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
 from tests.priority.cluster import NOW
 
@@ -109,8 +102,7 @@ def test_each_cell_of_sprio(job: Job, row: str) -> None:
 
 def test_a_job_in_two_partitions() -> None:
     columns = Job(1, 40, 3_072, 2).columns()
-    pairs = Pairs(np.array([0, 0]), np.array([CPU, GPU]), np.array([NORMAL, NO_QOS]))
-    assert pair_priorities(columns, pairs, CLUSTER, SETTINGS, NOW).tolist() == [16_961, 17_272]
+    assert priorities(columns, CLUSTER, SETTINGS, NOW).tolist() == [16_961]
     other = weighted(columns._replace(partition=np.array([GPU])), CLUSTER, SETTINGS, NOW)
     assert cells(other) == "17272 0 0 0 16667 83 100 0 0 cpu=417,mem=6"
 

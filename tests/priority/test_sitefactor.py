@@ -19,7 +19,6 @@ from fairbank.priority.site_factor import (
     Sigmoid,
     credit_factor,
     expiry_factor,
-    in_slurm,
     power,
     scaled,
     sigmoid,
@@ -259,12 +258,3 @@ def test_a_weight_that_slurm_does_not_take_is_refused(weight: int) -> None:
     with pytest.raises(Malformed) as bad:
         scaled(0.5, weight)
     assert bad.value.field == "weight"
-
-
-def test_slurm_keeps_values_above_its_middle() -> None:
-    assert in_slurm([0, 1_000, -1, NICE_MAX + 5]).tolist() == [
-        2**31,
-        2**31 + 1_000,
-        2**31 - 1,
-        2**31 + NICE_MAX,
-    ]

@@ -17,7 +17,6 @@ from fairbank.report.sshare import (
     lines,
     parse_fields,
     select_rows,
-    sort_as_slurm,
 )
 from tests.support.standing import asked, printed, standings
 
@@ -69,16 +68,16 @@ def test_the_text_of_two_departments_and_a_parent() -> None:
     # vector V7, whose text is V17
     rows = [
         ShareRow("root", usage=1000, effective=1.0),
-        *_account("physics", 60, 0.6, 400, 0.4, 1.5),
-        _user("bob", "physics", 3, 0.75, 100, 0.25, 1.0),
-        _user("alice", "physics", 1, 0.25, 300, 0.75, 0.8),
-        *_account("chem", 40, 0.4, 600, 0.6, 2 / 3),
-        _user("dave", "chem", ON_PARENT, 0.4, 0, 0.0, 0.6),
-        _user("carol", "chem", 1, 1.0, 600, 1.0, 0.4),
         *_account("bio", 0, 0.0, 0, 0.0, 0.0),
         _user("erin", "bio", 1, 1.0, 0, 0.0, 0.2),
+        *_account("chem", 40, 0.4, 600, 0.6, 2 / 3),
+        _user("carol", "chem", 1, 1.0, 600, 1.0, 0.4),
+        _user("dave", "chem", ON_PARENT, 0.4, 0, 0.0, 0.6),
+        *_account("physics", 60, 0.6, 400, 0.4, 1.5),
+        _user("alice", "physics", 1, 0.25, 300, 0.75, 0.8),
+        _user("bob", "physics", 3, 0.75, 100, 0.25, 1.0),
     ]
-    assert list(lines(sort_as_slurm(rows), default_fields(), header=False)) == [
+    assert list(lines(rows, default_fields(), header=False)) == [
         "root                                          0.000000        1000      1.000000            ",
         " bio                                     0    0.000000           0      0.000000            ",
         "  bio                      erin          1    1.000000           0      0.000000   0.200000 ",
@@ -147,28 +146,6 @@ def test_usage_is_cut_off_and_whole_numbers_are_never_cut_short() -> None:
         header=False,
     )
     assert made == "123456789012   7 "
-
-
-def test_users_come_before_accounts_and_a_user_of_all_partitions_before_one_of_one() -> None:
-    rows = [
-        ShareRow("b", parent="a", shares=1),
-        ShareRow("a", "zoe", "gpu", shares=1),
-        ShareRow("root"),
-        ShareRow("a-b", parent="root", shares=1),
-        ShareRow("a", "zoe", shares=1),
-        ShareRow("a", parent="root", shares=1),
-        ShareRow("root", "root", shares=1),
-    ]
-    order = [(row.account, row.user, row.partition) for row in sort_as_slurm(rows)]
-    assert order == [
-        ("root", "", ""),
-        ("root", "root", ""),
-        ("a-b", "", ""),
-        ("a", "", ""),
-        ("a", "zoe", ""),
-        ("a", "zoe", "gpu"),
-        ("b", "", ""),
-    ]
 
 
 def test_a_name_cut_short_means_the_first_column_of_the_alphabet() -> None:

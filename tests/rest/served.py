@@ -24,7 +24,7 @@ from fairbank.rest.house import furnish
 from fairbank.rest.server.log import log_to
 from fairbank.rest.server.serving import serve
 from fairbank.rest.sign_in.munge import LIBRARY, Munge
-from fairbank.service.identity import Staff
+from fairbank.service.access.identity import Staff
 from fairbank.service.services import services
 from fairbank.store.factory import open_store
 

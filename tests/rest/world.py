@@ -26,7 +26,7 @@ from fairbank.rest.house import House, furnish
 from fairbank.rest.server.front import Front
 from fairbank.rest.short_way.lane import Laned
 from fairbank.rest.sign_in.peers import EXTENSION, Peer
-from fairbank.service.identity import Staff, asker_of
+from fairbank.service.access.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
@@ -112,7 +112,7 @@ class World:
 
     def wish(self, *wishes: Request) -> list[Done | Refusal]:
         """Straight to the counter, for setting the scene."""
-        return self.house.services.counter.ask(
+        return self.house.services.counter.apply(
             [Asked(each, self.clock.now(), SUPERUSER) for each in wishes]
         )
 
@@ -139,7 +139,7 @@ def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> I
     clock, ticks = ManualClock(NOW), Ticks()
     settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": PATIENT, **more}
     house = furnish(
-        services(store or MemoryStore(), clock=clock, ticks=ticks, key=b"k" * 32, **settings)
+        services(store or MemoryStore(), clock=clock, monotonic=ticks, key=b"k" * 32, **settings)
     )
     try:
         app = create_app(house)

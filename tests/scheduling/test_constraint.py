@@ -12,7 +12,6 @@ from fairbank.scheduling.placement.constraint import (
     ANY,
     Constraint,
     Expression,
-    feature_names,
     matching_nodes,
     parse,
 )
@@ -83,7 +82,6 @@ def test_counts_ask_for_some_nodes_of_a_kind() -> None:
 def test_no_constraint_is_any_node() -> None:
     assert parse("") is ANY
     assert Constraint((None,), ()) == ANY
-    assert feature_names(parse("[(x&y)*4&z*1]")) == {"x", "y", "z"}
 
 
 @pytest.mark.parametrize(

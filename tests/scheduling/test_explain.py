@@ -18,7 +18,7 @@ from fairbank.scheduling.explain.funds import CreditCheckInput
 from fairbank.scheduling.machines.node_rules import NoStartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.reason import all_reasons, explain_reason
+from fairbank.scheduling.reason import NAMES, explain_reason
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 
@@ -436,7 +436,7 @@ def test_a_reservation_that_has_gone_leaves_all_nodes_to_look_at() -> None:
     assert found[3] == "+ nodes of batch that are free: 2 are free now, and it wants 1"
 
 
-@pytest.mark.parametrize("reason", sorted({each.name for each in all_reasons()}))
+@pytest.mark.parametrize("reason", sorted(set(NAMES.values())))
 def test_a_job_that_is_held_for_any_reason_of_slurms_is_told_its_sentence(reason: str) -> None:
     found = told(Scene(rack(1)).waits(1, held=reason), 1)
     assert found.code == reason

@@ -17,6 +17,7 @@ class Wish(NamedTuple):
     limit: int
     number: int = 0
     partition: int = 0
+    submitted: int = 0
 
 
 def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Wish]:

@@ -11,12 +11,11 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.wish import Asked, Note
 from fairbank.core.errors import Trouble
 from fairbank.core.time import Instant
-from fairbank.service.ledger import Ledger
-from fairbank.service.retry import Deadline, Patience
-from fairbank.service.write_queue.child import Judging, bodies
-from fairbank.service.write_queue.process import Apart
-from fairbank.service.write_queue.queue import Came, Counter
-from fairbank.service.write_queue.writers import Windows
+from fairbank.service.ledger import Deadline, Ledger, RetryPolicy
+from fairbank.service.write_queue.child import ConnectionWriters, read_frames
+from fairbank.service.write_queue.process import ProcessWriteQueue
+from fairbank.service.write_queue.queue import BatchResult, WriteQueue
+from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from tests.support.waiting import wait_until
@@ -36,21 +35,21 @@ def kept(store: Store) -> int:
 class Gated(Ledger):
     """A bank behind a gate, that remembers what it was asked for. A batch with poison in it fails with `failure`."""
 
-    def __init__(self, store: Store, patience: Patience) -> None:
+    def __init__(self, store: Store, patience: RetryPolicy) -> None:
         super().__init__(store, Policy(), patience)
         self.gate = threading.Event()
         self.asked: list[list[str]] = []
         self.failure: Exception = Trouble("this wish breaks the bank")
         self.before_failing: Callable[[], None] = lambda: None
 
-    def ask(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
+    def apply(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
         texts = [str(each.wish.details) for each in batch if isinstance(each.wish, Note)]
         self.asked.append(texts)
         assert self.gate.wait(30)
         if POISON in texts:
             self.before_failing()
             raise self.failure
-        return super().ask(batch, deadline)
+        return super().apply(batch, deadline)
 
 
 class Scene:
@@ -61,12 +60,12 @@ class Scene:
         self, room: int = 5_000, store: Store | None = None, *, apart: bool = False
     ) -> None:
         self.now = 0.0
-        self.bank = Gated(store or MemoryStore(), Patience(30, lambda: self.now))
+        self.bank = Gated(store or MemoryStore(), RetryPolicy(30, lambda: self.now))
         self.apart = apart
         self.counter, self.windows = beside(self.bank, room) if apart else _here(self.bank, room)
-        self.told: dict[str, Came] = {}
+        self.told: dict[str, BatchResult] = {}
         self.watched: list[int] = []
-        self.counter.watch = lambda outcomes: self.watched.append(len(outcomes))
+        self.counter.observer = lambda outcomes: self.watched.append(len(outcomes))
         self._handed_in = 0
 
     def submit(self, *texts: str) -> None:
@@ -96,19 +95,19 @@ class Scene:
         return {name for name, came in self.told.items() if isinstance(came, list)}
 
 
-def _here(bank: Ledger, room: int) -> tuple[Counter, Windows]:
-    windows = Windows(bank, room=room)
+def _here(bank: Ledger, room: int) -> tuple[WriteQueue, WriterThreads]:
+    windows = WriterThreads(bank, capacity=room)
     return windows, windows
 
 
-def beside(bank: Ledger, room: int = 10_000) -> tuple[Counter, Windows]:
+def beside(bank: Ledger, room: int = 10_000) -> tuple[WriteQueue, WriterThreads]:
     """A counter whose windows are at the other end of a line, in a thread."""
     line, theirs = socket.socketpair()
-    judging = Judging(theirs, bank, bodies(theirs), lambda: None)
+    judging = ConnectionWriters(theirs, bank, read_frames(theirs), lambda: None)
 
     def judge() -> None:
         with theirs:
-            judging.until_told()
+            judging.serve_until_end()
 
     thread = threading.Thread(target=judge, daemon=True)
     thread.start()
@@ -117,4 +116,4 @@ def beside(bank: Ledger, room: int = 10_000) -> tuple[Counter, Windows]:
         thread.join()
         return 0
 
-    return Apart(bank, line, ended, room=room), judging
+    return ProcessWriteQueue(bank, line, ended, capacity=room), judging

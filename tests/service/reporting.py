@@ -16,7 +16,7 @@ from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core.time import Instant, ManualClock
 from fairbank.core.units import SuMinutes
-from fairbank.service.identity import Staff, asker_of
+from fairbank.service.access.identity import Staff, asker_of
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 from tests.support.ticks import Ticks
@@ -44,12 +44,12 @@ class Centre:
             ),  # the clock stands still, and runs end
             key=b"k" * 32,
             groups_of=groups_of,
-            ticks=self.ticks,
+            monotonic=self.ticks,
         )
 
     def ask(self, *wishes: Request) -> list[Done]:
         """Set the scene."""
-        outcomes = self.house.counter.ask([Asked(each, NOW, 0) for each in wishes])
+        outcomes = self.house.counter.apply([Asked(each, NOW, 0) for each in wishes])
         assert all(isinstance(each, Done) for each in outcomes), outcomes
         return [each for each in outcomes if isinstance(each, Done)]
 
@@ -86,7 +86,7 @@ class Centre:
         (prepared,) = self.house.reports.prepare(asker_of(AGENT, STAFF, {}), [report])
         if not isinstance(prepared, Asked):
             raise prepared
-        return self.house.counter.ask([prepared])[0]
+        return self.house.counter.apply([prepared])[0]
 
     def kept(self, entry: int | None) -> Refusal:
         """A refusal in the books, as staff see it."""

@@ -16,7 +16,7 @@ from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.core.errors import Unreachable
 from fairbank.core.units import SUM_MAX
 from fairbank.service.ops.audit import Audit, AuditResult
-from fairbank.service.ops.audit_processes import stretches_of, verify
+from fairbank.service.ops.audit_processes import split_books, verify
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
 from tests.contracts.centre import allocation, charge, fill, granted, hold, job
@@ -50,13 +50,13 @@ def lengths(*entries: int) -> list[Head]:
 )
 @pytest.mark.parametrize("pieces", [1, 2, 7])
 def test_every_book_lies_in_one_stretch(heads: list[Head], pieces: int) -> None:
-    stretches = list(stretches_of(heads, pieces, 1))
+    stretches = list(split_books(heads, pieces, 1))
     for book in (-SUM_MAX, -1, OFFICE, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
         assert sum(book in each for each in stretches) == 1
 
 
 def test_stretches_are_about_equally_long() -> None:
-    assert list(stretches_of(lengths(2, 9, 1, 1, 1, 30, 0, 4), 4, 1)) == [
+    assert list(split_books(lengths(2, 9, 1, 1, 1, 30, 0, 4), 4, 1)) == [
         Books(None, 3),
         Books(3, 6),
         Books(6, None),
@@ -64,7 +64,7 @@ def test_stretches_are_about_equally_long() -> None:
 
 
 def test_short_journals_are_one_stretch() -> None:
-    assert list(stretches_of(lengths(2, 9, 1), 8, 100)) == [EVERY_BOOK]
+    assert list(split_books(lengths(2, 9, 1), 8, 100)) == [EVERY_BOOK]
 
 
 def by_two(

@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.core.errors import Busy
 from fairbank.service.ledger import BATCH_MAX
-from fairbank.service.write_queue.writers import ENOUGH
+from fairbank.service.write_queue.writers import NEXT_BATCH_MIN
 from fairbank.store.memory.store import MemoryStore
 from tests.service.gated import Scene, kept
 from tests.support.waiting import wait_until
@@ -43,7 +43,7 @@ def test_where_two_write_the_second_begins_while_the_first_is_at_work_but_only_w
 ) -> None:
     scene = Scene(store=ForTwo(), apart=apart)
     scene.occupy()
-    scene.submit(*["few"] * (ENOUGH - 1))
+    scene.submit(*["few"] * (NEXT_BATCH_MIN - 1))
     wait_until(lambda: len(scene.windows._changed._waiters) == 1, "the other window to be idle")  # type: ignore[attr-defined]
     scene.gathered()
     assert len(scene.bank.asked) == 1
@@ -52,9 +52,9 @@ def test_where_two_write_the_second_begins_while_the_first_is_at_work_but_only_w
     scene.submit("later")
     wait_until(lambda: scene.windows.waiting == 1, "it to wait")
     scene.finish()
-    assert [len(each) for each in scene.bank.asked] == [1, ENOUGH, 1]
+    assert [len(each) for each in scene.bank.asked] == [1, NEXT_BATCH_MIN, 1]
     assert scene.served() == {"first", "few", "one more", "later"}
-    assert kept(scene.bank.store) == ENOUGH + 2
+    assert kept(scene.bank.store) == NEXT_BATCH_MIN + 2
 
 
 def test_two_windows_answer_what_waits_and_close(apart: bool) -> None:
@@ -64,7 +64,7 @@ def test_two_windows_answer_what_waits_and_close(apart: bool) -> None:
     scene.submit("a")
     scene.finish()
     assert scene.served() == {"first", "nothing", "a"}
-    assert not any(each.is_alive() for each in scene.windows._windows)
+    assert not any(each.is_alive() for each in scene.windows._threads)
 
 
 def test_there_is_room_for_so_many_and_for_one_that_is_longer_when_nobody_waits(

@@ -10,9 +10,9 @@ import pytest
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.retry import Deadline, Patience
-from fairbank.service.write_queue.child import Judging, ServerGone, bodies
-from fairbank.service.write_queue.protocol import Wishes, framed
+from fairbank.service.ledger import Deadline, RetryPolicy
+from fairbank.service.write_queue.child import ConnectionWriters, ServerDied, read_frames
+from fairbank.service.write_queue.protocol import RequestBatch, frame
 from fairbank.store.memory.store import MemoryStore
 from tests.service.gated import Gated, kept, notes
 from tests.support.waiting import wait_until
@@ -22,12 +22,12 @@ class Seen(Gated):
     """Remembers which threads asked it."""
 
     def __init__(self) -> None:
-        super().__init__(MemoryStore(), Patience(30, lambda: 0.0))
+        super().__init__(MemoryStore(), RetryPolicy(30, lambda: 0.0))
         self.threads: list[int] = []
 
-    def ask(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
+    def apply(self, batch: Sequence[Asked], deadline: Deadline | None = None) -> list[Outcome]:
         self.threads.append(threading.get_ident())
-        return super().ask(batch, deadline)
+        return super().apply(batch, deadline)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def line() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def say(server: socket.socket, *texts: str) -> None:
-    server.sendall(framed([Wishes(0, 1.0, notes(*texts))]))
+    server.sendall(frame([RequestBatch(0, 1.0, notes(*texts))]))
 
 
 def unheard() -> None:
@@ -59,24 +59,24 @@ def test_who_reads_a_wish_that_comes_alone_judges_it(
     heard: list[int] = []
 
     def hearing() -> Iterator[bytes]:
-        for body in bodies(ours):
+        for body in read_frames(ours):
             heard.append(threading.get_ident())
             yield body
 
     bank.gate.set()
-    judging = Judging(ours, bank, hearing(), unheard)
+    judging = ConnectionWriters(ours, bank, hearing(), unheard)
 
     def come_alone(number: int) -> None:
         say(server, str(number))
         wait_until(
-            lambda: kept(bank.store) == number and not judging._at_work,
+            lambda: kept(bank.store) == number and not judging._busy,
             "it to be judged and all to be idle",
         )
 
     for number in range(1, 20):
         come_alone(number)
-    server.sendall(framed([]))
-    judging.until_told()
+    server.sendall(frame([]))
+    judging.serve_until_end()
     assert bank.threads == heard[:-1]
 
 
@@ -84,15 +84,15 @@ def test_what_comes_while_all_are_at_work_is_judged_before_the_orderly_end(
     bank: Seen, line: tuple[socket.socket, socket.socket]
 ) -> None:
     server, ours = line
-    judging = Judging(ours, bank, bodies(ours), unheard)
+    judging = ConnectionWriters(ours, bank, read_frames(ours), unheard)
     say(server, "first")
     wait_until(lambda: bank.asked, "the bank to be asked")
     say(server, "a")
     say(server, "b")
-    server.sendall(framed([]))
+    server.sendall(frame([]))
     wait_until(lambda: judging._closed, "the end to be heard")
     bank.gate.set()
-    judging.until_told()
+    judging.serve_until_end()
     assert bank.asked == [["first"], ["a", "b"]]
 
 
@@ -101,13 +101,13 @@ def test_that_the_server_is_gone_is_noticed_while_all_are_at_work(
 ) -> None:
     server, ours = line
     gone = threading.Event()
-    judging = Judging(ours, bank, bodies(ours), gone.set)
+    judging = ConnectionWriters(ours, bank, read_frames(ours), gone.set)
     say(server, "first")
     wait_until(lambda: bank.asked, "the bank to be asked")
     server.close()
     assert gone.wait(30)
-    with pytest.raises(ServerGone):
-        judging.until_told()
+    with pytest.raises(ServerDied):
+        judging.serve_until_end()
     assert kept(bank.store) == 0
     bank.gate.set()
     judging.close()

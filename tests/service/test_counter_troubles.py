@@ -9,10 +9,9 @@ import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.core.errors import Busy, Unreachable
-from fairbank.service.ledger import Ledger
-from fairbank.service.retry import Patience
-from fairbank.service.write_queue.queue import Came
-from fairbank.service.write_queue.writers import Windows
+from fairbank.service.ledger import Ledger, RetryPolicy
+from fairbank.service.write_queue.queue import BatchResult
+from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.migration import migrate
 from fairbank.store.sqlite.driver import driver
 from fairbank.store.sqlite.store import SqliteStore
@@ -104,7 +103,7 @@ def test_receivers_and_watchers_that_break_keep_nobody_from_their_answers(
         raise RuntimeError("the event loop is closed")
 
     scene.occupy()
-    scene.counter.watch = gone
+    scene.counter.observer = gone
     scene.counter.submit(notes("lost"), gone)
     scene.submit("a")
     scene.finish()
@@ -120,9 +119,9 @@ def test_a_foreign_lock_keeps_everybody_for_one_patience_and_nothing_is_carried_
     path = tmp_path / "books.sqlite"
     migrate(f"sqlite:///{path}")
     store = SqliteStore(path, patience_seconds=0.02)
-    bank = Ledger(store, Policy(), Patience(0.3))
-    counter = beside(bank)[0] if apart else Windows(bank)
-    told: list[Came] = []
+    bank = Ledger(store, Policy(), RetryPolicy(0.3))
+    counter = beside(bank)[0] if apart else WriterThreads(bank)
+    told: list[BatchResult] = []
     other = driver.connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     for each in range(50):
@@ -130,7 +129,7 @@ def test_a_foreign_lock_keeps_everybody_for_one_patience_and_nothing_is_carried_
     wait_until(lambda: len(told) == 50, "everybody to be told", seconds=5)
     assert all(isinstance(each, Busy) for each in told)
     other.execute("ROLLBACK")
-    assert len(counter.ask(notes("now"))) == 1
+    assert len(counter.apply(notes("now"))) == 1
     counter.close()
     assert kept(store) == 1
     other.close()

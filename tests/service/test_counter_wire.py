@@ -19,19 +19,19 @@ from fairbank.bank.wish.asked import Request as EveryKind
 from fairbank.core.errors import Busy, Corrupt, Trouble, Unreachable
 from fairbank.core.time import Instant
 from fairbank.service.write_queue.protocol import (
-    Frames,
-    Wishes,
+    FrameReader,
+    RequestBatch,
     WorkerSettings,
-    answer_of,
-    answers_in,
-    came_of,
+    decode_batches,
+    decode_error,
+    decode_failure,
+    decode_replies,
+    decode_result,
+    decode_settings,
     encode,
-    error_of,
-    failure_in,
-    failure_of,
-    framed,
-    opening_in,
-    wishes_in,
+    encode_error,
+    encode_result,
+    frame,
 )
 from tests.bank.wishes import arriving, of_anything
 from tests.faults.sample import wishes
@@ -62,15 +62,15 @@ outcomes = st.lists(
 
 @given(st.lists(arriving(of_anything), max_size=3))
 def test_wishes_arrive_as_they_were_and_count_as_the_same(batch: list[Asked]) -> None:
-    (arrived,) = wishes_in(encode([Wishes(7, 1.5, batch)]))
-    assert arrived == Wishes(7, 1.5, batch)
+    (arrived,) = decode_batches(encode([RequestBatch(7, 1.5, batch)]))
+    assert arrived == RequestBatch(7, 1.5, batch)
     assert list(map(digest, arrived.batch)) == list(map(digest, batch))
 
 
 @pytest.mark.parametrize("wish", wishes(), ids=lambda wish: type(wish).__name__)
 def test_so_does_one_of_each_kind_with_all_its_particulars(wish: Request) -> None:
     asked = Asked(wish, Instant(5), 7, acting_as=8, said=b"\0\xff", latest=9)
-    (arrived,) = wishes_in(encode([Wishes(0, 0.0, [asked])]))
+    (arrived,) = decode_batches(encode([RequestBatch(0, 0.0, [asked])]))
     assert arrived.batch == [asked]
     assert digest(arrived.batch[0]) == digest(asked)
 
@@ -82,9 +82,9 @@ def test_the_sample_has_nearly_every_kind() -> None:
 
 @given(outcomes)
 def test_outcomes_arrive_in_their_order(came: list[Outcome]) -> None:
-    (answer,) = answers_in(encode([answer_of(3, came)]))
+    (answer,) = decode_replies(encode([encode_result(3, came)]))
     assert answer.number == 3
-    assert came_of(answer) == came
+    assert decode_result(answer) == came
 
 
 @pytest.mark.parametrize(
@@ -98,22 +98,22 @@ def test_outcomes_arrive_in_their_order(came: list[Outcome]) -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_troubles_arrive_as_what_they_were(error: Trouble) -> None:
-    (answer,) = answers_in(encode([answer_of(3, error)]))
-    arrived = came_of(answer)
+    (answer,) = decode_replies(encode([encode_result(3, error)]))
+    arrived = decode_result(answer)
     assert type(arrived) is type(error)
     assert vars(arrived) == vars(error)
 
 
 def test_a_fault_of_ours_arrives_as_a_fault() -> None:
-    arrived = error_of(failure_of(KeyError("x")))
+    arrived = decode_error(encode_error(KeyError("x")))
     assert (type(arrived), str(arrived)) == (RuntimeError, "KeyError: 'x'")
 
 
 def test_how_the_bank_is_opened_arrives_and_what_came_of_it() -> None:
     policy = Policy(overrun=Overrun.RECORD, enforce=False, free_states=frozenset({"FAILED"}))
     opening = WorkerSettings("postgresql://a:b@c/d", "wal", policy, 30.0, "json")
-    assert opening_in(encode(opening)) == opening
-    assert failure_in(encode(None)) is None
+    assert decode_settings(encode(opening)) == opening
+    assert decode_failure(encode(None)) is None
 
 
 def pieces(data: bytes, cuts: Sequence[int]) -> Iterator[bytes]:
@@ -123,7 +123,7 @@ def pieces(data: bytes, cuts: Sequence[int]) -> Iterator[bytes]:
 
 @given(st.lists(st.binary(max_size=9), max_size=4), st.lists(st.integers(0, 99), max_size=6))
 def test_frames_are_found_wherever_the_line_cuts_them(said: list[bytes], cuts: list[int]) -> None:
-    frames = Frames()
-    data = b"".join(map(framed, said))
-    arrived = [body for piece in pieces(data, cuts) for body in frames.arrived(piece)]
+    frames = FrameReader()
+    data = b"".join(map(frame, said))
+    arrived = [body for piece in pieces(data, cuts) for body in frames.feed(piece)]
     assert [msgspec.msgpack.decode(each) for each in arrived] == said

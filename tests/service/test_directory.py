@@ -13,8 +13,8 @@ from typing import Any
 from fairbank.bank.policy import Policy
 from fairbank.core.time import Instant, ManualClock
 from fairbank.service import project_cache as directory_module
-from fairbank.service.identity import Staff
-from fairbank.service.project_cache import Directory
+from fairbank.service.access.identity import Staff
+from fairbank.service.project_cache import ProjectCache
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
@@ -41,7 +41,7 @@ class Watched(MemoryStore):
 
 def test_a_flood_of_unknown_accounts_reads_the_projects_once_a_second() -> None:
     store, ticks = Watched(), Ticks()
-    directory = Directory(store, ticks)
+    directory = ProjectCache(store, ticks)
     for second in range(1, 4):
         for number in range(500):
             assert directory.by_account(f"nosuch{number}") is None
@@ -51,7 +51,7 @@ def test_a_flood_of_unknown_accounts_reads_the_projects_once_a_second() -> None:
 
 def test_a_project_that_another_server_entered_is_found_a_second_later() -> None:
     store, ticks = Watched(), Ticks()
-    directory = Directory(store, ticks)
+    directory = ProjectCache(store, ticks)
     assert directory.by_account("physics") is None
     granted(store, project("physics", 100))
     assert directory.by_account("physics") is None
@@ -64,7 +64,7 @@ def test_a_project_that_another_server_entered_is_found_a_second_later() -> None
 def test_a_known_account_is_read_again_only_when_it_is_stale() -> None:
     store, ticks = Watched(), Ticks()
     granted(store, project("physics", 100))
-    directory = Directory(store, ticks)
+    directory = ProjectCache(store, ticks)
     for second in range(11):
         ticks.at = 100 + second
         for _ in range(10):
@@ -76,7 +76,13 @@ def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
     """As after a reset by hand, or when a virtual machine was stopped: what the bank's clock says has no part in it."""
     store, ticks, wall = Watched(), Ticks(), ManualClock(10_000)
     house = services(
-        store, clock=wall, staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32, ticks=ticks
+        store,
+        clock=wall,
+        staff=Staff(),
+        clusters={},
+        policy=Policy(),
+        key=b"k" * 32,
+        monotonic=ticks,
     )
     try:
         assert house.directory.by_account("physics") is None
@@ -90,7 +96,7 @@ def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
 
 def test_a_number_that_another_server_entered_is_found_at_once() -> None:
     store, ticks = Watched(), Ticks()
-    directory = Directory(store, ticks)
+    directory = ProjectCache(store, ticks)
     assert directory.by_account("physics") is None
     granted(store, project("physics", 100))
     assert directory.by_id(1).account == "physics"
@@ -99,7 +105,7 @@ def test_a_number_that_another_server_entered_is_found_at_once() -> None:
 def test_many_who_miss_the_same_number_read_once() -> None:
     store, ticks = Watched(), Ticks()
     granted(store, project("physics", 100))
-    directory = Directory(store, ticks)
+    directory = ProjectCache(store, ticks)
     together = threading.Barrier(4)
 
     def look() -> None:
@@ -117,7 +123,7 @@ def test_many_who_miss_the_same_number_read_once() -> None:
 
 def test_what_is_known_is_as_old_as_the_beginning_of_its_reading() -> None:
     store, ticks = Watched(), Ticks()
-    directory = Directory(store, ticks)
+    directory = ProjectCache(store, ticks)
 
     def dawdle() -> None:
         ticks.at += 3
@@ -134,14 +140,14 @@ def test_a_new_child_has_its_whole_line_from_the_moment_it_is_known() -> None:
     """Another thread looks between any two steps of a refresh."""
     store = MemoryStore()
     granted(store, project("parent", 100))
-    directory = Directory(store, Ticks())
+    directory = ProjectCache(store, Ticks())
     directory.refresh()
     granted(store, project("child", 101, parent=1))
     seen: list[tuple[int, ...] | None] = []
 
     def look() -> None:
-        child = directory.known("child")
-        seen.append(directory.line(child) if child else None)
+        child = directory.cached("child")
+        seen.append(directory.project_chain(child) if child else None)
 
     def step(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
         if frame.f_code.co_filename != directory_module.__file__:

@@ -14,8 +14,8 @@ from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.refusal import Reason, Refusal
 from fairbank.bank.wish import CreateProject
 from fairbank.core.time import ManualClock
-from fairbank.service.dry_run import Foretold
-from fairbank.service.identity import Asker, Staff, asker_of
+from fairbank.service.access.identity import Asker, Staff, asker_of
+from fairbank.service.dry_run import DryRunResult
 from fairbank.service.services import Services, services
 from fairbank.store.memory.store import MemoryStore
 
@@ -48,7 +48,7 @@ def asker() -> Asker:
 def test_one_asker_is_foretold_by_the_one_and_served_by_the_other(
     bank: Services, asker: Asker
 ) -> None:
-    with pytest.raises(Foretold) as told:
+    with pytest.raises(DryRunResult) as told:
         bank.foretelling().projects.create(asker, CHEM)
     assert [each.entry.kind for each in told.value.entries] == [Kind.PROJECT]
     assert bank.projects.find(ProjectQuery(), Page()) == []

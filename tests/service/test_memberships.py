@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
 from fairbank.core.time import Instant, ManualClock
-from fairbank.service.identity import Staff
-from fairbank.service.memberships import FRESH_SECONDS, Memberships
+from fairbank.service.access.identity import Staff
+from fairbank.service.access.memberships import GROUPS_TTL_SECONDS, Memberships
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
@@ -59,13 +59,13 @@ def test_who_is_taken_out_of_a_group_is_soon_no_member_also_when_the_clock_was_s
         policy=Policy(),
         key=b"k" * 32,
         groups_of=lambda uid: groups[uid],
-        ticks=ticks,
+        monotonic=ticks,
     )
     try:
         assert house.memberships.roles(ALICE) == {1: Role.MEMBER}
         groups[ALICE] = frozenset()
         wall.at = Instant(wall.at - 3_600)
-        ticks.at += FRESH_SECONDS - 1
+        ticks.at += GROUPS_TTL_SECONDS - 1
         assert house.memberships.roles(ALICE) == {1: Role.MEMBER}, "it is not asked at each request"
         ticks.at += 1
         assert house.memberships.roles(ALICE) == {}

@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.bank.wish import Open
 from fairbank.core.time import Instant
-from fairbank.service import nearest_allocation as room
-from fairbank.service.nearest_allocation import Uncovered, missed
+from fairbank.service import available_credit as room
+from fairbank.service.available_credit import UncoveredJob, nearest_allocations
 from tests.service.reporting import END, NOW, Centre
 
 
@@ -31,14 +31,14 @@ def test_each_job_has_the_one_of_its_line_and_resource_on_whichever_page_it_is(
     centre.project("bio", 3)
     late, gpu = opened(centre, 2, "cpu", END + 50, END + 60), opened(centre, 2, "gpu", NOW, END)
     before, over, on_gpu, bio, none = (
-        Uncovered((2, 1), "cpu", NOW - 1),
-        Uncovered((2, 1), "cpu", END + 40),
-        Uncovered((2, 1), "gpu", END + 40),
-        Uncovered((3,), "cpu", END),
-        Uncovered((3,), "gpu", END),
+        UncoveredJob((2, 1), "cpu", NOW - 1),
+        UncoveredJob((2, 1), "cpu", END + 40),
+        UncoveredJob((2, 1), "gpu", END + 40),
+        UncoveredJob((3,), "cpu", END),
+        UncoveredJob((3,), "gpu", END),
     )
     monkeypatch.setattr(room, "PAGE_MAX", rows)
-    found = missed(centre.house.store, {before, over, on_gpu, bio, none})
+    found = nearest_allocations(centre.house.store, {before, over, on_gpu, bio, none})
     assert {job: each.id for job, each in found.items()} == {
         before: 1,
         over: late,

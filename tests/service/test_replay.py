@@ -17,7 +17,7 @@ from fairbank.cluster.job_details import Particulars
 from fairbank.core.errors import Malformed
 from fairbank.service.ledger import Ledger
 from fairbank.service.replay import ReplayPlan, ReplayResult, replay
-from fairbank.service.replay.distinct_jobs import distinct
+from fairbank.service.replay.run import distinct
 from fairbank.service.simulation.trace_files import open_trace
 from fairbank.simulator.engine.bank_replay import moments
 from fairbank.simulator.traces.header import Header
@@ -58,7 +58,7 @@ def test_every_invariant_of_the_policy_holds(
         said,
         f"the least available is {available} SU-minutes",
     )
-    assert [each.what for each in done.checks if not each.held] == []
+    assert [each.what for each in done.checks if not each.holds_true] == []
 
 
 def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from threading import Thread
 
 import pytest
 
-from fairbank.service.ops.atomic_file import check_place, whole_file
+from fairbank.service.ops.atomic_file import atomic_write, check_writable
 
 
 def write(path: Path, text: str) -> None:
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode())
 
 
@@ -27,7 +27,7 @@ def test_what_is_written_stands_there_and_nothing_beside_it(tmp_path: Path) -> N
 @pytest.mark.parametrize("how", [OSError, KeyboardInterrupt])
 def test_when_it_fails_the_old_file_is_as_it_was(tmp_path: Path, how: type[BaseException]) -> None:
     (tmp_path / "old").write_text("old")
-    with pytest.raises(how), whole_file(tmp_path / "old") as file:
+    with pytest.raises(how), atomic_write(tmp_path / "old") as file:
         file.write(b"half")
         raise how
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
@@ -48,7 +48,7 @@ def test_where_there_is_no_room_the_old_file_is_as_it_was(tmp_path: Path) -> Non
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
 def test_who_is_ended_leaves_nothing_half_written(tmp_path: Path, how: signal.Signals) -> None:
     (tmp_path / "old").write_text("old")
-    with pytest.raises(SystemExit) as ended, whole_file(tmp_path / "old") as file:
+    with pytest.raises(SystemExit) as ended, atomic_write(tmp_path / "old") as file:
         file.write(b"half")
         os.kill(os.getpid(), how)
     assert ended.value.code == 128 + how
@@ -60,7 +60,7 @@ def test_what_somebody_does_when_ended_is_left_to_him(tmp_path: Path) -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:
-        with whole_file(tmp_path / "new") as file:
+        with atomic_write(tmp_path / "new") as file:
             os.kill(os.getpid(), signal.SIGTERM)
             file.write(b"whole")
     finally:
@@ -75,7 +75,7 @@ def test_what_is_open_already_is_written_on_where_it_is(tmp_path: Path, folder: 
     beginning, and a file in its place would be another one."""
     with (tmp_path / "out").open("wb", buffering=0) as out:
         out.write(b"before, ")
-        check_place(Path(folder, str(out.fileno())))
+        check_writable(Path(folder, str(out.fileno())))
         write(Path(folder, str(out.fileno())), "there, ")
         out.write(b"after")
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
@@ -107,21 +107,21 @@ def test_a_long_name_has_room_beside_it(tmp_path: Path) -> None:
 
 def test_looking_before_the_work_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old")
-    check_place(tmp_path / "old")
-    check_place(tmp_path / "new")
-    check_place(Path(os.devnull))
+    check_writable(tmp_path / "old")
+    check_writable(tmp_path / "new")
+    check_writable(Path(os.devnull))
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
 
 
 @pytest.mark.parametrize("place", ["/proc/none", "/dev/fd/999999", "/dev/stdout/none"])
 def test_looking_tells_where_nothing_can_be_written(place: str) -> None:
     with pytest.raises(OSError, match=r"No such file|Bad file descriptor|Not a directory"):
-        check_place(Path(place))
+        check_writable(Path(place))
 
 
 def test_looking_tells_of_a_folder(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
-        check_place(tmp_path)
+        check_writable(tmp_path)
 
 
 def test_a_link_goes_on_pointing_there_and_rights_stay(tmp_path: Path) -> None:

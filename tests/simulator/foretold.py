@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from fairbank.scheduling.explain.start_range import start_range
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.policies import policy_named
 from fairbank.simulator.engine.scheduler import SimulationScheduler
-from fairbank.simulator.engine.state import RecordedScheduler, StateTracker
+from fairbank.simulator.engine.state import SimulationState, StateRecorder
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
 
@@ -31,19 +31,6 @@ class Coverage(NamedTuple):
         return f"{self.jobs} jobs: {self.before} before, {self.within} within ({part}), {self.after} after, {self.untold} untold"
 
 
-class Watched(RecordedScheduler):
-    """A scheduler of which is known how it was when each of these instants had passed."""
-
-    def __init__(self, scheduler: SimulationScheduler, instants: Iterable[int]) -> None:
-        super().__init__(scheduler)
-        self._due = deque(instants)
-        self.seen: dict[int, SimulationScheduler] = {}
-
-    def _look(self, now: int) -> None:
-        while self._due and now > self._due[0]:
-            self.seen[self._due.popleft()] = self._scheduler.copy()
-
-
 def coverage(trace: Callable[[], FastTrace], name: str, *, every: int, runs: int) -> Coverage:
     """Every so-many-th job that has to wait is told a range, just after it came, by what had been seen by then. The trace is read twice:
     first to find out who waits."""
@@ -55,18 +42,20 @@ def coverage(trace: Callable[[], FastTrace], name: str, *, every: int, runs: int
         if job.submitted < now
     }
     chosen = [late[number] for number in sorted(late)[every - 1 :: every]]
-    watched = Watched(policy.scheduler(size), sorted({job.submitted for job in chosen}))
-    follower, counts, told = StateTracker(), Counter[str](), dict[int, StartRange | NoStartRange]()
-    due = deque(chosen)
-    for now, starts in SimulationClock(size, watched).run(
-        follower.coming(Workload(trace().jobs, size))
-    ):
-        while due and due[0].submitted < now:
+    due, counts, ranges = deque(chosen), Counter[str](), dict[int, StartRange | NoStartRange]()
+
+    def take(state: SimulationState) -> None:
+        while due and due[0].submitted == state.at:
             job = due.popleft()
-            there = follower.at(job.submitted, size, watched.seen[job.submitted])
-            told[job.number] = start_range(partial(there.drawn, job), runs=runs, seed=job.number)
-        follower.take((now, starts))
-        counts.update(_where(told.pop(job.number), now) for job in starts if job.number in told)
+            ranges[job.number] = start_range(partial(state.drawn, job), runs=runs, seed=job.number)
+        if due:
+            recorder.record_at(due[0].submitted)
+
+    recorder = StateRecorder(size, policy.scheduler(size), take)
+    if due:
+        recorder.record_at(due[0].submitted)
+    for now, starts in recorder.run(Workload(trace().jobs, size)):
+        counts.update(_where(ranges.pop(job.number), now) for job in starts if job.number in ranges)
     return Coverage(counts.total(), *(counts[where] for where in Coverage._fields[1:]))
 
 

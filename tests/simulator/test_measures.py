@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.core.errors import Malformed
-from fairbank.simulator.engine.clock import Moment, SimulationClock
+from fairbank.simulator.engine.clock import JobStarts, SimulationClock
 from fairbank.simulator.engine.policies import policy_named
 from fairbank.simulator.results.delivered_shares import (
     WINDOW,
@@ -25,7 +25,7 @@ def job(
     return TraceJob(number, submitted, processors, limit or run, run, 1, number, user, user)
 
 
-def measured(size: int, policy: str, *jobs: TraceJob) -> tuple[ScheduleMeasures, list[Moment]]:
+def measured(size: int, policy: str, *jobs: TraceJob) -> tuple[ScheduleMeasures, list[JobStarts]]:
     clock, measures = (
         SimulationClock(size, policy_named(policy).scheduler(size)),
         MeasureAccumulator(),
@@ -99,7 +99,7 @@ def test_a_fair_start_is_without_whoever_comes_later() -> None:
 # --- shares ---
 
 
-def delivered(holdings: dict[int, int], *moments: Moment) -> DeliveryMeter:
+def delivered(holdings: dict[int, int], *moments: JobStarts) -> DeliveryMeter:
     sharing = DeliveryMeter(holdings, lambda each: each.user)
     for moment in moments:
         sharing.take(moment)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.results import RESULTS, kept
+from benchmarks.results import RESULTS, load_claim
 from benchmarks.schedule import DIGITS, Schedule
 from benchmarks.traces import POLICIES, TRACES
 from fairbank.service.simulation.comparison import in_file, simulate_each
@@ -42,7 +42,7 @@ QUICK = [
 @pytest.fixture(scope="module")
 def written() -> Written:
     """The table, by trace and policy."""
-    claim = kept("traces", RESULTS)
+    claim = load_claim("traces", RESULTS)
     assert claim is not None
     return {(each.trace, each.policy): each for table in claim.tables for each in table.schedules}
 

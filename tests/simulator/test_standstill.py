@@ -11,7 +11,7 @@ from fairbank.core.time import DAY
 from fairbank.scheduling.explain.forward_simulation import simulate_forward
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.policies import POLICIES, policy_named
-from fairbank.simulator.engine.state import WEEK, RecordedScheduler, SimulationState, StateTracker
+from fairbank.simulator.engine.state import WEEK, SimulationState, StateRecorder
 from fairbank.simulator.traces.fast_reader import needed
 from fairbank.simulator.traces.synthetic import month
 from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
@@ -35,13 +35,13 @@ def starts_of(jobs: list[TraceJob], name: str) -> dict[int, int]:
 
 
 def stopped(jobs: list[TraceJob], name: str, at: int) -> SimulationState:
-    follower, scheduler = StateTracker(), RecordedScheduler(policy_named(name).scheduler(SIZE))
-    scheduler.until = at
-    for moment in SimulationClock(SIZE, scheduler).run(follower.coming(jobs)):
-        if moment[0] > at:
+    states: list[SimulationState] = []
+    recorder = StateRecorder(SIZE, policy_named(name).scheduler(SIZE), states.append)
+    recorder.record_at(at)
+    for now, _ in recorder.run(jobs):
+        if now > at:
             break
-        follower.take(moment)
-    return follower.at(at, SIZE, scheduler.then)
+    return states[0]
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -54,7 +54,7 @@ def test_what_was_stopped_goes_on_as_if_nothing_had_been(name: str) -> None:
     for job in waited[::7]:
         for at in (job.submitted, (job.submitted + starts[job.number]) // 2):
             there = stopped(jobs, name, at)
-            later = ((each.submitted, each) for each in jobs if each.submitted > at)
+            later = (each for each in jobs if each.submitted > at)
             snapshot, scheduler = there.begin()
             came = simulate_forward(
                 snapshot,
@@ -99,7 +99,7 @@ def again(came: list[TraceJob], at: int) -> set[tuple[int, ...]]:
     """When the next three come, in hours from then, in many draws."""
     there = stopped([], "fcfs", at)._replace(came=came)
     draws = (islice(there.arrivals(Random(seed)), 3) for seed in range(40))
-    return {tuple((instant - at) // HOUR for instant, _ in draw) for draw in draws}
+    return {tuple((job.submitted - at) // HOUR for job in draw) for draw in draws}
 
 
 def test_arrivals_of_hours_days_or_weeks_that_were_seen_come_again() -> None:

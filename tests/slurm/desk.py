@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.slurm.records import Told
+from fairbank.agent.protocol.messages import PluginMessage
 from tests.slurm.agent import Agent
 from tests.slurm.lab.cluster import Cluster
 from tests.support.waiting import wait_until
@@ -89,7 +89,7 @@ def table_of(cluster: Cluster) -> Path:
 
 def ranked(cluster: Cluster) -> Mapping[str, str]:
     """What makes slurmctld add the site factors of that table, at which it looks every second."""
-    parameters = f"fairbank_table={table_of(cluster)},fairbank_look=1"
+    parameters = f"fairbank_table={table_of(cluster)},fairbank_poll_interval=1"
     return {
         "PrioritySiteFactorPlugin": "site_factor/fairbank",
         "PrioritySiteFactorParameters": parameters,
@@ -103,7 +103,7 @@ def asking(cluster: Cluster, **changes: str) -> Iterator[None]:
         yield
 
 
-def runs(told: list[Told]) -> set[tuple[int, int, int]]:
+def runs(told: list[PluginMessage]) -> set[tuple[int, int, int]]:
     return {(each.run.job_id, each.run.submitted, each.run.restart) for each in told}
 
 

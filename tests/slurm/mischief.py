@@ -14,7 +14,7 @@ from collections import Counter
 from enum import Enum
 from pathlib import Path
 
-from fairbank.slurm.frames import HEAD
+from fairbank.agent.protocol import HEADER
 
 LATE_SECONDS = 1.0
 CUT_ONE_OF = 5
@@ -131,9 +131,9 @@ class FrameMischief(Mischief):
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
-            head = await reader.readexactly(HEAD)
+            head = await reader.readexactly(HEADER)
             frame = head + await reader.readexactly(int.from_bytes(head, "big"))
-            if frame[HEAD:].startswith(b"hello"):
+            if frame[HEADER:].startswith(b"hello"):
                 writer.write(frame)
                 continue
             self._count()

@@ -24,7 +24,7 @@ TERMS = f"""
 [terms]
 patience = {PATIENCE_SECONDS}
 [partitions.gpu]
-silence = "open"
+outage_policy = "open"
 """
 PAGE = 1_000
 

@@ -34,10 +34,10 @@ TERMS = f"""
 patience = {PATIENCE}
 [partitions.cpu]
 patience = {PATIENCE}
-silence = "open"
+outage_policy = "open"
 [partitions.gpu]
 patience = {PATIENCE}
-silence = "closed"
+outage_policy = "closed"
 """
 ROUNDS, JOBS, LEAST = 3, 6, 3
 assert PATIENCE < PLUGIN_PATIENCE

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fairbank.slurm.records import Verdict
+from fairbank.agent.protocol.messages import Verdict
 from tests.slurm.agent import let_run, say_nothing
 from tests.slurm.conftest import Tell
 from tests.slurm.desk import PATIENCE, Desk, asking, runs, start_soon, wait_for_end
@@ -167,7 +167,7 @@ def test_garbage_does_not_harm_the_controller(desk: Desk, garbage: bytes) -> Non
 
 
 def test_answers_to_nothing_are_passed_over(desk: Desk) -> None:
-    desk.agent.policy = lambda asked: Verdict(number=asked.number + 1000, say="cancel")
+    desk.agent.policy = lambda asked: Verdict(number=asked.number + 1000, action="cancel")
     job = desk.slurm.submit("alice")
     wait_until(lambda: bool(desk.agent.asked(job)), "the question")
     desk.agent.policy = let_run

@@ -15,7 +15,7 @@ from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.slurm.site_factor import TABLE_SIZE_MAX, SiteFactorTable, decode, encode
 from tests.slurm.beside.jobs import NOW
-from tests.slurm.site_factor import GUARDS, compiled
+from tests.slurm.site_factor import SANITIZERS, compiled
 
 names = st.text(
     st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=1, max_size=71
@@ -102,7 +102,7 @@ def test_a_stale_table_is_neutral() -> None:
 
 @pytest.fixture(scope="module")
 def check(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(checkout, tmp_path_factory.mktemp("c"), GUARDS[0])
+    return compiled(checkout, tmp_path_factory.mktemp("c"), SANITIZERS[0])
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.lab.standing import ALL_OF_PRIORITIES
 from tests.slurm.reckoned import queue, reckoned, standings, weights
 from tests.slurm.recounted import AS_WRITTEN, COLUMNS, Before, before, recounted
+from tests.support import share_order
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
@@ -253,11 +254,11 @@ def _ours(
 def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
     """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort them by partition."""
     if slurm.release > (22, 5):
-        return sshare.sort_as_slurm(rows)
+        return share_order.in_order(rows)
     by_number = {row.number: row for row in rows}
     return [
         by_number[row.number]
-        for row in sshare.sort_as_slurm([row._replace(partition="") for row in rows])
+        for row in share_order.in_order([row._replace(partition="") for row in rows])
     ]
 
 

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
-from tests.plugins.policies import CENTRE
+from tests.plugins.policies import SITE_POLICY
 from tests.slurm.desk import install_lua
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
@@ -145,7 +145,7 @@ def reserved(slurm: Cluster) -> Iterator[Cluster]:
 
 @pytest.fixture
 def controlled(reserved: Cluster, checkout: Path) -> Iterator[Cluster]:
-    install(reserved, checkout, CENTRE)
+    install(reserved, checkout, SITE_POLICY)
     with reserved.configured({"JobSubmitPlugins": "lua"}):
         yield reserved
 
@@ -155,7 +155,7 @@ def test_what_users_see_of_job_submit(controlled: Cluster) -> None:
 
 
 def test_what_users_see_of_cli_filter(reserved: Cluster, checkout: Path) -> None:
-    install(reserved, checkout, CENTRE)
+    install(reserved, checkout, SITE_POLICY)
     with reserved.configured({"CliFilterPlugins": "lua"}):
         compare("cli-filter", "".join(told(reserved, *each) for each in NEW))
 
@@ -220,7 +220,7 @@ def test_the_price_foretold_is_what_slurm_bills(controlled: Cluster, checkout: P
     install(
         controlled,
         checkout,
-        msgspec.structs.replace(CENTRE, price=PolicyAction.WARN, balances=broke),
+        msgspec.structs.replace(SITE_POLICY, price=PolicyAction.WARN, balances=broke),
     )
     jobs = []
     for partition, options, _ in BILLING:
@@ -255,6 +255,6 @@ def test_a_policy_that_goes_and_comes_back(controlled: Cluster, checkout: Path) 
         controlled.run("alice", *wrong, group=ASTRO).code != 0
     )  # the policy read before stays in force
     assert "stays in force" in controlled.log("slurmctld")
-    install(controlled, checkout, msgspec.structs.replace(CENTRE, qos="low"))
+    install(controlled, checkout, msgspec.structs.replace(SITE_POLICY, qos="low"))
     job = controlled.submit("alice", "-p", "cpu", "-t", "5", group=ASTRO)
     assert controlled.job(job)["QOS"] == "low"

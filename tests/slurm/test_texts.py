@@ -15,7 +15,7 @@ from tests.slurm.lab.configuration import gres_conf, slurm_conf, slurmdbd_conf
 from tests.slurm.lab.machine import SIZES, node_names
 from tests.slurm.lab.people import PEOPLE, accounting
 from tests.slurm.lab.place import BLOCK, FIRST_NODE, Place, blocks
-from tests.slurm.lab.recording import SACCT, anonymous
+from tests.slurm.lab.recording import SACCT, anonymous, read_keys
 
 PLACE = Place(Path("/lab/one"), 17_000, "here", "127.0.0.1")
 FULL = SIZES["full"]
@@ -106,8 +106,19 @@ def test_what_was_recorded_can_be_read(checkout: Path) -> None:
     }
     again = [run for run in runs if run["JobName"] == "again"]
     assert [run["State"] for run in again] == ["REQUEUED", "RUNNING"]
-    for file in folder.glob("*.json"):
+
+
+def test_recorded_json_has_no_errors_and_its_read_keys_only(checkout: Path) -> None:
+    files = sorted((checkout / "tests" / "golden").glob("slurm-*/*-all.json"))
+    assert [f"{file.parent.name}/{file.stem}" for file in files] == [
+        "slurm-24.11/sacct-all",
+        "slurm-24.11/squeue-all",
+        "slurm-26.05/sacct-all",
+        "slurm-26.05/squeue-all",
+    ]
+    for file in files:
         assert json.loads(file.read_text())["errors"] == []
+        assert read_keys(file.read_text()) == file.read_text()
 
 
 @pytest.mark.parametrize(

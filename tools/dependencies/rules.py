@@ -38,16 +38,14 @@ SHELLS: Mapping[str, str] = {
     "rest.sign_in.doorkeeper": "core bank service rest rest.sign_in",
     "rest.server": "core service rest rest.bodies rest.sign_in rest.server.unix_socket",
     "rest.server.unix_socket": "core",
-    "slurm": "core cluster priority scheduling report rest.bodies rest.client slurm.parsers "
+    "agent": "core cluster priority rest.bodies rest.client rest.sign_in rest.server.unix_socket",
+    "slurm": "core cluster priority agent scheduling report rest.bodies rest.client slurm.parsers "
     "slurm.fairshare_view slurm.queue_snapshot slurm.reconcile slurm.reconcile.repair "
     "slurm.reconcile.reconciler",
     "slurm.reconcile.repair": "core cluster slurm slurm.parsers slurm.reconcile",
-    "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile "
-    "slurm.reconcile.repair",
+    "slurm.reconcile.reconciler": "core slurm slurm.parsers slurm.reconcile slurm.reconcile.repair",
     "slurm.health.doctor": "core cluster rest.client slurm slurm.parsers slurm.reconcile "
     "slurm.health",
-    "slurm.agent": "core cluster priority slurm rest.bodies rest.client rest.sign_in "
-    "rest.server.unix_socket",
     "cli": "core report rest.client rest.statuses",
     "setup": "*",  # any package
 }

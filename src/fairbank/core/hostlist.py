@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain, groupby, product, zip_longest
+from itertools import chain, groupby, product
 from typing import NamedTuple
 
 from fairbank.core.errors import Malformed
@@ -123,8 +123,7 @@ def _host(name: str) -> _Host:
 def compress(names: Iterable[str]) -> str:
     """Return the hosts as one hostlist, in their order. `expand` restores the same names.
 
-    Hosts with the same prefix share a bracket, consecutive numbers share a range. Sort by
-    `natural_key` first for the shortest list.
+    Hosts with the same prefix share a bracket, consecutive numbers share a range.
     """
     return ",".join(_bracketed(prefix, digits) for prefix, digits in _neighbours(map(_host, names)))
 
@@ -157,12 +156,3 @@ def _ranges(digits: list[str]) -> Iterator[str]:
         yield first if first == last else f"{first}-{last}"
         first = last = each
     yield first if first == last else f"{first}-{last}"
-
-
-def natural_key(name: str) -> tuple[tuple[str, int] | tuple[str, int, int], ...]:
-    """Return a sort key that orders numbers by value: n2 before n10, narrower before wider."""
-    parts = re.split(r"(\d+)", name, flags=re.ASCII)
-    return tuple(
-        (word, int(digits), len(digits)) if digits else (word, -1)
-        for word, digits in zip_longest(parts[::2], parts[1::2])
-    )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbank.core.errors import Malformed
-from fairbank.core.slurm_numbers import NICE_MAX, NICE_OFFSET
+from fairbank.core.slurm_numbers import NICE_MAX
 
 RuleName = Literal["linear", "power", "sigmoid"]
 
@@ -188,8 +188,3 @@ def scaled(factor: ArrayLike, weight: int) -> Integers:
         )
     whole = np.floor(np.asarray(factor, np.float64) * weight * _SLACK)
     return np.clip(whole, 0, weight).astype(np.int64)
-
-
-def in_slurm(value: ArrayLike) -> Integers:
-    """Values as slurmctld keeps them in a job's record: above 2^31, and no further from it than Slurm allows."""
-    return np.clip(np.asarray(value, np.int64), -NICE_MAX, NICE_MAX) + NICE_OFFSET

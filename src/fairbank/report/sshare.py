@@ -215,24 +215,6 @@ def _indented(rows: Sequence[ShareRow]) -> Iterator[ShareRow]:
         yield row._replace(account=" " * depth + row.account)
 
 
-def sort_as_slurm(rows: Sequence[ShareRow]) -> list[ShareRow]:
-    """Sort as Slurm does: below each account its users, then its accounts, by the bytes of their
-    names.
-    """
-    parents = {row.account: row.parent for row in rows if not row.user}
-
-    def lineage(row: ShareRow) -> bytes:
-        path, name = "/", row.account
-        while name and parents.get(name):  # the root, which has no parent, is the first /
-            path = f"/{name}{path}"
-            name = parents[name]
-        if row.user:
-            path += f"0-{row.user}/" + (f"{row.partition}/" if row.partition else "")
-        return path.encode()
-
-    return sorted(rows, key=lineage)
-
-
 def select_rows(
     rows: Sequence[ShareRow],
     *,

@@ -42,7 +42,7 @@ from fairbank.rest.short_way.lane import Laned
 from fairbank.rest.sign_in.doorkeeper import Doorkeeper
 from fairbank.rest.teller import Teller
 from fairbank.rest.workers import THREADS, Workers
-from fairbank.service.dry_run import Foretold
+from fairbank.service.dry_run import DryRunResult
 
 _NOUNS = (
     *(health, cluster, project, alloc, granting, statement, undoing, activity, job, failure),
@@ -83,7 +83,7 @@ def create_app(house: House, *, threads: int = THREADS) -> Laned:
         ],  # as one: of three verbs on one path, each by itself, the first would be made ready thrice
         doorkeeper=doorkeeper,
         before_request=before,
-        exception_handlers={**HANDLERS, Foretold: foretelling.told},
+        exception_handlers={**HANDLERS, DryRunResult: foretelling.told},
         request_class=Asking,
         openapi_config=None,
         logging_config=None,

@@ -12,7 +12,7 @@ from fairbank.rest.asking import DRY_RUN
 from fairbank.rest.bodies.answers import Listing, PlannedEntry
 from fairbank.rest.house import House
 from fairbank.rest.views import changed_terms, entry_row, listing
-from fairbank.service.dry_run import DryRunEntry, Foretold
+from fairbank.service.dry_run import DryRunEntry, DryRunResult
 
 FORETOLD = {"foretold": True}
 """The `opt` of routes whose requests can be foretold."""
@@ -47,7 +47,9 @@ def described(operation: dict[str, Any], foretold: object) -> None:
     content["schema"] = {"anyOf": [content["schema"], planned]} if "schema" in content else planned
 
 
-def told(request: Request[Any, Any, Any], foretold: Foretold) -> Response[Listing[PlannedEntry]]:
+def told(
+    request: Request[Any, Any, Any], foretold: DryRunResult
+) -> Response[Listing[PlannedEntry]]:
     """The answer to a dry run; no entries where it was carried out before under the same key, or is so already."""
     house = cast("House", request.app.state["house"])
     return Response(

@@ -28,7 +28,7 @@ class House:
 def furnish(services: Services, *, munge: Munge | None = None, name: str = "fairbank") -> House:
     """A house around the services. Without `munge` nobody signs in by it."""
     metrics = Metrics()
-    services.counter.watch = metrics.judged
+    services.counter.observer = metrics.judged
     metrics.waiting.set_function(lambda: services.counter.waiting)
     door = MungeDoor(munge, services.nonces, services.clock) if munge else None
     return House(services=services, metrics=metrics, munge=door, name=name)

@@ -11,7 +11,7 @@ from functools import partial
 
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
-from fairbank.service.write_queue.queue import Came, Counter, Notify
+from fairbank.service.write_queue.queue import BatchCallback, BatchResult, WriteQueue
 
 Waiting = asyncio.Future[list[Outcome]]
 
@@ -24,9 +24,9 @@ class Teller:
     Waking the loop for each answer would be dear: under load a batch has hundreds.
     """
 
-    def __init__(self, counter: Counter, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, counter: WriteQueue, loop: asyncio.AbstractEventLoop) -> None:
         self._counter, self._loop, self._thread = counter, loop, threading.get_ident()
-        self._answered: deque[tuple[Notify, Came]] = deque()
+        self._answered: deque[tuple[BatchCallback, BatchResult]] = deque()
         self._woken = False
 
     async def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
@@ -38,11 +38,11 @@ class Teller:
         self.submit(batch, partial(settle, waiting))
         return await waiting
 
-    def submit(self, batch: Sequence[Asked], notify: Notify) -> None:
+    def submit(self, batch: Sequence[Asked], notify: BatchCallback) -> None:
         """The same for who is notified in the loop, and does not wait. Raises Busy."""
         self._counter.submit(batch, partial(self._put, notify))
 
-    def _put(self, notify: Notify, came: Came) -> None:
+    def _put(self, notify: BatchCallback, came: BatchResult) -> None:
         """In the counter's thread, which is the loop's own where the counter is a process."""
         if threading.get_ident() == self._thread:
             notify(came)
@@ -63,7 +63,7 @@ class Teller:
                 _log.exception("an answer reached nobody")
 
 
-def settle(waiting: Waiting, came: Came) -> None:
+def settle(waiting: Waiting, came: BatchResult) -> None:
     """What came is what is waited for, if anybody still does."""
     if waiting.done():
         return

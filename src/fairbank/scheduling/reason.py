@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from fairbank.core.errors import Unknown
-
-
-class PendingReason(NamedTuple):
-    """One of Slurm's table. `name` is what squeue prints; two of them have the same."""
-
-    number: int
-    name: str
-    sentence: str
 
 
 def explain_reason(name: str) -> str:
@@ -37,13 +28,6 @@ def explain_reason(name: str) -> str:
     return _LIMITS[match["what"], match["over"] or ""].format(
         what=what, few=few, whose=whose, minutes=_minutes(match["tres"])
     )
-
-
-def all_reasons() -> list[PendingReason]:
-    """The whole table, by number."""
-    return [
-        PendingReason(number, name, explain_reason(name)) for number, name in sorted(NAMES.items())
-    ]
 
 
 def _minutes(tres: str) -> str:

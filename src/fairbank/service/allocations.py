@@ -24,11 +24,10 @@ from fairbank.bank.wish import Amend, Deposit, Open, Request, SetCap, Transfer, 
 from fairbank.core.errors import Forbidden, Unknown
 from fairbank.core.time import Clock, Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.dry_run import Judge, ask
-from fairbank.service.identity import Asker
-from fairbank.service.project_cache import Directory
-from fairbank.service.rights import Do, demand
-from fairbank.service.terms import last_terms
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.dry_run import RequestHandler, apply_request, last_terms
+from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Reader, Store
 
 
@@ -55,7 +54,9 @@ class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
 class Allocations:
     """The use cases around allocations. A foreign allocation is Unknown; what one may see but not do is Forbidden."""
 
-    def __init__(self, store: Store, judge: Judge, directory: Directory, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, judge: RequestHandler, directory: ProjectCache, clock: Clock
+    ) -> None:
         self._store, self._judge, self._directory, self._clock = store, judge, directory, clock
 
     def find(self, query: AllocationQuery, page: Page) -> list[Allocation]:
@@ -63,20 +64,20 @@ class Allocations:
         with self._store.reading() as reader:
             return reader.allocations(query, page)
 
-    def lenders(self, asker: Asker, projects: frozenset[int] | None) -> frozenset[int]:
+    def parents_of(self, asker: Asker, projects: frozenset[int] | None) -> frozenset[int]:
         """The parents whose shared credit `projects` draw on; without any, those that the asker's own projects draw on.
 
         Whoever may draw on an allocation sees what is left on it, but not who else drew: its statement, users and runs are not theirs.
         """
         drawing = asker.sight.projects if projects is None else projects
-        lines = (self._directory.line(self._directory.by_id(each)) for each in drawing)
+        lines = (self._directory.project_chain(self._directory.by_id(each)) for each in drawing)
         return frozenset(number for _, *parents in lines for number in parents)
 
-    def look(self, asker: Asker, number: int) -> Allocation:
+    def get_drawable(self, asker: Asker, number: int) -> Allocation:
         """An allocation of the asker's projects, or one that they draw on. Raises Unknown."""
         found = self.find(
             AllocationQuery(
-                sight=asker.sight, ids=frozenset({number}), lenders=self.lenders(asker, None)
+                sight=asker.sight, ids=frozenset({number}), lenders=self.parents_of(asker, None)
             ),
             Page(1),
         )
@@ -92,12 +93,12 @@ class Allocations:
         """An allocation of the asker's projects. Raises Unknown, and Forbidden for one that they only draw on."""
         found = self.find(AllocationQuery(sight=asker.sight, ids=frozenset({number})), Page(1))
         if not found:
-            raise self._not_theirs(asker, number)
+            raise self._not_visible(asker, number)
         return found[0]
 
-    def _not_theirs(self, asker: Asker, number: int) -> Forbidden:
+    def _not_visible(self, asker: Asker, number: int) -> Forbidden:
         """Raises Unknown where they do not draw on it either."""
-        self.look(asker, number)
+        self.get_drawable(asker, number)
         return Forbidden(
             f"allocation {number} is your parent project's: you may draw on it, but the rest is for its own people",
             field="allocation",
@@ -140,7 +141,7 @@ class Allocations:
                 return Statement(
                     found[0], opening, entries, changes(_terms_before(reader, entries), entries)
                 )
-        raise self._not_theirs(asker, number)
+        raise self._not_visible(asker, number)
 
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
         """Journal entries across allocations, as far as `query.sight` sees them."""
@@ -151,7 +152,7 @@ class Allocations:
 
     def open(self, asker: Asker, wish: Open) -> Outcome:
         """Make an allocation. Raises Forbidden, Unknown."""
-        demand(asker, Do.OPEN_ALLOCATION)
+        check_allowed(asker, Action.OPEN_ALLOCATION)
         self._directory.by_id(wish.project)
         return self._ask(asker, wish)
 
@@ -160,7 +161,7 @@ class Allocations:
     ) -> Outcome:
         """Change terms. Raises Forbidden, Unknown."""
         allocation = self.get(asker, number)
-        demand(asker, Do.AMEND_ALLOCATION)
+        check_allowed(asker, Action.AMEND_ALLOCATION)
         changes = msgspec.structs.asdict(terms)
         wish = Amend(
             allocation=number,
@@ -175,7 +176,7 @@ class Allocations:
     def set_cap(self, asker: Asker, wish: SetCap) -> Outcome:
         """Whom the asker may cap is judged with the wish, by the roles as they are then. Raises Forbidden, Unknown."""
         project = self.get(asker, wish.allocation).project
-        demand(asker, Do.SET_CAP, project)
+        check_allowed(asker, Action.SET_CAP, project)
         return self._ask(
             asker,
             msgspec.structs.replace(
@@ -186,22 +187,22 @@ class Allocations:
     def deposit(self, asker: Asker, wish: Deposit) -> Outcome:
         """Put credit in. Raises Forbidden, Unknown."""
         self.get(asker, wish.allocation)
-        demand(asker, Do.DEPOSIT)
+        check_allowed(asker, Action.DEPOSIT)
         return self._ask(asker, wish)
 
     def withdraw(self, asker: Asker, wish: Withdraw) -> Outcome:
         """Take credit out, as far as nothing else needs it. Raises Forbidden, Unknown."""
         self.get(asker, wish.allocation)
-        demand(asker, Do.WITHDRAW)
+        check_allowed(asker, Action.WITHDRAW)
         return self._ask(asker, wish)
 
     def transfer(self, asker: Asker, wish: Transfer) -> Outcome:
         """A PI moves credit between allocations of the projects that are the PI's own. Raises Forbidden, Unknown."""
-        demand(asker, Do.TRANSFER, self.get(asker, wish.source).project)
-        demand(asker, Do.TRANSFER, self._taker(asker, wish.target).project)
+        check_allowed(asker, Action.TRANSFER, self.get(asker, wish.source).project)
+        check_allowed(asker, Action.TRANSFER, self._transfer_target(asker, wish.target).project)
         return self._ask(asker, wish)
 
-    def _taker(self, asker: Asker, number: int) -> Allocation:
+    def _transfer_target(self, asker: Asker, number: int) -> Allocation:
         """The allocation that credit is to go to. Raises Unknown."""
         try:
             return self.get(asker, number)
@@ -210,7 +211,7 @@ class Allocations:
             raise
 
     def _ask(self, asker: Asker, wish: Request) -> Outcome:
-        return ask(self._judge, asker, wish, self._clock.now())
+        return apply_request(self._judge, asker, wish, self._clock.now())
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:

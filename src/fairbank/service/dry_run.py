@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from fairbank.bank.changes import changes
-from fairbank.bank.entry import Entry, Kind, facts_of
+from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of
 from fairbank.bank.ledger import Outcome
+from fairbank.bank.query import EntryQuery, Page
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.bank.wish import Asked, Request
 from fairbank.bank.working_set import WorkingSet
 from fairbank.core.time import Instant
-from fairbank.service.identity import Asker
+from fairbank.service.access.identity import Asker
 from fairbank.service.ledger import Ledger
-from fairbank.service.terms import last_terms
-from fairbank.store.contract import Store
+from fairbank.store.contract import Reader, Store
 
 
 class DryRunEntry(NamedTuple):
@@ -36,7 +36,7 @@ class DryRunEntry(NamedTuple):
     numbers: str | None
 
 
-class Foretold(Exception):
+class DryRunResult(Exception):
     """What a wish would change. It is raised in place of the answer, so that nothing which follows upon an answer happens."""
 
     def __init__(self, entries: Sequence[DryRunEntry]) -> None:
@@ -44,36 +44,40 @@ class Foretold(Exception):
         self.entries = entries
 
 
-class Judge(Protocol):
+class RequestHandler(Protocol):
     """Whom use cases ask: the counter, or a Foreteller in its place."""
 
-    def ask(self, batch: Sequence[Asked]) -> list[Outcome]: ...
+    def apply(self, batch: Sequence[Asked]) -> list[Outcome]: ...
 
 
-class Foreteller:
+class DryRun:
     """Says no as the bank would, and changes nothing."""
 
     def __init__(self, bank: Ledger) -> None:
         self._bank = bank
 
-    def ask(self, batch: Sequence[Asked]) -> list[Outcome]:
+    def apply(self, batch: Sequence[Asked]) -> list[Outcome]:
         """The bank's no to each wish. Raises Foretold at the first that would be granted; Unreachable."""
         return [self._refusal(each) for each in batch]
 
     def _refusal(self, asked: Asked) -> Refusal:
-        outcome, work = self._bank.foretell(asked)
+        outcome, work = self._bank.dry_run(asked)
         if isinstance(outcome, Refusal):
             return outcome
         changed = changes(_terms_before(self._bank.store, work.entries), work.entries)
-        raise Foretold([_planned(each, work, changed.get(each.id)) for each in work.entries])
+        raise DryRunResult(
+            [_dry_run_entry(each, work, changed.get(each.id)) for each in work.entries]
+        )
 
 
-def ask(judge: Judge, asker: Asker, wish: Request, now: Instant) -> Outcome:
+def apply_request(judge: RequestHandler, asker: Asker, wish: Request, now: Instant) -> Outcome:
     """What the bank answers to the wish. Raises Busy, Unreachable; Foretold instead of a yes, where it is only foretold."""
-    return judge.ask([Asked(wish, now, asker.actor, asker.acting_as)])[0]
+    return judge.apply([Asked(wish, now, asker.actor, asker.acting_as)])[0]
 
 
-def _planned(entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None) -> DryRunEntry:
+def _dry_run_entry(
+    entry: Entry, work: WorkingSet, changed: Mapping[str, Any] | None
+) -> DryRunEntry:
     new = {
         Kind.PROJECT: ("project", work.changes.new_projects),
         Kind.TOKEN: ("token", work.changes.new_tokens),
@@ -95,3 +99,15 @@ def _terms_before(store: Store, entries: list[Entry]) -> Entry | None:
         return None
     with store.reading() as reader:
         return last_terms(reader, book)
+
+
+def last_terms(reader: Reader, book: int, *, before: int | None = None) -> Entry | None:
+    """The last entry of the book that says what the terms are; of those ahead of the entry `before`, where one is named."""
+    return next(
+        iter(
+            reader.entries(
+                EntryQuery(book=book, kinds=OF_TERMS), Page(1, after=before, newest_first=True)
+            )
+        ),
+        None,
+    )

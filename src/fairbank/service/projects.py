@@ -8,17 +8,19 @@ from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.wish import AmendProject, CreateProject, RemoveProject, SetMember
 from fairbank.core.errors import Unknown
 from fairbank.core.time import Clock
-from fairbank.service.dry_run import Judge, ask
-from fairbank.service.identity import Asker
-from fairbank.service.project_cache import Directory
-from fairbank.service.rights import Do, demand
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.dry_run import RequestHandler, apply_request
+from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
 
 
 class Projects:
     """The use cases around projects."""
 
-    def __init__(self, store: Store, judge: Judge, directory: Directory, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, judge: RequestHandler, directory: ProjectCache, clock: Clock
+    ) -> None:
         self._store, self._judge, self._directory, self._clock = store, judge, directory, clock
 
     def find(self, query: ProjectQuery, page: Page) -> list[Project]:
@@ -45,7 +47,7 @@ class Projects:
 
     def create(self, asker: Asker, wish: CreateProject) -> Outcome:
         """Enter a project. Raises Forbidden."""
-        demand(asker, Do.CREATE_PROJECT)
+        check_allowed(asker, Action.CREATE_PROJECT)
         outcome = self._ask(asker, wish)
         self._directory.refresh()
         return outcome
@@ -53,7 +55,7 @@ class Projects:
     def amend(self, asker: Asker, wish: AmendProject) -> Outcome:
         """Change names or parent, or bring a removed project back. Raises Unknown, Forbidden."""
         self.get(asker, wish.project)
-        demand(asker, Do.AMEND_PROJECT)
+        check_allowed(asker, Action.AMEND_PROJECT)
         if wish.parent:
             self._directory.refresh()
             try:
@@ -69,7 +71,7 @@ class Projects:
         Another server may still grant its runs what a parent shares, for as long as its directory may be old: seconds.
         """
         self.get(asker, wish.project)
-        demand(asker, Do.AMEND_PROJECT)
+        check_allowed(asker, Action.AMEND_PROJECT)
         return self._changed(asker, wish)
 
     def _changed(self, asker: Asker, wish: AmendProject | RemoveProject) -> Outcome:
@@ -92,7 +94,7 @@ class Projects:
         Which roles the asker may give and take is judged with the wish, by the roles as they are then.
         """
         project = self.get(asker, number)
-        demand(asker, Do.SET_MEMBER, project.id)
+        check_allowed(asker, Action.SET_MEMBER, project.id)
         by = None if asker.superuser else asker.uid
         return self._ask(
             asker,
@@ -102,4 +104,4 @@ class Projects:
     def _ask(
         self, asker: Asker, wish: CreateProject | AmendProject | RemoveProject | SetMember
     ) -> Outcome:
-        return ask(self._judge, asker, wish, self._clock.now())
+        return apply_request(self._judge, asker, wish, self._clock.now())

@@ -13,9 +13,9 @@ from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, cluster_names, find_cluster
 from fairbank.core.errors import Malformed, Unknown
 from fairbank.core.time import Clock
-from fairbank.service.available_credit import means
-from fairbank.service.identity import Asker
-from fairbank.service.project_cache import Directory
+from fairbank.service.access.identity import Asker
+from fairbank.service.available_credit import available_credit
+from fairbank.service.project_cache import ProjectCache
 from fairbank.store.contract import Store
 
 
@@ -25,7 +25,7 @@ class Quotes:
     def __init__(
         self,
         store: Store,
-        directory: Directory,
+        directory: ProjectCache,
         clusters: Mapping[str, Cluster],
         policy: Policy,
         clock: Clock,
@@ -49,8 +49,8 @@ class Quotes:
                 remedy="list yours with: fairbank project list",
             )
         priced = bill(request, cluster)
-        line, now = self._directory.line(project), self._clock.now()
-        offers = means(self._store, [line], priced.resource, asker.uid, now)[0]
+        line, now = self._directory.project_chain(project), self._clock.now()
+        offers = available_credit(self._store, [line], priced.resource, asker.uid, now)[0]
         offer = quote(priced, offers, self._policy)
         return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))
 

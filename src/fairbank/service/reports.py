@@ -16,18 +16,18 @@ from fairbank.core.errors import Malformed, Trouble, Unknown
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
 from fairbank.core.tres import billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
-from fairbank.service.identity import Asker
-from fairbank.service.project_cache import Directory
-from fairbank.service.rights import demand_cluster
+from fairbank.service.access.identity import Asker
+from fairbank.service.access.permissions import check_cluster
+from fairbank.service.project_cache import ProjectCache
 
-Prepared = Asked | Trouble
+PreparedReport = Asked | Trouble
 
 
 class RunReports:
     """Translates reports of runs; `Counter` carries out what comes of it."""
 
     def __init__(
-        self, directory: Directory, clusters: Mapping[str, Cluster], policy: Policy, clock: Clock
+        self, directory: ProjectCache, clusters: Mapping[str, Cluster], policy: Policy, clock: Clock
     ) -> None:
         self._directory, self._clusters, self._policy, self._clock = (
             directory,
@@ -36,26 +36,26 @@ class RunReports:
             clock,
         )
 
-    def prepare(self, asker: Asker, reports: Sequence[RunReport]) -> list[Prepared]:
+    def prepare(self, asker: Asker, reports: Sequence[RunReport]) -> list[PreparedReport]:
         """Each report as a wish, or as the trouble that keeps it from being one; after a look at the books where one is due."""
-        self._directory.look_for([each.account for each in reports])
-        return self.wishes(asker, reports)
+        self._directory.load([each.account for each in reports])
+        return self.requests(asker, reports)
 
-    def knows(self, reports: Sequence[RunReport]) -> bool:
+    def can_prepare_now(self, reports: Sequence[RunReport]) -> bool:
         """Whether `wishes` may be asked straight away: all accounts are known, and were read lately."""
-        return self._directory.knows([each.account for each in reports])
+        return self._directory.has_fresh([each.account for each in reports])
 
-    def wishes(self, asker: Asker, reports: Sequence[RunReport]) -> list[Prepared]:
+    def requests(self, asker: Asker, reports: Sequence[RunReport]) -> list[PreparedReport]:
         """`prepare` without a look at the books: it never waits."""
         now = self._clock.now()
         latest = now + self._policy.clock_tolerance_seconds
-        prepared: list[Prepared] = []
+        prepared: list[PreparedReport] = []
         for report in reports:
             try:
-                demand_cluster(asker, report.run.cluster)
+                check_cluster(asker, report.run.cluster)
                 prepared.append(
                     Asked(
-                        self._wish(report),
+                        self._request(report),
                         now,
                         asker.actor,
                         asker.acting_as,
@@ -67,7 +67,7 @@ class RunReports:
                 prepared.append(trouble)
         return prepared
 
-    def _wish(self, report: RunReport) -> Hold | Adjust | Charge | Release | Unpriced:
+    def _request(self, report: RunReport) -> Hold | Adjust | Charge | Release | Unpriced:
         checked_run(report.run)
         ids.uid(report.owner, field="owner_uid")
         _checked_seconds(report.limit_seconds, "time_limit")
@@ -78,7 +78,7 @@ class RunReports:
             case RunStarted():
                 return self._hold(report, until)
             case LimitChanged():
-                _demand_limit(report)
+                _check_limit(report)
                 return self._adjust(report, until)
             case RunEnded():
                 return self._resolution(report)
@@ -90,17 +90,17 @@ class RunReports:
                 )
 
     def _hold(self, report: RunStarted, until: Instant) -> Hold:
-        project = self._directory.known(report.account)
+        project = self._directory.cached(report.account)
         removed = (
             project.id if project is not None and project.removed else None
         )  # its ends are charged all the same
-        _demand_limit(report)
+        _check_limit(report)
         units = (
             None if report.amount is not None else self._units(report)
         )  # a price that was told is the same for any time limit
         return Hold(
             run=report.run,
-            line=self._directory.line(project) if project and removed is None else (),
+            line=self._directory.project_chain(project) if project and removed is None else (),
             account=None if project else report.account,
             removed=removed,
             resource=self._resource(report),
@@ -117,13 +117,13 @@ class RunReports:
         )
 
     def _adjust(self, report: LimitChanged, until: Instant) -> Adjust:
-        project = self._directory.known(report.account)
+        project = self._directory.cached(report.account)
         return Adjust(
             run=report.run,
             amount=self._price(report, report.limit_seconds),
             until=until,
             start=report.start,
-            line=self._directory.line(project) if project else (),
+            line=self._directory.project_chain(project) if project else (),
             account=None if project else report.account,
             resource=self._resource_if_known(report),
             owner=report.owner,
@@ -135,7 +135,7 @@ class RunReports:
 
     def _resolution(self, report: RunEnded) -> Charge | Release | Unpriced:
         _checked_seconds(report.elapsed_seconds, "elapsed")
-        project = self._directory.known(report.account)
+        project = self._directory.cached(report.account)
         free = report.outcome in self._policy.free_states or (
             report.amount is None and not report.elapsed_seconds
         )
@@ -144,7 +144,7 @@ class RunReports:
             "ended": report.ended,
             "outcome": report.outcome,
             "elapsed_seconds": report.elapsed_seconds,
-            "line": self._directory.line(project) if project else (),
+            "line": self._directory.project_chain(project) if project else (),
             "account": None
             if project
             else report.account,  # its usage is not lost, but kept as refused
@@ -222,7 +222,7 @@ def _priced_in(report: LimitChanged | RunEnded) -> str | None:
     return report.partition if report.amount is None and report.billing is None else None
 
 
-def _demand_limit(report: RunReport) -> None:
+def _check_limit(report: RunReport) -> None:
     """Raises Malformed: without a finite limit nobody knows what a run may cost at most, nor when its hold is to lapse."""
     if not report.limit_seconds:
         raise Malformed(

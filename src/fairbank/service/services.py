@@ -11,32 +11,30 @@ from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
 from fairbank.core.final_state import FinalState
 from fairbank.core.time import Clock
+from fairbank.service.access.identity import Staff
+from fairbank.service.access.memberships import Memberships
+from fairbank.service.access.tokens import Nonces, Tokens
 from fairbank.service.allocations import Allocations
-from fairbank.service.dry_run import Foreteller
-from fairbank.service.identity import Staff
+from fairbank.service.dry_run import DryRun
 from fairbank.service.ledger import Ledger
-from fairbank.service.memberships import Memberships
-from fairbank.service.nonces import Nonces
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.upkeep import Upkeep
-from fairbank.service.project_cache import Directory
+from fairbank.service.project_cache import ProjectCache
 from fairbank.service.projects import Projects
 from fairbank.service.quotes import Quotes
 from fairbank.service.reports import RunReports
-from fairbank.service.runs import Runs
+from fairbank.service.runs import Runs, UsageReports
 from fairbank.service.share_history import ShareHistory
-from fairbank.service.tokens import Tokens
-from fairbank.service.undo import Undoing
-from fairbank.service.usage import UsageReports
-from fairbank.service.write_queue.queue import Counter
-from fairbank.service.write_queue.writers import Windows
+from fairbank.service.undo import EntryUndo
+from fairbank.service.write_queue.queue import WriteQueue
+from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.contract import Store
 
 
 class WriteQueueFactory(Protocol):
     """Makes a counter."""
 
-    def __call__(self, bank: Ledger, *, room: int) -> Counter: ...
+    def __call__(self, bank: Ledger, *, capacity: int) -> WriteQueue: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,18 +43,18 @@ class Services:
     be; None in these themselves."""
 
     store: Store
-    counter: Counter
+    counter: WriteQueue
     clock: Clock
     staff: Staff
     clusters: Mapping[str, Cluster]
     free_states: tuple[FinalState, ...]
-    directory: Directory
+    directory: ProjectCache
     memberships: Memberships
     projects: Projects
     allocations: Allocations
     reports: RunReports
     runs: Runs
-    undoing: Undoing
+    undoing: EntryUndo
     quotes: Quotes
     usage: UsageReports
     shares: ShareHistory
@@ -85,20 +83,20 @@ def services(
     clusters: Mapping[str, Cluster],
     policy: Policy,
     key: bytes,
-    waiting_max: int = 10_000,
+    queue_max: int = 10_000,
     groups_of: Callable[[int], frozenset[int]] | None = None,
     actor: int = 0,
-    ticks: Callable[[], float] = time.monotonic,
-    counting: WriteQueueFactory = Windows,
+    monotonic: Callable[[], float] = time.monotonic,
+    make_queue: WriteQueueFactory = WriterThreads,
     shares_days: int | None = None,
 ) -> Services:
     """The services around `store`. `key` is for the digests of tokens; `groups_of` tells Unix groups, where these make members;
     `actor` is the user in whose name the sweep writes; `ticks` say how old is what was read; `counting` makes the counter;
     `shares_days` is how many days fair share is kept, None for ever.
     """
-    counter = counting(Ledger(store, policy), room=waiting_max)
-    directory = Directory(store, ticks)
-    memberships = Memberships(store, groups_of, ticks)
+    counter = make_queue(Ledger(store, policy), capacity=queue_max)
+    directory = ProjectCache(store, monotonic)
+    memberships = Memberships(store, groups_of, monotonic)
     carrying_out = Services(
         store=store,
         counter=counter,
@@ -112,7 +110,7 @@ def services(
         allocations=Allocations(store, counter, directory, clock),
         reports=RunReports(directory, clusters, policy, clock),
         runs=Runs(store, counter, directory, memberships, clock),
-        undoing=Undoing(store, counter, clock),
+        undoing=EntryUndo(store, counter, clock),
         quotes=Quotes(store, directory, clusters, policy, clock),
         usage=UsageReports(store),
         shares=ShareHistory(store, directory),
@@ -121,14 +119,14 @@ def services(
         audit=Audit(store),
         upkeep=Upkeep(store, counter, clock, actor, shares_days),
     )
-    foreteller = Foreteller(counter.bank)
+    foreteller = DryRun(counter.bank)
     dry = replace(
         carrying_out,
         projects=Projects(store, foreteller, directory, clock),
         allocations=Allocations(store, foreteller, directory, clock),
         runs=Runs(store, foreteller, directory, memberships, clock),
-        undoing=Undoing(store, foreteller, clock),
-        shares=ShareHistory(store, directory, foretelling=True),
+        undoing=EntryUndo(store, foreteller, clock),
+        shares=ShareHistory(store, directory, dry_run=True),
         tokens=Tokens(store, foreteller, clock, key),
     )
     return replace(carrying_out, dry=dry)

@@ -17,13 +17,13 @@ from fairbank.core import ids
 from fairbank.core.errors import Forbidden, Malformed, Unknown
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.core.validation import parse_toml, validated_settings
-from fairbank.service.identity import Staff
+from fairbank.service.access.identity import Staff
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 
 
-class Log(Enum):
+class LogFormat(Enum):
     """What the server's log looks like. AUTO: JSON, but short lines where a terminal reads it."""
 
     AUTO = "auto"
@@ -31,7 +31,7 @@ class Log(Enum):
     SHORT = "short"
 
 
-class CounterPlace(Enum):
+class WriteQueuePlace(Enum):
     """Where wishes are judged: in threads of the server, or in a process beside it."""
 
     THREADS = "threads"
@@ -63,8 +63,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = "fairbank"
     waiting_max: Positive = 10_000
     unix_groups: bool = True
-    log: Log = Log.AUTO
-    counter: CounterPlace = CounterPlace.PROCESS
+    log: LogFormat = LogFormat.AUTO
+    counter: WriteQueuePlace = WriteQueuePlace.PROCESS
 
 
 class StaffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,7 +107,7 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clusters: dict[str, ClusterSettings] = {}
     history: HistorySettings = HistorySettings()
 
-    def the_staff(self) -> Staff:
+    def staff_members(self) -> Staff:
         """The people and agents, with whoever runs the server among the superusers."""
         agents: dict[int, frozenset[str]] = {}
         for name, cluster in self.clusters.items():
@@ -115,7 +115,7 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 agents[uid] = agents.get(uid, frozenset()) | {name}
         return Staff(self.staff.superusers | {os.getuid()}, self.staff.admins, agents)
 
-    def the_clusters(self) -> dict[str, Cluster]:
+    def cluster_map(self) -> dict[str, Cluster]:
         """Raises Malformed, naming the key."""
         return {
             ids.name(name, field=f"clusters.{name}"): _cluster(name, each)
@@ -178,7 +178,7 @@ def read_settings(path: Path) -> BankSettings:
     with validated_settings(str(path), BankSettings, "docs/reference/settings.md"):
         _check_clusters(said)
         settings = msgspec.convert(said, BankSettings)
-        settings.the_clusters()
+        settings.cluster_map()
     return settings
 
 
@@ -188,11 +188,11 @@ def _check_clusters(said: dict[str, Any]) -> None:
     for name, cluster in clusters.items() if isinstance(clusters, dict) else ():
         partitions = cluster.get("partitions") if isinstance(cluster, dict) else None
         for each, partition in partitions.items() if isinstance(partitions, dict) else ():
-            _check_part(partition, PartitionSettings, f"$.clusters.{name}.partitions.{each}")
-        _check_part(cluster, ClusterSettings, f"$.clusters.{name}")
+            _check_table(partition, PartitionSettings, f"$.clusters.{name}.partitions.{each}")
+        _check_table(cluster, ClusterSettings, f"$.clusters.{name}")
 
 
-def _check_part(said: object, kind: type[msgspec.Struct], place: str) -> None:
+def _check_table(said: object, kind: type[msgspec.Struct], place: str) -> None:
     try:
         msgspec.convert(said, kind)
     except msgspec.ValidationError as bad:
@@ -207,13 +207,13 @@ def example(directory: Path, url: str) -> str:
     """
     return f"""\
 # The settings of this Fairbank; docs/reference/settings.md explains every key.
-secret_file = {_text(f"{directory}/secret", "FOLDER")}
+secret_file = {_toml_string(f"{directory}/secret", "FOLDER")}
 
 [store]
-url = {_text(url, "--store")}
+url = {_toml_string(url, "--store")}
 
 [server]
-socket = {_text(f"{directory}/fairbank.sock", "FOLDER")}
+socket = {_toml_string(f"{directory}/fairbank.sock", "FOLDER")}
 
 [policy]
 enforce = true            # false: refuse no job, only record what would have been refused
@@ -233,7 +233,7 @@ weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
 """
 
 
-def _text(said: str, field: str) -> str:
+def _toml_string(said: str, field: str) -> str:
     """`said` as a text of TOML, whatever is in it: quotes, backslashes, line ends. JSON spells such a text the same way, but for DEL."""
     try:
         said.encode()

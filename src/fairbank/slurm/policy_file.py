@@ -32,7 +32,6 @@ DENOMINATOR_MAX = 2**40
 """Limit with which Lua computes exactly, although it may have doubles only."""
 
 NUMBER_MAX = 10**15
-GPU_OF_ANY_TYPE = "any"
 
 
 class PolicyAction(Enum):
@@ -253,7 +252,7 @@ def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
 
 
 def _balance_rows(policy: SubmissionPolicy) -> Iterator[Row]:
-    yield ("balances", "told" if policy.balances is not None else "untold")
+    yield ("balances", "included" if policy.balances is not None else "omitted")
     known = {project.account for project in policy.projects}
     _unique(((each.account, each.resource) for each in policy.balances or ()), "balances")
     for each in policy.balances or ():

@@ -11,17 +11,17 @@ from typing import Any
 
 import msgspec
 
+from fairbank.agent.protocol import one_line
+from fairbank.agent.reports.results import ResultKind, read_answers, result_of
 from fairbank.core import ids
 from fairbank.core.errors import Malformed, Trouble, Unreachable
 from fairbank.rest.bodies.answers import ReportAnswer
 from fairbank.rest.client import Client
 from fairbank.slurm.commands import SlurmCommands
-from fairbank.slurm.frames import shortened
 from fairbank.slurm.parsers.squeue import COMMENT_PREFIX, StartingJob
-from fairbank.slurm.report_results import ReportResult, judged, no_bank
 
 _MAY_RUN = frozenset(
-    {ReportResult.GRANTED, ReportResult.TAKEN, ReportResult.RESOLVED, ReportResult.OVER}
+    {ResultKind.GRANTED, ResultKind.HOLD_EXISTS, ResultKind.LAPSED, ResultKind.CLOSED}
 )
 """Results with which the job runs: its price is held, or it is settled already, since a restarted
 slurmctld asks again."""
@@ -94,24 +94,24 @@ def hold_request(call: PrologCall, job: StartingJob) -> dict[str, Any]:
     }
 
 
-def refusal_text(answer: ReportAnswer) -> str | None:
+def refusal_of(answer: ReportAnswer) -> str | None:
     """Return the refusal for the job's owner, or None if the job may run.
 
     Raises Unreachable if the answer says nothing about the job.
     """
-    judgement = judged(answer)
-    if judgement.came in _MAY_RUN:
+    result = result_of(answer)
+    if result.kind in _MAY_RUN:
         return None
-    if judgement.came is ReportResult.NOT_ALLOWED:
+    if result.kind is ResultKind.FORBIDDEN:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
         raise Unreachable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
-    if judgement.came is ReportResult.NEVER_BEGAN:
+    if result.kind is ResultKind.NEVER_STARTED:
         # Its hold is released, so nobody would pay for this run. Requeued, it is another run.
         return (
             "this start of the job was given up before. "
             "Try to release the job, or to submit it again"
         )
-    return judgement.text
+    return result.text
 
 
 class Prolog:
@@ -136,7 +136,7 @@ class Prolog:
         call = read_environment(environ)
         job = self._slurm.starting_job(call.name)
         try:
-            refusal = refusal_text(self._answer(hold_request(call, job)))
+            refusal = refusal_of(self._answer(hold_request(call, job)))
         except Malformed as error:
             refusal = f"{error.message}. Try {error.remedy}"
         except Trouble:
@@ -144,7 +144,7 @@ class Prolog:
                 return None
             refusal = "the allocation bank does not answer now; release the job, or try again later"
         if refusal is not None:
-            refusal = shortened(f"{call.account or 'no account'}: {refusal}")
+            refusal = one_line(f"{call.account or 'no account'}: {refusal}")
             self._refuse(call.name, f"{COMMENT_PREFIX}{refusal}", batch=job.batch)
         return refusal
 
@@ -163,8 +163,5 @@ class Prolog:
 
 def only_answer(rows: object) -> ReportAnswer:
     """Return the bank's answer to the one report. Raises Unreachable if this is not one answer."""
-    try:
-        (answer,) = msgspec.convert(rows, list[ReportAnswer])
-    except (msgspec.ValidationError, ValueError) as error:
-        raise no_bank(error, field="server") from error
+    (answer,) = read_answers(rows, 1, field="server")
     return answer

@@ -13,7 +13,7 @@ from fairbank.core.errors import Unreachable
 from fairbank.core.time import Instant, iso
 from fairbank.rest.teller import Teller
 from fairbank.service.ledger import Ledger
-from fairbank.service.write_queue.writers import Windows
+from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
 from tests.rest.sluggish import Sluggish, closed
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, a_world, report
@@ -26,7 +26,7 @@ def store() -> Sluggish:
 
 
 def test_a_full_counter_sends_away_at_once_and_says_when_to_come_back(store: Sluggish) -> None:
-    with a_world(store, waiting_max=2) as world, ThreadPoolExecutor(2) as others:
+    with a_world(store, queue_max=2) as world, ThreadPoolExecutor(2) as others:
         with closed(store):
             first = others.submit(world.ask, "POST", "/job", AGENT, json=report(1))
             wait_until(
@@ -112,7 +112,7 @@ def _note(text: str) -> Asked:
 
 
 def test_the_desk_answers_everybody_with_their_own() -> None:
-    counter = Windows(Ledger(MemoryStore(), Policy()))
+    counter = WriterThreads(Ledger(MemoryStore(), Policy()))
 
     async def many() -> list[int]:
         teller = Teller(counter, asyncio.get_running_loop())
@@ -127,7 +127,7 @@ def test_the_desk_answers_everybody_with_their_own() -> None:
 
 def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
     store = Sluggish()
-    counter = Windows(Ledger(store, Policy()))
+    counter = WriterThreads(Ledger(store, Policy()))
 
     async def leave() -> None:
         teller = Teller(counter, asyncio.get_running_loop())
@@ -146,7 +146,7 @@ def test_who_leaves_the_desk_does_not_stop_the_wish() -> None:
 
 
 def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
-    counter = Windows(Ledger(MemoryStore(), Policy()))
+    counter = WriterThreads(Ledger(MemoryStore(), Policy()))
     counter.close()
 
     async def ask() -> None:
@@ -157,12 +157,12 @@ def test_what_goes_wrong_at_the_counter_reaches_the_desk() -> None:
 
 
 def test_the_counter_goes_on_when_somebody_cannot_be_told(caplog: pytest.LogCaptureFixture) -> None:
-    counter = Windows(Ledger(MemoryStore(), Policy()))
+    counter = WriterThreads(Ledger(MemoryStore(), Policy()))
 
     def gone(_: object) -> None:
         raise RuntimeError("the event loop is closed")
 
     counter.submit([_note("one")], gone)
-    assert len(counter.ask([_note("two")])) == 1
+    assert len(counter.apply([_note("two")])) == 1
     counter.close()
     assert "an answer reached nobody" in caplog.text

@@ -24,7 +24,7 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.rest.house import furnish
 from fairbank.rest.server.open_files import ENOUGH, connections_max, demand_enough
 from fairbank.rest.server.serving import serve
-from fairbank.service.identity import Staff
+from fairbank.service.access.identity import Staff
 from fairbank.service.services import services
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore

@@ -16,7 +16,7 @@ from fairbank.rest.app import create_app
 from fairbank.rest.server.front import Front
 from fairbank.rest.server.protocol import PeerProtocol, serving
 from fairbank.rest.short_way.express import Express
-from fairbank.service.identity import Staff
+from fairbank.service.access.identity import Staff
 from fairbank.store.memory.store import MemoryStore
 from tests.rest.world import World, a_world
 

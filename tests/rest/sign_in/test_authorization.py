@@ -15,7 +15,7 @@ from fairbank.rest.sign_in.authorization import (
     read_token,
     scheme_of,
 )
-from fairbank.service.tokens import new_secret
+from fairbank.service.access.tokens import new_secret
 
 # The header.
 

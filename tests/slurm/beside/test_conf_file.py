@@ -41,8 +41,8 @@ def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
         ("", [], {}),
         (" lua , all_partitions,,", ["lua", "all_partitions"], {"lua": "", "all_partitions": ""}),
         (
-            "fairbank_watch=1, fairbank_socket = /x=y",
-            ["fairbank_watch=1", "fairbank_socket = /x=y"],
+            "fairbank_poll_interval=1, fairbank_socket = /x=y",
+            ["fairbank_poll_interval=1", "fairbank_socket = /x=y"],
             None,
         ),
     ],
@@ -52,7 +52,7 @@ def test_settings_that_are_lists(
 ) -> None:
     assert split_list(value) == words
     assert split_parameters(value) == (
-        named if named is not None else {"fairbank_watch": "1", "fairbank_socket": "/x=y"}
+        named if named is not None else {"fairbank_poll_interval": "1", "fairbank_socket": "/x=y"}
     )
 
 
@@ -75,15 +75,15 @@ def test_what_the_plugins_take_unless_told_is_what_the_doctor_takes(checkout: Pa
         (found,) = re.findall(form, (checkout / "plugins" / file).read_text())
         return str(found)
 
-    prep = r"courier_settings_t settings = \{ \.socket = \"([^\"]+)\""
+    prep = r"client_settings_t settings = \{\s+\.socket = \"([^\"]+)\""
     assert default("prep/prep_fairbank.c", prep) == slurm_checks.SOCKET
     assert (
         float(
             default(
-                "prep/prep_fairbank.c", r"courier_settings_t settings = \{[^}]* \.patience = (\d+)"
+                "prep/prep_fairbank.c", r"client_settings_t settings = \{[^}]*\s\.patience = (\d+)"
             )
         )
         == slurm_checks.PATIENCE_SECONDS
     )
-    table = r"\(keeper_settings_t\) \{ \.path = \"([^\"]+)\""
+    table = r"\(reload_settings_t\) \{\s+\.path = \"([^\"]+)\""
     assert default("site_factor/site_factor_fairbank.c", table) == plugin_files.TABLE

@@ -36,8 +36,13 @@ FACTORS = {each.name: Fraction(each.factor) for each in MACHINE.qos}
 STATUS: dict[str, Any] = {
     "plugins": [{"slurm": "22.05.8", "cluster": "lab"}],
     "bank": {"reachable": True, "trouble": None, "remedy": None},
-    "outbox": {"letters": 0, "trouble": None},
-    "aside": {"frames": 0, "last": None, "path": "/x/outbox.aside", "remedy": "one release"},
+    "outbox": {"reports": 0, "trouble": None},
+    "quarantine": {
+        "frames": 0,
+        "last": None,
+        "path": "/x/outbox.quarantine",
+        "remedy": "one release",
+    },
 }
 AGENT = AgentHealth(
     socket="/run/fairbank-agent/prep.sock",
@@ -204,7 +209,7 @@ def test_a_script_may_stand_in_for_the_plugin() -> None:
     [
         ("fairbank_socket=/elsewhere", "plug-in and agent meet at /elsewhere"),
         (
-            "fairbank_watch=1,fairbank_patience=10",
+            "fairbank_poll_interval=1,fairbank_patience=10",
             "the plug-in waits 10 s for the agent, the agent 10 s for the bank",
         ),
     ],
@@ -230,12 +235,12 @@ def test_an_agent_in_trouble() -> None:
         "path": "/x/aside",
         "remedy": "one release",
     }
-    outbox = {"letters": 7, "later": 2, "trouble": "disk full"}
+    outbox = {"reports": 7, "retry_later": 2, "trouble": "disk full"}
     status = {
         "plugins": [{"slurm": "22.05.8", "cluster": "other"}],
         "bank": bank,
         "outbox": outbox,
-        "aside": aside,
+        "quarantine": aside,
     }
     checks = list(
         slurm_checks.agent_checks(
@@ -268,17 +273,17 @@ def test_an_agent_that_has_not_asked_its_bank_yet() -> None:
 
 def test_what_befell_the_agent_is_told_for_a_day() -> None:
     stranger = {
-        "what": "stranger",
+        "kind": "stranger",
         "about": "strangers sent away from its socket",
         "count": 3,
         "since": NOW - 90_000,
         "last": NOW - 60,
     }
     told = stranger | {
-        "words": "a process of user 1000 wanted to speak for slurmctld",
+        "text": "a process of user 1000 wanted to speak for slurmctld",
         "remedy": "look at what it is",
     }
-    agent = msgspec.structs.replace(AGENT, status={**STATUS, "mishaps": [told]})
+    agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [told]})
     (check,) = [each for each in slurm_checks.agent_checks(ASKING, agent, NOW) if not each.ok]
     assert check.what == (
         f"the agent tells of strangers sent away from its socket: 3 since {iso(NOW - 90_000)}, the last at {iso(NOW - 60)}: "
@@ -291,7 +296,7 @@ def test_what_befell_the_agent_is_told_for_a_day() -> None:
 
 
 def test_an_agent_that_was_not_restarted_after_an_update() -> None:
-    status = {name: said for name, said in STATUS.items() if name != "aside"}
+    status = {name: said for name, said in STATUS.items() if name != "quarantine"}
     assert wrong(
         slurm_checks.agent_checks(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)
     ) == ["the agent is older than this command"]

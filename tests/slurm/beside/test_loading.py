@@ -173,6 +173,6 @@ def test_the_table_on_the_disk(tmp_path: Path) -> None:
     path.write_bytes(encode(SiteFactorTable(7, 60, {"cpu": "cpu"}, {})))
     assert find_table(str(path)) == TableFile(path=str(path), written=7, stale_seconds=60)
     assert plugin_files.table_path(
-        {"prioritysitefactorparameters": f"fairbank_look=2,fairbank_table={path}"}
+        {"prioritysitefactorparameters": f"fairbank_poll_interval=2,fairbank_table={path}"}
     ) == str(path)
     assert plugin_files.table_path({}) == TABLE

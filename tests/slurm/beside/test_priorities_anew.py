@@ -10,7 +10,6 @@ from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.recomputed_priorities import (
     PriorityInputs,
     compute_priorities,
-    last_computed_at,
     merge_factors,
 )
 from fairbank.slurm.parsers.pending_jobs import PendingFactors
@@ -105,9 +104,7 @@ def test_a_job_without_a_limit_has_that_of_its_partition_or_none() -> None:
 
 
 def test_the_tick_is_known_from_the_oldest_age() -> None:
-    assert last_computed_at([CPU, GPU._replace(age=250.0)], GROUNDS) == NOON
     assert compute_priorities([GPU._replace(age=250.0)], GROUNDS, FACTORS)[0].age == 250.0
-    assert last_computed_at([CPU], GROUNDS) == 0, "nobody has an age"
 
 
 def test_what_cannot_be_computed_is_left_out() -> None:

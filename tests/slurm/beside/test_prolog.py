@@ -13,7 +13,7 @@ from fairbank.slurm.prolog import (
     hold_request,
     only_answer,
     read_environment,
-    refusal_text,
+    refusal_of,
 )
 
 ENVIRONMENT = {
@@ -120,13 +120,13 @@ def refused(reason: str) -> ReportAnswer:
 
 
 def test_what_the_answer_means() -> None:
-    assert refusal_text(GRANTED) is None
-    assert refusal_text(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
+    assert refusal_of(GRANTED) is None
+    assert refusal_of(refused("OVERDRAWN")) == "there is too little left. Try -t 0:30"
     assert (
-        refusal_text(refused("RUN_TAKEN")) is None
+        refusal_of(refused("RUN_TAKEN")) is None
     )  # a prolog that comes again: Slurm was restarted
     assert (
-        refusal_text(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
+        refusal_of(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
         == "no partition x. Try there are: cpu"
     )
 
@@ -134,7 +134,7 @@ def test_what_the_answer_means() -> None:
 @pytest.mark.parametrize("status", [401, 403])
 def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
     with pytest.raises(Unreachable, match="we may not report runs: not for you"):
-        refusal_text(ReportAnswer(status=status, detail="not for you"))
+        refusal_of(ReportAnswer(status=status, detail="not for you"))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_run_that_is_settled_already_runs_unless_it_never_began(
         no,
         refusal=msgspec.structs.replace(no.refusal, resolution=how),  # type: ignore[type-var]
     )
-    why = refusal_text(answer)
+    why = refusal_of(answer)
     assert (why is None) is runs
     assert why is None or why.startswith("this start of the job was given up before")
 

@@ -13,11 +13,11 @@ from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
 from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_rows
 from fairbank.report.sprio import lines as lines_of_ranks
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields, lines, parse_fields
-from fairbank.report.sshare import sort_as_slurm as in_slurms_order
 from fairbank.slurm.fairshare_view.priority_rows import consistent_rows, priority_row
 from fairbank.slurm.fairshare_view.share_rows import share_row, share_rows
 from fairbank.slurm.parsers import sprio, sshare
 from fairbank.slurm.parsers.version import OLDEST, Version
+from tests.support.share_order import in_order as in_slurms_order
 from tests.support.standing import printed
 
 PARTS = st.floats(0, 1).map(lambda part: round(part, 6))

@@ -1,12 +1,14 @@
-"""Answers of a real Slurm, recorded for the tests of parsers: a morning at the lab is played, and every question asked about it."""
+"""Recorder of the output of a real Slurm, for the tests of parsers."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from fairbank.slurm.parsers import sacct, sacctmgr, squeue
+from fairbank.slurm.parsers.version import COMPLETE_JSON, read_version
 from tests.slurm.lab.answers import DELIMITER
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.place import Place
@@ -27,42 +29,34 @@ SACCT = (
     "Flags",
     "Cluster",
 )
-ASSOCIATIONS = "cluster,account,user,partition,share,parentname,grptresmins,grptresrunmins,maxjobs,qos,defaultqos"
-SQUEUE = "%i|%A|%F|%K|%u|%g|%a|%P|%q|%T|%r|%M|%l|%L|%D|%C|%m|%b|%Q|%V|%S|%e|%N|%j"
-
 MANAGED = ("sacctmgr", "--noheader", "--parsable2")
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "version": ("scontrol", "--version"),
     "config": ("scontrol", "show", "config"),
-    "partitions": ("scontrol", "show", "partition"),
     "partitions-oneliner": ("scontrol", "--oneliner", "show", "partition"),
-    "nodes": ("scontrol", "show", "node"),
     "nodes-oneliner": ("scontrol", "--oneliner", "show", "node"),
-    "jobs": ("scontrol", "--details", "show", "job"),
-    "jobs-oneliner": ("scontrol", "--oneliner", "show", "job"),
-    "reservations-oneliner": ("scontrol", "--oneliner", "show", "reservation"),
-    "squeue": ("squeue", "--states=all"),
-    "squeue-array": ("squeue", "--array"),
-    "squeue-columns": ("squeue", "--states=all", f"--format={SQUEUE}"),
-    "squeue-all": ("squeue", "--all", "--states=all", "--json"),
-    "sinfo": ("sinfo", "--Node", "--long"),
-    "sprio": ("sprio", "--long"),
-    "sshare": ("sshare", "--all", "--long", "--parsable2"),
-    "associations": (
-        "sacctmgr",
+    "sacct-runs": (
+        "sacct",
+        "--allusers",
+        "--noheader",
         "--parsable2",
+        "--allocations",
+        "--duplicates",
+        f"--delimiter={DELIMITER}",
+        f"--format={','.join(sacct.COLUMNS)}",
+    ),
+    "squeue-runs": ("squeue", "--all", "--states=all", "--noheader", f"--format={squeue.FORMAT}"),
+    "associations-plain": (
+        *MANAGED,
         "show",
         "associations",
-        "tree",
-        f"format={ASSOCIATIONS}",
+        f"format={','.join(sacctmgr.ASSOCIATION_COLUMNS).lower()}",
     ),
-    "associations-default": ("sacctmgr", "--parsable2", "show", "associations"),
-    "accounts": ("sacctmgr", "--parsable2", "show", "account"),
-    "users": ("sacctmgr", "--parsable2", "show", "user", "withassoc"),
-    "qos": ("sacctmgr", "--parsable2", "show", "qos"),
-    "tres": ("sacctmgr", "--parsable2", "show", "tres"),
-    "clusters": ("sacctmgr", "--parsable2", "show", "cluster"),
+    "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QOS_COLUMNS).lower()}"),
+}
+# Only of releases whose JSON is not read: there sacct's columns, in several forms, are all there is.
+BEFORE_2311: Mapping[str, tuple[str, ...]] = {
     "sacct": ("sacct", "--allusers", "--parsable2", "--allocations", f"--format={','.join(SACCT)}"),
     "sacct-duplicates": (
         "sacct",
@@ -83,23 +77,6 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         f"--delimiter={DELIMITER}",
         f"--format={','.join(SACCT)}",
     ),
-    "sacct-runs": (
-        "sacct",
-        "--allusers",
-        "--noheader",
-        "--parsable2",
-        "--allocations",
-        "--duplicates",
-        f"--delimiter={DELIMITER}",
-        f"--format={','.join(sacct.COLUMNS)}",
-    ),
-    "squeue-runs": ("squeue", "--all", "--states=all", "--noheader", f"--format={squeue.FORMAT}"),
-    "associations-plain": (
-        *MANAGED,
-        "show",
-        "associations",
-        f"format={','.join(sacctmgr.ASSOCIATION_COLUMNS).lower()}",
-    ),
     "coordinators": (
         *MANAGED,
         "show",
@@ -107,9 +84,28 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "withcoord",
         f"format={','.join(sacctmgr.COORDINATOR_COLUMNS).lower()}",
     ),
-    "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QOS_COLUMNS).lower()}"),
+}
+SINCE_2311: Mapping[str, tuple[str, ...]] = {
     "sacct-all": ("sacct", "--allusers", "--duplicates", "--json"),
-    "sacct-columns": ("sacct", "--helpformat"),
+    "squeue-all": ("squeue", "--all", "--states=all", "--json"),
+    "jobs-oneliner": ("scontrol", "--oneliner", "show", "job"),
+    "reservations-oneliner": ("scontrol", "--oneliner", "show", "reservation"),
+    "sshare": ("sshare", "--all", "--long", "--parsable2"),
+}
+# The keys that `parsers.json_jobs` reads, with the inner keys of objects. When it reads another one,
+# add it here and record again. All keys of both commands are 100,000 lines, too many to review.
+QUEUE_KEYS = {"job_id": None, "submit_time": None, "job_state": None}
+ACCOUNTING_KEYS = {
+    "job_id": None,
+    "account": None,
+    "partition": None,
+    "qos": None,
+    "user": None,
+    "association": ("user",),
+    "restart_cnt": None,
+    "time": ("submission", "start", "end", "elapsed", "limit"),
+    "state": ("current",),
+    "tres": ("allocated", "requested"),
 }
 
 LONG = "sleep 3600"
@@ -117,23 +113,52 @@ MINUTES = 150  # seconds in which a job with a limit of one minute is over
 
 
 def record(cluster: Cluster, folder: Path) -> list[str]:
-    """Play, ask, and write one file an answer into the folder. The questions that this Slurm cannot answer, for the reader to know."""
+    """Run the jobs of `play` and write the output of each command into the folder.
+
+    Returns:
+        The commands that this release cannot run, each with its error message.
+    """
     play(cluster)
     folder.mkdir(parents=True, exist_ok=True)
+    version = read_version(cluster.run("root", "scontrol", "--version").out)
+    commands = questions(has_json=version >= COMPLETE_JSON)
     unanswered = []
-    for name, command in QUESTIONS.items():
+    for name, command in commands.items():
         ran = cluster.run("root", *command, seconds=60)
         if ran.code:
             unanswered.append(f"{name}: {ran.err.strip()}")
+            continue
+        text = anonymous(ran.out, cluster.place)
+        if "--json" in command:
+            (folder / f"{name}.json").write_text(read_keys(text))
         else:
-            (folder / f"{name}.{'json' if '--json' in command else 'txt'}").write_text(
-                anonymous(ran.out, cluster.place)
-            )
-    asked = "".join(f"{name}: {' '.join(command)!r}\n" for name, command in QUESTIONS.items())
+            (folder / f"{name}.txt").write_text(text)
+    lines = "".join(f"{name}: {' '.join(command)!r}\n" for name, command in commands.items())
     (folder / "QUESTIONS").write_text(
-        asked + "".join(f"unanswered: {anonymous(line, cluster.place)}\n" for line in unanswered)
+        lines + "".join(f"unanswered: {anonymous(line, cluster.place)}\n" for line in unanswered)
     )
     return unanswered
+
+
+def questions(*, has_json: bool) -> Mapping[str, tuple[str, ...]]:
+    """Return the commands to record, by the names of their files."""
+    return {**QUESTIONS, **(SINCE_2311 if has_json else BEFORE_2311)}
+
+
+def read_keys(text: str) -> str:
+    """Return the JSON of sacct or squeue with one job a line, and only the keys that are read."""
+    whole = json.loads(text)
+    lines = []
+    for job in whole["jobs"]:
+        keys = QUEUE_KEYS if "job_state" in job else ACCOUNTING_KEYS
+        short = {
+            key: {inner: job[key][inner] for inner in inner_keys} if inner_keys else job[key]
+            for key, inner_keys in keys.items()
+            if key in job
+        }
+        lines.append(json.dumps(short, ensure_ascii=False))
+    jobs = ",\n".join(lines)
+    return f'{{"errors": {json.dumps(whole["errors"])}, "jobs": [\n{jobs}\n]}}\n'
 
 
 def anonymous(text: str, place: Place) -> str:

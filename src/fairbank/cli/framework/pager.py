@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, cast
 
@@ -27,9 +28,19 @@ def pager_of(options: Namespace, environ: Mapping[str, str]) -> str | None:
 
 
 def show_text(text: str, pager: str | None) -> None:
-    """Print the text, with the pager if it is longer than the screen."""
-    if not (pager and _is_long(text) and _turn_pages(f"{text}\n", pager)):
+    """Print the text, with the pager if it is longer than the screen and nothing is typed ahead."""
+    if not (pager and _is_long(text) and not _has_input() and _turn_pages(f"{text}\n", pager)):
         print(text)
+
+
+def _has_input() -> bool:
+    """Return whether more lines are typed or pasted already: the pager would take them as keys."""
+    import select
+
+    try:
+        return sys.stdin.isatty() and bool(select.select([sys.stdin], [], [], 0)[0])
+    except (OSError, ValueError):
+        return False
 
 
 def _is_long(text: str) -> bool:

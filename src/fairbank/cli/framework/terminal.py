@@ -96,5 +96,18 @@ class Terminal:
         if self.options.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
             return True
         sys.stdout.flush()
+        _discard_input()
         print(f"{plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _discard_input() -> None:
+    """Discard lines typed or pasted before the question: none of them can be its answer."""
+    import select
+    import termios
+
+    for _ in range(40):  # bounded: at the end of the input, select reports it readable for ever
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        # A terminal delivers a paste of more than 4 KiB in parts, with short pauses between them.
+        if not select.select([sys.stdin], [], [], 0.05)[0]:
+            return

@@ -18,13 +18,21 @@ if TYPE_CHECKING:
     from fairbank.report.columns import Row
 
 
+LARGE = 1_000_000 * 60
+"""Amount in SU-minutes from which a command asks: `100M` is easily typed instead of `100k`."""
+
+
 class WriteRequest(NamedTuple):
-    """Request that changes the bank, and the question asked before."""
+    """Request that changes the bank, and the question to ask before it, if any.
+
+    Only a request that removes, ends or is large has a question. All others can be undone, and a
+    question would take the next line of a pasted session as its answer.
+    """
 
     method: str
     path: str
     body: Any
-    question: str
+    question: str | None = None
 
 
 def planned_entries(context: Context, request: WriteRequest) -> list[dict[str, Any]]:
@@ -44,7 +52,7 @@ def post(context: Context, request: WriteRequest) -> Row | None:
     if options.dry_run:
         show_planned_entries(context, planned_entries(context, request))
         return None
-    if not context.confirm(request.question):
+    if request.question is not None and not context.confirm(request.question):
         context.note("Nothing was changed.")
         return None
     said = getattr(options, "idempotency_key", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,12 @@ import numpy.typing as npt
 from fairbank.core.errors import Malformed
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.priority.multifactor import factors
-from fairbank.priority.multifactor.pending_jobs import FactorScale, Floats, Indexes, PendingColumns
-from fairbank.priority.multifactor.settings import Flag, MultifactorSettings
+from fairbank.priority.multifactor.pending_jobs import FactorScale, Floats, PendingColumns
+from fairbank.priority.multifactor.settings import MultifactorSettings
 
 Priorities = npt.NDArray[np.uint32]
 
-HELD, LOWEST = 0, 1
+LOWEST = 1
 
 # The weight of a TRES may be as large as a double can be. What is past that is infinite, and cut to the highest priority.
 _past_doubles = np.errstate(over="ignore")
@@ -121,44 +121,6 @@ def cut(sums: Floats) -> Priorities:
     return sums.clip(float(LOWEST), float(U32_MAX)).astype(np.uint32)
 
 
-# ---------------------------------------------------------------- several partitions, several QOS
-
-
-class Pairs(NamedTuple):
-    """The places of jobs that asked for several: for each the row of its job, the partition and the QOS.
-
-    Partitions in the order of the job's list, within each the QOS in theirs.
-    """
-
-    job: Indexes
-    partition: Indexes
-    qos: Indexes
-
-
-@_past_doubles
-def pair_priorities(
-    jobs: PendingColumns, pairs: Pairs, scale: FactorScale, settings: MultifactorSettings, now: int
-) -> Priorities:
-    """The priority of each pair: Slurm adds the partition last here. A QOS of priority 0 counts as the job's own."""
-    _check(scale, settings)
-    there = jobs.rows(pairs.job)
-    qos = np.where(scale.qos_priorities[pairs.qos] == 0, there.qos, pairs.qos)
-    here = weighted(there._replace(partition=pairs.partition, qos=qos), scale, settings, now)
-    rest = (
-        _sum(
-            here.age,
-            here.association,
-            here.fairshare,
-            here.job_size,
-            here.qos,
-            _of_tres(here),
-            here.site,
-        )
-        - here.nice
-    )
-    return cut(rest + here.partition)
-
-
 # ---------------------------------------------------------------- as sprio has it
 
 
@@ -169,46 +131,6 @@ def shown(terms: PriorityTerms) -> Floats:
     return np.maximum(_sum(first, *terms.tres), float(LOWEST))
 
 
-def normalised(
-    terms: PriorityTerms, scale: FactorScale, settings: MultifactorSettings
-) -> PriorityTerms:
-    """The factors themselves, as sprio makes them from the terms: 0 where the weight is. Site and nice are as they were."""
-    weights = settings.counted
-    by_weight = (
-        weights.age,
-        weights.association,
-        weights.fairshare,
-        weights.job_size,
-        weights.partition,
-        weights.qos,
-    )
-    factors_of = [
-        column / (weight or 1) for column, weight in zip(terms[:6], by_weight, strict=True)
-    ]
-    of_tres = tuple(
-        column / (settings.weights.tres.get(name) or 1.0)
-        for column, name in zip(terms.tres, scale.tres, strict=True)
-    )
-    return PriorityTerms._make([*factors_of, of_tres, terms.site, terms.nice])
-
-
-# ---------------------------------------------------------------- from one reckoning to the next
-
-
-def settled(
-    computed: Priorities,
-    before: Priorities,
-    by_hand: npt.NDArray[np.bool_],
-    settings: MultifactorSettings,
-) -> Priorities:
-    """The priorities that jobs go on with: a held one (0) stays held, and one that an administrator gave stays as it is.
-
-    INCR_ONLY: none falls.
-    """
-    found = np.maximum(computed, before) if Flag.INCR_ONLY in settings.flags else computed
-    return np.where(by_hand | (before == HELD), before, found)
-
-
 def _check(scale: FactorScale, settings: MultifactorSettings) -> None:
     if strange := [name for name in settings.weights.tres if name not in scale.tres]:
         remedy = "take it out, or put it into AccountingStorageTRES"
@@ -217,37 +139,3 @@ def _check(scale: FactorScale, settings: MultifactorSettings) -> None:
             field="PriorityWeightTRES",
             remedy=remedy,
         )
-
-
-Column = npt.NDArray[Any]
-
-
-def best(priorities: Column, count: int, *ties: Column) -> Indexes:
-    """The rows of the `count` highest priorities, the highest first. Among equals the lowest of the first of `ties` goes first, then
-    of the next one, and at last the lowest row: Slurm has submit time, then job id (facts, section 5.2)."""
-    lower_first = (_turned(priorities), *ties)
-    chosen = _among(lower_first, min(count, len(priorities)))
-    order = np.lexsort((chosen, *(column[chosen] for column in reversed(lower_first))))
-    return chosen[order]
-
-
-def _turned(column: Column) -> Column:
-    """The lowest is what was the highest."""
-    return ~column if column.dtype.kind == "u" else -column
-
-
-def _among(columns: tuple[Column, ...], count: int) -> Indexes:
-    """Rows of the `count` lowest, in no order: by each column in turn among those that the ones before it leave equal."""
-    sure: list[Indexes] = []
-    rows: Indexes | None = None
-    for column in columns:
-        values = column if rows is None else column[rows]
-        if count in (0, len(values)):
-            break
-        edge = np.partition(values, count - 1)[count - 1]
-        below, level = (np.flatnonzero(which) for which in (values < edge, values == edge))
-        sure.append(below if rows is None else rows[below])
-        rows = level if rows is None else rows[level]
-        count -= len(below)
-    rest = np.arange(len(columns[0])) if rows is None else rows
-    return np.concatenate([*sure, rest[:count]])

@@ -139,7 +139,7 @@ async def _named(
         if account is None:
             return None
         directory = request.services.directory
-        if directory.knows((account,)) and (known := directory.known(account)) is not None:
+        if directory.has_fresh((account,)) and (known := directory.cached(account)) is not None:
             return frozenset({known.id} if sight.sees(known.id) else ())
     query = ProjectQuery(
         sight=sight,

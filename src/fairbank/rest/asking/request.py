@@ -15,7 +15,7 @@ from fairbank.rest.asking.reading import read_json
 from fairbank.rest.house import House
 from fairbank.rest.teller import Teller, Waiting
 from fairbank.rest.workers import Workers
-from fairbank.service.identity import Asker
+from fairbank.service.access.identity import Asker
 from fairbank.service.services import Services
 
 BODY_MAX = 4 * 1024 * 1024

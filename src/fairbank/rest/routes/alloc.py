@@ -90,7 +90,7 @@ def _find(request: Asking, page: Page, chosen: Asked) -> tuple[list[Allocation],
         projects=chosen.projects,
         **chosen.concerned._asdict(),
         stands=None if chosen.stands is None else (chosen.stands, request.services.clock.now()),
-        lenders=request.services.allocations.lenders(request.asker, chosen.projects),
+        lenders=request.services.allocations.parents_of(request.asker, chosen.projects),
     )
     return cut(page.limit, request.services.allocations.find(query, page.and_one), by_id)
 
@@ -126,7 +126,7 @@ def list_users(request: Asking, allocation: Number, page: OnePage) -> Listing[Dr
 
 def shown(request: Asking, allocation: int) -> Single[AllocationRow]:
     """An allocation as it stands now. Raises Unknown."""
-    found = request.services.allocations.look(request.asker, allocation)
+    found = request.services.allocations.get_drawable(request.asker, allocation)
     return single("allocation", request.services.clock, _row(request, found))
 
 

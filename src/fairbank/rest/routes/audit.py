@@ -8,14 +8,14 @@ from fairbank.rest.asking.params import PAGE, OnePage
 from fairbank.rest.bodies.answers import AuditAnswer, AuditCard, Head
 from fairbank.rest.verbs import reads
 from fairbank.rest.views import cut
-from fairbank.service.rights import Do, demand
+from fairbank.service.access.permissions import Action, check_allowed
 
 
 @reads("/audit", dependencies={"page": PAGE})
 def show_heads(request: Asking, page: OnePage) -> AuditAnswer:
     """The last link of each book. Kept elsewhere, they betray even a journal that was rewritten from the start."""
-    demand(request.asker, Do.AUDIT)
-    entries, office, found = request.services.audit.standing(page.and_one)
+    check_allowed(request.asker, Action.AUDIT)
+    entries, office, found = request.services.audit.state(page.and_one)
     heads, following = cut(page.limit, found, lambda each: each.book)
     card = AuditCard(
         entries=entries,

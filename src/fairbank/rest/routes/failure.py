@@ -40,7 +40,7 @@ def show_failure(request: Asking, failure: Number) -> Single[FailureRow]:
     """One refusal. Its owner, and staff, are also told which other projects of the owner could pay."""
     entry, no = request.services.runs.refusal(request.asker, failure)
     told = request.asker.sight.everything or no.owner == request.asker.uid
-    known = request.services.runs.help_against(no) if told else NOTHING_KNOWN
+    known = request.services.runs.remedies_for(no) if told else NOTHING_KNOWN
     return single(
         "failure", request.services.clock, failure_row(entry, no, _account(request, no), known)
     )

@@ -24,8 +24,8 @@ from fairbank.rest.bodies.answers import ChangedAllocation, Granted, Single
 from fairbank.rest.bodies.requests import Movement, NewAllocation, NewCap, NewTerms, NewTransfer
 from fairbank.rest.routes.alloc import shown
 from fairbank.rest.verbs import AGAIN, again, writes
+from fairbank.service.access.permissions import Action, check_allowed
 from fairbank.service.allocations import TermChanges
-from fairbank.service.rights import Do, demand
 
 
 @writes(post, "/alloc", responses=again(Single[ChangedAllocation]))
@@ -33,8 +33,8 @@ def open_allocation(
     request: Asking, data: JSONBody[NewAllocation], key: Key = None
 ) -> Response[Single[ChangedAllocation]]:
     """Grant a project credit on a resource for a period."""
-    demand(
-        request.asker, Do.OPEN_ALLOCATION
+    check_allowed(
+        request.asker, Action.OPEN_ALLOCATION
     )  # before the project is looked for, so that nobody can ask which there are
     wish = Open(
         project=_project(request, data),

@@ -118,14 +118,14 @@ async def _judged(request: Asking, data: AnyReport) -> Outcome:
 async def _prepared(request: Asking, reports: list[RunReport]) -> list[Asked | Trouble]:
     """At once when no look at the books is needed, which is nearly always; else in a worker thread."""
     service = request.services.reports
-    if service.knows(reports):
-        return service.wishes(request.asker, reports)
+    if service.can_prepare_now(reports):
+        return service.requests(request.asker, reports)
     return await request.workers.reports.run(service.prepare, request.asker, reports)
 
 
 async def _help(request: Asking, no: Refusal) -> Help:
     """What may help, such as who else could pay."""
-    return await _in_time(lambda: request.services.runs.help_against(no), NOTHING_KNOWN)
+    return await _in_time(lambda: request.services.runs.remedies_for(no), NOTHING_KNOWN)
 
 
 async def _helps(request: Asking, refused: list[Refusal]) -> list[Help]:
@@ -133,7 +133,7 @@ async def _helps(request: Asking, refused: list[Refusal]) -> list[Help]:
     nothing = [NOTHING_KNOWN] * len(refused)
     if not any(no.reason is Reason.NO_ALLOCATION for no in refused):
         return nothing
-    return await _in_time(lambda: request.services.runs.missed(refused), nothing)
+    return await _in_time(lambda: request.services.runs.nearest_allocations(refused), nothing)
 
 
 async def _in_time(look: Callable[[], T], otherwise: T) -> T:

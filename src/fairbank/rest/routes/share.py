@@ -26,7 +26,7 @@ from fairbank.rest.views import (
     share_day,
     single,
 )
-from fairbank.service.rights import demand_cluster
+from fairbank.service.access.permissions import check_cluster
 
 AfterPlace = Annotated[
     str | None, QueryParameter(max_length=300, description="`next` of the page before")
@@ -57,7 +57,7 @@ def list_shares(
         after=None if after is None else parse_key(after),
         limit=limit + 1,
     )
-    kept = request.services.shares.kept(request.asker, query)
+    kept = request.services.shares.find(request.asker, query)
     found, following = cut(limit, kept, lambda each: key_text(share_key(each)))
     return listing(
         "share-figure", request.services.clock, [share_day(each) for each in found], following
@@ -70,7 +70,7 @@ def record_shares(request: Asking, data: JSONBody[NewShares]) -> Single[SharesKe
 
     By the cluster's agents, and superusers. Larger clusters are told in several requests.
     """
-    demand_cluster(
+    check_cluster(
         request.asker, data.cluster, "record the fair share"
     )  # before the rows are looked at
     at = moment_of(data.at)

@@ -11,7 +11,7 @@ from fairbank.rest.bodies.answers import Listing, Single, TokenCard, TokenRow
 from fairbank.rest.bodies.requests import NewToken
 from fairbank.rest.verbs import reads, writes
 from fairbank.rest.views import by_id, cut, listing, single, token_card, token_row
-from fairbank.service.tokens import foreign
+from fairbank.service.access.tokens import unknown_cluster_warnings
 
 
 @reads("/token", dependencies={"page": PAGE})
@@ -29,7 +29,7 @@ def make_token(request: Asking, data: JSONBody[NewToken]) -> Single[TokenCard]:
     token, secret = request.services.tokens.create(
         request.asker, label=data.label, scopes=data.scopes, days=data.days, uid=data.uid
     )
-    warnings = foreign(token.scopes, request.services.clusters)
+    warnings = unknown_cluster_warnings(token.scopes, request.services.clusters)
     return single("token", request.services.clock, token_card(token, secret, warnings))
 
 

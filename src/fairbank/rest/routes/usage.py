@@ -69,7 +69,7 @@ def show_usage(
         until=period.until,
     )
     found, following = cut(
-        limit, request.services.usage.by(query, group_by, page.and_one), lambda each: each.group
+        limit, request.services.usage.totals(query, group_by, page.and_one), lambda each: each.group
     )
     return listing("usage", request.services.clock, [usage_row(each) for each in found], following)
 

@@ -7,7 +7,7 @@ import logging
 from typing import TextIO
 
 from fairbank.core.time import iso
-from fairbank.service.settings import Log
+from fairbank.service.settings import LogFormat
 
 
 class JsonLines(logging.Formatter):
@@ -54,11 +54,11 @@ class OfConnection(logging.LoggerAdapter[logging.Logger]):
         return self.logger.level
 
 
-def log_to(stream: TextIO, form: Log = Log.JSON) -> None:
+def log_to(stream: TextIO, form: LogFormat = LogFormat.JSON) -> None:
     """From here on what is logged goes to `stream`, a line each: all of it, but of AUTO on a terminal only warnings and worse."""
-    watched = form is Log.AUTO and stream.isatty()
+    watched = form is LogFormat.AUTO and stream.isatty()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(ShortLines() if watched or form is Log.SHORT else JsonLines())
+    handler.setFormatter(ShortLines() if watched or form is LogFormat.SHORT else JsonLines())
     logging.basicConfig(
         handlers=[handler], level=logging.WARNING if watched else logging.INFO, force=True
     )

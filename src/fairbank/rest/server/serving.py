@@ -23,8 +23,8 @@ from fairbank.rest.server.protocol import serving
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.rest.short_way.express import Express
 from fairbank.rest.teller import Teller
-from fairbank.service.gc_tuning import calm_collector
-from fairbank.service.write_queue.queue import Counter
+from fairbank.service.gc_tuning import tune_gc
+from fairbank.service.write_queue.queue import WriteQueue
 
 PORT_MAX = 65_535
 
@@ -47,7 +47,7 @@ def serve(
     """
     try:
         listeners = _listen(unix, host, port)
-        calm_collector()
+        tune_gc()
         app = create_app(house)
         front = Front(app, house.metrics, greet=app.doorkeeper.greet)
         express = Express(
@@ -95,7 +95,7 @@ class _Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         path: Path | None,
-        counter: Counter,
+        counter: WriteQueue,
         ready: Callable[[], None] | None,
     ) -> None:
         super().__init__(config)

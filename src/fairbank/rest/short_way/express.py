@@ -30,8 +30,8 @@ from fairbank.rest.house import House
 from fairbank.rest.short_way.lane import plain
 from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.teller import Teller, Waiting, settle
-from fairbank.service.identity import Asker
-from fairbank.service.write_queue.queue import Came
+from fairbank.service.access.identity import Asker
+from fairbank.service.write_queue.queue import BatchResult
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -118,9 +118,9 @@ class Express:
         """What is asked; None where there is anything to it that wants a word, or a look at the books."""
         try:
             report = report_of(read_json(body, AnyReport))
-            if not self.house.services.reports.knows([report]):
+            if not self.house.services.reports.can_prepare_now([report]):
                 return None
-            prepared = self.house.services.reports.wishes(self.peer_as(peer), [report])[0]
+            prepared = self.house.services.reports.requests(self.peer_as(peer), [report])[0]
         except Exception:  # noqa: BLE001 (it comes again on the long way, where each kind has its answer)
             return None
         return prepared if isinstance(prepared, Asked) else None
@@ -168,7 +168,7 @@ class _Journey:
         self._went_on: Waiting | None = None
         self.begun = time.perf_counter()
 
-    def judged(self, came: Came) -> None:
+    def judged(self, came: BatchResult) -> None:
         """The counter's word, in the event loop."""
         if self._went_on is None and isinstance(came, list) and isinstance(came[0], Done):
             self._express.done(self)

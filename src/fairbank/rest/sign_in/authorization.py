@@ -1,7 +1,7 @@
 """The header `Authorization`: one for all ways to sign in, so that no request carries two identities.
 
 Authorization: Munge MUNGE:AwQFAA...:     a credential for this very request (`credentials`)
-Authorization: Bearer fbk_Zk3v...         a token, good until it expires or is taken back (`service.tokens`)
+Authorization: Bearer fbk_Zk3v...         a token, good until it expires or is taken back (`service.access.tokens`)
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ from fairbank.rest.sign_in.authorization import (
 from fairbank.rest.sign_in.munge import Decoded
 from fairbank.rest.sign_in.peers import Peer, peer_of
 from fairbank.rest.workers import Workers
-from fairbank.service.identity import FULL, Asker, asker_of
-from fairbank.service.tokens import AGENT
+from fairbank.service.access.identity import FULL, Asker, asker_of
+from fairbank.service.access.tokens import AGENT
 
 Scope = MutableMapping[str, Any]
 
@@ -212,7 +212,7 @@ class Doorkeeper:
         )
         if asker.acting_as is not None:
             note = Note(details=f"acted as user {uid}: {method} {path[:200]}")
-            self._services.counter.ask(
+            self._services.counter.apply(
                 [Asked(note, self._services.clock.now(), asker.actor, asker.acting_as)]
             )
         return asker

@@ -1,17 +1,17 @@
-"""Rehearsals: the same passes that decide live go on from a snapshot, from event to event, as if jobs ran as long as somebody says."""
+"""Forward simulation: the passes that decide on a cluster go on from a snapshot, with assumed run times."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heapify, heappop, heappush
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from heapq import heapify, heappush
+from typing import Any, NamedTuple, Protocol
 
-from fairbank.scheduling.machines.machine import FOR_EVER, J, Machine, P, RunningJob
+from fairbank.scheduling.event_loop import EventLoop, M
+from fairbank.scheduling.machines.machine import FOR_EVER, J, P, RunningJob
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.snapshot import Snapshot
 
-M = TypeVar("M", bound=Machine[Any, Any])
 Pass = Callable[[Snapshot[J, P, M], int], SchedulePlan[J, P]]
 
 
@@ -65,91 +65,57 @@ def simulate_forward(
     number: int,
     *,
     lasts: RunTimeModel[J] = whole_limit,
-    coming: Iterable[tuple[int, J]] = (),
+    coming: Iterable[J] = (),
     event: bool = False,
     most: int = FOR_EVER,
 ) -> SimulatedStart:
-    """When the job of this number starts. The snapshot and the scheduler, whose queue it has, are used up.
+    """Return when the job with this number starts.
 
-    coming   who comes later, and when, in order
-    event    something happened just now, of which the scheduler does not know yet
-    most     so many passes are made at the most
+    Args:
+        snapshot: the machine, its running jobs and its queue. The simulation uses it up.
+        scheduler: decides which passes are due. The simulation uses it up, too.
+        now: time of the snapshot in seconds. The passes of that time are made first.
+        number: number of the job.
+        lasts: run time of each job.
+        coming: jobs that arrive after `now`, in the order of their submit times.
+        event: something happened at `now` that the scheduler does not know of.
+        most: number of passes after which the simulation ends without a start.
     """
-    stage, made = _Stage(snapshot, scheduler, now, lasts, coming), 0
+    loop = EventLoop(snapshot, scheduler.ended)
+    for running in snapshot.running:
+        elapsed = now - running.started
+        run_time = lasts(running.job, running.ends - running.started, elapsed)
+        loop.ends.append((max(running.started + run_time, now + 1), running))
+    heapify(loop.ends)
+    events, passes = loop.events(coming), 0
     while True:
         for pass_ in scheduler.passes(now, event=event):
-            if made == most:
-                return SimulatedStart(None, made)
-            made += 1
+            if passes == most:
+                return SimulatedStart(None, passes)
+            passes += 1
             for job, placement in pass_(snapshot, now).starts:
                 if job.number == number:
-                    return SimulatedStart(now, made)
-                stage.start(job, placement, now)
-        now, event = stage.next(now)
+                    return SimulatedStart(now, passes)
+                if preempted := getattr(placement, "instead", ()):
+                    _remove(loop, scheduler, set(preempted), now)
+                running = snapshot.start(job, placement, now)
+                heappush(loop.ends, (now + lasts(job, running.ends - now, 0), running))
+        loop.wake = scheduler.wake(now)
+        now, arrived = next(events, (FOR_EVER, []))
         if now == FOR_EVER:
-            return SimulatedStart(None, made)
-        stage.move(now)
+            return SimulatedStart(None, passes)
+        event = loop.has_event
+        for job in arrived:
+            snapshot.queue.add(job)
 
 
-class _Stage(Generic[J, P, M]):
-    """What goes on between passes: who leaves when, and who comes."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot[J, P, M],
-        scheduler: PassSchedule[J, P, M],
-        now: int,
-        lasts: RunTimeModel[J],
-        coming: Iterable[tuple[int, J]],
-    ) -> None:
-        self._snapshot, self._scheduler, self._lasts = snapshot, scheduler, lasts
-        self._leaving = [
-            (
-                max(
-                    each.started + lasts(each.job, each.ends - each.started, now - each.started),
-                    now + 1,
-                ),
-                each.number,
-                each,
-            )
-            for each in snapshot.running
-        ]
-        heapify(self._leaving)
-        self._arrivals = iter(coming)
-        self._newcomer = next(self._arrivals, None)
-
-    def start(self, job: J, placement: P, now: int) -> None:
-        """It runs from now on, and those go whose place it takes."""
-        if gone := set(getattr(placement, "instead", ())):
-            self._remove(gone, now)
-        running = self._snapshot.start(job, placement, now)
-        heappush(
-            self._leaving, (now + self._lasts(job, running.ends - now, 0), job.number, running)
-        )
-
-    def next(self, now: int) -> tuple[int, bool]:
-        """When the next passes are due, and whether somebody ends or comes then."""
-        at = self._leaving[0][0] if self._leaving else FOR_EVER
-        if self._newcomer is not None:
-            at = min(at, self._newcomer[0])
-        wake = self._scheduler.wake(now)
-        return min(at, wake), at <= wake
-
-    def move(self, now: int) -> None:
-        """Whoever is over goes, and whoever is due is there."""
-        while self._leaving and self._leaving[0][0] == now:
-            _, _, running = heappop(self._leaving)
-            self._snapshot.end(running)
-            self._scheduler.ended(running, now)
-        while self._newcomer is not None and self._newcomer[0] <= now:
-            self._snapshot.queue.add(self._newcomer[1])
-            self._newcomer = next(self._arrivals, None)
-
-    def _remove(self, gone: set[int], now: int) -> None:
-        """Nobody waits for their return."""
-        for _, number, running in self._leaving:
-            if number in gone:
-                self._snapshot.end(running)
-                self._scheduler.ended(running, now)
-        self._leaving = [each for each in self._leaving if each[1] not in gone]
-        heapify(self._leaving)
+def _remove(
+    loop: EventLoop[J, P, M], scheduler: PassSchedule[J, P, M], numbers: set[int], now: int
+) -> None:
+    """End the jobs that are preempted. The simulation does not requeue them."""
+    for _, running in loop.ends:
+        if running.number in numbers:
+            loop.snapshot.end(running)
+            scheduler.ended(running, now)
+    loop.ends[:] = [end for end in loop.ends if end[1].number not in numbers]
+    heapify(loop.ends)

@@ -17,6 +17,11 @@ class NumberedJob(Protocol):
         """No two jobs have the same."""
         ...
 
+    @property
+    def submitted(self) -> int:
+        """Submit time in seconds."""
+        ...
+
 
 J = TypeVar("J", bound=NumberedJob)
 P = TypeVar("P")

@@ -8,16 +8,11 @@ from itertools import accumulate
 from typing import Generic, Protocol, TypeVar
 
 from fairbank.core.types import new_tuple
-from fairbank.scheduling.machines.machine import FOR_EVER, Gap, RunningJob, TimeSlot
+from fairbank.scheduling.machines.machine import FOR_EVER, Gap, NumberedJob, RunningJob, TimeSlot
 
 
-class ProcessorJob(Protocol):
-    """A job that waits for processors. How long it will really run is for nobody to know."""
-
-    @property
-    def number(self) -> int:
-        """Its turn: less goes first."""
-        ...
+class ProcessorJob(NumberedJob, Protocol):
+    """Job that waits for processors. Its number is its position: lower numbers go first."""
 
     @property
     def processors(self) -> int: ...

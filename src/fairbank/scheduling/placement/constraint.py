@@ -11,7 +11,7 @@ a*4            at least four of the nodes have a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -75,21 +75,6 @@ def matching_nodes(
             return matching_nodes(left, having, everybody) | matching_nodes(
                 right, having, everybody
             )
-
-
-def feature_names(constraint: Constraint) -> frozenset[str]:
-    """Every feature that it names."""
-
-    def within(expression: Expression | None) -> Iterator[str]:
-        match expression:
-            case Feature(name):
-                yield name
-            case AllOf(left, right) | AnyOf(left, right):
-                yield from within(left)
-                yield from within(right)
-
-    said = (*constraint.alternatives, *(group.nodes for group in constraint.groups))
-    return frozenset(name for expression in said for name in within(expression))
 
 
 @lru_cache(maxsize=4_096)

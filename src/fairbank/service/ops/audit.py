@@ -51,7 +51,7 @@ class Audit:
                 *(Head(each.id, each.seq, each.link) for each in reader.scan_allocations()),
             ]
 
-    def standing(self, page: Page) -> tuple[int, Head, list[Head]]:
+    def state(self, page: Page) -> tuple[int, Head, list[Head]]:
         """How many entries there are, how far the office's book is, and how far a page of allocations are."""
         with self._store.reading() as reader:
             office = reader.office()
@@ -68,20 +68,20 @@ class Audit:
         books: Books = EVERY_BOOK,
     ) -> AuditResult:
         """Read every entry of `books` and compare every row. `heads` are those written down earlier, by book."""
-        whole = self.whole() if books == EVERY_BOOK else ()
+        whole = self.check_store() if books == EVERY_BOOK else ()
         with self._store.reading() as reader:
-            verdict = _Walk(reader, heads, progress, books).verdict()
+            verdict = _BookWalk(reader, heads, progress, books).verdict()
         return msgspec.structs.replace(verdict, findings=(*whole, *verdict.findings))
 
-    def whole(self) -> tuple[Finding, ...]:
+    def check_store(self) -> tuple[Finding, ...]:
         """What is wrong with the store and with no single book: indexes that do not say what their tables say, and keys used twice.
 
         First of all: books are read and looked up through indexes, and one that lacks rows hides them from whoever reads.
         """
-        return tuple(_of_the_whole(self._store))
+        return tuple(_store_findings(self._store))
 
 
-def _of_the_whole(store: Store) -> Iterator[Finding]:
+def _store_findings(store: Store) -> Iterator[Finding]:
     try:
         yield from (Finding(None, each) for each in store.integrity_errors(thoroughly=False))
         with store.reading() as reader:
@@ -96,7 +96,7 @@ def _of_the_whole(store: Store) -> Iterator[Finding]:
         )
 
 
-class _Walk:
+class _BookWalk:
     """One pass over the books: entries, allocations, runs and users side by side, each read once."""
 
     def __init__(

@@ -27,7 +27,7 @@ from fairbank.store.contract import Store
 ENTRIES_MIN = 100_000
 """In a stretch: fewer are read before another process has begun."""
 
-_STRETCHES = 16  # for each process, so that none is left alone with a long one
+_PARTS_PER_PROCESS = 16  # for each process, so that none is left alone with a long one
 
 
 def verify(
@@ -44,20 +44,22 @@ def verify(
     `open_again` opens the store in another process, so it must be something that can be sent there. Raises Unreachable.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
-    stretches = _stretches(store, jobs * _STRETCHES, entries_min)
+    stretches = _split(store, jobs * _PARTS_PER_PROCESS, entries_min)
     if jobs == 1 or len(stretches) == 1:
         return Audit(store).verify(heads, progress)
-    return _together(_side_by_side(open_again, heads, stretches, jobs), progress, _entries(store))
+    return _combine(
+        _run_in_processes(open_again, heads, stretches, jobs), progress, _entries(store)
+    )
 
 
-def _stretches(store: Store, pieces: int, entries_min: int) -> list[Books]:
+def _split(store: Store, pieces: int, entries_min: int) -> list[Books]:
     try:
-        return list(stretches_of(Audit(store).heads(), pieces, entries_min))
+        return list(split_books(Audit(store).heads(), pieces, entries_min))
     except (Corrupt, TypeError):  # rows that are no rows are for the audit to find
         return [EVERY_BOOK]
 
 
-def stretches_of(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterator[Books]:
+def split_books(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterator[Books]:
     """All books, in about so many stretches of about equal length."""
     known = sorted(heads, key=lambda head: head.book)
     size = max(entries_min, sum(head.seq for head in known) // pieces)
@@ -71,16 +73,16 @@ def stretches_of(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterat
     return (Books(first, end) for first, end in pairwise([*ends, None]))
 
 
-def _side_by_side(
+def _run_in_processes(
     open_again: Callable[[], Store], heads: Mapping[int, Head], stretches: list[Books], jobs: int
 ) -> Iterator[AuditResult]:
     """The store as a whole is one piece, and the longest: begun first, and waited for last."""
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_init_worker)
     try:
-        whole = pool.submit(_look_at_the_whole, open_again)
+        whole = pool.submit(_check_store, open_again)
         waiting = [
             pool.submit(
-                _read,
+                _verify_books,
                 open_again,
                 {book: head for book, head in heads.items() if book in each},
                 each,
@@ -98,21 +100,23 @@ def _side_by_side(
         pool.shutdown(cancel_futures=True)
 
 
-def _begin() -> None:
+def _init_worker() -> None:
     """Leave Ctrl-C, which reaches every process, to the one that was called; look for reference cycles rarely, as the server does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(50_000, 10, 10)
-    Thread(target=_end_with_the_caller, daemon=True).start()
+    Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end_with_the_caller() -> None:
+def _exit_with_parent() -> None:
     """Nobody tells a pool's processes that the one they work for was killed: they would wait for ever."""
     if (caller := parent_process()) is not None:
         caller.join()
         os._exit(1)
 
 
-def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books) -> AuditResult:
+def _verify_books(
+    open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books
+) -> AuditResult:
     store = open_again()
     try:
         return Audit(store).verify(heads, books=books)
@@ -120,15 +124,15 @@ def _read(open_again: Callable[[], Store], heads: Mapping[int, Head], books: Boo
         store.close()
 
 
-def _look_at_the_whole(open_again: Callable[[], Store]) -> tuple[Finding, ...]:
+def _check_store(open_again: Callable[[], Store]) -> tuple[Finding, ...]:
     store = open_again()
     try:
-        return Audit(store).whole()
+        return Audit(store).check_store()
     finally:
         store.close()
 
 
-def _together(parts: Iterable[AuditResult], progress: Progress | None, of: int) -> AuditResult:
+def _combine(parts: Iterable[AuditResult], progress: Progress | None, of: int) -> AuditResult:
     """All in one; what is wrong with the store as a whole stands first, for it may explain the rest."""
     whole = AuditResult(0, 0, 0, ())
     for part in parts:

@@ -11,7 +11,7 @@ from pathlib import Path
 from fairbank.core.errors import Conflict, Corrupt, Malformed, Unknown
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Clock
-from fairbank.service.ops.backup_file import Progress, check, chunks, write
+from fairbank.service.ops.backup_file import Progress, chunks, verify_file, write
 from fairbank.service.ops.restored_tokens import RestoredTokens
 from fairbank.store.contract import ProgressCallback, Store
 
@@ -37,16 +37,16 @@ class Backups:
         Once it returns, the file is there even after a loss of power. Raises Conflict when there is a file already and `replace`
         is false, Unknown without the folder, Forbidden, Malformed, Corrupt where the store's own file is damaged.
         """
-        _check_place(path, replace)
-        self._demand_sound(at_work)
+        _check_path(path, replace)
+        self._check_integrity(at_work)
         try:
             rows = self._create(path, progress, replace)
-            _keep_name(path.parent)
+            _sync_directory(path.parent)
         except OSError as error:
             raise translate_os_error(error, f"cannot write {path}", field="FILE") from error
         return rows
 
-    def _demand_sound(self, at_work: ProgressCallback | None) -> None:
+    def _check_integrity(self, at_work: ProgressCallback | None) -> None:
         """Rows that an index lacks would be missing from the backup, and nobody would notice before it is needed."""
         if found := self._store.integrity_errors(at_work=at_work):
             more = f", and {len(found) - 1} more" if len(found) > 1 else ""
@@ -67,7 +67,7 @@ class Backups:
                 out.close()
                 raw.flush()
                 os.fsync(raw.fileno())
-            _name(Path(name), path, replace)
+            _publish(Path(name), path, replace)
         finally:
             Path(name).unlink(missing_ok=True)
         return rows
@@ -79,19 +79,19 @@ class Backups:
 
         Raises Conflict when the store is not empty and `replace` is false, Corrupt, Malformed, Unknown.
         """
-        of = check(path)
+        of = verify_file(path)
         rows = 0
         with self._store.restoring(replace=replace) as filling:
             tokens = RestoredTokens(filling, self._clock.now())
             for table, chunk in chunks(path):
-                table.filled_by(filling, tokens)(chunk)
+                table.loader(filling, tokens)(chunk)
                 rows += len(chunk)
                 if progress:
                     progress(rows, of)
         return rows
 
 
-def _check_place(path: Path, replace: bool) -> None:
+def _check_path(path: Path, replace: bool) -> None:
     """Before an hour's work: whether the backup may come to stand at `path`."""
     if not path.parent.is_dir():
         raise Unknown(
@@ -102,10 +102,10 @@ def _check_place(path: Path, replace: bool) -> None:
     if path.is_dir():
         raise Malformed(f"{path} is a folder", field="FILE", remedy="name a file in it")
     if not replace and os.path.lexists(path):
-        raise _there_already(path)
+        raise _file_exists(path)
 
 
-def _there_already(path: Path) -> Conflict:
+def _file_exists(path: Path) -> Conflict:
     return Conflict(
         f"there is a file {path} already",
         field="FILE",
@@ -113,7 +113,7 @@ def _there_already(path: Path) -> Conflict:
     )
 
 
-def _name(aside: Path, path: Path, replace: bool) -> None:
+def _publish(aside: Path, path: Path, replace: bool) -> None:
     """Give the finished file its name; without `replace` not that of a file that came meanwhile."""
     if replace:
         aside.replace(path)
@@ -121,10 +121,10 @@ def _name(aside: Path, path: Path, replace: bool) -> None:
     try:
         os.link(aside, path)
     except FileExistsError as came:
-        raise _there_already(path) from came
+        raise _file_exists(path) from came
 
 
-def _keep_name(folder: Path) -> None:
+def _sync_directory(folder: Path) -> None:
     """Have the disk keep which file bears which name: a rename alone may be lost with the power."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -40,7 +40,7 @@ Progress = Callable[[int, int], None]
 while it is restored. The last telling is of all.
 """
 
-Fill = Callable[[list[Any]], None]
+LoadRows = Callable[[list[Any]], None]
 
 
 class BackupTable(NamedTuple):
@@ -49,7 +49,7 @@ class BackupTable(NamedTuple):
     name: str
     kind: Any
     scan: Callable[[Reader], Iterable[Any]]
-    filled_by: Callable[[RestoreTarget, RestoredTokens], Fill]
+    loader: Callable[[RestoreTarget, RestoredTokens], LoadRows]
 
 
 # In the order in which they can be filled. What tells of tokens goes by way of RestoredTokens.
@@ -112,7 +112,7 @@ def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | 
     return rows
 
 
-def check(path: Path, progress: Progress | None = None) -> int:
+def verify_file(path: Path, progress: Progress | None = None) -> int:
     """Read a backup to its end without restoring it. Returns the number of rows; raises Corrupt for one that is damaged,
     Malformed for another kind of file, Unknown."""
     return sum(1 for _ in _lines(path, progress))

@@ -86,7 +86,7 @@ def _ask(bank: Ledger, demand: CreditDemand, plan: ReplayPlan, wishes: list[Requ
     """Raises Trouble when any is refused."""
     return [
         _granted(outcome)
-        for outcome in bank.ask([Asked(wish, demand.begin, plan.actor) for wish in wishes])
+        for outcome in bank.apply([Asked(wish, demand.begin, plan.actor) for wish in wishes])
     ]
 
 

@@ -34,11 +34,11 @@ class ReplayInvariant(msgspec.Struct, frozen=True):
     """What must be true of the books after a replay, whether it is, and the figures."""
 
     what: str
-    held: bool
+    holds_true: bool
     figures: str
 
 
-class Played(msgspec.Struct):
+class ReplayCounts(msgspec.Struct):
     """What the bank answered, counted on the way. `expected` is what the trace says that all charged runs cost, in SU-minutes,
     `held_peak` the most that was held at one time."""
 
@@ -81,7 +81,7 @@ def result(
     policy: Policy,
     demand: CreditDemand,
     accounts: Mapping[int, str],
-    played: Played,
+    played: ReplayCounts,
     seconds: float,
     progress: Progress | None,
 ) -> ReplayResult:
@@ -125,7 +125,9 @@ def _balance(each: Allocation, account: str) -> ReplayBalance:
     )
 
 
-def _checks(allocations: list[Allocation], played: Played, policy: Policy) -> list[ReplayInvariant]:
+def _checks(
+    allocations: list[Allocation], played: ReplayCounts, policy: Policy
+) -> list[ReplayInvariant]:
     charged, held = (
         sum(each.charged for each in allocations),
         sum(each.held for each in allocations),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from fairbank.bank.charge import cost
@@ -15,13 +15,13 @@ from fairbank.core.errors import Malformed, Trouble
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
-from fairbank.service.replay.distinct_jobs import distinct
 from fairbank.service.replay.grants import grant, uid_of
 from fairbank.service.replay.plan import OpenTrace, Progress, ReplayPlan
-from fairbank.service.replay.result import Played, ReplayResult, result
+from fairbank.service.replay.result import ReplayCounts, ReplayResult, result
 from fairbank.simulator.engine.bank_replay import (
     CreditDemand,
     Moment,
+    billable_until,
     demand_of,
     moments,
     outcome_of,
@@ -32,7 +32,7 @@ from fairbank.simulator.engine.bank_replay import (
 )
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import SwfJob
-from fairbank.simulator.traces.swf import Trace
+from fairbank.simulator.traces.swf import JobStream, Trace
 
 _BATCH = 500
 
@@ -62,7 +62,7 @@ def replay(
         bank.policy,
         demand,
         payers.accounts,
-        player.played,
+        player.counts,
         time.perf_counter() - begun,
         progress,
     )
@@ -77,7 +77,7 @@ class _Player:
         projects: Mapping[int, int],
         progress: Progress | None,
     ) -> None:
-        self.played = Played()
+        self.counts = ReplayCounts()
         self._bank, self._demand, self._plan, self._projects, self._progress = (
             bank,
             demand,
@@ -154,7 +154,7 @@ class _Player:
     def _flush(self) -> None:
         """Ask for what has gathered, and note the answers."""
         actor = self._plan.actor
-        outcomes = self._bank.ask([Asked(wish, moment.at, actor) for moment, wish in self._batch])
+        outcomes = self._bank.apply([Asked(wish, moment.at, actor) for moment, wish in self._batch])
         for (moment, wish), outcome in zip(self._batch, outcomes, strict=True):
             if isinstance(wish, Hold):
                 self._note_hold(wish, outcome)
@@ -163,7 +163,7 @@ class _Player:
         self._batch.clear()
 
     def _note_hold(self, wish: Hold, outcome: Outcome) -> None:
-        played = self.played
+        played = self.counts
         if not isinstance(outcome, Done):
             name = outcome.reason.name
             played.refusals[name] = played.refusals.get(name, 0) + 1
@@ -184,7 +184,7 @@ class _Player:
                     remedy=remedies(outcome)[0],
                 )
             return
-        played = self.played
+        played = self.counts
         self._held -= self._holding.pop(wish.run)
         played.written_off += outcome.written_off
         if isinstance(wish, Charge):
@@ -196,3 +196,35 @@ class _Player:
 
 def _cost(job: SwfJob, seconds: int) -> SuMinutes:
     return cost(Fraction(job.processors or 0), Fraction(1), seconds)
+
+
+SECOND_MAX = 1_000_000
+"""Runs submitted in one second: all of them wait or run at that moment, and who waits or runs is kept in memory."""
+
+
+def distinct(jobs: Iterator[SwfJob], most: int = SECOND_MAX) -> Iterator[SwfJob]:
+    """The same jobs, as they are asked for. Raises Malformed, with both lines, for a run that stands twice, and for more than
+    `most` runs submitted in one second.
+
+    Runs are told apart by number and submit time, and traces are in the order of submit times: so only the jobs of one
+    second need to be remembered. Lines with nothing to bill may repeat a number.
+    """
+    second, known = -1, dict[int, int]()
+    for job in jobs:
+        if job.submit_time != second:
+            second = job.submit_time
+            known.clear()
+        line = jobs.line if isinstance(jobs, JobStream) else 0
+        if billable_until(job) is not None:
+            if job.number in known:
+                what = f"line {line}: job {job.number} stands in line {known[job.number]} already"
+                raise Malformed(what, field="FILE", remedy="keep one line for each job")
+            if len(known) == most:
+                what = f"line {line}: more than {most:,} jobs are submitted in one second"
+                raise Malformed(
+                    what,
+                    field="FILE",
+                    remedy="spread their submit times, or replay a part of the trace",
+                )
+            known[job.number] = line
+        yield job

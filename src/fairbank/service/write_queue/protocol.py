@@ -16,7 +16,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.refusal import Refusal
 from fairbank.bank.wish import Asked
 from fairbank.core import errors
-from fairbank.service.write_queue.queue import Came
+from fairbank.service.write_queue.queue import BatchResult
 
 _LENGTH = struct.Struct("!I")
 READ_MAX = 1 << 18
@@ -28,19 +28,19 @@ class WorkerSettings(msgspec.Struct, frozen=True, array_like=True):
     url: str
     journal: str | None
     policy: Policy
-    patience_seconds: float
+    retry_seconds: float
     log: str
 
 
-class Wishes(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RequestBatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A submission. Both processes read one clock, that of the machine's uptime: `begun_by` is of it."""
 
     number: int
-    begun_by: float
+    start_deadline: float
     batch: Sequence[Asked]
 
 
-class Failure(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class BatchFailure(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Why there is no answer: a trouble, by its class, or a fault of ours, whose trace is in the log."""
 
     kind: str
@@ -50,54 +50,54 @@ class Failure(msgspec.Struct, frozen=True, array_like=True, gc=False):
     retry_after_seconds: int = 1
 
 
-class BatchAnswer(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class BatchReply(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What came of a submission: what was granted and what was refused, each in order; `places` are those of the refused."""
 
     number: int
     granted: list[Done] = []
     refused: list[Refusal] = []
-    places: list[int] = []
-    failure: Failure | None = None
+    refused_positions: list[int] = []
+    failure: BatchFailure | None = None
 
 
-def answer_of(number: int, came: Came) -> BatchAnswer:
+def encode_result(number: int, came: BatchResult) -> BatchReply:
     """What came of a submission, to be sent."""
     if isinstance(came, Exception):
-        return BatchAnswer(number, failure=failure_of(came))
+        return BatchReply(number, failure=encode_error(came))
     granted = [each for each in came if isinstance(each, Done)]
     if len(granted) == len(came):
-        return BatchAnswer(number, granted)
+        return BatchReply(number, granted)
     no = {place: each for place, each in enumerate(came) if isinstance(each, Refusal)}
-    return BatchAnswer(number, granted, list(no.values()), list(no))
+    return BatchReply(number, granted, list(no.values()), list(no))
 
 
-def came_of(answer: BatchAnswer) -> Came:
+def decode_result(answer: BatchReply) -> BatchResult:
     """What was sent as `answer`."""
     if answer.failure is not None:
-        return error_of(answer.failure)
+        return decode_error(answer.failure)
     outcomes: list[Outcome] = [*answer.granted]
-    for place, each in zip(answer.places, answer.refused, strict=True):
+    for place, each in zip(answer.refused_positions, answer.refused, strict=True):
         outcomes.insert(place, each)
     return outcomes
 
 
-def failure_of(error: Exception) -> Failure:
+def encode_error(error: Exception) -> BatchFailure:
     """An error, to be sent."""
     if not isinstance(error, errors.Trouble):
-        return Failure("", f"{type(error).__name__}: {error}")
+        return BatchFailure("", f"{type(error).__name__}: {error}")
     retry = error.retry_after_seconds if isinstance(error, errors.Busy) else 1
-    return Failure(type(error).__name__, error.message, error.field, error.remedy, retry)
+    return BatchFailure(type(error).__name__, error.message, error.field, error.remedy, retry)
 
 
-_TROUBLES: list[type[errors.Trouble]] = [errors.Trouble, *errors.Trouble.__subclasses__()]
-_KINDS = {each.__name__: each for each in _TROUBLES}
+_ERROR_CLASSES: list[type[errors.Trouble]] = [errors.Trouble, *errors.Trouble.__subclasses__()]
+_CLASS_BY_NAME = {each.__name__: each for each in _ERROR_CLASSES}
 
 
-def error_of(failure: Failure) -> Exception:
+def decode_error(failure: BatchFailure) -> Exception:
     """The error that was sent as `failure`."""
     if failure.kind == errors.Busy.__name__:
         return errors.Busy(failure.message, retry_after_seconds=failure.retry_after_seconds)
-    kind = _KINDS.get(failure.kind)
+    kind = _CLASS_BY_NAME.get(failure.kind)
     return (
         RuntimeError(failure.message)
         if kind is None
@@ -106,25 +106,25 @@ def error_of(failure: Failure) -> Exception:
 
 
 encode = msgspec.msgpack.Encoder().encode
-opening_in = msgspec.msgpack.Decoder(WorkerSettings).decode
-wishes_in = msgspec.msgpack.Decoder(list[Wishes]).decode
-failure_in = msgspec.msgpack.Decoder(Failure | None).decode
-answers_in = msgspec.msgpack.Decoder(list[BatchAnswer]).decode
+decode_settings = msgspec.msgpack.Decoder(WorkerSettings).decode
+decode_batches = msgspec.msgpack.Decoder(list[RequestBatch]).decode
+decode_failure = msgspec.msgpack.Decoder(BatchFailure | None).decode
+decode_replies = msgspec.msgpack.Decoder(list[BatchReply]).decode
 
 
-def framed(said: object) -> bytes:
+def frame(said: object) -> bytes:
     """Something said, as it goes over the line."""
     body = encode(said)
     return _LENGTH.pack(len(body)) + body
 
 
-class Frames:
+class FrameReader:
     """Cuts what arrives into the bodies of frames."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
-    def arrived(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes) -> list[bytes]:
         """The bodies that are complete with this."""
         rest, bodies, begin = self._rest, [], 0
         rest += data

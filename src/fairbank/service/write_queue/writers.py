@@ -22,26 +22,31 @@ from typing import NamedTuple
 from fairbank.bank.ledger import Outcome
 from fairbank.bank.wish import Asked
 from fairbank.core.errors import Busy, Unreachable
-from fairbank.service.ledger import BATCH_MAX, Ledger
-from fairbank.service.retry import Deadline
-from fairbank.service.write_queue.queue import Came, Counter, Notify, demand_one_transaction, say
+from fairbank.service.ledger import BATCH_MAX, Deadline, Ledger
+from fairbank.service.write_queue.queue import (
+    BatchCallback,
+    BatchResult,
+    WriteQueue,
+    call_safely,
+    check_batch_size,
+)
 
-ENOUGH = 100
+NEXT_BATCH_MIN = 100
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """There is nothing to do when a batch is done."""
 
 
-class Submission(NamedTuple):
+class QueuedBatch(NamedTuple):
     """Wishes that came together, and who is told what came of them. After `begun_by` they are not begun any more."""
 
     batch: Sequence[Asked]
-    notify: Notify
+    notify: BatchCallback
     begun_by: Deadline
 
 
-class Windows(Counter):
+class WriterThreads(WriteQueue):
     """The counter in threads of this process. `after` is called in a window's thread whenever all of a batch were told. As many windows
     as the store has writers are at work at most; `spare` more only wait."""
 
@@ -49,40 +54,40 @@ class Windows(Counter):
         self,
         bank: Ledger,
         *,
-        room: int = 10_000,
-        after: Callable[[], None] = _nothing,
-        spare: int = 0,
+        capacity: int = 10_000,
+        after_batch: Callable[[], None] = _do_nothing,
+        spare_threads: int = 0,
     ) -> None:
-        super().__init__(bank, room)
-        self._after = after
-        self._waiting: deque[Submission] = deque()
+        super().__init__(bank, capacity)
+        self._after_batch = after_batch
+        self._waiting: deque[QueuedBatch] = deque()
         self._count = 0
-        self._at_work = 0
+        self._busy = 0
         self._closed = False
         self._changed = threading.Condition()
-        self._most = bank.store.writers
-        self._windows = [
-            threading.Thread(target=self._serve, name="fairbank-counter", daemon=True)
-            for _ in range(self._most + spare)
+        self._writers = bank.store.writers
+        self._threads = [
+            threading.Thread(target=self._run, name="fairbank-counter", daemon=True)
+            for _ in range(self._writers + spare_threads)
         ]
-        for each in self._windows:
+        for each in self._threads:
             each.start()
 
     @property
     def waiting(self) -> int:
         return self._count
 
-    def submit(self, batch: Sequence[Asked], notify: Notify) -> None:
+    def submit(self, batch: Sequence[Asked], notify: BatchCallback) -> None:
         """As of every counter."""
-        demand_one_transaction(batch)
+        check_batch_size(batch)
         with self._changed:
-            self._admit(batch, self._count, closed=self._closed)
-            self._queue([Submission(batch, notify, self.bank.patience.from_now())])
+            self._check_capacity(batch, self._count, closed=self._closed)
+            self._enqueue([QueuedBatch(batch, notify, self.bank.retry_policy.new_deadline())])
 
-    def _queue(self, submissions: Sequence[Submission]) -> None:
+    def _enqueue(self, submissions: Sequence[QueuedBatch]) -> None:
         self._waiting.extend(submissions)
         self._count += sum(len(each.batch) for each in submissions)
-        if self._due:
+        if self._can_begin:
             self._changed.notify()
 
     def close(self) -> None:
@@ -90,48 +95,50 @@ class Windows(Counter):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        for each in self._windows:
+        for each in self._threads:
             each.join()
 
-    def _serve(self) -> None:
+    def _run(self) -> None:
         while taken := self._take():
-            in_time = [each for each in taken if not _too_late(each)]
+            in_time = [each for each in taken if not _expire(each)]
             if in_time:
-                self._carry_out(in_time)
-            self._after()
+                self._apply(in_time)
+            self._after_batch()
             with self._changed:
-                self._at_work -= 1
+                self._busy -= 1
 
-    def _carry_out(self, taken: list[Submission]) -> None:
-        deadline = self.bank.patience.from_now()
+    def _apply(self, taken: list[QueuedBatch]) -> None:
+        deadline = self.bank.retry_policy.new_deadline()
         try:
-            outcomes = self.bank.ask([asked for each in taken for asked in each.batch], deadline)
+            outcomes = self.bank.apply([asked for each in taken for asked in each.batch], deadline)
         except Exception as error:  # noqa: BLE001 (handed to whoever asked; the counter itself must go on)
-            self._apart(taken, error, deadline)
+            self._apply_separately(taken, error, deadline)
         else:
             self._answer(taken, outcomes)
-            self._tell(outcomes)
+            self._observe(outcomes)
 
     @property
-    def _due(self) -> bool:
+    def _can_begin(self) -> bool:
         """Whether a window is to begin with what waits."""
-        return self._at_work < self._most and (
-            self._count >= ENOUGH or (len(self._waiting) > 0 and not self._at_work)
+        return self._busy < self._writers and (
+            self._count >= NEXT_BATCH_MIN or (len(self._waiting) > 0 and not self._busy)
         )
 
-    def _take(self) -> list[Submission]:
+    def _take(self) -> list[QueuedBatch]:
         """Whatever waits, up to BATCH_MAX wishes; empty when closed and done."""
         with self._changed:
-            while not self._due and not (self._closed and not self._waiting):
+            while not self._can_begin and not (self._closed and not self._waiting):
                 self._wait()
-            taken: list[Submission] = []
+            taken: list[QueuedBatch] = []
             size = 0
             while self._waiting and (not taken or size + len(self._waiting[0].batch) <= BATCH_MAX):
                 taken.append(self._waiting.popleft())
                 size += len(taken[-1].batch)
             self._count -= size
-            self._at_work += bool(taken)
-            if self._due or self._closed:  # for the other windows: one more may begin, or none will
+            self._busy += bool(taken)
+            if (
+                self._can_begin or self._closed
+            ):  # for the other windows: one more may begin, or none will
                 self._changed.notify_all()
         return taken
 
@@ -140,14 +147,16 @@ class Windows(Counter):
         self._changed.wait()
 
     @staticmethod
-    def _answer(taken: list[Submission], outcomes: list[Outcome]) -> None:
+    def _answer(taken: list[QueuedBatch], outcomes: list[Outcome]) -> None:
         begin = 0
         for each in taken:
             end = begin + len(each.batch)
-            say(each.notify, outcomes[begin:end])
+            call_safely(each.notify, outcomes[begin:end])
             begin = end
 
-    def _apart(self, taken: list[Submission], error: Exception, deadline: Deadline) -> None:
+    def _apply_separately(
+        self, taken: list[QueuedBatch], error: Exception, deadline: Deadline
+    ) -> None:
         """A batch failed: if that may lie at one wish, ask for each submission by itself, so that the others are served. It does not
         lie at a wish when nobody answers; and when the time is over, or nobody answers any more, whatever is left is not begun.
         """
@@ -155,19 +164,19 @@ class Windows(Counter):
             if len(taken) > 1 and not isinstance(error, Unreachable):
                 came = (
                     Busy("other writers were in the way all the time")
-                    if deadline.over
-                    else self._alone(each, deadline)
+                    if deadline.is_over
+                    else self._apply_one(each, deadline)
                 )
                 error = _not_begun() if isinstance(came, Unreachable) else error
             else:
                 came = error
-            say(each.notify, came)
+            call_safely(each.notify, came)
             if not isinstance(came, Exception):
-                self._tell(came)
+                self._observe(came)
 
-    def _alone(self, submission: Submission, deadline: Deadline) -> Came:
+    def _apply_one(self, submission: QueuedBatch, deadline: Deadline) -> BatchResult:
         try:
-            return self.bank.ask(submission.batch, deadline)
+            return self.bank.apply(submission.batch, deadline)
         except Exception as own:  # noqa: BLE001 (as above)
             return own
 
@@ -178,9 +187,9 @@ def _not_begun() -> Unreachable:
     )
 
 
-def _too_late(submission: Submission) -> bool:
+def _expire(submission: QueuedBatch) -> bool:
     """Whether it waited too long to be begun; then its asker is told."""
-    if not submission.begun_by.over:
+    if not submission.begun_by.is_over:
         return False
-    say(submission.notify, Busy("the bank could not write for a while"))
+    call_safely(submission.notify, Busy("the bank could not write for a while"))
     return True

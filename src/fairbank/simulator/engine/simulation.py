@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import Malformed
-from fairbank.simulator.engine.clock import Moment, SimulationClock
+from fairbank.simulator.engine.clock import JobStarts, SimulationClock
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.scheduler import SimulationScheduler
 from fairbank.simulator.results.delivered_shares import DeliveredShare, DeliveryMeter, Week
@@ -101,7 +101,7 @@ def simulate(
     sharing = DeliveryMeter(plan.shares, _account_of(plan)) if plan.shares else None
     course = TimeSeries(size) if plan.course else None
     runs = JobRuns() if plan.every else None
-    watching: list[Callable[[Moment], None]] = [
+    watching: list[Callable[[JobStarts], None]] = [
         each.take for each in (fairness, sharing, course) if each is not None
     ]
     told, coming = 0, clock.run(workload, fairness.arrived if fairness else None)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from random import Random
 from typing import NamedTuple
@@ -20,9 +19,9 @@ from fairbank.scheduling.explain.forward_simulation import (
 from fairbank.scheduling.explain.run_times import RunTimeHistory, RunTimeSampler
 from fairbank.scheduling.machines.machine import FOR_EVER, RunningJob
 from fairbank.scheduling.machines.processors import Processors
-from fairbank.scheduling.snapshot import QueueOrder, Snapshot
-from fairbank.simulator.engine.clock import Moment
-from fairbank.simulator.engine.scheduler import JobQueue, OnProcessors, Pass, SimulationScheduler
+from fairbank.scheduling.snapshot import Snapshot
+from fairbank.simulator.engine.clock import JobStarts, SimulationClock
+from fairbank.simulator.engine.scheduler import OnProcessors, SimulationScheduler
 from fairbank.simulator.traces.workload import TraceJob
 
 HOUR, WEEK = 3_600, 7 * DAY
@@ -71,11 +70,7 @@ class SimulationState(NamedTuple):
         return self._rehearse(job, lasts, arrivals, most)
 
     def _rehearse(
-        self,
-        job: TraceJob,
-        lasts: RunTimeModel[TraceJob],
-        coming: Iterable[tuple[int, TraceJob]],
-        most: int,
+        self, job: TraceJob, lasts: RunTimeModel[TraceJob], coming: Iterable[TraceJob], most: int
     ) -> SimulatedStart:
         snapshot, scheduler = self.begin(job)
         changed = job not in self.waiting
@@ -90,7 +85,7 @@ class SimulationState(NamedTuple):
             most=most,
         )
 
-    def arrivals(self, chance: Random) -> Iterator[tuple[int, TraceJob]]:
+    def arrivals(self, chance: Random) -> Iterator[TraceJob]:
         """Whoever came since this hour of this weekday in one of the last weeks comes again, and again. Where no whole week was seen, it is
         days; where no day was, hours."""
         spans = self._spans()
@@ -104,7 +99,7 @@ class SimulationState(NamedTuple):
             later, which = divmod(turn, len(again))
             job = again[which]
             at = job.submitted + (later + 1) * span
-            yield at, job._replace(number=_NEWCOMERS + turn, submitted=at)
+            yield job._replace(number=_NEWCOMERS + turn, submitted=at)
 
     def _spans(self) -> Sequence[int]:
         seen = self.at - (self.came[0].submitted if self.came else self.at)
@@ -118,90 +113,56 @@ def _submitted(job: TraceJob) -> int:
     return job.submitted
 
 
-class StateTracker:
-    """Follows a simulation from moment to moment. It holds no more jobs than wait, run, or came within eight weeks."""
+class StateRecorder:
+    """Simulation that hands out its state at chosen times.
 
-    def __init__(self) -> None:
-        self._ends: list[tuple[int, int, RunningJob[TraceJob, int]]] = []
-        self._waiting: dict[int, TraceJob] = {}
-        self._came: deque[TraceJob] = deque()
+    Besides the jobs that wait or run, it holds those that arrived within eight weeks.
+    """
+
+    def __init__(
+        self, size: int, scheduler: SimulationScheduler, on_state: Callable[[SimulationState], None]
+    ) -> None:
+        self._clock = SimulationClock(size, scheduler)
+        self._size, self._scheduler, self._on_state = size, scheduler, on_state
+        self._arrivals: deque[TraceJob] = deque()
         self._history: RunTimeHistory[int] = RunTimeHistory()
+        self._clock.loop.on_end = self._end
+        self._clock.loop.on_pause = self._pause
 
-    def coming(self, jobs: Iterable[TraceJob]) -> Iterator[TraceJob]:
-        """The same jobs, each remembered as it is asked for."""
+    def record_at(self, time: int) -> None:
+        """Hand out the state just after the pass at this time, which is not over yet."""
+        self._clock.loop.pause_at = time
+
+    def run(self, jobs: Iterable[TraceJob]) -> Iterator[JobStarts]:
+        """Yield the time of each start, as `SimulationClock.run` does."""
+        return self._clock.run(self._remember(jobs))
+
+    def _remember(self, jobs: Iterable[TraceJob]) -> Iterator[TraceJob]:
         for job in jobs:
-            self._waiting[job.number] = job
-            self._came.append(job)
-            while self._came[0].submitted < job.submitted - WEEKS * WEEK - DAY:
-                self._came.popleft()
+            self._arrivals.append(job)
+            while self._arrivals[0].submitted < job.submitted - WEEKS * WEEK - DAY:
+                self._arrivals.popleft()
             yield job
 
-    def take(self, moment: Moment) -> None:
-        """Somebody starts."""
-        now, starts = moment
-        self._end(now)
-        for job in starts:
-            del self._waiting[job.number]
-            running = RunningJob(now + job.limit, job.number, job.processors, job, now)
-            heappush(self._ends, (now + job.run, job.number, running))
+    def _end(self, running: RunningJob[TraceJob, int], now: int) -> None:
+        job = running.job
+        self._history.ended(job.user, job.run, job.limit)
+        if self._scheduler.attends:
+            self._scheduler.ended(running, now)
 
-    def at(self, instant: int, size: int, scheduler: SimulationScheduler) -> SimulationState:
-        """How it stands at an instant that is not before the last moment, and before the next one."""
-        self._end(instant)
-        waiting = [job for job in self._waiting.values() if job.submitted <= instant]
-        came = [job for job in self._came if job.submitted <= instant]
-        running = sorted(running for _, _, running in self._ends)
-        return SimulationState(
-            instant, size, running, waiting, came, self._history.copy(), scheduler
+    def _pause(self, time: int) -> None:
+        snapshot = self._clock.snapshot
+        waiting = sorted(snapshot.queue.jobs(), key=lambda job: job.number)
+        # The loop has read one job ahead.
+        came = [job for job in self._arrivals if job.submitted <= time]
+        self._on_state(
+            SimulationState(
+                time,
+                self._size,
+                snapshot.running.copy(),
+                waiting,
+                came,
+                self._history.copy(),
+                self._scheduler.copy(),
+            )
         )
-
-    def _end(self, now: int) -> None:
-        while self._ends and self._ends[0][0] <= now:
-            _, _, (_, _, _, job, _) = heappop(self._ends)
-            self._history.ended(job.user, job.run, job.limit)
-
-
-class RecordedScheduler:
-    """A scheduler of which is known how it was when an instant had passed."""
-
-    def __init__(self, scheduler: SimulationScheduler) -> None:
-        self._scheduler = scheduler
-        self._then: SimulationScheduler | None = None
-        self.until = FOR_EVER
-        """That instant."""
-        self.attends = scheduler.attends
-
-    @property
-    def then(self) -> SimulationScheduler:
-        return self._then or self._scheduler.copy()
-
-    @property
-    def queue(self) -> JobQueue:
-        return self._scheduler.queue
-
-    def line(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
-        return self._scheduler.line(snapshot, now)
-
-    def passes(self, now: int, *, event: bool) -> Iterable[Pass]:
-        self._look(now)
-        return self._scheduler.passes(now, event=event)
-
-    def wake(self, now: int) -> int:
-        return self._scheduler.wake(now)
-
-    def ended(self, running: RunningJob[TraceJob, int], now: int) -> None:
-        self._look(now)
-        self._scheduler.ended(running, now)
-
-    def admits(self, job: TraceJob, now: int) -> bool:
-        return self._scheduler.admits(job, now)
-
-    def turned_away(self) -> int:
-        return self._scheduler.turned_away()
-
-    def copy(self) -> SimulationScheduler:
-        return self._scheduler.copy()
-
-    def _look(self, now: int) -> None:
-        if self._then is None and now > self.until:
-            self._then = self._scheduler.copy()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from fairbank.core.errors import Malformed
 from fairbank.core.time import DAY
-from fairbank.simulator.engine.clock import Moment
+from fairbank.simulator.engine.clock import JobStarts
 from fairbank.simulator.results.measures import jain
 from fairbank.simulator.traces.fast_reader import Skimmed
 from fairbank.simulator.traces.user_numbers import UserNumbers
@@ -22,13 +22,6 @@ from fairbank.simulator.traces.workload import TraceJob
 
 WINDOW = 7 * DAY
 """Seconds. In the long run every job of a trace is run, so that only what is delivered in good time can differ."""
-
-
-class AccountShares(NamedTuple):
-    """An account's shares of the machine; it is a user or a group of the trace."""
-
-    account: int
-    shares: int
 
 
 class DeliveredShare(NamedTuple):
@@ -60,7 +53,7 @@ class DeliveryMeter:
         self._account = account
         self._windows: dict[int, dict[int, int]] = {}
 
-    def take(self, moment: Moment) -> None:
+    def take(self, moment: JobStarts) -> None:
         now, starts = moment
         for job in starts:
             begin, end, account = now, now + job.run, self._account(job)

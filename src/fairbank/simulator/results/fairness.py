@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairbank.simulator.engine.clock import Moment, SimulationClock
+from fairbank.simulator.engine.clock import JobStarts, SimulationClock
 from fairbank.simulator.traces.workload import TraceJob
 
 
@@ -31,7 +31,7 @@ class FairStarts:
         if job.number % self._every == 0:
             self._fair[job.number] = self._clock.start_without_later(job)
 
-    def take(self, moment: Moment) -> None:
+    def take(self, moment: JobStarts) -> None:
         now, starts = moment
         for job in starts:
             if job.number % self._every == 0:

@@ -10,10 +10,9 @@ from typing import NamedTuple
 from fairbank.core.errors import Malformed, Unknown
 from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import Explanation
-from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.simulation import TICK, Tick
-from fairbank.simulator.engine.state import RecordedScheduler, SimulationState, StateTracker
+from fairbank.simulator.engine.state import SimulationState, StateRecorder
 from fairbank.simulator.results.explanation import Drawing, why
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
@@ -54,18 +53,15 @@ def ask(
     zero = trace.header.unix_start_time or 0
     workload = Workload(trace.jobs, size := size_of(trace, asked.processors))
     search = _Search(workload, asked, zero, tick, distinct=trace.people is None)
-    scheduler = RecordedScheduler(policy.scheduler(size))
-    follower, there = StateTracker(), None
-    jobs = search.jobs(scheduler)
-    for moment in SimulationClock(size, scheduler).run(follower.coming(jobs)):
-        now, starts = moment
-        if there is None and search.job is not None and now > search.at:
-            there = follower.at(search.at, size, scheduler.then)
-        follower.take(moment)
+    states: list[SimulationState] = []
+    recorder = StateRecorder(size, policy.scheduler(size), states.append)
+    jobs = search.jobs(recorder)
+    for now, starts in recorder.run(jobs):
         if search.job is not None and search.job in starts:
             if search.distinct:
-                deque(jobs, maxlen=0)  # whether a later one has its number too
-            return _told(trace, policy, search.job, there, now, zero, asked)
+                deque(jobs, maxlen=0)  # the search refuses a later job with the same number
+            state = states[0] if states else None
+            return _told(trace, policy, search.job, state, now, zero, asked)
     raise search.missing()
 
 
@@ -78,13 +74,13 @@ class _Search:
         self._workload, self._asked, self._zero, self._tick = workload, asked, zero, tick
         self.distinct = distinct
         self.job: TraceJob | None = None
-        self.at = -1
 
-    def jobs(self, scheduler: RecordedScheduler) -> Iterator[TraceJob]:
-        """All jobs; when the one is found, the scheduler knows when it is asked about."""
+    def jobs(self, recorder: StateRecorder) -> Iterator[TraceJob]:
+        """Yield all jobs, and tell the recorder the time of the query when it is known."""
         asked, zero = self._asked, self._zero
+        at = -1 if asked.at is None else asked.at - zero if asked.absolute else asked.at
         if asked.at is not None:
-            scheduler.until = asked.at - zero if asked.absolute else asked.at
+            recorder.record_at(at)
         for job in self._workload:
             if job.name == asked.job and self.job is not None and self.distinct:
                 what = f"there are two jobs {job.name} in this trace, of second {self.job.submitted} and of second {job.submitted}"
@@ -95,11 +91,11 @@ class _Search:
                 )
             if job.name == asked.job and self.job is None:
                 if asked.at is None:
-                    scheduler.until = job.submitted
-                elif scheduler.until < job.submitted:
+                    recorder.record_at(job.submitted)
+                elif at < job.submitted:
                     what = f"job {job.name} was not there yet: it came at {iso(zero + job.submitted)}, second {job.submitted} of the trace"
                     raise Malformed(what, field="at", remedy="name a time while it waits, or none")
-                self.job, self.at = job, scheduler.until
+                self.job = job
             if self._tick is not None and self._workload.lines % TICK == 0:
                 self._tick(self._workload.lines)
             yield job

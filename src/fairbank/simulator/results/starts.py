@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fairbank.simulator.engine.clock import Moment
+from fairbank.simulator.engine.clock import JobStarts
 from fairbank.simulator.traces.workload import TraceJob
 
 
@@ -23,7 +23,7 @@ class Columns(NamedTuple):
     groups: Sequence[int]
 
 
-def in_columns(moments: Sequence[Moment]) -> Columns:
+def in_columns(moments: Sequence[JobStarts]) -> Columns:
     """The columns of some moments: at least one, and at each somebody starts."""
     of = dict(
         zip(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from fairbank.simulator.engine.clock import Moment
+from fairbank.simulator.engine.clock import JobStarts
 
 STRETCHES = 256
 """At most so many stretches of time are told apart, and at least half as many where there are as many seconds."""
@@ -110,7 +110,7 @@ class TimeSeries:
         self.end = 0
         self._waits: dict[int, _Waits] = {}
 
-    def take(self, moment: Moment) -> None:
+    def take(self, moment: JobStarts) -> None:
         now, starts = moment
         if not self.end:  # the machine is empty: whoever comes first starts at once
             self.used, self.waiting, self.wanted = BinnedSum(now), BinnedSum(now), BinnedSum(now)

@@ -67,7 +67,7 @@ def compute_priorities(
 ) -> list[PriorityRow]:
     """The rows with every factor computed, in the order in which they were told; only the site factor is as Slurm says, for scontrol does
     not tell it. Left out are jobs whose priority was given and those that wait no more. `now` is when slurmctld counted, where that is
-    known (else `counted_at`). Raises Malformed for what Slurm could not hold."""
+    known, else as the ages of the jobs say. Raises Malformed for what Slurm could not hold."""
     asked = _queries(told, of)
     names = [name for name in of.tres.lower().split(",") if name != "billing"]
     to = _scale(of, names)
@@ -79,11 +79,6 @@ def compute_priorities(
     )
     totals = shown(terms)
     return [_row(each, terms, to, at, float(totals[at])) for at, each in enumerate(asked)]
-
-
-def last_computed_at(told: Sequence[PriorityRow], of: PriorityInputs) -> int:
-    """When slurmctld counted last, as the ages tell; 0 where no job has one. A job that has waited as long as counts tells too little."""
-    return _last_computed_at(_queries(told, of), of)
 
 
 def _queries(told: Sequence[PriorityRow], of: PriorityInputs) -> list[PriorityQuery]:

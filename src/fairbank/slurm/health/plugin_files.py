@@ -20,13 +20,13 @@ SCRIPTS: Mapping[str, tuple[str, str]] = {
 """Lua files, with the setting that loads them if it names lua, and the program that does."""
 
 RULES = (
-    "paying.lua",
+    "credit.lua",
     "plugin.lua",
     "policy_file.lua",
     "price.lua",
     "request.lua",
     "rules.lua",
-    "words.lua",
+    "text.lua",
 )
 """Files in the directory `fairbank` next to either script."""
 

@@ -234,7 +234,7 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
     )
     yield _bank_check(bank)
     kept = (
-        f"{outbox['letters']} reports wait"
+        f"{outbox['reports']} reports wait"
         if not outbox["trouble"]
         else f"cannot be written: {outbox['trouble']}"
     )
@@ -243,21 +243,21 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
         not outbox["trouble"],
         "make room on its disk; the agent goes on by itself",
     )
-    if later := outbox.get("later"):
+    if later := outbox.get("retry_later"):
         remedy = "set the clocks of both hosts alike (chronyc tracking); the agent tells them again by itself"
         yield HealthCheck(
             f"the agent's ends: {later} are too early for the bank's clock, and told again later",
             False,
             remedy,
         )
-    yield _frame_check(status.get("aside"))
-    for each in status.get("mishaps", ()):
+    yield _frame_check(status.get("quarantine"))
+    for each in status.get("incidents", ()):
         if now - each["last"] < INCIDENT_SECONDS:
             how_often = (
                 f"{each['count']} since {iso(each['since'])}, the last at {iso(each['last'])}"
             )
             yield HealthCheck(
-                f"the agent tells of {each['about']}: {how_often}: {each['words']}",
+                f"the agent tells of {each['about']}: {how_often}: {each['text']}",
                 False,
                 each["remedy"],
             )
@@ -272,19 +272,21 @@ def _bank_check(bank: Mapping[str, Any]) -> HealthCheck:
     return HealthCheck(f"the agent reaches the bank{trouble}", bank["reachable"], remedy)
 
 
-def _frame_check(aside: Mapping[str, Any] | None) -> HealthCheck:
-    if aside is None:
+def _frame_check(quarantine: Mapping[str, Any] | None) -> HealthCheck:
+    if quarantine is None:
         return HealthCheck(
             "the agent is older than this command",
             False,
             "restart it: systemctl restart fairbank-agent",
         )
     but = (
-        f", but for {aside['frames']} frames, the last: {aside['last']}; they are in {aside['path']}"
-        if aside["frames"]
+        f", but for {quarantine['frames']} frames, the last: {quarantine['last']}; they are in {quarantine['path']}"
+        if quarantine["frames"]
         else ""
     )
-    return HealthCheck(f"the agent understands slurmctld's plug-in{but}", not but, aside["remedy"])
+    return HealthCheck(
+        f"the agent understands slurmctld's plug-in{but}", not but, quarantine["remedy"]
+    )
 
 
 def policy_checks(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:

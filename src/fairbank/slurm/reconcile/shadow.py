@@ -6,7 +6,7 @@ that would have been refused costs nothing, so its credit is left for the next o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 import msgspec
@@ -181,12 +181,3 @@ class _ShadowBank:
             yield msgspec.structs.replace(
                 row, left=max((self._left[each.id] for each in found), default=0)
             )
-
-
-def by_reason(refused: Sequence[ShadowRefusal]) -> Mapping[ShadowReason, int]:
-    """Count the refusals by reason, in the order of the reasons."""
-    return {
-        why: count
-        for why in ShadowReason
-        if (count := sum(1 for each in refused if each.reason is why))
-    }

@@ -33,9 +33,7 @@ def _run(context: Context, options: Namespace) -> int:
     said = "no cap" if cap is None else f"a cap of {context.format.su(cap)} SU"
     what = f"{user_name(uid)} has {said} in allocation {row['id']} ({row['account']}/{row['resource']})"
     body = {"cap": cap} | ({"comment": options.reason} if options.reason else {})
-    answer = post(
-        context, WriteRequest("PUT", f"/alloc/{row['id']}/cap/{uid}", body, f"{what}: go on?")
-    )
+    answer = post(context, WriteRequest("PUT", f"/alloc/{row['id']}/cap/{uid}", body))
     return tell(context, "fairbank.drawn/1", answer, numbered(answer, what))
 
 

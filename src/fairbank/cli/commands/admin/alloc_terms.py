@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_allocation, add_writing
 from fairbank.cli.framework.selectors import find_project
-from fairbank.cli.framework.write import WriteRequest, post, tell
+from fairbank.cli.framework.write import LARGE, WriteRequest, post, tell
 from fairbank.core.errors import Conflict, Malformed
 from fairbank.core.units import parse_su
 from fairbank.report.columns import instant_of
@@ -74,7 +74,8 @@ def _create(context: Context, options: Namespace) -> int:
     }
     period = f"{context.format.moment(int(start or 0))} .. {context.format.moment(int(end or 0))}"
     question = f"Open an allocation of {options.resource} for {project['account']}, {period}, with {context.format.su(body['amount'])} SU?"
-    answer = post(context, WriteRequest("POST", "/alloc", body, question))
+    is_large = body["amount"] >= LARGE or body["credit_limit"] >= LARGE
+    answer = post(context, WriteRequest("POST", "/alloc", body, question if is_large else None))
     return tell(context, "fairbank.allocation/1", answer, _sentence(context, answer))
 
 
@@ -237,11 +238,15 @@ def _amend(
     warnings: Sequence[str] = (),
 ) -> int:
     question = f"{verb} allocation {row['id']} ({row['account']}/{row['resource']})?"
+    end, limit = changes.get("end"), changes.get("credit_limit")
+    ends = changes.get("event") == "end" or (
+        end is not None and int(str(end)) < instant_of(row["end"])
+    )
+    is_large = isinstance(limit, int) and limit >= LARGE
+    body = {**changes, "comment": options.reason}
     answer = post(
         context,
-        WriteRequest(
-            "PATCH", f"/alloc/{row['id']}", {**changes, "comment": options.reason}, question
-        ),
+        WriteRequest("PATCH", f"/alloc/{row['id']}", body, question if ends or is_large else None),
     )
     return tell(context, "fairbank.allocation/1", answer, _sentence(context, answer), warnings)
 

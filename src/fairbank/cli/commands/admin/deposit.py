@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_allocation, add_writing
-from fairbank.cli.framework.write import WriteRequest, moved, post, tell
+from fairbank.cli.framework.write import LARGE, WriteRequest, moved, post, tell
 from fairbank.core.units import parse_su
 from fairbank.report.columns import instant_of
 
@@ -42,7 +42,7 @@ def change(context: Context, options: Namespace, verb: str, direction: str, sign
             "POST",
             f"/alloc/{row['id']}/{verb}",
             {"amount": amount, "comment": options.reason},
-            question,
+            question if sign < 0 or amount >= LARGE else None,
         ),
     )
     warnings = [

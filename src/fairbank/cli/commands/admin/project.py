@@ -104,9 +104,7 @@ def _create(context: Context, options: Namespace) -> int:
         "account": options.account or options.group,
         "parent": parent,
     }
-    answer = post(
-        context, WriteRequest("POST", "/project", body, f"Make project {body['account']}?")
-    )
+    answer = post(context, WriteRequest("POST", "/project", body))
     if answer is None:
         return tell(context, "fairbank.project/1", None, "")
     sentence = f"project {answer['account']}: number {answer['id']}, group {answer['gname']} ({answer['gid']})"
@@ -171,12 +169,7 @@ def _set(context: Context, options: Namespace) -> int:
             remedy="name --group, --gid, -A, --parent, --no-parent or --restore",
         )
     body = changes | ({"comment": options.reason} if options.reason else {})
-    answer = post(
-        context,
-        WriteRequest(
-            "PATCH", f"/project/{project['id']}", body, f"Change project {project['account']}?"
-        ),
-    )
+    answer = post(context, WriteRequest("PATCH", f"/project/{project['id']}", body))
     return tell(
         context,
         "fairbank.project/1",

@@ -65,10 +65,7 @@ def _add_member(parser: Parser) -> None:
 def _add_user(context: Context, options: Namespace) -> int:
     project, uid = find_project(context, options.project), uid_of(options.user, "USER")
     body = {"role": options.role} | ({"comment": options.reason} if options.reason else {})
-    question = f"Make {user_name(uid)} {options.role} of {project['account']}?"
-    answer = post(
-        context, WriteRequest("PUT", f"/project/{project['id']}/member/{uid}", body, question)
-    )
+    answer = post(context, WriteRequest("PUT", f"/project/{project['id']}/member/{uid}", body))
     return tell(
         context,
         "fairbank.member/1",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_clusters, add_writing, number
-from fairbank.cli.framework.write import WriteRequest, moved, post, tell
+from fairbank.cli.framework.write import LARGE, WriteRequest, moved, post, tell
 from fairbank.core.errors import Conflict, Malformed, Unknown
 from fairbank.core.units import parse_su
 from fairbank.report.cells import plain
@@ -56,7 +56,10 @@ def run(context: Context, options: Namespace) -> int:
         else {"amount": amount, "comment": options.reason}
     )
     question = f"{what}{''.join(f'. {line}' for line in warnings)}. Go on?"
-    answer = post(context, WriteRequest("POST", f"/job/{job['id']}/refund", body, question))
+    asks = back >= LARGE or warnings  # a second refund of one job is often a mistake
+    answer = post(
+        context, WriteRequest("POST", f"/job/{job['id']}/refund", body, question if asks else None)
+    )
     return tell(
         context,
         "fairbank.refund/1",

@@ -32,7 +32,7 @@ def add(parser: Parser) -> None:
         help="only read the file to its end, as fairbank backup verify does",
     )
     parser.add_argument(
-        "--yes", action="store_true", help="do not ask first (without a terminal nothing is asked)"
+        "--yes", action="store_true", help="do not ask before --replace (only a terminal is asked)"
     )
     add_config(parser)
     add_progress(parser)

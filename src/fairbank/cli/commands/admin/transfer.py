@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_writing, number
-from fairbank.cli.framework.write import WriteRequest, moved, post, tell
+from fairbank.cli.framework.write import LARGE, WriteRequest, moved, post, tell
 from fairbank.core.errors import Unknown
 from fairbank.core.units import parse_su
 
@@ -41,9 +41,8 @@ def run(context: Context, options: Namespace) -> int:
     ]
     what = f"transfer of {context.format.su(amount)} SU from {names[0]} to {names[1]}"
     body = {"to": target["id"], "amount": amount, "comment": options.reason}
-    answer = post(
-        context, WriteRequest("POST", f"/alloc/{source['id']}/transfer", body, f"{what}. Go on?")
-    )
+    question = f"{what}. Go on?" if amount >= LARGE else None
+    answer = post(context, WriteRequest("POST", f"/alloc/{source['id']}/transfer", body, question))
     return tell(
         context,
         "fairbank.transfer/1",

@@ -28,7 +28,7 @@ def add(parser: Parser) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
-    request = WriteRequest("POST", f"/entry/{options.entry}/undo", {"comment": options.reason}, "")
+    request = WriteRequest("POST", f"/entry/{options.entry}/undo", {"comment": options.reason})
     told = [] if options.dry_run else planned_entries(context, request)
     what = f"undo of entry {options.entry}: {' and '.join(_said(context, row) for row in told) or 'as before'}"
     answer = post(context, request._replace(question=f"{what}. Go on?"))

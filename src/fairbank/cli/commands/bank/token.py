@@ -83,7 +83,7 @@ def _create(context: Context, options: Namespace) -> int:
     body = {"label": options.label, "scopes": scopes, "days": options.days}
     if options.user is not None:
         body["uid"] = uid_of(options.user)
-    request = WriteRequest("POST", "/token", body, f"Make a token {options.label}?")
+    request = WriteRequest("POST", "/token", body)
     if options.output is None:
         return _tell(context, post(context, request))
     with _new_file(options.output) as file:
