@@ -82,7 +82,10 @@ class BankClient:
                 field="cluster",
                 remedy=f"name one; the bank's settings know: {there}",
             )
-        remedy = f"the bank's settings know: {there}; fairbank slurm import --dry-run prints the lines for {name}"
+        remedy = (
+            f"the bank's settings know: {there}; fairbank slurm import --dry-run prints the lines"
+            f" for {name}"
+        )
         raise Unknown(f"the bank has no cluster {name!r}", field="cluster", remedy=remedy)
 
     def runs(self, cluster: str, since: int, until: int) -> Iterator[BankRun]:

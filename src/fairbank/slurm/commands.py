@@ -389,7 +389,10 @@ class SlurmCommands:
         return done.stdout
 
 
-_AGAIN = "see that slurmctld and slurmdbd answer (scontrol ping, sacctmgr show cluster), then run this again"
+_AGAIN = (
+    "see that slurmctld and slurmdbd answer (scontrol ping, sacctmgr show cluster), then run this"
+    " again"
+)
 
 
 def printable_line(text: str) -> str:

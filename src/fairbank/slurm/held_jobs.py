@@ -1,6 +1,7 @@
 """Release of jobs that the plug-in held for lack of credit, once the bank would pay for them.
 
-Only where the site wants that: docs/decisions/0013. Few jobs are released at a time, and none for ever.
+Only where the site wants that: docs/decisions/0013. Few jobs are released at a time, and each only a
+few times.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ QUOTES_MAX = 100
 """Jobs for which the bank is asked for a price in one round."""
 
 RELEASES_MAX = 5
-"""Releases of one job. A job that is held again each time lacks something that a quote does not show;
-an operator has to look at it."""
+"""Releases of one job. A job that is held again each time lacks something that a quote does not
+show; an operator has to check it."""
 
 FORGOTTEN_SECONDS = 7 * 24 * 3_600.0
 """Time for which a job is remembered after its hold: it may be held again when it should start."""
@@ -36,7 +37,7 @@ ERRORS_MAX = 3
 
 
 class HoldQuote(msgspec.Struct, frozen=True):
-    """Price of a job, and the available credit of the allocation that would carry it (SU-minutes)."""
+    """Price of a job, and the available credit of the allocation that would pay (SU-minutes)."""
 
     amount: int
     allocation: int | None

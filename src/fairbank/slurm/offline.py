@@ -44,7 +44,10 @@ JOBS, PLACES, NODES, QUALITIES, ASSOCIATIONS = (
     "qos.txt",
     "associations.txt",
 )
-FAIR_SHARE_REMEDY = f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for prio --check more; docs/howto/explain-fair-share.md says what to ask"
+FAIR_SHARE_REMEDY = (
+    f"the folder has {SHARES}, {PRIORITIES}, {SETTINGS} and for prio --check more;"
+    " docs/howto/explain-fair-share.md says what to ask"
+)
 
 
 class RecordedOutput:

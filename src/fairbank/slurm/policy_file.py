@@ -308,7 +308,9 @@ def _number(value: int, field: str, *, least: int = 0, most: int = NUMBER_MAX) -
     raise Malformed(
         f"{value} is out of range",
         field=field,
-        remedy="use weights and factors with fewer decimals"
-        if finer
-        else f"a whole number from {least} to {most}",
+        remedy=(
+            "use weights and factors with fewer decimals"
+            if finer
+            else f"a whole number from {least} to {most}"
+        ),
     )

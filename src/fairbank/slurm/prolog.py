@@ -1,7 +1,7 @@
 """Request for a hold from PrologSlurmctld, for a Slurm that does not load Fairbank's plug-in.
 
-Ends are not reported from here: `fairbank reconcile` charges them from accounting. The limits of this
-way are in docs/howto/install-next-to-slurm.md.
+Ends are not reported from here: `fairbank reconcile` charges them from accounting.
+docs/howto/install-next-to-slurm.md has the limits of this way.
 """
 
 from __future__ import annotations
@@ -58,9 +58,11 @@ def read_environment(environ: Mapping[str, str]) -> PrologCall:
 
     array = "SLURM_ARRAY_JOB_ID"
     return PrologCall(
-        name=f"{number(array)}_{number('SLURM_ARRAY_TASK_ID')}"
-        if array in environ
-        else f"{number('SLURM_JOB_ID')}",
+        name=(
+            f"{number(array)}_{number('SLURM_ARRAY_TASK_ID')}"
+            if array in environ
+            else f"{number('SLURM_JOB_ID')}"
+        ),
         cluster=ids.name(environ.get("SLURM_CLUSTER_NAME", ""), field="SLURM_CLUSTER_NAME"),
         job_id=number("SLURM_JOB_ID"),
         restart=number("SLURM_JOB_RESTART_COUNT", "0"),

@@ -89,7 +89,9 @@ def explain(
         raise Conflict(
             f"job {job_id} can start: nothing that is known here keeps it waiting",
             field="JOBID",
-            remedy="slurmctld starts it with its next pass; ask again if it still waits in a minute",
+            remedy=(
+                "slurmctld starts it with its next pass; ask again if it still waits in a minute"
+            ),
         )
     notes, told = list(queue.notes), queue.slurm_jobs[job.number]
     cluster = snapshot.config.get("ClusterName") or None
@@ -138,8 +140,10 @@ def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
     raise Unknown(
         f"slurmctld has no job {job_id} that waits",
         field="JOBID",
-        remedy="give a job that waits, as squeue --states=PENDING has it; "
-        "sacct knows those that are over",
+        remedy=(
+            "give a job that waits, as squeue --states=PENDING has it; "
+            "sacct knows those that are over"
+        ),
     )
 
 

@@ -158,7 +158,10 @@ def _unpriced_note(known: Sequence[object], there: Sequence[object]) -> tuple[st
     missing = len(there) - len(known)
     return (
         (
-            f"{missing} partitions of Slurm's are not in the bank's settings, and so not in the policy",
+            (
+                f"{missing} partitions of Slurm's are not in the bank's settings, and so not in the"
+                " policy"
+            ),
         )
         if missing
         else ()

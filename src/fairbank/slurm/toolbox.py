@@ -106,7 +106,7 @@ class SlurmToolbox:
     ) -> HistoryResult:
         """Charge what ended between two instants (arguments: `HistoryImport`).
 
-        With `after` nothing is charged: the result is predicted as if the plan had been carried out.
+        With `after` nothing is charged: the result is predicted, as if the plan were carried out.
         """
         self._bank.require_full_view()
         history = HistoryImport(
@@ -145,7 +145,7 @@ class SlurmToolbox:
     def sync_accounts(
         self, *, fence: bool, remove: bool, dry_run: bool, progress: Progress | None = None
     ) -> SyncResult:
-        """Change Slurm's accounts and associations to match the bank (arguments: `Sync.accounts`)."""
+        """Change Slurm's accounts to match the bank (arguments: `Sync.accounts`)."""
         return self._sync().accounts(
             cluster=self._cluster,
             fence=fence,

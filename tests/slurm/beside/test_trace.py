@@ -12,8 +12,7 @@ import pytest
 from fairbank.core.errors import Malformed
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.swf import NumberedLines
-from fairbank.slurm.parsers.traces import accounting
-from fairbank.slurm.parsers.traces.accounting import is_accounting, read_accounting_trace
+from fairbank.slurm.parsers.traces.sacct_trace import is_accounting, read_accounting_trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
 HEADS = "JobIDRaw|Submit|Start|End|ElapsedRaw|State|User|Account|Partition|TimelimitRaw|AllocTRES|ReqTRES"
@@ -188,7 +187,7 @@ def test_jobs_come_in_the_order_of_submission() -> None:
 
 
 def test_whoever_comes_too_late_is_told_with_his_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounting, "WINDOW", 2)
+    monkeypatch.setattr(sacct_trace, "WINDOW", 2)
     told = [
         changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}")
         for number in range(1, 6)
@@ -201,7 +200,7 @@ def test_whoever_comes_too_late_is_told_with_his_line(monkeypatch: pytest.Monkey
 
 
 def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounting, "WINDOW", 64)
+    monkeypatch.setattr(sacct_trace, "WINDOW", 64)
 
     def endless() -> Iterator[tuple[int, bytes]]:
         yield 1, HEADS.encode()

@@ -1,4 +1,7 @@
-"""Factors whose two columns, weighted and normalised, agree: of two that contradict each other nobody could say which is right."""
+"""Rows of sprio to show, weights of the factors, and a check that both columns of a factor agree.
+
+Of two columns that contradict each other, nobody could say which is right.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,17 @@ _NAMES = {
     "p": "partition",
     "q": "qos",
 }
-"""The weights by the letters of their columns."""
+"""Weights by the columns of sprio."""
 _RAW = {"b": Flag.NO_NORMAL_ASSOC, "p": Flag.NO_NORMAL_PART, "q": Flag.NO_NORMAL_QOS}
-"""Where Slurm was told so, these factors are not from 0 to 1."""
+"""Flags with which these factors are not between 0 and 1."""
 _DOUBLES = 1 + 1e-6
-"""What doubles lose is far less than what printing did."""
+"""Tolerance for doubles, which lose far less than printing does."""
 
 
 def consistent_rows(
     answer: ParsedRows[SprioLine], settings: MultifactorSettings
 ) -> ParsedRows[SprioLine]:
-    """The rows that can be right. Each other one is told, with the line and the column."""
+    """Return the rows that can be right. Each other one is reported with its line and column."""
     wrong = {
         row.line: found
         for row in answer.rows
@@ -49,17 +52,25 @@ def _contradictions(row: SprioLine, settings: MultifactorSettings) -> Iterator[U
             )
         weight, weighted = getattr(settings.weights, name), row.weighted[letter]
         if not _agree(weighted, normal, weight, FACTOR_DIGITS):
-            why = f"{normal:.12g} of PriorityWeight{WORDS[name]}={weight} is not {weighted}, as column {letter.upper()} says"
+            why = (
+                f"{normal:.12g} of PriorityWeight{WORDS[name]}={weight} is not {weighted}, as"
+                f" column {letter.upper()} says"
+            )
             yield UnreadableLine(COMMAND, row.line, letter, why)
     for name, value in row.tres.items():
         by, part = settings.weights.tres.get(name, 0.0), row.tres_normal.get(name, 0.0)
         if not _agree(value, part, by, TRES_DIGITS):
-            why = f"{part:.12g} of {name}={by:.12g} in PriorityWeightTRES is not {value:.12g}, as column T says"
+            why = (
+                f"{part:.12g} of {name}={by:.12g} in PriorityWeightTRES is not {value:.12g}, as"
+                " column T says"
+            )
             yield UnreadableLine(COMMAND, row.line, "t", why)
 
 
 def _agree(weighted: float, normal: float, weight: float, digits: int) -> bool:
-    """Whether one factor can have been printed as both: whole, and by its weight with so many `digits`."""
+    """Return True if one factor can be printed as both: rounded, and by its weight with these
+    `digits`.
+    """
     if not weight:
         return weighted == normal == 0
     lost = 0.5 + weight * 0.5 * 0.1**digits
@@ -67,7 +78,7 @@ def _agree(weighted: float, normal: float, weight: float, digits: int) -> bool:
 
 
 def require_multifactor(settings: PrioritySettings) -> None:
-    """Raises Malformed where jobs start in their order, as under priority/basic."""
+    """Raise Malformed if jobs start in their order, as under priority/basic."""
     if not settings.by_factors:
         remedy = "it is priority/multifactor that has factors"
         raise Malformed(
@@ -78,7 +89,7 @@ def require_multifactor(settings: PrioritySettings) -> None:
 
 
 def weights_of(weights: Weighed, tres_text: str) -> WeightRow:
-    """`tres_text`: PriorityWeightTRES as the settings have it."""
+    """Return the weights; `tres_text` is PriorityWeightTRES as the settings have it."""
     return WeightRow(
         age=weights.age,
         association=weights.association,
@@ -98,8 +109,14 @@ def priority_rows(
     *,
     running_too: bool = False,
 ) -> list[PriorityRow]:
-    """All that sprio told, in its order, and what squeue told of the same jobs; None: it was not asked. `running_too`: sprio has jobs that
-    run as well (CALCULATE_RUNNING), and squeue, who was asked for those that wait, has not."""
+    """Return all rows of sprio in its order, with the owners that squeue prints.
+
+    Args:
+        told: lines of sprio.
+        weights: of the factors.
+        waiting: owners of pending jobs; None if squeue was not asked.
+        running_too: sprio also lists running jobs (CALCULATE_RUNNING), squeue does not.
+    """
     by_number = {job.job_id: job for job in waiting or ()}
     known = running_too and waiting is not None
     return [
@@ -113,7 +130,7 @@ def priority_rows(
 def priority_row(
     row: SprioLine, weights: WeightRow, waiting: PendingOwner | None = None
 ) -> PriorityRow:
-    """The job with factors that are printed in both columns as sprio printed them."""
+    """Return the job, with factors that print in both columns as sprio printed them."""
 
     def factor(letter: str, weight: int) -> float:
         return unrounded(row.weighted[letter], row.normal[letter], weight, FACTOR_DIGITS)
@@ -124,9 +141,8 @@ def priority_row(
         user=row.user,
         account=row.account or (waiting.account if waiting else ""),
         qos_name=row.qos_name or (waiting.qos if waiting else ""),
-        short_zeros=bool(
-            row.account
-        ),  # an sprio that tells accounts tells those zeros, too: both seen with 24.11, neither with 22.05
+        # An sprio that prints accounts shortens zeros, too: 24.11 does both, 22.05 neither.
+        short_zeros=bool(row.account),
         cluster=row.cluster,
         age=factor("a", weights.age),
         association=factor("b", weights.association),

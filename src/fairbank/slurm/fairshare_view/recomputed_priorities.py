@@ -1,4 +1,4 @@
-"""Priorities computed anew, from the jobs, partitions, nodes, QOS, associations and settings that Slurm tells, by the room `priority`."""
+"""Priorities computed by `priority` from the jobs, partitions, nodes, QOS and settings of Slurm."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fairbank.slurm.parsers.pending_jobs import PendingFactors
 from fairbank.slurm.parsers.values import AssociationPriority, SlurmNode, SlurmPartition, SlurmQos
 
 Payer = tuple[str, str, str]
-"""An association: account, user, and the partition, or none where it is for all."""
+"""Association: account, user, and partition, empty if it is for all."""
 
 
 class PriorityInputs(NamedTuple):
-    """What priorities are made of. `tres` is AccountingStorageTRES.
+    """Inputs of priorities. `tres` is AccountingStorageTRES.
 
-    `tested`: the CPUs of jobs that the scheduler has tried to place on whole nodes, where somebody knows them. slurmctld counts those, but
-    scontrol goes on telling the CPUs that a job asked for.
+    `tested`: CPUs of jobs that the scheduler has tried to place on whole nodes, where they are
+    known. slurmctld counts those, but scontrol still prints the CPUs that were requested.
     """
 
     settings: MultifactorSettings
@@ -38,7 +38,7 @@ class PriorityInputs(NamedTuple):
 
 
 class PriorityQuery(NamedTuple):
-    """A row of sprio with the job and the partition that it is about."""
+    """Row of sprio with its job and partition."""
 
     row: PriorityRow
     job: PendingFactors
@@ -46,14 +46,20 @@ class PriorityQuery(NamedTuple):
 
 
 def merge_factors(said: Sequence[ShareRow], anew: Sequence[ShareRow]) -> dict[Payer, float]:
-    """The fair-share factor of each user's association: with all digits as computed `anew`, where that is printed as sshare `said`. Else
-    what it said: it cuts off usage, and by the classic rule accounts stand as they did before the usage of the last tick was added."""
+    """Return the fair-share factor of each user's association.
+
+    A computed factor counts, with all its digits, if it prints as sshare's does; else sshare's.
+    sshare rounds usage down, and with the classic rule accounts are ranked without the usage of the
+    last tick.
+    """
     rows = [
-        ours
-        if ours.factor is not None
-        and theirs.factor is not None
-        and f"{ours.factor:f}" == f"{theirs.factor:f}"
-        else theirs
+        (
+            ours
+            if ours.factor is not None
+            and theirs.factor is not None
+            and f"{ours.factor:f}" == f"{theirs.factor:f}"
+            else theirs
+        )
         for theirs, ours in zip(said, anew, strict=True)
     ]
     return {(row.account, row.user, row.partition): row.factor or 0.0 for row in rows if row.user}
@@ -65,9 +71,20 @@ def compute_priorities(
     factors: Mapping[Payer, float],
     now: int | None = None,
 ) -> list[PriorityRow]:
-    """The rows with every factor computed, in the order in which they were told; only the site factor is as Slurm says, for scontrol does
-    not tell it. Left out are jobs whose priority was given and those that wait no more. `now` is when slurmctld counted, where that is
-    known, else as the ages of the jobs say. Raises Malformed for what Slurm could not hold."""
+    """Compute every factor of the rows, in their order.
+
+    The site factor is Slurm's, because scontrol does not print it. Jobs with a fixed priority and
+    those no longer pending are left out.
+
+    Args:
+        told: rows of sprio.
+        of: inputs.
+        factors: fair-share factors by association.
+        now: time of slurmctld's computation; None to derive it from the ages of the jobs.
+
+    Raises:
+        Malformed: a value that Slurm could not hold.
+    """
     asked = _queries(told, of)
     names = [name for name in of.tres.lower().split(",") if name != "billing"]
     to = _scale(of, names)
@@ -145,20 +162,20 @@ def _columns(
 
 
 def _accrued(job: PendingFactors, of: PriorityInputs) -> int:
-    """Since when it ages; 0 where it does not yet."""
+    """Return since when the job ages; 0 if it does not yet."""
     if job.accrued is None:
         return 0
     return job.submitted if Flag.ACCRUE_ALWAYS in of.settings.flags else job.accrued
 
 
 def _association_value(figures: Mapping[Payer, float], each: PriorityQuery) -> float:
-    """Of the association that pays: the partition's own, where there is one."""
+    """Return the value of the association that pays: the partition's own, if there is one."""
     account, user = each.job.account, each.job.user
     return figures.get((account, user, each.place.name), figures.get((account, user, ""), 0))
 
 
 def _qos(each: PriorityQuery) -> str:
-    """Of several that a job asked for each has a row; sprio names it from 23.02 on."""
+    """Return the QOS of the row. A job has a row for each QOS; sprio prints it since 23.02."""
     return each.row.qos_name if each.row.qos_name in each.job.qos else each.job.qos[0]
 
 

@@ -1,4 +1,4 @@
-"""What sshare told, as rows to be shown, and by which rule users are ranked."""
+"""Rows of sshare to show, the rule that ranks users, and the times of recovery."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from fairbank.slurm.parsers import sshare
 from fairbank.slurm.parsers.sshare import ShareLine
 
 RANKED_USERS_MAX = 500_000
-"""So many users' ranks differ in the six digits that sshare prints."""
+"""Users up to which ranks differ in the six digits that sshare prints."""
 
 
 def share_rows(told: Sequence[ShareLine], *, fair_tree: bool) -> list[ShareRow]:
-    """All that sshare told, in its order. Fair Tree's factors are ranks out of so many users: all their digits are known again from the
-    six that it prints, unless it hides some users from us."""
+    """Return all rows of sshare in its order.
+
+    Factors of Fair Tree are ranks divided by the number of users, so their exact value follows from
+    the six printed digits, unless sshare hides some users.
+    """
     rows = [share_row(row) for row in told]
     users = sum(1 for row in rows if row.user)
     if not fair_tree or users > RANKED_USERS_MAX:
@@ -39,16 +42,19 @@ def share_rows(told: Sequence[ShareLine], *, fair_tree: bool) -> list[ShareRow]:
 
 
 def share_row(row: ShareLine) -> ShareRow:
+    """Return one row."""
     return ShareRow(
         account=row.account,
         user=row.user,
         partition=row.partition,
         parent=row.parent,
-        shares=ON_PARENT
-        if row.shares == sshare.PARENT
-        else row.shares
-        if isinstance(row.shares, int)
-        else None,
+        shares=(
+            ON_PARENT
+            if row.shares == sshare.PARENT
+            else row.shares
+            if isinstance(row.shares, int)
+            else None
+        ),
         norm_shares=row.norm_shares,
         usage=row.usage,
         norm_usage=row.norm_usage,
@@ -64,7 +70,9 @@ def share_row(row: ShareLine) -> ShareRow:
 
 
 def ranking_rule(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:
-    """`zone`: that of slurmctld, by whose local time resets come."""
+    """Return the rule; `zone` is that of slurmctld, whose local time decides when usage is
+    reset.
+    """
     reset = next_reset(settings.reset, now, zone)
     return RankingRule(
         settings.algorithm is Algorithm.FAIR_TREE,
@@ -76,8 +84,12 @@ def ranking_rule(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:
 
 
 def recovery_times(rows: Sequence[ShareRow], rule: RankingRule) -> list[Recovery]:
-    """In the order of the rows. Left out are who has no level (the root, and under Fair Tree who stands on its parent's shares), and with
-    DEPTH_OBLIVIOUS who is not right below the root, for those figures are no simple part of what was used."""
+    """Return the recovery times in the order of the rows (`priority.fairshare.forecast`).
+
+    Left out are associations without a level: the root, and under Fair Tree those on their parent's
+    shares. With DEPTH_OBLIVIOUS, so are those that are not right below the root, because their
+    figures are no simple part of the usage.
+    """
     root = next((row for row in rows if not row.user and not row.parent), None)
     if root is None:
         return []
@@ -106,13 +118,17 @@ def recovery_times(rows: Sequence[ShareRow], rule: RankingRule) -> list[Recovery
 
 
 def _among_siblings(row: ShareRow) -> Standpoint:
-    """In parts of what its siblings used with it. These are below the next account that has shares of its own."""
+    """Return the standpoint as a part of its siblings' usage: those below the next account with
+    shares.
+    """
     used = min(row.effective or 0.0, 1.0)
     return Standpoint(usage=used, others=1 - used, share=row.norm_shares)
 
 
 def _among_all(row: ShareRow, root: ShareRow) -> Standpoint:
-    """In parts of all usage. Of raw usage more digits are printed than of its part."""
+    """Return the standpoint as a part of all usage. Raw usage has more printed digits than its
+    part.
+    """
     used = min(row.usage / root.usage, 1.0) if root.usage else 0.0
     charged = (row.effective or 0.0) - (row.norm_usage or 0.0)
     return Standpoint(

@@ -36,7 +36,10 @@ from fairbank.slurm.site_factor import TABLE_SIZE_MAX, decode
 
 T = TypeVar("T")
 
-SLURMCTLD_REMEDY = "start it: systemctl start slurmctld; its log says why it ended. Until then the rest is judged by slurm.conf"
+SLURMCTLD_REMEDY = (
+    "start it: systemctl start slurmctld; its log says why it ended. Until then the rest is judged"
+    " by slurm.conf"
+)
 
 
 class Doctor:
@@ -89,7 +92,8 @@ class Doctor:
             return
         if version is not None:
             yield HealthCheck(
-                f"Slurm {version} of cluster {name or cluster or '(unknown)'}: {support_note(version)}",
+                f"Slurm {version} of cluster {name or cluster or '(unknown)'}:"
+                f" {support_note(version)}",
                 True,
             )
         yield from self._slurm_checks(config, name or cluster, alive=alive)

@@ -81,13 +81,19 @@ def script_checks(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
         who = SCRIPTS[name][1]
         where = script.path.rpartition("/")[0]
         copy = f"cp /opt/fairbank/share/fairbank/plugins/{name} {where}/"
-        rules = f"cp /opt/fairbank/share/fairbank/plugins/fairbank/*.lua {where}/fairbank/; touch {script.path}"
+        rules = (
+            f"cp /opt/fairbank/share/fairbank/plugins/fairbank/*.lua {where}/fairbank/; touch"
+            f" {script.path}"
+        )
         if not script.exists:
             yield HealthCheck(
                 f"{who}: there is no {script.path}, or it cannot be read", False, copy
             )
         elif not script.is_ours:
-            remedy = f"{copy}; or let yours call ours (docs/howto/submission-policy.md, Beside a script of your own)"
+            remedy = (
+                f"{copy}; or let yours call ours (docs/howto/submission-policy.md, Beside a script"
+                " of your own)"
+            )
             yield HealthCheck(
                 f"{who}: {script.path} is not ours, and calls none of ours", False, remedy
             )
@@ -125,12 +131,20 @@ def site_factor_checks(
     """
     loads = settings.get("prioritysitefactorplugin", "") == SITE_FACTOR
     if not loads:
-        what = f"slurm.conf: PrioritySiteFactorPlugin={settings.get('prioritysitefactorplugin') or '(none)'}"
-        remedy = f"PrioritySiteFactorPlugin={SITE_FACTOR} in slurm.conf and restart slurmctld; or take [site_factor] out of the agent's settings"
+        what = (
+            "slurm.conf:"
+            f" PrioritySiteFactorPlugin={settings.get('prioritysitefactorplugin') or '(none)'}"
+        )
+        remedy = (
+            f"PrioritySiteFactorPlugin={SITE_FACTOR} in slurm.conf and restart slurmctld; or take"
+            " [site_factor] out of the agent's settings"
+        )
         yield HealthCheck(
-            f"{what}, but the agent writes a table"
-            if status
-            else f"{what}, and no table is written for it",
+            (
+                f"{what}, but the agent writes a table"
+                if status
+                else f"{what}, and no table is written for it"
+            ),
             not status,
             remedy,
         )
@@ -149,7 +163,10 @@ def site_factor_checks(
         )
         return
     same = status["path"] == table.path
-    remedy = f"PrioritySiteFactorParameters=fairbank_table={status['path']} in slurm.conf, or site_factor.path in the agent's settings"
+    remedy = (
+        f"PrioritySiteFactorParameters=fairbank_table={status['path']} in slurm.conf, or"
+        " site_factor.path in the agent's settings"
+    )
     yield HealthCheck(
         f"the agent writes site factors to {status['path']}, the plug-in reads {table.path}",
         same,
@@ -172,4 +189,7 @@ def _age_check(table: TableFile, status: Mapping[str, Any], now: int) -> HealthC
 
 
 def _table_remedy(path: str) -> str:
-    return f'[site_factor] path = "{path}" in the agent\'s settings; or take the plug-in out of slurm.conf'
+    return (
+        f'[site_factor] path = "{path}" in the agent\'s settings; or take the plug-in out of'
+        " slurm.conf"
+    )

@@ -66,7 +66,10 @@ def clock_check(here: int, there: int, whose: str) -> HealthCheck:
     """
     apart = abs(here - there)
     way = "" if apart <= CLOCK_SECONDS else ", ahead of ours" if there > here else ", behind ours"
-    remedy = "keep the clocks of all hosts right with chrony or ntpd: times in the books come from them, and MUNGE refuses what is too old"
+    remedy = (
+        "keep the clocks of all hosts right with chrony or ntpd: times in the books come from them,"
+        " and MUNGE refuses what is too old"
+    )
     return HealthCheck(
         f"the clock of {whose} is {apart} s from this host's{way}", apart <= CLOCK_SECONDS, remedy
     )
@@ -78,7 +81,8 @@ def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthC
     yield HealthCheck(
         f"accounting is kept by {kind.removeprefix('accounting_storage/') or 'nobody'}",
         kind == "accounting_storage/slurmdbd",
-        "AccountingStorageType=accounting_storage/slurmdbd; fairbank reconcile compares the books with it",
+        "AccountingStorageType=accounting_storage/slurmdbd; fairbank reconcile compares the books"
+        " with it",
     )
     gpus = any(node.gpus for node in machine.nodes)
     if gpus:
@@ -103,12 +107,16 @@ def authentication_check(config: Config) -> HealthCheck:
 def price_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
     """Check that the bank prices as Slurm bills: the rule for TRES, the weights, the QOS."""
     differences = price_differences(machine, known)
-    remedy = f"fairbank slurm import --dry-run --settings {machine.cluster}.toml prints the bank's settings as Slurm has them; restart the bank"
+    remedy = (
+        f"fairbank slurm import --dry-run --settings {machine.cluster}.toml prints the bank's"
+        " settings as Slurm has them; restart the bank"
+    )
     for each in differences:
         yield HealthCheck(each, False, remedy)
     if not differences:
         yield HealthCheck(
-            f"the bank prices {len(machine.partitions)} partitions as Slurm bills them ({machine.billing_rule.value})",
+            f"the bank prices {len(machine.partitions)} partitions as Slurm bills them"
+            f" ({machine.billing_rule.value})",
             True,
         )
 
@@ -136,7 +144,10 @@ def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[He
         gpus = any(node.gpus for node in machine.nodes if place.name in node.partitions)
         weighed = set(parse_weights(place.weights)) if place.weights else {"cpu"}
         if gpus and not any(name.startswith("gres/gpu") for name in weighed):
-            remedy = f'PartitionName={place.name} ... TRESBillingWeights="CPU=...,Mem=...,GRES/gpu=..." in slurm.conf, and the same in the bank'
+            remedy = (
+                f'PartitionName={place.name} ... TRESBillingWeights="CPU=...,Mem=...,GRES/gpu=..."'
+                " in slurm.conf, and the same in the bank"
+            )
             yield HealthCheck(
                 f"partition {place.name} has GPUs, and they cost nothing", False, remedy
             )
@@ -150,9 +161,13 @@ def limit_checks(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
     """
     endless = [place.name for place in places if not place.max_minutes]
     for name in endless:
-        remedy = f"PartitionName={name} ... MaxTime=7-00:00:00 DefaultTime=01:00:00 in slurm.conf, then scontrol reconfigure"
+        remedy = (
+            f"PartitionName={name} ... MaxTime=7-00:00:00 DefaultTime=01:00:00 in slurm.conf, then"
+            " scontrol reconfigure"
+        )
         yield HealthCheck(
-            f"partition {name} has no finite MaxTime: jobs without a limit are refused, or run without a hold",
+            f"partition {name} has no finite MaxTime: jobs without a limit are refused, or run"
+            " without a hold",
             False,
             remedy,
         )
@@ -173,9 +188,11 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
         )
     else:
         yield HealthCheck(
-            f"slurmctld does not ask before a job starts: PrEpPlugins={','.join(steps) or '(none)'}",
+            "slurmctld does not ask before a job starts:"
+            f" PrEpPlugins={','.join(steps) or '(none)'}",
             False,
-            f"PrEpPlugins=prep/fairbank,prep/script in slurm.conf and restart slurmctld ({_GUIDE}); leave it so while you only look on",
+            f"PrEpPlugins=prep/fairbank,prep/script in slurm.conf and restart slurmctld ({_GUIDE});"
+            " leave it so while you only look on",
         )
     for key, where in (("JobSubmitPlugins", "slurmctld"), ("CliFilterPlugins", "submit commands")):
         remedy = (
@@ -196,12 +213,15 @@ def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthChe
     yield HealthCheck(
         f"plug-in and agent meet at {socket}",
         socket == agent.socket,
-        f"the agent listens at {agent.socket}: PrEpParameters=fairbank_socket={agent.socket}, or plugin.socket in its settings",
+        f"the agent listens at {agent.socket}: PrEpParameters=fairbank_socket={agent.socket}, or"
+        " plugin.socket in its settings",
     )
     yield HealthCheck(
-        f"the plug-in waits {seconds:g} s for the agent, the agent {agent.patience:g} s for the bank",
+        f"the plug-in waits {seconds:g} s for the agent, the agent {agent.patience:g} s for the"
+        " bank",
         agent.patience < seconds,
-        f"make the agent's patience less, or the plug-in's more: PrEpParameters=...,fairbank_patience={agent.patience + 5:.0f}",
+        "make the agent's patience less, or the plug-in's more:"
+        f" PrEpParameters=...,fairbank_patience={agent.patience + 5:.0f}",
     )
 
 
@@ -230,7 +250,8 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
     yield HealthCheck(
         f"slurmctld is connected to the agent: {', '.join(heard) or 'no'}",
         bool(heard),
-        "restart slurmctld once its plug-in is installed (a reconfiguration does not load it), and look for Fairbank in its log",
+        "restart slurmctld once its plug-in is installed (a reconfiguration does not load it), and"
+        " look for Fairbank in its log",
     )
     yield _bank_check(bank)
     kept = (
@@ -244,7 +265,10 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
         "make room on its disk; the agent goes on by itself",
     )
     if later := outbox.get("retry_later"):
-        remedy = "set the clocks of both hosts alike (chronyc tracking); the agent tells them again by itself"
+        remedy = (
+            "set the clocks of both hosts alike (chronyc tracking); the agent tells them again by"
+            " itself"
+        )
         yield HealthCheck(
             f"the agent's ends: {later} are too early for the bank's clock, and told again later",
             False,
@@ -265,7 +289,10 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
 
 def _bank_check(bank: Mapping[str, Any]) -> HealthCheck:
     if bank["reachable"] is None:
-        remedy = "it asks when slurmctld's plug-in has said for which cluster: see whether that is connected"
+        remedy = (
+            "it asks when slurmctld's plug-in has said for which cluster: see whether that is"
+            " connected"
+        )
         return HealthCheck("the agent reaches the bank: it has not asked yet", False, remedy)
     trouble = "" if bank["reachable"] else f": {bank['trouble']}"
     remedy = bank["remedy"] or "bank.server in the agent's settings; fairbank status there"
@@ -280,7 +307,8 @@ def _frame_check(quarantine: Mapping[str, Any] | None) -> HealthCheck:
             "restart it: systemctl restart fairbank-agent",
         )
     but = (
-        f", but for {quarantine['frames']} frames, the last: {quarantine['last']}; they are in {quarantine['path']}"
+        f", but for {quarantine['frames']} frames, the last: {quarantine['last']}; they are in"
+        f" {quarantine['path']}"
         if quarantine["frames"]
         else ""
     )
@@ -291,7 +319,10 @@ def _frame_check(quarantine: Mapping[str, Any] | None) -> HealthCheck:
 
 def policy_checks(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
     """Check that the submission policy is complete, readable and recent."""
-    again = "fairbank slurm sync; and let it run every few minutes: systemctl enable --now fairbank-sync.timer"
+    again = (
+        "fairbank slurm sync; and let it run every few minutes: systemctl enable --now"
+        " fairbank-sync.timer"
+    )
     yield HealthCheck(
         f"{policy.path} is {'whole' if policy.is_whole else 'damaged: jobs are not checked'}",
         policy.is_whole,

@@ -1,4 +1,7 @@
-"""Answers in columns of fixed width: `squeue --Format`, for columns none of which holds a text that a user chose."""
+"""Output in columns: cells between delimiters, or of fixed width.
+
+A line is a record. A line that is no record is reported and left out.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,12 @@ from fairbank.slurm.parsers.words import quoted
 
 
 def fixed_width_format(widths: Mapping[str, int]) -> str:
-    """What `squeue --Format` is asked for, to have these columns so wide."""
+    """Return the argument of `squeue --Format` for columns of these widths."""
     return ",".join(f"{name}:{width}" for name, width in widths.items())
 
 
 def fixed_width_cells(line: str, widths: Mapping[str, int]) -> dict[str, str]:
-    """A line's cells by the names of their columns."""
+    """Return a line's cells by column."""
     cells, at = {}, 0
     for name, width in widths.items():
         cells[name] = line[at : at + width].strip()
@@ -25,14 +28,15 @@ def fixed_width_cells(line: str, widths: Mapping[str, int]) -> dict[str, str]:
 
 
 DELIMITER = "\x1f"
+"""Unit separator, which no user types; sacct and squeue take any delimiter."""
 PIPE = "|"
-"""What sacctmgr parts its columns with: it knows no other."""
+"""Delimiter of sacctmgr, sshare and sprio. sacctmgr knows no other."""
 
 T = TypeVar("T")
 
 
 class Record(NamedTuple):
-    """One line: its number in the answer, and its cells by the names of their columns."""
+    """One line: its number in the output, and its cells by column."""
 
     line: int
     cells: dict[str, str]
@@ -41,8 +45,11 @@ class Record(NamedTuple):
 def split_records(
     command: str, text: str, columns: Sequence[str], delimiter: str = DELIMITER
 ) -> Iterator[Record | UnreadableLine]:
-    """Each line as a record. A line with too few or too many cells is none: where somebody's text broke a line in two, neither half is
-    guessed at, for whoever wrote the text could write a whole record into it."""
+    """Split lines into records.
+
+    A line with too few or too many cells is no record. If a user's text broke a line in two,
+    neither half is guessed, since the user could have written a whole record into the text.
+    """
     for number, line in enumerate(text.split("\n"), 1):
         if line:
             yield split_record(command, number, line, columns, delimiter)
@@ -51,7 +58,15 @@ def split_records(
 def split_record(
     command: str, number: int, line: str, columns: Sequence[str], delimiter: str
 ) -> Record | UnreadableLine:
-    """One of those lines."""
+    """Split one line.
+
+    Args:
+        command: that printed it, for the error.
+        number: of the line.
+        line: its text.
+        columns: in their order.
+        delimiter: between the cells.
+    """
     cells = line.split(delimiter)
     if len(cells) == len(columns):
         return Record(number, dict(zip(columns, cells, strict=True)))
@@ -66,7 +81,13 @@ def read_rows(
     found: Iterator[Record | UnreadableLine],
     reader: Callable[[dict[str, str]], T | None],
 ) -> ParsedRows[T]:
-    """The records as values. One that cannot be read is told with its field; one for which the reader answers None is not wanted."""
+    """Convert records to values.
+
+    Args:
+        command: that printed them, for errors.
+        found: records, and lines that are none.
+        reader: returns the value of a record, or None to leave it out. Its Malformed is reported.
+    """
     rows: list[T] = []
     unreadable: list[UnreadableLine] = []
     for each in found:

@@ -1,4 +1,8 @@
-"""What the JSON of all versions has in common: a list of jobs, each read by itself, so that a strange one spoils no other."""
+"""JSON of sacct and squeue since Slurm 23.11 (data v0.0.40 and later).
+
+Each job is read by itself, so that a strange one spoils no other. A number may be an object that
+says whether it is set; states are lists.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,15 @@ Value = TypeVar("Value")
 
 
 NOT_COUNTED = -2
-"""What 24.11 tells of energy where no node has a meter: slurmctld's NO_VAL64. 22.05 tells null."""
+"""NO_VAL64 of slurmctld, which 24.11 prints for energy of nodes without a meter. 22.05 prints
+null.
+"""
 
 
 class JsonTres(msgspec.Struct, frozen=True):
-    """So much of a TRES; memory in MiB. Nothing is told of one that was not counted, such as energy where no node has a meter."""
+    """Amount of a TRES; memory in MiB. The count is None for what was not counted, such as
+    energy.
+    """
 
     type: str
     name: str | None
@@ -34,7 +42,7 @@ class _Owner(msgspec.Struct, frozen=True):
 
 
 class JsonAssociation(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose a job is, and where it ran. Without its user accounting still knows the association."""
+    """Owner of a job, and its partition. Without `user`, accounting still knows the association."""
 
     job_id: int
     account: str
@@ -51,7 +59,14 @@ class _Jobs(msgspec.Struct, frozen=True):
 def read_each(
     command: str, text: bytes, shape: type[Row], reader: Callable[[Row], Value]
 ) -> ParsedRows[Value]:
-    """Each job as a value. Raises Malformed when the whole is not the JSON of this command."""
+    """Read each job as a value. Raises Malformed if the text is not the JSON of this command.
+
+    Args:
+        command: that printed it, for errors.
+        text: its output.
+        shape: of one job.
+        reader: returns the value of a job.
+    """
     try:
         found = msgspec.json.decode(text, type=_Jobs).jobs
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
@@ -90,7 +105,7 @@ def job(
     tres: Sequence[JsonTres],
     restart: int | None,
 ) -> AccountingJob:
-    """A job from its parts. Raises Malformed, naming the field."""
+    """Build a job from its parts. Raises Malformed, naming the field."""
     return AccountingJob(
         job_id=_within(row.job_id, 1, ids.JOB_ID_MAX, "job_id"),
         submitted=words.required_instant(
@@ -105,9 +120,9 @@ def job(
         account=ids.name(row.account, field="account"),
         partition=row.partition and ids.name(row.partition, field="partition"),
         qos=ids.name(row.qos, field="qos") if row.qos else None,
-        limit_seconds=None
-        if limit_minutes is None
-        else _within(limit_minutes, 0, 10**9, "time.limit") * 60,
+        limit_seconds=(
+            None if limit_minutes is None else _within(limit_minutes, 0, 10**9, "time.limit") * 60
+        ),
         tres=words.tres(
             ",".join(_tres_text(each) for each in tres if each.count not in (None, NOT_COUNTED)),
             "tres",
@@ -117,7 +132,7 @@ def job(
 
 
 def queued(job_id: int, submitted: int, state: str) -> QueuedJob:
-    """A job that slurmctld knows. Raises Malformed, naming the field."""
+    """Build a job that slurmctld knows. Raises Malformed, naming the field."""
     at = words.required_instant(words.epoch(submitted, "submit_time"), "submit_time")
     return QueuedJob(
         _within(job_id, 1, ids.JOB_ID_MAX, "job_id"), at, words.state(state, "job_state")
@@ -178,12 +193,12 @@ class _Queued(msgspec.Struct, frozen=True):
 
 
 def read_jobs(text: bytes) -> ParsedRows[AccountingJob]:
-    """What `sacct --json` said."""
+    """Read `sacct --json`."""
     return read_each("sacct", text, _Job, _job)
 
 
 def read_queue(text: bytes) -> ParsedRows[QueuedJob]:
-    """What `squeue --json` said."""
+    """Read `squeue --json`."""
     return read_each(
         "squeue",
         text,
@@ -212,10 +227,12 @@ def _value(number: _OneNumber) -> int | None:
 
 
 def _ended(states: list[str] | str) -> str:
-    """Accounting keeps the end of a requeued run as that flag alone; sacct tells it behind PENDING, which stands for no state."""
+    """Return the state. Of a requeued run accounting stores only that flag; sacct prints PENDING
+    first.
+    """
     return REQUEUED if REQUEUED in states else _first(states)
 
 
 def _first(states: list[str] | str) -> str:
-    """The state proper; flags such as REQUEUED or COMPLETING come behind it."""
+    """Return the state itself; flags such as REQUEUED or COMPLETING follow it."""
     return states if isinstance(states, str) else (states or [""])[0]

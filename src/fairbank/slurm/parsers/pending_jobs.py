@@ -1,7 +1,8 @@
-"""The jobs that wait, with what their priorities are made of: `scontrol --oneliner show job`, of any version.
+"""Pending jobs with what their priorities depend on: `scontrol --oneliner show job`, of any
+version.
 
-The line begins with the job's name, and its end has comments and folders: people put anything into those. What is read stands between,
-and a line in which somebody wrote the like of it is refused.
+The line begins with the job's name, and ends with comments and directories, into which users write
+anything. What is read stands between; a line in which a user imitated it is refused.
 """
 
 from __future__ import annotations
@@ -20,19 +21,25 @@ from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 
 COMMAND = "scontrol show job"
 _LINE_START = re.compile(
-    r"JobId=(\d{1,10}) (?:(?:ArrayJobId|HetJobId|HetJobOffset|HetJobIdSet)=\S+ )*(?:ArrayTaskId=(\S+) (?:ArrayTaskThrottle=\d+ )?)?"
+    r"JobId=(\d{1,10}) (?:(?:ArrayJobId|HetJobId|HetJobOffset|HetJobIdSet)=\S+"
+    r" )*(?:ArrayTaskId=(\S+) (?:ArrayTaskThrottle=\d+ )?)?"
 )
 _OWNER = re.compile(
-    r" UserId=([^ ()]+)\(\d+\) GroupId=\S+ MCS_label=\S* Priority=(\d+) Nice=(-?\d+) Account=(\S+) QOS=(\S+) (?:WCKey=\S* )?JobState=(\S+) "
+    r" UserId=([^ ()]+)\(\d+\) GroupId=\S+ MCS_label=\S* Priority=(\d+) Nice=(-?\d+) Account=(\S+)"
+    r" QOS=(\S+) (?:WCKey=\S* )?JobState=(\S+) "
 )
 _GIVEN = re.compile(r" CoreSpec=\S+ (.*?)MinCPUsNode=")
 _NODES = re.compile(r"(\d{1,9})(?:-\d{1,9})?", re.ASCII)
 
 
 class PendingFactors(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that waits. `partitions` and `qos` in the order in which they were asked for. Instants are seconds since 1970, None for none
-    yet; `limit_minutes` is 0 without a finite limit. `nodes` are the fewest, `cpus` and `tres` what it asks for. `priority` 0 means held.
-    `tasks` are those of an array that still have to start, as in `1-5`."""
+    """Pending job.
+
+    Instants are seconds since 1970, None for none yet. `partitions` and `qos` are in the order of
+    the request. `limit_minutes` is 0 without a finite limit, `nodes` the fewest, `cpus` and `tres`
+    what is requested, `priority` 0 if held, `tasks` those of an array that have not started, as in
+    `1-5`.
+    """
 
     job_id: int
     user: str
@@ -52,12 +59,15 @@ class PendingFactors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_pending(text: str) -> ParsedRows[PendingFactors]:
-    """Those of the jobs that wait."""
+    """Read the pending jobs."""
     return read_rows(COMMAND, job_lines(text), _pending)
 
 
 def job_lines(text: str) -> Iterator[Record | UnreadableLine]:
-    """Each job as the words of its line. `Given`: what it was given node by node, which only `--details` tells, in Slurm's own words."""
+    """Yield each job as the words of its line.
+
+    `Given` is what it was given of each node, which only `--details` prints, in Slurm's own words.
+    """
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("No jobs in the system"):
             continue

@@ -1,4 +1,4 @@
-"""How slurmctld ranks users and jobs: the words of its priority plug-in in `scontrol show config`, of any version."""
+"""Settings of the priority plug-in in `scontrol show config`, of any version."""
 
 from __future__ import annotations
 
@@ -36,8 +36,13 @@ Config = Mapping[str, str]
 
 
 def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
-    """Of what `scontrol.read_config` found, in which all must be there. `flags`: those of slurm.conf, which count instead where they are
-    known (`flags_in_doubt`). Raises Malformed, naming the setting."""
+    """Read the settings. Raises Malformed, naming the setting that is missing or wrong.
+
+    Args:
+        config: result of `scontrol.read_config`.
+        flags: PriorityFlags of slurm.conf, where they are known; they count instead
+            (`are_flags_uncertain`).
+    """
     said = {name.lower(): text for name, text in config.items()}
     if _required(said, "PriorityType") != "priority/multifactor":
         return PrioritySettings(by_factors=False)  # of another plug-in nothing more is told
@@ -64,22 +69,23 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
 
 
 def read_tracked_tres(config: Config) -> str:
-    """The TRES that the cluster counts, in its own order. Raises Malformed."""
+    """Return the TRES that the cluster counts, in its own order. Raises Malformed."""
     return _required({name.lower(): text for name, text in config.items()}, TRACKED)
 
 
-# Slurm looks for the words of flags anywhere in the text, in any case, and passes over what it does not know (facts, section 2.4).
+# Slurm finds the words of flags anywhere in the text, in any case, and ignores unknown ones
+# (docs/reference/slurm-rules.md).
 
 
 def read_flags(text: str) -> frozenset[Flag]:
-    """Those that are about factors."""
+    """Return the flags for factors."""
     said = text.upper()
     found = {flag for flag in Flag if flag.value in said}
     return frozenset(found | RAW if ALL_RAW in said else found)
 
 
 def read_algorithm(text: str) -> Algorithm:
-    """By what users are ranked: Fair Tree unless flags say otherwise, and DEPTH_OBLIVIOUS says it too."""
+    """Return the rule that ranks users: Fair Tree unless the flags name another."""
     said = text.upper()
     if "DEPTH_OBLIVIOUS" in said:
         return Algorithm.DEPTH_OBLIVIOUS
@@ -87,7 +93,7 @@ def read_algorithm(text: str) -> Algorithm:
 
 
 def read_billing_rule(text: str) -> BillingRule:
-    """How weighted TRES are added up."""
+    """Return the rule that adds weighted TRES."""
     said = text.upper()
     return next(
         (each for each in (BillingRule.MAX_TRES_GRES, BillingRule.MAX_TRES) if each.name in said),
@@ -96,8 +102,10 @@ def read_billing_rule(text: str) -> BillingRule:
 
 
 def are_flags_uncertain(config: Config) -> bool:
-    """Whether these flags may say more than slurm.conf does: where any one of the NO_NORMAL flags is set, `scontrol show config` of
-    Slurm 22.05 tells NO_NORMAL_ALL."""
+    """Return True if slurm.conf may have fewer flags than these.
+
+    `scontrol show config` of Slurm 22.05 prints NO_NORMAL_ALL if any NO_NORMAL flag is set.
+    """
     return ALL_RAW in config.get(FLAGS, "").upper()
 
 

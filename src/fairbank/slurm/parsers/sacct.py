@@ -1,4 +1,7 @@
-"""Accounting: `sacct` in columns, of any version. No column holds what users may write freely, so nobody can forge a record."""
+"""Output of `sacct` in columns, of any version.
+
+No column holds text that users write freely, so nobody can forge a record.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ COLUMNS = (
     "AllocTRES",
     "ReqTRES",
 )
-"""Not JobName, Comment or WorkDir: those are their owners' to write, pipes and line ends included."""
+"""Not JobName, Comment or WorkDir: their owners write them, with pipes and line ends."""
 
 
 def read_jobs(
     text: str, columns: tuple[str, ...] = COLUMNS, delimiter: str = DELIMITER
 ) -> ParsedRows[AccountingJob]:
-    """The lines of `sacct --noheader --parsable2 --allocations --duplicates`, times in UTC. Other columns than ours are passed over."""
+    """Read `sacct --noheader --parsable2 --allocations --duplicates`, with times in UTC."""
     return read_rows("sacct", split_records("sacct", text, columns, delimiter), _job)
 
 
@@ -57,20 +60,24 @@ def _job(cells: dict[str, str]) -> AccountingJob:
 
 
 def _owner(cells: dict[str, str]) -> int | None:
-    """Half a record, of whose start slurmdbd has not heard, has its user's name from the association, and 0 where the number would be."""
+    """Return the uid of the owner.
+
+    A record whose start slurmdbd has not received has the user's name from the association, and 0
+    as the uid.
+    """
     told = words.number(cells["UID"], "UID", most=ids.UID_MAX)
     return told if told or cells["Partition"] else None
 
 
 END_COLUMNS = ("JobIDRaw", "Submit", "ExitCode", "TotalCPU")
-"""Without steps TotalCPU is always 0, sacct(1) says. Nothing of this is for users to write."""
+"""Without steps TotalCPU is always 0 (sacct(1)), so these are read for few jobs."""
 
 _EXIT = re.compile(r"(\d{1,3}):(\d{1,3})", re.ASCII)
 _TIME = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d{2})(?:\.(\d{3}))?", re.ASCII)
 
 
 def read_job_ends(text: str, delimiter: str = DELIMITER) -> ParsedRows[JobEnd]:
-    """The lines of `sacct --noheader --parsable2 --duplicates`, times in UTC; those of steps are passed over."""
+    """Read `sacct --noheader --parsable2 --duplicates`, with times in UTC. Steps are left out."""
     return read_rows("sacct", split_records("sacct", text, END_COLUMNS, delimiter), _job_end)
 
 
@@ -86,7 +93,7 @@ def _job_end(cells: dict[str, str]) -> JobEnd | None:
 
 
 def _exit_code(text: str) -> tuple[int, int] | None:
-    """Exit code and signal. Raises Malformed."""
+    """Return exit code and signal. Raises Malformed."""
     match = _EXIT.fullmatch(text)
     if match is None or int(match[1]) > 255 or int(match[2]) > 127:
         if not text:
@@ -96,7 +103,7 @@ def _exit_code(text: str) -> tuple[int, int] | None:
 
 
 def _cpu_seconds(text: str) -> int | None:
-    """A part of a second counts as one. None for no time at all: that is what a Slurm says that does not gather it. Raises Malformed."""
+    """Return seconds, rounded up; None for no time, which a Slurm prints that gathers none."""
     match = _TIME.fullmatch(text)
     if match is None:
         if not text:

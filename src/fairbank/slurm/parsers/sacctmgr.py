@@ -1,4 +1,4 @@
-"""The accounting database's accounts, users, shares and QOS: `sacctmgr --noheader --parsable2`, of any version."""
+"""Accounts, users, shares and QOS: `sacctmgr --noheader --parsable2 show`, of any version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHARES = re.compile(r"\d{1,10}|parent", re.ASCII)
 
 
 def read_associations(text: str) -> ParsedRows[SlurmAssociation]:
-    """`show associations format=account,user,parentname,share,grptresmins,partition`."""
+    """Read `show associations format=account,user,parentname,share,grptresmins,partition`."""
     return read_rows(
         "sacctmgr show associations",
         split_records("sacctmgr show associations", text, ASSOCIATION_COLUMNS, PIPE),
@@ -32,7 +32,7 @@ def read_associations(text: str) -> ParsedRows[SlurmAssociation]:
 
 
 def read_priorities(text: str) -> ParsedRows[AssociationPriority]:
-    """`show associations format=account,user,partition,priority`."""
+    """Read `show associations format=account,user,partition,priority`."""
     return read_rows(
         "sacctmgr show associations",
         split_records("sacctmgr show associations", text, PRIORITY_COLUMNS, PIPE),
@@ -41,7 +41,7 @@ def read_priorities(text: str) -> ParsedRows[AssociationPriority]:
 
 
 def read_coordinators(text: str) -> ParsedRows[SlurmAssociation]:
-    """`show account withcoord format=account,coordinators`: accounts with the names of those who look after them."""
+    """Read `show account withcoord format=account,coordinators`."""
     return read_rows(
         "sacctmgr show account",
         split_records("sacctmgr show account", text, COORDINATOR_COLUMNS, PIPE),
@@ -50,7 +50,7 @@ def read_coordinators(text: str) -> ParsedRows[SlurmAssociation]:
 
 
 def read_qos(text: str) -> ParsedRows[SlurmQos]:
-    """`show qos format=name,priority,usagefactor`."""
+    """Read `show qos format=name,priority,usagefactor`."""
     return read_rows(
         "sacctmgr show qos", split_records("sacctmgr show qos", text, QOS_COLUMNS, PIPE), _qos
     )

@@ -1,4 +1,4 @@
-"""slurm.conf itself, for what `scontrol show config` does not tell."""
+"""slurm.conf, and partitions, nodes and settings as `scontrol show` prints them, of any version."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ _CONTINUED = re.compile(r"\\\r?\n")
 
 
 class Conf(NamedTuple):
-    """Settings by their names in lower case, as Slurm takes them; the files that are included, as they stand there."""
+    """Settings of slurm.conf by lower-case name, since Slurm ignores case; and its include
+    lines.
+    """
 
     settings: Mapping[str, str]
     includes: Sequence[str]
 
 
 def read_conf(text: str) -> Conf:
-    """Lines of one setting each. Nodes, partitions and the like, which stand there many times, are not for us: the last one is kept."""
+    """Read lines of one setting each. Of nodes, partitions and the like only the last line is
+    kept.
+    """
     lines = [_COMMENT.sub("", line).strip() for line in _CONTINUED.sub(" ", text).splitlines()]
     settings = {
         match[1].lower(): match[2].strip().strip('"')
@@ -39,12 +43,14 @@ def read_conf(text: str) -> Conf:
 
 
 def split_list(value: str) -> list[str]:
-    """The words of a setting such as `PrEpPlugins=prep/fairbank,prep/script`."""
+    """Return the words of a setting such as `PrEpPlugins=prep/fairbank,prep/script`."""
     return [word for each in value.split(",") if (word := each.strip())]
 
 
 def split_parameters(value: str) -> dict[str, str]:
-    """What a setting such as `PrEpParameters=fairbank_poll_interval=1,fairbank_outage_policy=open` says by name; "" for a name alone."""
+    """Return a setting such as `PrEpParameters=fairbank_poll_interval=1` by name; "" for a bare
+    name.
+    """
     return {
         name.rstrip(): said.lstrip()
         for name, _, said in (word.partition("=") for word in split_list(value))
@@ -58,7 +64,7 @@ _GPU = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?:\d+(?:\([^)]*\))?", re.ASCII)
 
 
 def read_partitions(text: str) -> ParsedRows[SlurmPartition]:
-    """The partitions."""
+    """Read `scontrol --oneliner show partition`."""
     return read_rows(
         "scontrol show partition",
         key_value_records("scontrol show partition", text, "PartitionName"),
@@ -67,14 +73,14 @@ def read_partitions(text: str) -> ParsedRows[SlurmPartition]:
 
 
 def read_nodes(text: str) -> ParsedRows[SlurmNode]:
-    """The nodes."""
+    """Read `scontrol --oneliner show node`."""
     return read_rows(
         "scontrol show node", key_value_records("scontrol show node", text, "NodeName"), _node
     )
 
 
 def read_config(text: str) -> Mapping[str, str]:
-    """The settings; `(null)` is an empty text."""
+    """Read `scontrol show config`; `(null)` becomes an empty text."""
     found = (_SETTING.fullmatch(line) for line in text.splitlines())
     return {
         match[1]: "" if match[2].strip() == "(null)" else match[2].strip()
@@ -84,13 +90,15 @@ def read_config(text: str) -> Mapping[str, str]:
 
 
 def slurm_uid(config: Mapping[str, str]) -> int | None:
-    """The number in `SlurmUser = slurm(64030)`; None when it is not told."""
+    """Return the uid in `SlurmUser = slurm(64030)`, or None."""
     number = config.get("SlurmUser", "").rpartition("(")[2].rstrip(")")
     return int(number) if number.isascii() and number.isdigit() and len(number) <= 10 else None
 
 
 def read_clock(text: str) -> int:
-    """When slurmctld told its settings, by its own clock; the command must have run in UTC. Raises Malformed."""
+    """Return the time of `scontrol show config` by slurmctld's clock, run in UTC. Raises
+    Malformed.
+    """
     match = _AS_OF.match(text)
     if match is None:
         remedy = "keep the whole answer, its first line too: TZ=UTC scontrol show config"
@@ -103,7 +111,15 @@ def read_clock(text: str) -> int:
 
 
 def key_value_records(command: str, text: str, key: str) -> Iterator[Record | UnreadableLine]:
-    """`Key=value Key=value`: words without a sign belong to values that we do not read, such as a node's OS or the reason of an admin."""
+    """Yield records of `Key=value Key=value`.
+
+    Words without a sign belong to values that are not read, such as an administrator's reason.
+
+    Args:
+        command: that printed them, for errors.
+        text: its output.
+        key: that each line must have.
+    """
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue

@@ -1,4 +1,4 @@
-"""The factors of the jobs that wait: `sprio --noheader --format=` what `format_of` its version says."""
+"""Factors of pending jobs: `sprio --noheader` with the `--format` of `format_of`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from fairbank.slurm.parsers.version import Version
 
 COMMAND = "sprio"
 LETTERS = "ircuYySAaBbFfJjPpQqNTt"
-"""Job, partition, cluster, user; priority whole and normalised; site; each factor weighted and normalised; nice; TRES in both forms."""
+"""Job, partition, cluster, user; priority, normalised priority; site; each factor weighted and
+normalised; nice; TRES weighted and normalised.
+"""
 NAMES = "on"
-"""Account and QOS, which sprio tells from NAMED_SINCE on."""
+"""Account and QOS, which sprio prints since NAMED_SINCE."""
 FACTORS = "abfjpq"
 """Age, association, fair share, job size, partition, QOS."""
 FACTOR_DIGITS, TRES_DIGITS = 7, 2
-"""So many follow the point of what is normalised."""
+"""Decimals of normalised values."""
 NAMED_SINCE = Version(23, 2, 0)
 _NONE = "Unable to find jobs matching"
 _SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)
@@ -33,9 +35,13 @@ _PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
 
 
 class SprioLine(msgspec.Struct, frozen=True):
-    """A job in one of its partitions. `weighted` and `normal` are the factors by the letters of FACTORS, rounded as sprio rounds them;
-    so are `tres` (weighted) and `tres_normal`. `total` is what PRIORITY was cut off from. Where `given`, an administrator gave the
-    priority, and there are no factors. `account` and `qos_name` are empty where sprio does not tell them. `line` is where it stands."""
+    """Job in one of its partitions.
+
+    weighted, normal   factors by their columns in FACTORS, rounded as sprio rounds them tres,
+    tres_normal  the same for TRES total              priority before it was rounded down is_fixed
+    an administrator set the priority, and there are no factors account, qos_name  empty where sprio
+    does not print them line               number of the line
+    """
 
     job: int
     partition: str
@@ -56,16 +62,17 @@ class SprioLine(msgspec.Struct, frozen=True):
 
 
 def letters_of(version: Version) -> str:
-    """What sprio of this version tells, by the letters of its columns."""
+    """Return the columns that sprio of this version prints."""
     return LETTERS + NAMES if version >= NAMED_SINCE else LETTERS
 
 
 def format_of(version: Version) -> str:
+    """Return the `--format` for this version."""
     return PIPE.join(f"%{letter}" for letter in letters_of(version))
 
 
 def letters_in(text: str) -> str:
-    """By which letters a file was asked for: with the names where any line has as many cells."""
+    """Return the columns of a recorded file: with the names if any line has as many cells."""
     named = LETTERS + NAMES
     return (
         named if any(line.count(PIPE) == len(named) - 1 for line in text.splitlines()) else LETTERS
@@ -73,7 +80,7 @@ def letters_in(text: str) -> str:
 
 
 def read_factors(text: str, letters: str = LETTERS) -> ParsedRows[SprioLine]:
-    """The lines, in the order of sprio; none where it says that no job waits."""
+    """Read the lines in sprio's order; none if it prints that no job is pending."""
     if text.startswith(_NONE):
         return ParsedRows(())
     seen = _LineTracker()
@@ -83,8 +90,11 @@ def read_factors(text: str, letters: str = LETTERS) -> ParsedRows[SprioLine]:
 
 
 class _LineTracker:
-    """Where in the answer we are, and who was there. A job stands once for each of its partitions; where Slurm is so new that it tells
-    names, also once for each QOS that the job asked for, and only a line that says nothing else is there twice."""
+    """Number of the current line, and the jobs so far.
+
+    A job occurs once for each of its partitions; in versions that print names, also for each QOS
+    that it requested. Then only a line with equal cells is a duplicate.
+    """
 
     def __init__(self) -> None:
         self._line = 0
@@ -109,9 +119,16 @@ class _LineTracker:
 
 
 def unrounded(weighted: float, normal: float, weight: float, digits: int) -> float:
-    """A weighted factor of which both columns come again: whole, as `weighted`, and by its weight with so many `digits`, as `normal`.
+    """Return a weighted factor that rounds to both printed columns.
 
-    Where no factor has both (the weights are others by now), it is nearest to the normalised one among those that are `weighted`.
+    If none does, since the weights have changed, return the one nearest to the normalised column
+    among those that round to the weighted column.
+
+    Args:
+        weighted: the column of whole numbers.
+        normal: the normalised column.
+        weight: of the factor.
+        digits: decimals of the normalised column.
     """
     if not weight or f"{weighted / weight:.{digits}f}" == f"{normal:.{digits}f}":
         return float(weighted)
@@ -154,7 +171,7 @@ def _factors(padded: dict[str, str], line: int) -> SprioLine:
 
 
 def _uncut(priority: int, part: float) -> float:
-    """What the priority was cut off from; the 14 digits of the normalised one may miss it by a little."""
+    """Return the priority before it was rounded down, from the 14 digits of the normalised one."""
     return min(max(float(priority), part * PRIORITY_MAX), nextafter(priority + 1, 0))
 
 

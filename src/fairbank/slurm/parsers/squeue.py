@@ -1,4 +1,4 @@
-"""What slurmctld still knows: `squeue` in columns, of any version."""
+"""Output of `squeue` in columns, of any version. No column holds text that users write freely."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAITING_FORMAT = DELIMITER.join(("%A", "%a", "%q", "%V"))
 
 
 def read_queue(text: str) -> ParsedRows[QueuedJob]:
-    """The lines of `squeue --noheader --states=all --format=FORMAT`, times in UTC."""
+    """Read `squeue --noheader --states=all --format=FORMAT`, with times in UTC."""
     return read_rows("squeue", split_records("squeue", text, COLUMNS), _queued)
 
 
@@ -38,7 +38,7 @@ def _queued(cells: dict[str, str]) -> QueuedJob:
 
 
 def read_waiting(text: str) -> ParsedRows[PendingOwner]:
-    """The lines of `squeue --noheader --states=PENDING --format=WAITING_FORMAT`, times in UTC."""
+    """Read `squeue --noheader --states=PENDING --format=WAITING_FORMAT`, with times in UTC."""
     return read_rows("squeue", split_records("squeue", text, WAITING_COLUMNS), _waiting)
 
 
@@ -60,11 +60,15 @@ _STARTING_WIDTHS = {
     "tres-alloc": 600,
 }
 STARTING_FORMAT = fixed_width_format(_STARTING_WIDTHS)
-"""What `squeue --Format` is asked for."""
+"""Argument of `squeue --Format`."""
 
 
 class StartingJob(msgspec.Struct, frozen=True, kw_only=True):
-    """`limit_seconds` is None without a finite limit; `tres` is what was allocated; `batch` is whether it is a script."""
+    """Job in its prolog.
+
+    `limit_seconds` is None without a finite limit, `tres` is what was allocated, `batch`: it is a
+    script.
+    """
 
     submitted: int
     start: int
@@ -75,7 +79,7 @@ class StartingJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_starting_job(text: str) -> StartingJob:
-    """The only line of the answer. Raises Malformed when there is none, or one that cannot be read."""
+    """Read the only line of the output. Raises Malformed for none, or one that cannot be read."""
     lines = text.splitlines()
     if len(lines) != 1:
         raise Malformed(f"squeue told {len(lines)} jobs where one was asked for", field="squeue")
@@ -104,19 +108,19 @@ _HELD_WIDTHS = {
     "tres-alloc": 600,
 }
 HELD_FORMAT = fixed_width_format(_HELD_WIDTHS)
-"""What `squeue --Format` is asked for."""
+"""Argument of `squeue --Format`."""
 
 REASONS = frozenset({"Allocation_exhausted", "No_allocation", "Allocation_frozen"})
-"""Those of our reasons that a deposit, a new allocation or a thaw ends. Caps of users and the like are for people."""
+"""Reasons of the plug-in that a deposit, a new allocation or a thaw ends. Caps of users do not."""
 
 COMMENT_PREFIX = "Fairbank: "
-"""What our admin comments begin with; plugins/prep writes the same."""
+"""Start of Fairbank's admin comments; plugins/prep writes the same."""
 
 _NAME = re.compile(r"[1-9][0-9]{0,9}(?:_[0-9]{1,9})?", re.ASCII)
 
 
 class HeldJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that the plug-in held; `name` is what Slurm's commands know it by."""
+    """Job that the plug-in held; `name` identifies it for Slurm's commands."""
 
     name: str
     account: str
@@ -127,8 +131,10 @@ class HeldJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_held_jobs(text: str) -> ParsedRows[HeldJob]:
-    """Those that the plug-in held, by its reason and its comment: what others held has neither. Parts of heterogeneous jobs and
-    jobs without a limit are left out, since nobody can tell what they cost."""
+    """Read the jobs that the plug-in held, by its reason and its comment.
+
+    Parts of heterogeneous jobs and jobs without a limit are left out: their price is unknown.
+    """
     rows: list[HeldJob] = []
     unreadable: list[UnreadableLine] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,6 @@
-"""What counts against limits: `sshare --all --noheader --parsable2`, of any version."""
+"""Output of `sshare --all --noheader --parsable2`, of any version: usage of accounts, and fair
+share.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ _BILLING = re.compile(r"(?:^|,)billing=(\d{1,18})(?:,|$)", re.ASCII)
 
 
 class ShareUsage(msgspec.Struct, frozen=True):
-    """What an account used in billing seconds, and what its running jobs may still use in billing minutes: as sshare counts them."""
+    """Usage of an account.
+
+    `seconds` are used billing-seconds, `running` the billing-minutes that running jobs may still
+    use.
+    """
 
     account: str
     seconds: int
@@ -29,7 +35,7 @@ class ShareUsage(msgspec.Struct, frozen=True):
 
 
 def read_usage(text: str) -> ParsedRows[ShareUsage]:
-    """The accounts; their users are counted in them."""
+    """Read the accounts; they include their users."""
     return read_rows("sshare", split_records("sshare", text, USAGE_COLUMNS, PIPE), _account_usage)
 
 
@@ -63,15 +69,16 @@ SHARE_COLUMNS = (
     "TRESRunMins",
 )
 PARENT = "parent"
-"""The shares of who has its parent's."""
+"""Shares of an association that has its parent's."""
 _USAGE_MAX = 10**18 - 1
 
 
 class ShareLine(msgspec.Struct, frozen=True):
-    """An account, or (`user` not empty) a user in it; `parent` is the account above an account, empty for the root.
+    """Account, or, with `user`, a user in it; `parent` is the account above an account.
 
-    `usage` is decayed, in billing-seconds, cut off. None stands for what Slurm leaves blank. The last three are texts of TRES in minutes:
-    the limits GrpTRESMins, what counts against them, and what running jobs may still use.
+    `usage` is decayed, in billing-seconds, rounded down. None stands for what Slurm leaves blank.
+    `limits`, `used` and `running` are texts of TRES-minutes: GrpTRESMins, what counts against it,
+    and what running jobs may still use.
     """
 
     account: str
@@ -93,7 +100,10 @@ class ShareLine(msgspec.Struct, frozen=True):
 
 
 def read_shares(text: str) -> ParsedRows[ShareLine]:
-    """The rows in Slurm's order. What stands below an account that cannot be read is left out too: nobody could say whose it is."""
+    """Read the rows in Slurm's order, with `--partition`.
+
+    Rows below an account that cannot be read are left out, since their parent is unknown.
+    """
     tree = _AccountTree()
     return read_rows(
         "sshare",
@@ -103,8 +113,12 @@ def read_shares(text: str) -> ParsedRows[ShareLine]:
 
 
 class _AccountTree:
-    """Which account is above which: Slurm tells it by one blank for each level, and one more for a user. Of one cluster, and each
-    association once: of two with one name nobody could say which is meant."""
+    """Position in the tree: Slurm indents each level by one blank, and a user by one more.
+
+    Invariant: the last item of `_above` is the account of the current line, the items before it its
+    parents. All rows belong to one cluster, and each association occurs once; with two of one name,
+    neither could be identified.
+    """
 
     def __init__(self) -> None:
         self._above: list[str] = []  # from the root down to where we are
@@ -114,7 +128,7 @@ class _AccountTree:
     def forget_after_errors(
         self, found: Iterator[Record | UnreadableLine]
     ) -> Iterator[Record | UnreadableLine]:
-        """After a line that is no record nobody knows where we are."""
+        """Yield the records. After a line that is none, the position is unknown."""
         for each in found:
             if isinstance(each, UnreadableLine):
                 self._above.clear()
@@ -136,7 +150,8 @@ class _AccountTree:
         if cells["Cluster"] != (self._cluster or cells["Cluster"]):
             del self._above[depth:]
             raise Malformed(
-                f"{words.quoted(cells['Cluster'])} is another cluster than {words.quoted(self._cluster or '')}",
+                f"{words.quoted(cells['Cluster'])} is another cluster than"
+                f" {words.quoted(self._cluster or '')}",
                 field="Cluster",
             )
         self._cluster = cells["Cluster"]
@@ -161,9 +176,11 @@ def _share(cells: dict[str, str], account: str, parent: str) -> ShareLine:
         user and words.user(user, "User"),
         cells["Partition"] and ids.name(cells["Partition"], field="Partition"),
         parent,
-        words.number(shares, "RawShares", most=SHARES_MAX)
-        if shares not in ("", PARENT)
-        else shares or None,
+        (
+            words.number(shares, "RawShares", most=SHARES_MAX)
+            if shares not in ("", PARENT)
+            else shares or None
+        ),
         words.amount(cells["NormShares"], "NormShares", most=1),
         words.number(cells["RawUsage"], "RawUsage", most=_USAGE_MAX),
         _optional_amount(cells, "NormUsage", most=1),

@@ -1,4 +1,4 @@
-"""Whom a job of a live Slurm waits for, and what those do: its dependencies, looked up among the jobs that slurmctld tells."""
+"""Open dependencies of a job of a live Slurm, with the states of the jobs that it depends on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 def open_dependencies(
     job: PendingJob, told: Mapping[int, SlurmJob], ended: Iterable[EndedJob]
 ) -> OpenDependencies:
-    """`told` are the jobs by their numbers, each task of an array that waits among them; `ended` those that are over, as far as known."""
+    """Return the dependencies of a job.
+
+    Args:
+        job: that is pending.
+        told: jobs by number, each pending task of an array among them.
+        ended: jobs that are over, as far as they are known.
+    """
     own, over = told[job.number], tuple(ended)
     jobs = tuple({each.job_id: each for each in told.values()}.values())
     depends = msgspec.structs.replace(
@@ -31,7 +37,9 @@ def open_dependencies(
 def _for_task(
     on: Dependency, job: PendingJob, jobs: Iterable[SlurmJob], over: Iterable[EndedJob]
 ) -> Dependency:
-    """`aftercorr` is about the task of the same number, where the array has one."""
+    """Return the dependency for one task: `aftercorr` waits for the task of the same number, if
+    any.
+    """
     if on.kind != "aftercorr" or not on.all_tasks or job.task < 0:
         return on
     one = msgspec.structs.replace(on, task=job.task, all_tasks=False)
@@ -64,7 +72,7 @@ def _job_states(
 
 
 def _matching_names(on: Dependency, told: SlurmJob) -> list[str]:
-    """Those of this job, or of these tasks that have to start yet, that it is about."""
+    """Return the names of this job, or of its unstarted tasks, that the dependency is about."""
     if on.task is None:
         return _names(told) if on.job in (told.job_id, told.array) else []
     if on.job != told.array:
@@ -73,7 +81,7 @@ def _matching_names(on: Dependency, told: SlurmJob) -> list[str]:
 
 
 def _singleton_names(own: SlurmJob, told: SlurmJob) -> list[str]:
-    """Others of its name and user that run, or that came before it."""
+    """Return jobs of the same name and user that run or were submitted before."""
     same = (told.name, told.user) == (own.name, own.user) and told.job_id != own.job_id
     return _names(told) if same and (not told.is_pending or told.job_id < own.job_id) else []
 

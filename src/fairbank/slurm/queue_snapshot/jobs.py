@@ -1,4 +1,4 @@
-"""The jobs of a live Slurm as the scheduler has them: who waits, task by task, and who runs where."""
+"""Jobs of a live Slurm as the scheduler's model has them: pending, task by task, and running."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from fairbank.scheduling.reason import NAMES
 from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 
 TASK_STEP = 1 << 32
-"""A task that has no number of its own has that of its array and this many times its place in it."""
+"""A task without a number of its own gets that of its array plus this many times its position."""
 
 _COMPUTED_REASONS = frozenset(
-    "None Resources Priority PartitionDown PartitionInactive PartitionTimeLimit PartitionNodeLimit PartitionConfig BeginTime Dependency "
-    "Reservation ReqNodeNotAvail JobArrayTaskLimit Licenses NodeDown MaxJobsPerAccount Constraints SchedDefer".split()
+    "None Resources Priority PartitionDown PartitionInactive PartitionTimeLimit PartitionNodeLimit"
+    " PartitionConfig BeginTime Dependency Reservation ReqNodeNotAvail JobArrayTaskLimit Licenses"
+    " NodeDown MaxJobsPerAccount Constraints SchedDefer".split()
 )
-"""Reasons that follow from the snapshot, so that the last pass of slurmctld is not believed. So do limits of accounting."""
+"""Reasons that the model computes from the snapshot, so slurmctld's last pass does not count.
+Limits of accounting are computed as well.
+"""
 _LIMIT_PREFIXES = (
     "Assoc",
     "QOSGrp",
@@ -40,14 +43,14 @@ _KNOWN_REASONS = frozenset(NAMES.values())
 
 
 class SelectSettings(msgspec.Struct, frozen=True):
-    """How the cluster gives nodes away. `memory`: it counts memory; `whole`: every job has its nodes for itself."""
+    """Rules of the cluster for nodes: memory is counted, or every job gets whole nodes."""
 
     counts_memory: bool = True
     whole_nodes: bool = False
 
 
 def pending_jobs(told: SlurmJob, ways: SelectSettings) -> Iterator[PendingJob]:
-    """The job, or each task of its array that has to start yet."""
+    """Yield the job, or each task of its array that has not started."""
     single = msgspec.structs.replace(
         _common_fields(told),
         wanted=_adjusted_request(told.wanted, ways),
@@ -63,7 +66,7 @@ def pending_jobs(told: SlurmJob, ways: SelectSettings) -> Iterator[PendingJob]:
 
 
 def hold_reason(told: SlurmJob) -> str | None:
-    """Why nobody may start it yet, whatever is free; None where the scheduler itself has to find out."""
+    """Return why it may not start, whatever is free; None where the scheduler has to find out."""
     stated = (
         told.reason in _KNOWN_REASONS
         and told.reason not in _COMPUTED_REASONS
@@ -77,7 +80,17 @@ def hold_reason(told: SlurmJob) -> str | None:
 
 
 def running_job(told: SlurmJob, cluster: NodeTable, ways: SelectSettings) -> Active:
-    """Raises Malformed where it is not told what it has, Unknown for nodes that are not there."""
+    """Return a running job.
+
+    Args:
+        told: the job as slurmctld has it.
+        cluster: nodes and partitions.
+        ways: rules for nodes.
+
+    Raises:
+        Malformed: its allocation is not printed.
+        Unknown: it runs on a node that does not exist.
+    """
     if not told.allocated:
         raise Malformed(
             f"it is not told what job {told.job_id} has",
@@ -119,7 +132,7 @@ def running_job(told: SlurmJob, cluster: NodeTable, ways: SelectSettings) -> Act
 
 
 def _common_fields(told: SlurmJob) -> PendingJob:
-    """What is the same of those that wait and those that run."""
+    """Return the fields that pending and running jobs share."""
     return PendingJob(
         number=told.job_id,
         array=told.array,
@@ -136,7 +149,7 @@ def _common_fields(told: SlurmJob) -> PendingJob:
 
 
 def _adjusted_request(wanted: ResourceRequest, ways: SelectSettings) -> ResourceRequest:
-    """Where memory is not counted the least of it is asked for, which is always there."""
+    """Return the request; if memory is not counted, for 1 MiB, which is always free."""
     if not ways.counts_memory:
         wanted = msgspec.structs.replace(wanted, memory_per_node=1, memory_per_cpu=None)
     return (

@@ -1,4 +1,6 @@
-"""What holds jobs back beside nodes, while one after the other starts: limits of accounting, throttles of arrays, licences."""
+"""Limits other than nodes, while jobs start one after the other: accounting, array throttles,
+licences.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,16 @@ from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 from fairbank.slurm.parsers.scheduler.limits import LimitRecord, QosRecord
 
 Payer = tuple[str, str, str]
-"""An association: account, user, and the partition, or none where it is for all."""
+"""Association: account, user, and partition, empty if it is for all."""
 _LimitOwner = tuple[str, ...]
 
 
 class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told and does not change in a pass. `jobs` by number, those that run and each task; `qualities` by name with their limits,
-    `used_by` what of these is used up. `of_partition`: the QOS of a partition. `nodes` in their order."""
+    """Inputs that do not change during a pass.
+
+    jobs           by number: running jobs, and each pending task qos, qos_usage  by name: limits,
+    and usage by ended jobs partition_qos  QOS by partition nodes          names in their order
+    """
 
     enforced: Enforced
     jobs: Mapping[int, SlurmJob]
@@ -37,7 +42,7 @@ class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RunningUsage(NamedTuple):
-    """What a job that runs counts for: so much of each TRES on these nodes, for so many seconds to come."""
+    """Usage of a running job: TRES on these nodes, for the coming `seconds`."""
 
     job: SlurmJob
     partition: str
@@ -47,7 +52,10 @@ class _RunningUsage(NamedTuple):
 
 
 class _LimitUsageTotals:
-    """What the running jobs of somebody hold, on how many of them each node is, and what those have used up that ended."""
+    """Usage of the running jobs of one owner of limits, and of jobs that ended during the pass.
+
+    `places` counts the jobs on each node, since GrpTRES counts a node once.
+    """
 
     __slots__ = ("counts", "gone", "jobs", "nodes", "places", "seconds", "wall")
 
@@ -80,7 +88,7 @@ class _LimitUsageTotals:
         self.seconds.update({name: count * job.seconds for name, count in job.tres.items()})
 
     def remove(self, job: _RunningUsage, charged: float) -> None:
-        """It ended, and so many seconds of it are charged."""
+        """Remove an ended job, of which so many seconds are charged."""
         self.jobs -= 1
         self.places.subtract(job.nodes)
         self.nodes -= {name for name in job.nodes if not self.places[name]}
@@ -94,7 +102,7 @@ class _LimitUsageTotals:
 
 
 class SnapshotLimits:
-    """Keeps to scheduling.rules.Limits."""
+    """Limits of a snapshot; implements `scheduling.machines.node_rules.StartLimits`."""
 
     def __init__(self, grounds: LimitInputs, now: int) -> None:
         self._inputs = grounds
@@ -168,14 +176,14 @@ class SnapshotLimits:
             self._tallies.setdefault(whose, _LimitUsageTotals()).add(job)
 
     def _limit_owners(self, told: SlurmJob, partition: str) -> Iterator[_LimitOwner]:
-        """Whose limits the job counts against."""
+        """Yield the owners whose limits the job counts against."""
         for bound in self._chain(told, partition):
             yield ("association", bound.name, bound.user, bound.partition)
         for name in {told.qos, self._inputs.partition_qos.get(partition, told.qos)}:
             yield from (("qos", name), ("user", name, told.user), ("account", name, told.account))
 
     def _chain(self, told: SlurmJob, partition: str) -> Iterator[LimitRecord]:
-        """The user's association and the accounts above it, up to the root."""
+        """Yield the user's association and the accounts above it, up to the root."""
         known = self._inputs.associations
         own = known.get((told.account, told.user, partition)) or known.get(
             (told.account, told.user, "")
@@ -189,7 +197,11 @@ class SnapshotLimits:
     def _limited_job(
         self, told: SlurmJob, job: PendingJob, partition: str, where: Placement | None
     ) -> LimitedJob:
-        """Before nodes are known, what it asks for counts, but no nodes: some that others of its group have count once."""
+        """Return the job with its limits and their usage.
+
+        Before its nodes are known, the request counts but no nodes: some may be counted already for
+        others of its group.
+        """
         grounds = self._inputs
         over = grounds.partition_qos.get(partition)
         links = tuple(
@@ -235,18 +247,20 @@ class SnapshotLimits:
             counts=dict(tally.counts),
             nodes=tally.nodes,
             run_seconds=dict(tally.seconds),
-            seconds={
-                name: told.get(name, 0.0) + tally.gone.get(name, 0.0)
-                for name in {**told, **tally.gone}
-            }
-            if tally.gone
-            else told,
+            seconds=(
+                {
+                    name: told.get(name, 0.0) + tally.gone.get(name, 0.0)
+                    for name in {**told, **tally.gone}
+                }
+                if tally.gone
+                else told
+            ),
             wall_seconds=wall + tally.wall,
         )
 
 
 def _usage(told: SlurmJob, where: Placement) -> Counts:
-    """What it has there, and of what is not of nodes what it asks for."""
+    """Return the TRES on these nodes, and the request for TRES that belong to no node."""
     gpus = sum(count for share in where.shares for _, count in share.gpus)
     there = {
         "cpu": where.cpus,

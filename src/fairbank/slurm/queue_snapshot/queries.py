@@ -1,4 +1,4 @@
-"""What to ask a Slurm for a snapshot of its queue, and what it answered, read."""
+"""Commands whose output makes a snapshot of the queue, and the reading of it."""
 
 from __future__ import annotations
 
@@ -45,12 +45,17 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "jobs": ("scontrol", "--all", "--details", "--oneliner", "show", "job"),
     "config": ("scontrol", "show", "config"),
 }
-"""By the names of the files in which answers are kept. Times must be in UTC. Jobs come late, since they change quickest, and the settings
-last: they tell the time, before which all the others were told."""
+"""By the names of the files in which output is recorded. Times must be in UTC.
+
+Jobs come late, because they change fastest. The settings come last: they have the time, which must
+not lie before the other output.
+"""
 
 
 def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...]]:
-    """The answers to all of these, and what in them could not be read. Raises Malformed where it is not told when they were given."""
+    """Read all output, and return also the lines that could not be read. Raises Malformed without a
+    time.
+    """
     unread: list[str] = []
 
     def rows(answer: ParsedRows[T]) -> tuple[T, ...]:

@@ -1,4 +1,4 @@
-"""How long jobs of the last weeks ran, as accounting has it: what likely starts are drawn from (docs/decisions/0030)."""
+"""Run times of the last weeks' jobs from accounting, for ranges of starts (docs/decisions/0030)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from fairbank.slurm.parsers.traces.execution import Cells, Execution, is_step, r
 from fairbank.slurm.parsers.values import ParsedRows
 
 DAYS = 14
-"""So far back accounting is asked: habits change, and a user's last hundred jobs are all that count."""
+"""Days back: habits change, and only a user's last hundred jobs count."""
 FILE_NAME = "history"
-"""The name under which the answer is kept beside those of `asking`."""
+"""Name of the recorded output, next to that of `queries`."""
 COLUMNS = (
     "JobIDRaw",
     "Submit",
@@ -24,7 +24,7 @@ COLUMNS = (
     "TimelimitRaw",
     "AllocTRES",
 )
-"""None that users may write freely."""
+"""None that users write freely."""
 COMMAND = (
     "sacct",
     "--allusers",
@@ -39,7 +39,9 @@ COMMAND = (
 
 
 def read_history(text: str, now: int) -> ParsedRows[Execution]:
-    """The answer's jobs that ran and were over by `now`, in the order in which they ended; those without a time limit are left out."""
+    """Read jobs that ran and ended by `now`, in the order of their ends; those without a limit are
+    left out.
+    """
 
     def over(cells: Cells) -> Execution | None:
         if is_step(cells):
@@ -58,7 +60,7 @@ def _end(job: Execution) -> int:
 
 
 def run_time_history(ended: Sequence[Execution]) -> RunTimeHistory[str]:
-    """What these tell of how much of their time limits users' jobs take."""
+    """Return the parts of their time limits that users' jobs took."""
     history: RunTimeHistory[str] = RunTimeHistory()
     for job in ended:
         if job.elapsed is not None and job.limit:

@@ -1,4 +1,4 @@
-"""The snapshot of a live Slurm: its machine, who runs and who waits there, and the rules by which its nodes are given away."""
+"""Snapshot of a live Slurm: nodes, running and pending jobs, and the rules of the scheduler."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ from fairbank.slurm.queue_snapshot.unsupported import (
 
 
 class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
-    """What a Slurm was asked at `now`, in seconds since 1970. `of_partition`: the QOS of partitions that have one; `least_loaded`: those
-    whose least loaded nodes go first."""
+    """Output of Slurm at `now`, in seconds since 1970.
+
+    `partition_qos`: QOS by partition; `least_loaded`: partitions that prefer such nodes.
+    """
 
     now: int
     config: Mapping[str, str]
@@ -51,8 +53,11 @@ class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveQueue(NamedTuple):
-    """`told` is each job as slurmctld tells it, by its number here: each task of an array has one. `notes`: what is not as it is there, in
-    sentences."""
+    """Queue of a live Slurm.
+
+    `slurm_jobs` are the jobs as slurmctld has them, by their number here, of which each array task
+    has one. `notes` are sentences on what differs from slurmctld.
+    """
 
     now: int
     snapshot: OnNodes
@@ -62,7 +67,7 @@ class LiveQueue(NamedTuple):
 
 
 def build_queue(said: QueueAnswers) -> LiveQueue:
-    """Raises Malformed where the answers contradict each other, as when a node is in two partitions' lists and not among the nodes."""
+    """Build the queue. Raises Malformed if the output contradicts itself, as for unknown nodes."""
     notes = [*unsupported_notes(said.config, said.least_loaded), *simplification_notes(said.jobs)]
     ways = select_settings(said.config)
     cluster = NodeTable(said.nodes, said.partitions)
@@ -108,14 +113,14 @@ def _limit_inputs(said: QueueAnswers, told: Mapping[int, SlurmJob]) -> LimitInpu
 
 
 def select_settings(config: Mapping[str, str]) -> SelectSettings:
-    """By SelectType and its parameters."""
+    """Return the rules of SelectType and its parameters."""
     given = config.get("SelectTypeParameters", "").upper()
     whole = config.get("SelectType", "").endswith("linear")
     return SelectSettings(counts_memory="MEMORY" in given, whole_nodes=whole)
 
 
 def preemption(config: Mapping[str, str], qualities: Sequence[QosRecord]) -> Preemption:
-    """By PreemptType, PreemptMode and what each QOS says."""
+    """Return the rules of PreemptType, PreemptMode and each QOS."""
     kind = config.get("PreemptType", "")
     if kind not in {each.value for each in PreemptBy}:
         return Preemption()
@@ -137,7 +142,7 @@ def preemption(config: Mapping[str, str], qualities: Sequence[QosRecord]) -> Pre
 
 
 def _mode(text: str) -> PreemptMode | None:
-    """The word of a list that says what becomes of a job; GANG says nothing of that."""
+    """Return the word of a list that says what happens to a job; GANG does not."""
     return next(
         (PreemptMode(word) for word in text.upper().split(",") if word in PreemptMode.__members__),
         None,
@@ -145,8 +150,11 @@ def _mode(text: str) -> PreemptMode | None:
 
 
 def scheduler_parameters(text: str, notes: list[str]) -> SchedulerParameters:
-    """Those that are known here and within range. What another version of Slurm has beside them is noted, and slurmctld's default taken for
-    what is out of range, as it does itself."""
+    """Return the parameters that are known and within range.
+
+    Unknown ones of other versions are noted. As in slurmctld, the default replaces a value out of
+    range.
+    """
     kept: list[str] = []
     for each in filter(None, (part.strip() for part in text.split(","))):
         try:
@@ -161,8 +169,10 @@ def scheduler_parameters(text: str, notes: list[str]) -> SchedulerParameters:
 def quote_requests(
     job: PendingJob, told: SlurmJob, cluster: str | None
 ) -> Iterator[dict[str, object]]:
-    """The body of `POST /quote` for each partition that it may run in. None for a job without a time limit of its own, whose hold depends
-    on how long its partition lets it run."""
+    """Yield the body of `POST /quote` for each partition in which the job may run.
+
+    None for a job without a limit of its own, whose hold depends on its partition's.
+    """
     if job.limit is None:
         return
     tres = ",".join(

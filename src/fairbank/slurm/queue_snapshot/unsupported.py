@@ -1,4 +1,7 @@
-"""What a Slurm goes by and the scheduler here does not have: told to people once, by name, since slurmctld may decide otherwise."""
+"""Notes on settings and requests that the scheduler's model does not have, or simplifies.
+
+slurmctld may decide otherwise for them, so each is named once.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ PARAMETERS = "SchedulerParameters"
 _SELECT = frozenset(
     "CR_LLN CR_ONE_TASK_PER_CORE CR_PACK_NODES CR_SOCKET CR_SOCKET_MEMORY LL_SHARED_GRES".split()
 )
-"""Which nodes, and how much of them, in another way than by weight, place and single cores."""
+"""Ways to choose nodes other than by weight, position and single cores."""
 _PREEMPT = frozenset(
     "min_exempt_priority reclaim_licenses reorder_count strict_order youngest_first".split()
 )
@@ -24,7 +27,9 @@ _FLAT = frozenset({"", "(null)", "N/A", "none", "default", "flat"})
 
 
 def unsupported_notes(config: Mapping[str, str], least_loaded: Iterable[str]) -> Iterator[str]:
-    """A sentence for each setting. `least_loaded`: the partitions that give away such nodes first."""
+    """Yield a sentence for each setting; `least_loaded` are the partitions that prefer such
+    nodes.
+    """
     yield from _setting_note(
         PARAMETERS, NOT_MODELLED.intersection(_names(config.get(PARAMETERS, "")))
     )
@@ -44,24 +49,31 @@ def unsupported_notes(config: Mapping[str, str], least_loaded: Iterable[str]) ->
 
 
 def _names(text: str) -> Iterator[str]:
-    """`defer,bf_max_time=60` without the values, in small letters: Slurm takes either."""
+    """Yield the names of `defer,bf_max_time=60` in lower case, since Slurm ignores it."""
     for each in text.lower().split(","):
         yield each.partition("=")[0].strip()
 
 
 def _setting_note(setting: str, names: Iterable[str]) -> Iterator[str]:
     if found := sorted(names):
-        yield f"{setting}: {', '.join(found)}: not modelled here, so that slurmctld may decide otherwise"
+        yield (
+            f"{setting}: {', '.join(found)}: not modelled here, so that slurmctld may decide"
+            " otherwise"
+        )
 
 
 LISTED = 5
-"""So many jobs are named."""
+"""Jobs that a note names."""
 
 
 def with_one_reservation(
     told: SlurmJob, reservations: Mapping[str, Reservation], now: int
 ) -> SlurmJob:
-    """The job in the reservation, of those that it asks for, in which it may start soonest; of several the first to begin."""
+    """Return the job in the reservation in which it may start soonest; of several, the first to
+    begin.
+
+    slurmctld has an entry in its queue for each reservation; here one stands for all.
+    """
     names = _reservation_names(told)
     if len(names) < 2:
         return told
@@ -71,7 +83,7 @@ def with_one_reservation(
 
 
 def _rank(found: Reservation | None, told: SlurmJob, now: int) -> tuple[int, int]:
-    """Those in which it may start now, that are to come, that are over, that are for others, that are not there."""
+    """Rank reservations: usable now, to come, over, for others, unknown."""
     if found is None:
         return 4, 0
     if not found.is_for(told.user, told.account):
@@ -82,7 +94,7 @@ def _rank(found: Reservation | None, told: SlurmJob, now: int) -> tuple[int, int
 
 
 def simplification_notes(jobs: Iterable[SlurmJob]) -> Iterator[str]:
-    """Which of those that wait are looked at in one way of several, in sentences."""
+    """Yield sentences on pending jobs of whose QOS or reservations only one counts here."""
     waiting = [told for told in jobs if told.is_pending]
     yield from _job_note(
         "of several QOS only the first counts here", [each for each in waiting if each.other_qos]

@@ -85,7 +85,8 @@ def plan_changes(
             user = user_of(uid)
             if user is None:
                 notes.append(
-                    f"uid {uid}, a member of {project.account}: this host knows nobody of this number"
+                    f"uid {uid}, a member of {project.account}: this host knows nobody of this"
+                    " number"
                 )
                 continue
             belong.add((project.account, user))
@@ -101,7 +102,8 @@ def plan_changes(
         dark = _accounts_without_usage(wanted, accounts)
         found += _limit_changes(wanted, accounts, funds, dark)
         notes += [
-            f"account {each}: sshare tells nothing of its usage, so it gets no fence; run this as root or as SlurmUser"
+            f"account {each}: sshare tells nothing of its usage, so it gets no fence; run this as"
+            " root or as SlurmUser"
             for each in dark
         ]
     return found, notes

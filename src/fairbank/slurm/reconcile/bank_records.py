@@ -137,9 +137,11 @@ def parse_cluster(row: Row) -> BankCluster:
         each["name"]: Partition(
             each["name"],
             each["resource"],
-            None
-            if each["weights"] is None
-            else {name: Fraction(weight) for name, weight in each["weights"].items()},
+            (
+                None
+                if each["weights"] is None
+                else {name: Fraction(weight) for name, weight in each["weights"].items()}
+            ),
             BillingRule(each["adding"]),
         )
         for each in row["partitions"]

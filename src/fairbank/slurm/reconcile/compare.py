@@ -1,7 +1,7 @@
 """Comparison of Slurm's accounting with the ledger, run by run.
 
-Both sides lag. Accounting learns of a start or an end seconds later or, after an outage, hours later;
-so does the bank. A difference that is younger than `grace_seconds` is left for the next comparison.
+Both sides lag. Accounting receives a start or an end seconds later or, after an outage, hours later;
+so does the bank. A difference younger than `grace_seconds` is left for the next comparison.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def classify_leftover(
 
 
 def completed(job: AccountingJob, run: BankRun | None) -> AccountingJob:
-    """Return the job, an incomplete record completed by what the bank was told at the start.
+    """Return the job, an incomplete record completed by what the bank has from the start.
 
     A slurmctld may die before accounting has received a start, or the bank an end.
     """

@@ -90,13 +90,15 @@ def plan_import(
         if there := booked.get(each.account):
             if there.removed:
                 notes.append(
-                    f"account {each.account}: its project was removed; bring it back: fairbank project set {there.id} --restore"
+                    f"account {each.account}: its project was removed; bring it back: fairbank"
+                    f" project set {there.id} --restore"
                 )
             continue
         gid = gid_of(each.account)
         if gid is None:
             notes.append(
-                f"account {each.account}: this host has no group of this name; name its number: --gid {each.account}=NUMBER"
+                f"account {each.account}: this host has no group of this name; name its number:"
+                f" --gid {each.account}=NUMBER"
             )
             continue
         if (taken := names.taken(each.account, gid)) is not None:
@@ -167,7 +169,10 @@ class _TakenNames:
         if (whose := self.by_gid.get(gid)) is not None:
             return f"{whose} has its gid {gid} already; name another: --gid {account}=NUMBER"
         if (other := self._by_group.get(account)) is not None:
-            return f"{_whose(other)} has its group already; say which account that one has: fairbank project set {other.id} -A {account}"
+            return (
+                f"{_whose(other)} has its group already; say which account that one has: fairbank"
+                f" project set {other.id} -A {account}"
+            )
         return None
 
 
@@ -202,7 +207,8 @@ def _members(
         uid = uid_of(each.user)
         if uid is None:
             strangers[each.user] = (
-                f"user {each.user}: this host knows nobody of this name; their jobs are still charged to the project"
+                f"user {each.user}: this host knows nobody of this name; their jobs are still"
+                " charged to the project"
             )
         elif each.account not in booked or uid not in booked[each.account].members:
             role = "coordinator" if (each.account, each.user) in looked_after else "member"
@@ -297,15 +303,18 @@ def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
         weights = parse_weights(place.weights) if place.weights else None
         if (partition.weights and dict(partition.weights)) != weights:
             said.append(
-                f"partition {place.name}: Slurm's weights are {place.weights or 'not set'}; the bank's settings have others"
+                f"partition {place.name}: Slurm's weights are {place.weights or 'not set'}; the"
+                " bank's settings have others"
             )
         if partition.billing_rule is not machine.billing_rule:
             said.append(
-                f"partition {place.name}: Slurm adds TRES by {machine.billing_rule.value}, the bank by {partition.billing_rule.value}"
+                f"partition {place.name}: Slurm adds TRES by {machine.billing_rule.value}, the bank"
+                f" by {partition.billing_rule.value}"
             )
     dearer = [each for each in machine.qos if known.qos_factor(each.name) != Fraction(each.factor)]
     factors = [
-        f"QOS {each.name}: Slurm's UsageFactor is {each.factor}, the bank's factor {known.qos_factor(each.name)}"
+        f"QOS {each.name}: Slurm's UsageFactor is {each.factor}, the bank's factor"
+        f" {known.qos_factor(each.name)}"
         for each in dearer
     ]
     return said + factors

@@ -11,8 +11,8 @@ from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.bank_records import BankCluster
 
 SLACK_SECONDS, SLACK_MINUTES = 1, 1
-"""By how much a charge may lie beside accounting's figures: slurmctld and slurmdbd each cut their times to seconds, and slurmctld's
-billing is a double, where this is exact."""
+"""Tolerance between a charge and accounting: slurmctld and slurmdbd each cut their times to seconds,
+and slurmctld's billing is a double, while this price is exact."""
 
 _ONE = Fraction(1)
 

@@ -190,7 +190,7 @@ class Reconciler:
         return ParsedRows(tuple(rows), tuple(unreadable))
 
     def _job_ends(self, comparison: ReconcileComparison) -> list[JobEnd]:
-        """Return exit codes and processor times. Unreadable ones are left out: no price needs them."""
+        """Return exit codes and processor times. No price needs them, so gaps are accepted."""
         numbers = sorted(
             {
                 finding.job.job_id

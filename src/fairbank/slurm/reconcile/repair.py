@@ -144,7 +144,7 @@ class Repairer:
             )
 
     def _require_price(self, finding: ReconcileFinding, job: AccountingJob) -> None:
-        """Raise Malformed for an end that the bank would refuse: no price, or no hold and no payer."""
+        """Raise Malformed if the bank would refuse the end: no price, or no hold and no payer."""
         if finding.amount is None:
             raise Malformed(
                 f"the bank's settings have no partition {job.partition}",

@@ -37,10 +37,13 @@ REPAIRS = {
 ADVICE = {
     "RUNAWAY": "accounting takes these jobs for running; fix it with: sacctmgr show runawayjobs",
     "REFUSED": "when the project can pay, charge it with: fairbank reconcile --fix --again",
-    "INCOMPLETE": "check what accounting has: sacct -D -j JOBID; the bank received no report, "
-    "so the cost is unknown",
-    "AMOUNT": "refund what the bank charged above accounting: "
-    "fairbank refund JOBID SU --reason TEXT",
+    "INCOMPLETE": (
+        "check what accounting has: sacct -D -j JOBID; the bank received no report, "
+        "so the cost is unknown"
+    ),
+    "AMOUNT": (
+        "refund what the bank charged above accounting: fairbank refund JOBID SU --reason TEXT"
+    ),
     "DUPLICATE": "refund one of the two charges: fairbank refund JOB --reason TEXT",
     "UNACCOUNTED": "check whether slurmdbd has lost records: sacct -D -j JOBID",
 }
@@ -84,8 +87,10 @@ def add(parser: Parser) -> None:
         metavar="MINUTES",
         type=count,
         default=GRACE_MINUTES,
-        help="time that accounting may lag before a missing record counts as lost "
-        f"(default: {GRACE_MINUTES})",
+        help=(
+            "time that accounting may lag before a missing record counts as lost "
+            f"(default: {GRACE_MINUTES})"
+        ),
     )
     add_progress(parser)
 

@@ -47,7 +47,7 @@ REFUSED_COLUMNS = (
 
 def add(parser: Parser) -> None:
     add_period(parser, DEFAULT_START)
-    add_clusters(parser, "what this Slurm must be called (default: whatever it is)")
+    add_clusters(parser, "required name of this Slurm cluster (default: any)")
     parser.add_argument(
         "--refused", action="store_true", help="each job that would have been refused, and why"
     )
@@ -77,9 +77,11 @@ def _once(context: Context, options: Namespace) -> int:
         Listing(
             "fairbank.shadow-refused/1" if refused else "fairbank.shadow/1",
             REFUSED_COLUMNS if refused else COLUMNS,
-            [_refused(each) for each in seen.refused]
-            if refused
-            else [_row(each) for each in seen.rows],
+            (
+                [_refused(each) for each in seen.refused]
+                if refused
+                else [_row(each) for each in seen.rows]
+            ),
             f"{caption(context)}   nothing is posted",
             notes=_reasons(seen),
             empty="No job would have been refused." if refused else "No job ran in that time.",
@@ -90,7 +92,7 @@ def _once(context: Context, options: Namespace) -> int:
 
 
 def _reasons(seen: ShadowResult) -> Sequence[str]:
-    """How many would have been refused for what."""
+    """Return a sentence with the number of refusals for each reason."""
     said: dict[str, int] = {}
     for each in seen.refused:
         said[each.reason.value] = said.get(each.reason.value, 0) + 1

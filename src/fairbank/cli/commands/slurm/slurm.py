@@ -70,8 +70,10 @@ def _add_import(parser: Parser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="do not import this account or user; runs of it that cannot be charged "
-        "are left out silently",
+        help=(
+            "do not import this account or user; runs of it that cannot be charged "
+            "are left out silently"
+        ),
     )
     parser.add_argument(
         "--settings",
@@ -313,7 +315,10 @@ COMMAND = Noun(
         "prolog": Command(
             "ask the bank as PrologSlurmctld, where the plug-in cannot be built",
             (
-                "fairbank slurm prolog                          in the script that PrologSlurmctld names",
+                (
+                    "fairbank slurm prolog                          in the script that"
+                    " PrologSlurmctld names"
+                ),
                 "fairbank slurm prolog --silence open           jobs run while the bank is away",
                 "fairbank slurm prolog --server http://bank:8080",
             ),

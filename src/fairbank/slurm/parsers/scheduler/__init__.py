@@ -1,1 +1,1 @@
-"""Package scheduler."""
+"""State of slurmctld that the scheduler's model needs: nodes, jobs, dependencies, limits."""

@@ -1,6 +1,7 @@
-"""What a job waits for of others, as scontrol and squeue tell it: `afterok:31(unfulfilled),after:15_*+10(unfulfilled)`.
+"""Dependencies of jobs, as scontrol and squeue print them, and the ended jobs that they refer to.
 
-What is met already is not told. `,` stands between things that must all be so, `?` between those of which one is enough, never both.
+An example is `afterok:31(unfulfilled),after:15_*+10(unfulfilled)`. Met dependencies are not
+printed. All parts between `,` must be met; of parts between `?` one is enough; never both.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _MET = {each.value: each for each in DependencyState}
 
 
 def read_dependencies(text: str) -> Dependencies:
-    """A text that cannot be read stands for itself: the job is to be explained all the same."""
+    """Read the dependencies. A text that cannot be read stands for itself, so that the job is
+    explained.
+    """
     if not text:
         return Dependencies()
     any_of = "?" in text
@@ -44,7 +47,7 @@ def read_dependencies(text: str) -> Dependencies:
 
 
 def _parse_part(text: str) -> Iterator[Dependency]:
-    """`afterok:31(failed)`, as it is told; `afterok:31:32` and `31`, as people may write it."""
+    """Parse `afterok:31(failed)` as printed; `afterok:31:32` and `31` as users may write it."""
     if alone := _SINGLETON.fullmatch(text):
         yield Dependency(kind="singleton", state=_parse_state(alone[1]))
         return
@@ -80,7 +83,11 @@ _NUMBERS = re.compile(r"JobId=(\d{1,10}) (?:ArrayJobId=(\d{1,10}) )?", re.ASCII)
 
 
 class EndedJob(msgspec.Struct, frozen=True):
-    """`state`: how it ended, in Slurm's word. `task` None: no task, or those of an array together that never started."""
+    """Job that is over and that slurmctld remembers (MinJobAge, 300 s by default).
+
+    `state` is Slurm's word. `task` is None for no task, and for the tasks of an array that never
+    started.
+    """
 
     job_id: int
     array: int | None
@@ -89,7 +96,10 @@ class EndedJob(msgspec.Struct, frozen=True):
 
 
 def read_ended_jobs(text: str, numbers: Collection[int]) -> tuple[EndedJob, ...]:
-    """Of the jobs and arrays with these numbers. Lines that cannot be read are left out: who reads the queue tells them."""
+    """Read the ended jobs and arrays with these numbers: `scontrol --oneliner show job`.
+
+    Lines that cannot be read are left out; the reader of the queue reports them.
+    """
     known = {str(number) for number in numbers}
     lines = (
         line

@@ -1,6 +1,6 @@
-"""The jobs that wait and those that hold nodes, with what they ask for and have: `scontrol --details --oneliner show job`.
+"""Pending jobs and those on nodes, with requests and allocations: `scontrol --details show job`.
 
-Of any version. Without `--details` it is not known what a running job has of each node.
+Of any version, with `--oneliner`. Without `--details` the share of each node is unknown.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from fairbank.slurm.parsers.scheduler.dependencies import read_dependencies
 from fairbank.slurm.parsers.values import STATES_WITH_NODES, ParsedRows
 
 TASKS_MAX = 4_000_000
-"""Slurm's own bound of MaxArraySize."""
+"""Slurm's own limit of MaxArraySize."""
 FOREVER = 365 * DAY
-"""Seconds: what a limit without end is planned as."""
+"""Seconds: how an unlimited time limit is planned."""
 _NOTHING = frozenset({"", "(null)", "N/A", "None", "*"})
 _GIVEN = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", re.ASCII)
 _GRES = re.compile(
@@ -41,7 +41,7 @@ _TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
 
 
 class JobNodes(msgspec.Struct, frozen=True):
-    """What a job has of each of these nodes."""
+    """Resources that a job has on each of these nodes."""
 
     nodes: tuple[str, ...]
     cpus: int
@@ -50,18 +50,15 @@ class JobNodes(msgspec.Struct, frozen=True):
 
 
 class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as slurmctld tells it. Instants are seconds since 1970, times seconds.
+    """Job as slurmctld has it. Instants are seconds since 1970, times seconds.
 
-    qos         the first of those that it asks for; the others are in `other_qos`
-    reservation as it was asked for: a name, or several with commas between
-    tasks       of an array that have to start yet, and `throttle` how many of it may run at once
-    task        of an array that has been started, or that was parted from the rest
-    limit       None: the partition's
-    reason      why it waits, in Slurm's word, as it was last seen
-    depends     on which other jobs, as far as that is open
-    licences    how many of each
-    tres        what it asks for or has, by name
-    given       what it has; empty for one that waits
+    qos           the first that it requested; the others are in `other_qos` reservation   as
+    requested: a name, or several with commas tasks         of an array that have not started;
+    `throttle` limits those that run at once task          of an array that has started, or was
+    separated from the others limit         None: the partition's reason        why it is pending,
+    in Slurm's word, as of slurmctld's last check dependencies  on other jobs, as far as they are
+    open licences      number of each tres          what it requests or has, by name allocated
+    nodes that it has; empty if it is pending
     """
 
     job_id: int
@@ -94,7 +91,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def squeue_name(self) -> str:
-        """As squeue names it: a task of an array by the array's number and its own."""
+        """Name in squeue: for a task of an array, the array's number and its own."""
         return (
             str(self.job_id)
             if self.array is None or self.task is None
@@ -103,11 +100,14 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_pending(self) -> bool:
+        """True if it waits."""
         return self.state == "PENDING"
 
 
 def read_jobs(text: str) -> ParsedRows[SlurmJob]:
-    """Those that wait and those that hold nodes. One that asks in a way that the scheduler here does not know is told as unreadable."""
+    """Read pending jobs and those on nodes. A request unknown to the scheduler here is
+    unreadable.
+    """
     return read_rows(COMMAND, job_lines(text), _job)
 
 
@@ -155,9 +155,11 @@ def _job(cells: dict[str, str]) -> SlurmJob | None:
         array=words.number(array, "ArrayJobId", most=ids.JOB_ID_MAX) if array else None,
         task=int(tasks) if tasks and not several else None,
         tasks=_tasks(tasks) if several else (),
-        throttle=words.number(cells["ArrayTaskThrottle"], "ArrayTaskThrottle")
-        if "ArrayTaskThrottle" in cells
-        else None,
+        throttle=(
+            words.number(cells["ArrayTaskThrottle"], "ArrayTaskThrottle")
+            if "ArrayTaskThrottle" in cells
+            else None
+        ),
         allocated=tuple(_allocated_nodes(cells["Given"])),
         other_qos=tuple(others),
     )
@@ -174,7 +176,7 @@ def _allocated_nodes(text: str) -> Iterator[JobNodes]:
 
 
 def _cpus(text: str) -> int:
-    """How many numbers `0-8,12` names."""
+    """Count the numbers that `0-8,12` names."""
     count = 0
     for each in filter(None, text.split(",")):
         first, _, last = each.partition("-")
@@ -183,7 +185,9 @@ def _cpus(text: str) -> int:
 
 
 def _wanted(cells: Mapping[str, str], least: int) -> ResourceRequest:
-    """What it asks of nodes. NumNodes grows as slurmctld tries to place a job; `least` is the number of nodes that it asked for."""
+    """Return the request. NumNodes grows while slurmctld tries to place a job; `least` is the
+    request.
+    """
     nodes, _, most = _required(cells, "NumNodes").partition("-")
     wanted = least or words.number(nodes, "NumNodes")
     tasks = cells.get("NumTasks", "")
@@ -192,17 +196,19 @@ def _wanted(cells: Mapping[str, str], least: int) -> ResourceRequest:
         nodes=max(wanted, 1),
         max_nodes=words.number(most, "NumNodes") if most else None,
         tasks=None if tasks in _NOTHING else words.number(tasks, "NumTasks") or None,
-        tasks_per_node=None
-        if per_node in _NOTHING
-        else words.number(per_node, "NtasksPerN:B:S:C") or None,
+        tasks_per_node=(
+            None if per_node in _NOTHING else words.number(per_node, "NtasksPerN:B:S:C") or None
+        ),
         cpus_per_task=_count(cells, "CPUs/Task"),
         cpus_per_node=_count(cells, "MinCPUsNode"),
-        memory_per_node=_size(cells["MinMemoryNode"], "MinMemoryNode")
-        if "MinMemoryNode" in cells
-        else None,
-        memory_per_cpu=_size(cells["MinMemoryCPU"], "MinMemoryCPU") or None
-        if "MinMemoryCPU" in cells
-        else None,
+        memory_per_node=(
+            _size(cells["MinMemoryNode"], "MinMemoryNode") if "MinMemoryNode" in cells else None
+        ),
+        memory_per_cpu=(
+            _size(cells["MinMemoryCPU"], "MinMemoryCPU") or None
+            if "MinMemoryCPU" in cells
+            else None
+        ),
         gpus=_gpus_of_nodes(cells, max(wanted, 1), most),
         tmp=_size(cells.get("MinTmpDiskNode", "0"), "MinTmpDiskNode"),
         constraint=_text(cells, "Features"),
@@ -216,14 +222,17 @@ def _wanted(cells: Mapping[str, str], least: int) -> ResourceRequest:
 
 
 def _is_exclusive(cells: Mapping[str, str]) -> bool:
-    """OverSubscribe=NO used to say so; 26.05 has that of nearly every job, and a word of its own for whole nodes."""
+    """Return True for whole nodes.
+
+    26.05 prints OverSubscribe=NO for nearly every job, and has Exclusive for whole nodes.
+    """
     return (
         cells["Exclusive"] == "NODE" if "Exclusive" in cells else cells.get("OverSubscribe") == "NO"
     )
 
 
 def _gpus_of_nodes(cells: Mapping[str, str], nodes: int, most: str) -> tuple[Gpus, ...]:
-    """GPUs are asked of each node here; those of a job that fills one node are the same."""
+    """Return the GPUs of each node. GPUs of a job on one node are the same."""
     for field in ("TresPerSocket", "TresPerTask", "TresPerJob"):
         text = _without_cpus(_text(cells, field))
         alone = nodes == 1 and (most == "1" or cells.get("NumTasks") in ("1", "N/A"))
@@ -237,12 +246,12 @@ def _gpus_of_nodes(cells: Mapping[str, str], nodes: int, most: str) -> tuple[Gpu
 
 
 def _without_cpus(text: str) -> str:
-    """Newer ones tell the CPUs of a task here too, which stand under CPUs/Task."""
+    """Remove the CPUs of a task, which newer versions print here as well as in CPUs/Task."""
     return ",".join(each for each in text.split(",") if not _CPUS.fullmatch(each))
 
 
 def _gpus(text: str, field: str) -> tuple[Gpus, ...]:
-    """`gres:gpu:a100:2`, or `gpu:a100:2(IDX:0-1)` as it is told of what a job has."""
+    """Parse `gres:gpu:a100:2`, or `gpu:a100:2(IDX:0-1)` as printed for an allocation."""
     found: dict[str, int] = {}
     for each in filter(None, re.split(r",(?![^(]*\))", text)):
         match = _GRES.fullmatch(each)
@@ -255,7 +264,7 @@ def _gpus(text: str, field: str) -> tuple[Gpus, ...]:
 
 
 def _tasks(text: str) -> tuple[int, ...]:
-    """The numbers that `1-5,7,10-20:2%3` names."""
+    """Return the numbers that `1-5,7,10-20:2%3` names."""
     found: list[int] = []
     for each in text.partition("%")[0].split(","):
         match = _TASKS.fullmatch(each)
@@ -291,7 +300,7 @@ def _length(text: str, field: str) -> int | None:
 
 
 def _size(text: str, field: str) -> int:
-    """`2G`, `1000M` or `2.50G` in MiB."""
+    """Return `2G`, `1000M` or `2.50G` in MiB."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise Malformed(f"{words.quoted(text)} is not a size", field=field)

@@ -1,7 +1,7 @@
-"""What accounting lets jobs have: associations and QOS as slurmctld has them, and the limits of QOS as the database has them.
+"""Limits of associations and QOS, as slurmctld and the database have them.
 
-`scontrol --oneliner show assoc_mgr` tells a limit with what is used of it, as `10(3)`, and `N(3)` where there is none. What running jobs
-hold is not read here: it follows from the jobs.
+`scontrol --oneliner show assoc_mgr` prints a limit with its usage, as `10(3)`, and `N(3)` without a
+limit. The usage of running jobs is not read here: it follows from the jobs.
 """
 
 from __future__ import annotations
@@ -60,14 +60,15 @@ QOS_COLUMNS: Mapping[str, LimitKind | None] = {
     "GrpWall": LimitKind.GRP_WALL,
     "MaxWall": LimitKind.MAX_WALL,
 }
-"""The columns of `sacctmgr show qos`, each with the limit that it is."""
+"""Columns of `sacctmgr show qos`, each with its limit."""
 _QOS_JOBS = frozenset({"GrpJobs", "MaxJobsPU", "MaxJobsPA"})
 
 
 class LimitRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An association, or a QOS, with its limits and what of them is used up for good: TRES-seconds and seconds of wall time, decayed.
+    """Association or QOS with its limits, and their decayed usage by ended jobs.
 
-    Of an association `parent` is the account above; of a QOS only `name` is there.
+    `seconds` are TRES-seconds, `wall_seconds` wall time. `parent` is the account above an
+    association; a QOS has only a name.
     """
 
     name: str
@@ -80,7 +81,9 @@ class LimitRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QosRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A QOS as the database has it. `mode` is its PreemptMode, empty where it is the cluster's; times are seconds."""
+    """QOS as the database has it. `mode` is PreemptMode, empty for the cluster's; times are
+    seconds.
+    """
 
     name: str
     limits: AssociationLimits = AssociationLimits()
@@ -94,12 +97,12 @@ class QosRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_association_limits(text: str) -> ParsedRows[LimitRecord]:
-    """The associations of the cluster."""
+    """Read the associations of the cluster."""
     return read_rows(_COMMAND, _lines(text, "Account"), _association)
 
 
 def read_qos_usage(text: str) -> ParsedRows[LimitRecord]:
-    """The QOS, of the same answer."""
+    """Read the QOS of the same output."""
     return read_rows(
         _COMMAND,
         _lines(text, "QOS"),
@@ -108,7 +111,7 @@ def read_qos_usage(text: str) -> ParsedRows[LimitRecord]:
 
 
 def read_qos_limits(text: str) -> ParsedRows[QosRecord]:
-    """`sacctmgr --noheader --parsable2 show qos format=` with the names of QUALITIES."""
+    """Read `sacctmgr --noheader --parsable2 show qos` with the columns of QOS_COLUMNS."""
     return read_rows(
         "sacctmgr show qos",
         split_records("sacctmgr show qos", text, tuple(QOS_COLUMNS), PIPE),
@@ -117,7 +120,10 @@ def read_qos_limits(text: str) -> ParsedRows[QosRecord]:
 
 
 def _lines(text: str, key: str) -> Iterator[Record | UnreadableLine]:
-    """The lines that are about this. What stands behind `Account Limits` is of accounts and users of a QOS, by the same names."""
+    """Yield the lines with this key.
+
+    The text after `Account Limits` repeats the names for accounts and users of a QOS.
+    """
     for number, line in enumerate(text.split("\n"), 1):
         cells: dict[str, str] = {}
         for word in line.partition(" Account Limits=")[0].split():
@@ -164,7 +170,7 @@ def _limit_record(cells: Mapping[str, str], name: str) -> LimitRecord:
 
 
 def _name(text: str, field: str) -> str:
-    """`alice(60601)` without the number."""
+    """Return `alice(60601)` without the number."""
     match = _NAMED.fullmatch(text)
     if match is None:
         raise Malformed(f"{words.quoted(text)} is not a name", field=field)
@@ -172,7 +178,7 @@ def _name(text: str, field: str) -> str:
 
 
 def _limit(cells: Mapping[str, str], field: str) -> tuple[int | None, float]:
-    """A limit, None where there is none, and what is used."""
+    """Return a limit, or None, and its usage."""
     match = _OF_USED.fullmatch(text := cells.get(field, ""))
     if match is None:
         raise Malformed(f"{words.quoted(text)} is not a limit", field=field)
@@ -180,7 +186,7 @@ def _limit(cells: Mapping[str, str], field: str) -> tuple[int | None, float]:
 
 
 def _pairs(text: str, field: str) -> tuple[dict[str, int], dict[str, int]]:
-    """Limits and what is used, by TRES."""
+    """Return limits and usage by TRES."""
     limits, used = dict[str, int](), dict[str, int]()
     for each in filter(None, text.split(",")):
         match = _PAIR.fullmatch(each)
@@ -214,9 +220,9 @@ def _qos_record(cells: dict[str, str]) -> QosRecord:
         limits=AssociationLimits(tres=tres, jobs=jobs, wall=wall),
         flags=frozenset(filter(None, cells["Flags"].split(","))),
         usage_factor=words.amount(cells["UsageFactor"] or "1", "UsageFactor"),
-        limit_factor=words.amount(cells["LimitFactor"], "LimitFactor")
-        if cells["LimitFactor"]
-        else None,
+        limit_factor=(
+            words.amount(cells["LimitFactor"], "LimitFactor") if cells["LimitFactor"] else None
+        ),
         priority=words.number(cells["Priority"] or "0", "Priority"),
         preempts=frozenset(filter(None, cells["Preempt"].split(","))),
         mode="" if mode == "cluster" else mode.upper(),

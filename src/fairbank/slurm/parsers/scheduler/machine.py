@@ -1,4 +1,4 @@
-"""The licences of the cluster: `scontrol --oneliner show license`, of any version."""
+"""Nodes, partitions, reservations and licences: `scontrol --oneliner show`, of any version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMMAND = "scontrol show license"
 
 
 class Licence(msgspec.Struct, frozen=True):
-    """So many are there, and so many of them are free to jobs."""
+    """Licence: how many exist, and how many are free to jobs."""
 
     name: str
     total: int
@@ -32,7 +32,7 @@ class Licence(msgspec.Struct, frozen=True):
 
 
 def read_licences(text: str) -> ParsedRows[Licence]:
-    """None where it says that none are configured."""
+    """Read the licences; none if scontrol prints that none are configured."""
     told = "" if text.startswith("No licenses") else text
     return read_rows(_COMMAND, key_value_records(_COMMAND, told, "LicenseName"), _licence)
 
@@ -49,7 +49,7 @@ _GPU = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?:(\d{1,6})(?:\([^)]*\))?", re.ASCI
 _NOTHING = frozenset({"", "(null)", "N/A", "NONE"})
 _NO_MOST = frozenset({"", "UNLIMITED", "INFINITE", "NONE", "N/A", "(null)"})
 
-# What a node's state is to a job: the first of these words that is said, since `DOWN+DRAIN` is down.
+# State of a node for jobs: the first of these words that it has, since `DOWN+DRAIN` is down.
 _STATES = (
     ("FUTURE", NodeState.FUTURE),
     ("NOT_RESPONDING", NodeState.NOT_RESPONDING),
@@ -69,17 +69,17 @@ _STATES = (
 
 
 def read_hosts(text: str) -> ParsedRows[Node]:
-    """The nodes, with what jobs may have of them."""
+    """Read the nodes with what jobs may use of them."""
     return _read("node", "NodeName", text, _node)
 
 
 def read_partition_rules(text: str) -> ParsedRows[PartitionRules]:
-    """The partitions, with their rules."""
+    """Read the partitions with their rules."""
     return _read("partition", "PartitionName", text, _partition_rules)
 
 
 def read_partition_qos(text: str) -> dict[str, str]:
-    """The QOS of the partitions that have one, of the same answer."""
+    """Read the QOS of partitions that have one, from the same output."""
     found = _read(
         "partition",
         "PartitionName",
@@ -90,7 +90,7 @@ def read_partition_qos(text: str) -> dict[str, str]:
 
 
 def read_least_loaded(text: str) -> tuple[str, ...]:
-    """The partitions that give away their least loaded nodes first (LLN), of the same answer."""
+    """Read the partitions that prefer their least loaded nodes (LLN), from the same output."""
     found = _read(
         "partition",
         "PartitionName",
@@ -101,7 +101,10 @@ def read_least_loaded(text: str) -> tuple[str, ...]:
 
 
 def read_reservations(text: str) -> ParsedRows[Reservation]:
-    """The reservations of nodes; those of licences alone are left out. Of a node of which only some cores are reserved all is taken."""
+    """Read the reservations of nodes; those of licences are left out.
+
+    If only some cores of a node are reserved, the whole node counts as reserved.
+    """
     return _read(
         "reservation",
         "ReservationName",
@@ -143,7 +146,7 @@ def _gpus(text: str) -> tuple[Gpus, ...]:
 
 
 def _state(text: str) -> NodeState:
-    """`MIXED+DRAIN`, `DOWN*`; a sign at the end says the same as a word."""
+    """Return the state of `MIXED+DRAIN` or `DOWN*`; a sign at the end means the same as a word."""
     said = {word.rstrip("*~#!%$@^-") for word in text.split("+")}
     if "*" in text:
         said.add("NOT_RESPONDING")
@@ -162,9 +165,11 @@ def _partition_rules(cells: dict[str, str]) -> PartitionRules:
     limit = cells.get("MaxTime", "")
     return PartitionRules(
         name=ids.name(cells["PartitionName"], field="PartitionName"),
-        nodes=tuple(expand(nodes, field="Nodes"))
-        if (nodes := cells.get("Nodes", "")) not in _NOTHING
-        else (),
+        nodes=(
+            tuple(expand(nodes, field="Nodes"))
+            if (nodes := cells.get("Nodes", "")) not in _NOTHING
+            else ()
+        ),
         up=cells.get("State", "UP") in ("UP", "DRAIN"),
         tier=words.number(cells.get("PriorityTier", "1"), "PriorityTier"),
         max_seconds=None if limit in _NO_MOST else words.length_seconds(limit, "MaxTime"),
@@ -204,7 +209,9 @@ def _reservation(cells: dict[str, str]) -> Reservation | None:
 
 
 def _allowed_names(text: str) -> frozenset[str]:
-    """Of a list of those who are kept out nobody: whoever was let ask for the reservation is none of them."""
+    """Return the allowed names. Excluded names (`-alice`) are ignored: Slurm accepted the request,
+    so its user is not one of them.
+    """
     return frozenset(each for each in _list(text) if not each.startswith("-"))
 
 
@@ -213,7 +220,7 @@ def _list(text: str) -> list[str]:
 
 
 def _amount(cells: Mapping[str, str], field: str) -> int | None:
-    """None for no limit."""
+    """Return a number, or None for no limit."""
     text = cells.get(field, "")
     return None if text in _NO_MOST else words.number(text, field) or None
 

@@ -1,1 +1,1 @@
-"""Package traces."""
+"""Recorded workloads: output of sacct as the simulator reads it."""

@@ -10,24 +10,33 @@ from fairbank.simulator.traces.job_line import parse_job
 from fairbank.simulator.traces.swf import ByteStream, NumberedLines, is_remark
 
 _NOT_TEXT = re.compile(rb"(?!\x1f\x8b)(?:[\x80-\xff]|.*?[\x00-\x08\x0e-\x1b\x7f])", re.DOTALL)
-"""Neither a number nor a name of a column begins with what is not ASCII; a delimiter may be one of the separators from 0x1c on. What is
-compressed twice is told as that by whoever reads the line."""
-_FORMATS = "name a trace in the Standard Workload Format, or what sacct --parsable2 printed, as text or compressed with gzip"
+"""Bytes that no trace begins with: not ASCII, or a control character other than a delimiter (0x1c
+on).
+
+A trace that was compressed twice is recognised by the reader of lines.
+"""
+_FORMATS = (
+    "name a trace in the Standard Workload Format, or what sacct --parsable2 printed, as text or"
+    " compressed with gzip"
+)
 
 
 def read_any_trace(stream: ByteStream) -> FastTrace:
-    """A trace in the Standard Workload Format, or what sacct printed. Raises Malformed as the readers of these do, and at once for a file
-    that is neither."""
+    """Read a trace in the Standard Workload Format, or output of sacct. Raises Malformed for
+    others.
+    """
     lines = NumberedLines(stream)
     number, first = next(lines, (0, b""))
     if not first:
         raise Malformed("the file is empty", field="FILE", remedy=_FORMATS)
     lines.put_back(first)
-    if is_remark(
-        first
-    ):  # sacct knows no comments, and to read what it says takes imports that a trace need not pay for
+    if is_remark(first):  # sacct prints no comments
         return skim_lines(lines)
-    from fairbank.slurm.parsers.traces.accounting import is_accounting, read_accounting_trace  # noqa: PLC0415
+    # Imported here, so that reading the Standard Workload Format does not pay for it.
+    from fairbank.slurm.parsers.traces.sacct_trace import (  # noqa: PLC0415
+        is_accounting,
+        read_accounting_trace,
+    )
 
     if strange := _NOT_TEXT.match(first):
         what = (

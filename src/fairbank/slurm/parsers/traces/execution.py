@@ -1,4 +1,4 @@
-"""An execution of a job by whatever columns of `sacct` somebody kept: of what is past the columns that we ask for cannot always be had."""
+"""Execution of a job from whatever columns of `sacct` were kept. Of the past not all can be had."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ STATES = UNFINISHED_STATES.union(FINAL_STATES) - {LOST} | {
     "RESV_DEL_HOLD",
     "SPECIAL_EXIT",
 }
-"""All that sacct may say of a job."""
+"""All states that sacct prints."""
 SLACK = 60
-"""Seconds. For what gets lost where a pause begins or ends no job is left out."""
+"""Seconds that may be lost where a suspension begins or ends."""
 
 _ID = re.compile(r"(\d{1,10})(?:[_+].*)?", re.ASCII)
 
 
 class Execution(NamedTuple):
-    """One time that a job ran, or waits. Instants are seconds since 1970.
+    """One time that a job ran, or is pending. Instants are seconds since 1970.
 
-    `name` is its id as it stands there, `job` the number that this begins with. `elapsed` is None for one that never ran or has not ended;
-    the `suspended` seconds are not in it. `allocated` and `requested` are CPUs, `limit` is seconds; None for unknown, or unlimited. `user`,
-    `account` and `partition` are empty for unknown.
+    name                  id as sacct prints it; `job` is the number that it begins with elapsed
+    None if it never ran or has not ended; without the `suspended` seconds allocated, requested
+    CPUs; None for unknown limit                 seconds; None for unknown or unlimited user,
+    account, partition  empty for unknown
     """
 
     name: str
@@ -68,14 +69,19 @@ REQUIRED_COLUMNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("ReqCPUS",),
     ),
 }
-"""What must be known, and the columns that tell it, each by itself or together; the first that is there counts."""
+"""Required information, and the columns that give it, alone or together; the first present
+counts.
+"""
 
-FORMAT = "JobIDRaw,Submit,Start,End,ElapsedRaw,Suspended,State,User,Account,Partition,TimelimitRaw,AllocTRES,ReqTRES"
-"""Columns that tell all of it, and none that users may write freely."""
+FORMAT = (
+    "JobIDRaw,Submit,Start,End,ElapsedRaw,Suspended,State,User,Account,Partition,TimelimitRaw,"
+    "AllocTRES,ReqTRES"
+)
+"""Columns that give all of it, none of them written freely by users."""
 
 
 def missing_information(columns: Collection[str]) -> str | None:
-    """What these columns do not tell, in words, and what would."""
+    """Describe what these columns lack, and the columns that would give it; None if nothing."""
     for what, tellers in REQUIRED_COLUMNS.items():
         if not any(set(teller) <= set(columns) for teller in tellers):
             return f"{what} ({', or '.join(' and '.join(teller) for teller in tellers)})"
@@ -83,12 +89,16 @@ def missing_information(columns: Collection[str]) -> str | None:
 
 
 def is_step(cells: Cells) -> bool:
-    """Steps are parts of a job that has a line of its own."""
+    """Return True for a step, which is part of a job with a line of its own."""
     return "." in _id(cells)
 
 
 def read_execution(cells: Cells) -> Execution:
-    """Raises Malformed: with the column as field for what cannot be read, without one for columns that contradict each other."""
+    """Read an execution.
+
+    Raises Malformed: with the column as field for a value that cannot be read, without a field for
+    columns that contradict each other.
+    """
     name = _id(cells)
     submitted = words.required_instant(words.instant(cells["Submit"], "Submit"), "Submit")
     match = _ID.fullmatch(name)
@@ -119,7 +129,7 @@ def _id(cells: Cells) -> str:
 
 
 def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -> int | None:
-    """Without the time that it was suspended, as Slurm counts."""
+    """Return the run time without suspensions, as Slurm counts it."""
     state = words.state(cells["State"], "State")
     if state not in STATES:
         raise Malformed(f"{words.quoted(state)} is not a job state", field="State")
@@ -149,7 +159,7 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
 
 
 def _held_nothing(cells: Cells, state: str) -> bool:
-    """What is cancelled while it waits is told as if it had started then, for 0 s."""
+    """Return True for a job that was cancelled while pending: sacct prints a start and 0 s."""
     return not cells["AllocTRES"] if "AllocTRES" in cells else state == "CANCELLED"
 
 
@@ -157,7 +167,7 @@ ColumnReader = Callable[[str, str], int | None]
 
 
 def _first(cells: Cells, tellers: Mapping[str, ColumnReader]) -> int | None:
-    """What the first of these columns tells that is there and not empty."""
+    """Return the value of the first of these columns that exists and is not empty."""
     return next(
         (tell(cells[column], column) for column, tell in tellers.items() if cells.get(column)), None
     )
@@ -181,7 +191,7 @@ def _limit(text: str, field: str) -> int | None:
 
 @lru_cache(maxsize=4_096)
 def _cpus(text: str, field: str) -> int | None:
-    """Few among many jobs differ in this."""
+    """Return the CPUs of a TRES text. Cached, since few of many jobs differ in it."""
     told = words.tres(text, field)
     cpus = parse_counts(told, field=field).get("cpu") if told else None
     return None if cpus is None else _count(str(cpus), field)

@@ -1,7 +1,8 @@
-"""Accounting as a trace: what `sacct --parsable2` (or `--parsable`) printed, as a simulation reads it.
+"""Trace from the output of `sacct --parsable2` or `--parsable`.
 
-The line of heads says which columns there are, in any order, and what parts them. Each execution is a job of its own: what was requeued ran
-as often as `--duplicates` tells. Steps are passed over. Numbers stand for the names of users, accounts (as groups) and partitions.
+The header line names the columns, in any order, and gives the delimiter. Each execution is a job of
+its own; `--duplicates` lists the executions of requeued jobs. Steps are left out. Numbers stand for
+the names of users, accounts (as groups) and partitions.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.parsers.words import quoted
 
 WINDOW = 1 << 15
-"""So many jobs are held back to be put in order: Slurm tells tasks of arrays and what was requeued late."""
+"""Jobs that are held back to sort them: Slurm lists array tasks and requeued jobs late."""
 
 _HEADER = re.compile(r"([A-Za-z]\w*)(\W+)(?:[A-Za-z]\w*\2)*[A-Za-z]\w*(\2)?", re.ASCII)
 _COMMAND_HINT = f"ask so: sacct --allusers --allocations --duplicates --parsable2 --format={FORMAT}"
@@ -37,7 +38,9 @@ SUSPENDED = "suspended for a while: simulated without the pause"
 
 
 class TraceHeader(NamedTuple):
-    """The line of heads: the columns, what parts them, and whether it also ends each line (`--parsable`)."""
+    """Header line: columns, delimiter, and whether the delimiter also ends each line
+    (`--parsable`).
+    """
 
     line: str
     columns: tuple[str, ...]
@@ -46,7 +49,7 @@ class TraceHeader(NamedTuple):
 
 
 def is_accounting(line: bytes) -> bool:
-    """Whether a file that begins with this line is accounting: heads, perhaps not enough of them, or a job without any."""
+    """Return True if the line begins output of sacct: a header, perhaps incomplete, or a job."""
     if line.lstrip().startswith(b";"):
         return False
     return b"|" in line or not set(re.split(r"\W+", line.decode("utf-8", "replace"))).isdisjoint(
@@ -55,10 +58,11 @@ def is_accounting(line: bytes) -> bool:
 
 
 def read_accounting_trace(numbered: Iterator[tuple[int, bytes]]) -> FastTrace:
-    """The jobs, in the order of their submission, then of the file.
+    """Read the jobs in the order of submission, then of the file.
 
-    A line that cannot be read is left out, and noted with its number: somebody's text may have broken it in two. Raises Malformed with the
-    line, here for heads that do not tell enough, and while the jobs are read for one that comes too late to be put in order.
+    A line that cannot be read is left out and noted with its number, since a user's text may have
+    broken it in two. Raises Malformed with the line for an insufficient header and, while jobs are
+    read, for a job that comes too late to be sorted.
     """
     number, first = next(numbered, (1, b""))
     heads, notes, people = (
@@ -85,7 +89,7 @@ def _read_header(number: int, line: bytes) -> TraceHeader:
 
 
 _Placed = tuple[int, int, Execution]
-"""When it was submitted, in which line it stands, and itself: in the order of the queue."""
+"""Submission, line and job, in the order of the queue."""
 
 
 def _executions(
@@ -114,14 +118,20 @@ def _executions(
 
 
 def _in_order(found: Iterator[_Placed], heads: TraceHeader) -> Iterator[_Placed]:
-    """Sorted, as far as that takes no more than WINDOW of them in memory."""
+    """Sort the jobs, with no more than WINDOW of them in memory."""
     held: list[_Placed] = []
     before = 0
     for each in found:
         if each[0] < before:
             place = heads.columns.index("Submit") + 1
-            what = f"line {each[1]}: submitted before a job that stands more than {WINDOW} lines ahead, expected submit times in order"
-            how = f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quoted(heads.delimiter)} -k {place},{place})"
+            what = (
+                f"line {each[1]}: submitted before a job that stands more than {WINDOW} lines"
+                " ahead, expected submit times in order"
+            )
+            how = (
+                f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quoted(heads.delimiter)} -k"
+                f" {place},{place})"
+            )
             raise Malformed(what, field="Submit", remedy=f"sort the jobs: {how}")
         if len(held) < WINDOW:
             heappush(held, each)
@@ -134,7 +144,9 @@ def _in_order(found: Iterator[_Placed], heads: TraceHeader) -> Iterator[_Placed]
 
 
 def _skim(found: Iterator[_Placed], notes: ReaderNotes, people: People) -> Iterator[Skimmed]:
-    """What ran at the same time under the same id is the same: files that overlap have it twice."""
+    """Yield the jobs. An execution that starts at the same time under the same id occurs in two
+    files.
+    """
     second, seen = -1, set[tuple[str, int | None]]()
     for submitted, line, job in found:
         if submitted != second:
@@ -147,7 +159,7 @@ def _skim(found: Iterator[_Placed], notes: ReaderNotes, people: People) -> Itera
             seen.add((job.name, job.start))
             if job.suspended:
                 notes.note(SUSPENDED)
-        # A job of Slurm has whole cores, or whole nodes: what it was given counts, where that is known, not what it asked for.
+        # A job of Slurm has whole cores or nodes: its allocation counts if known, not its request.
         requested = job.allocated or job.requested or -1
         sizes = (job.allocated or -1, requested, job.limit or -1)
         who = (
