@@ -116,8 +116,7 @@ def test_under_accrue_always_a_job_ages_from_when_it_was_submitted(
         r"(?m)^PriorityFlags .*$", "PriorityFlags = ACCRUE_ALWAYS", printed("fair-tree", "config")
     )
     assert (
-        ask("prio", "--check", "-j", "10,12", jobs=jobs).out
-        == "2 rows computed: no differences\n"
+        ask("prio", "--check", "-j", "10,12", jobs=jobs).out == "2 rows computed: no differences\n"
     )
     said = ask("prio", "--check", "-j", "10,12", jobs=jobs, config=always).out
     assert said.startswith("AGE of job 10 in cpu: Slurm says 0, computed 6\n")

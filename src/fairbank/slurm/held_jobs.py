@@ -1,6 +1,6 @@
 """Release of jobs that the plug-in held for lack of credit, once the bank would pay for them.
 
-Only where the site wants that: docs/decisions/0013. Few jobs are released at a time, and each only a
+Only where the site wants that: docs/decisions/0013. Few jobs are released at a time, each only a
 few times.
 """
 
@@ -33,11 +33,11 @@ FORGOTTEN_SECONDS = 7 * 24 * 3_600.0
 """Time for which a job is remembered after its hold: it may be held again when it should start."""
 
 ERRORS_MAX = 3
-"""Errors after which the rest of a round waits for the next: each may have cost a whole time-out."""
+"""Errors after which the rest of a round is left for the next: each may have cost a time-out."""
 
 
 class HoldQuote(msgspec.Struct, frozen=True):
-    """Price of a job, and the available credit of the allocation that would pay (SU-minutes)."""
+    """Price of a job and available credit of the allocation that would pay, in SU-minutes."""
 
     amount: int
     allocation: int | None

@@ -12,6 +12,7 @@ import pytest
 from fairbank.core.errors import Malformed
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.swf import NumberedLines
+from fairbank.slurm.parsers.traces import sacct_trace
 from fairbank.slurm.parsers.traces.sacct_trace import is_accounting, read_accounting_trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"

@@ -103,7 +103,7 @@ def weights_of(weights: Weighed, tres_text: str) -> WeightRow:
 
 
 def priority_rows(
-    told: Sequence[SprioLine],
+    lines: Sequence[SprioLine],
     weights: WeightRow,
     waiting: Sequence[PendingOwner] | None,
     *,
@@ -112,7 +112,7 @@ def priority_rows(
     """Return all rows of sprio in its order, with the owners that squeue prints.
 
     Args:
-        told: lines of sprio.
+        lines: of sprio.
         weights: of the factors.
         waiting: owners of pending jobs; None if squeue was not asked.
         running_too: sprio also lists running jobs (CALCULATE_RUNNING), squeue does not.
@@ -123,7 +123,7 @@ def priority_rows(
         priority_row(row, weights, by_number.get(row.job))._replace(
             runs=known and row.job not in by_number
         )
-        for row in told
+        for row in lines
     ]
 
 

@@ -66,7 +66,7 @@ def merge_factors(said: Sequence[ShareRow], anew: Sequence[ShareRow]) -> dict[Pa
 
 
 def compute_priorities(
-    told: Sequence[PriorityRow],
+    rows: Sequence[PriorityRow],
     of: PriorityInputs,
     factors: Mapping[Payer, float],
     now: int | None = None,
@@ -77,7 +77,7 @@ def compute_priorities(
     those no longer pending are left out.
 
     Args:
-        told: rows of sprio.
+        rows: of sprio.
         of: inputs.
         factors: fair-share factors by association.
         now: time of slurmctld's computation; None to derive it from the ages of the jobs.
@@ -85,7 +85,7 @@ def compute_priorities(
     Raises:
         Malformed: a value that Slurm could not hold.
     """
-    asked = _queries(told, of)
+    asked = _queries(rows, of)
     names = [name for name in of.tres.lower().split(",") if name != "billing"]
     to = _scale(of, names)
     terms = weighted(

@@ -14,17 +14,17 @@ from fairbank.slurm.parsers.scheduler.jobs import SlurmJob
 
 
 def open_dependencies(
-    job: PendingJob, told: Mapping[int, SlurmJob], ended: Iterable[EndedJob]
+    job: PendingJob, slurm_jobs: Mapping[int, SlurmJob], ended: Iterable[EndedJob]
 ) -> OpenDependencies:
     """Return the dependencies of a job.
 
     Args:
         job: that is pending.
-        told: jobs by number, each pending task of an array among them.
+        slurm_jobs: by number, each pending task of an array among them.
         ended: jobs that are over, as far as they are known.
     """
-    own, over = told[job.number], tuple(ended)
-    jobs = tuple({each.job_id: each for each in told.values()}.values())
+    own, over = slurm_jobs[job.number], tuple(ended)
+    jobs = tuple({each.job_id: each for each in slurm_jobs.values()}.values())
     depends = msgspec.structs.replace(
         own.dependencies,
         items=tuple(_for_task(each, job, jobs, over) for each in own.dependencies.items),

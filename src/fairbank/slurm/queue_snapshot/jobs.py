@@ -79,30 +79,30 @@ def hold_reason(told: SlurmJob) -> str | None:
     return None if told.dependencies.is_met else "Dependency"
 
 
-def running_job(told: SlurmJob, cluster: NodeTable, ways: SelectSettings) -> Active:
+def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSettings) -> Active:
     """Return a running job.
 
     Args:
-        told: the job as slurmctld has it.
+        slurm_job: the job as slurmctld has it.
         cluster: nodes and partitions.
-        ways: rules for nodes.
+        settings: rules for nodes.
 
     Raises:
         Malformed: its allocation is not printed.
         Unknown: it runs on a node that does not exist.
     """
-    if not told.allocated:
+    if not slurm_job.allocated:
         raise Malformed(
-            f"it is not told what job {told.job_id} has",
+            f"it is not told what job {slurm_job.job_id} has",
             field="CPU_IDs",
             remedy="ask with scontrol --details show job",
         )
     shares: list[NodeShare] = []
-    for given in told.allocated:
+    for given in slurm_job.allocated:
         for name in given.nodes:
             if name not in cluster.place:
                 raise Unknown(
-                    f"job {told.job_id} runs on {name}, and there is no such node",
+                    f"job {slurm_job.job_id} runs on {name}, and there is no such node",
                     field="Nodes",
                     remedy="ask again",
                 )
@@ -110,23 +110,23 @@ def running_job(told: SlurmJob, cluster: NodeTable, ways: SelectSettings) -> Act
                 NodeShare(
                     cluster.place[name],
                     given.cpus,
-                    given.memory if ways.counts_memory else 0,
+                    given.memory if settings.counts_memory else 0,
                     given.gpus,
                 )
             )
     shares.sort(key=lambda share: share.place)
-    partition = told.partitions[0]
+    partition = slurm_job.partitions[0]
     rules = cluster.rules.get(partition)
-    sharing = rules is not None and rules.rows_for(told.wanted) > 1
+    sharing = rules is not None and rules.rows_for(slurm_job.wanted) > 1
     where = Placement(
         node_set.of(share.place for share in shares), tuple(shares), partition, sharing=sharing
     )
-    started = told.submitted if told.started is None else told.started
+    started = slurm_job.submitted if slurm_job.started is None else slurm_job.started
     return RunningJob(
-        started + YEAR if told.ends is None else told.ends,
-        told.job_id,
+        started + YEAR if slurm_job.ends is None else slurm_job.ends,
+        slurm_job.job_id,
         where,
-        _common_fields(told),
+        _common_fields(slurm_job),
         started,
     )
 

@@ -1,6 +1,6 @@
 """Comparison of Slurm's accounting with the ledger, run by run.
 
-Both sides lag. Accounting receives a start or an end seconds later or, after an outage, hours later;
+Both sides lag. Accounting receives a start or an end seconds later or, after an outage, hours;
 so does the bank. A difference younger than `grace_seconds` is left for the next comparison.
 """
 

@@ -11,7 +11,7 @@ from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.bank_records import BankCluster
 
 SLACK_SECONDS, SLACK_MINUTES = 1, 1
-"""Tolerance between a charge and accounting: slurmctld and slurmdbd each cut their times to seconds,
+"""Tolerance of a charge: slurmctld and slurmdbd each cut their times to seconds,
 and slurmctld's billing is a double, while this price is exact."""
 
 _ONE = Fraction(1)
