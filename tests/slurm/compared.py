@@ -1,4 +1,6 @@
-"""What Slurm printed beside what we print: every cell that differs by its name, or else the whole line."""
+"""Comparison of Slurm's output with Fairbank's: each cell that differs by its name, else the
+line.
+"""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ STRANGER = "these plug-ins are made for"  # so plugins/build refuses a release t
 
 @dataclass(frozen=True)
 class Desk:
-    """The cluster, and the agent that its slurmctld knows. The agent of a test is at work unless the test stops it."""
+    """Cluster, and the agent that its slurmctld knows. The agent runs unless the test stops it."""
 
     slurm: Cluster
     agent: Agent
 
 
 def build(checkout: Path, into: Path) -> Path:
-    """The plug-in for the Slurm of this machine. Raises AssertionError with what the compiler said; skips where it is not made for it."""
+    """Build the plug-in for the Slurm of this machine. Skips where it does not support it."""
     done = subprocess.run(
         [str(checkout / "plugins" / "build"), str(into)],
         capture_output=True,
@@ -51,8 +51,11 @@ def install(plugin: Path, cluster: Cluster) -> None:
 
 
 def install_lua(cluster: Cluster, checkout: Path) -> Path:
-    """The submission policy's plug-ins where Slurm looks for them, as docs/howto/install-next-to-slurm.md has it. The file that they read
-    is returned, and yet to be written."""
+    """Install the Lua plug-ins where Slurm looks for them, as docs/howto/install-next-to-slurm.md
+    says.
+
+    Returns the path of the policy file, which is yet to be written.
+    """
     conf = cluster.place.conf
     rules = conf / "fairbank"
     shutil.copytree(checkout / "plugins" / "fairbank", rules, dirs_exist_ok=True)
@@ -68,7 +71,9 @@ def socket_of(cluster: Cluster) -> Path:
 
 
 def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
-    """What makes slurmctld ask. `changes` are parameters of ours, without their prefix."""
+    """Return the settings with which slurmctld asks. `changes` are Fairbank's parameters without
+    prefix.
+    """
     ours = {
         "socket": str(socket_of(cluster)),
         "patience": str(PATIENCE),
@@ -83,12 +88,14 @@ def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
 
 
 def table_of(cluster: Cluster) -> Path:
-    """Where the agent writes site factors."""
+    """Return the path of the agent's table of site factors."""
     return cluster.place.folder / "site_factor"
 
 
 def ranked(cluster: Cluster) -> Mapping[str, str]:
-    """What makes slurmctld add the site factors of that table, at which it looks every second."""
+    """Return the settings with which slurmctld adds site factors from that table, read every
+    second.
+    """
     parameters = f"fairbank_table={table_of(cluster)},fairbank_poll_interval=1"
     return {
         "PrioritySiteFactorPlugin": "site_factor/fairbank",
@@ -108,7 +115,9 @@ def runs(told: list[PluginMessage]) -> set[tuple[int, int, int]]:
 
 
 def start_soon(desk: Desk, job: int) -> None:
-    """Not two minutes after it was requeued, but not within the same second either: its credential would count as revoked."""
+    """Start a requeued job before two minutes, but not in the same second: its credential would
+    count as revoked.
+    """
     desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
 
 

@@ -1,4 +1,6 @@
-"""A real Slurm whose controller has counted usage once and will not again for long: what it started from, and what it says."""
+"""Real Slurm whose controller has computed usage once and will not again for long: input and
+output.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,16 @@ ByNumber = Mapping[int, np.longdouble]
 
 
 class Own(NamedTuple):
-    """What each association used itself, and what each QOS did, in the order of `Said`."""
+    """Own usage of each association, and that of each QOS, in the order of `Said`."""
 
     associations: Longs
     qualities: Longs
 
 
 class Start(NamedTuple):
-    """What slurmctld starts from: the usage of each association that is a user's and of each QOS, by their numbers, when it counted last,
-    and when usage was reset last."""
+    """State from which slurmctld starts: usage of users' associations and of QOS by their numbers,
+    the time of its last computation, and that of the last reset.
+    """
 
     associations: ByNumber
     qualities: ByNumber
@@ -58,7 +61,7 @@ class Start(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What Slurm tells of itself, sshare and sprio aside; and when its tick was."""
+    """Output of Slurm except for sshare and sprio, and the time of its tick."""
 
     counted_at: int
     config: str
@@ -85,9 +88,11 @@ def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
 
 
 def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
-    """Stop slurmctld, read what it wrote down, start it with these settings and with what sacctmgr is told meanwhile, so that neither
-    concerns what ran before, and wait for its first tick; for DEPTH_OBLIVIOUS also for the next one after somebody has looked at every
-    row."""
+    """Restart slurmctld with new settings and accounts, and wait for its first tick.
+
+    Its state is read while it is stopped. With DEPTH_OBLIVIOUS, also wait for the tick after each
+    row was computed once.
+    """
     cluster.stop(SLURMCTLD)
     state = cluster.place.state
     associations, qualities = (
@@ -113,7 +118,9 @@ def _wait_for_tick(cluster: Cluster, last: int) -> None:
 
 
 def said(cluster: Cluster, flags: str) -> Said:
-    """What it says now, with the PriorityFlags as slurm.conf has them: 22.05 tells NO_NORMAL_ALL for any one of the four."""
+    """Return its output, with PriorityFlags of slurm.conf: 22.05 prints NO_NORMAL_ALL for any of
+    the four.
+    """
     config = re.sub(
         r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config")
     )
@@ -131,7 +138,7 @@ def said(cluster: Cluster, flags: str) -> Said:
 
 
 def _one_tres(job: dict[str, str]) -> dict[str, str]:
-    """What a job has, or asks for while it waits: newer ones tell both."""
+    """Return the TRES of a job, or its request while pending. Newer versions print both."""
     return (
         {"TRES": job["ReqTRES" if job["JobState"] == "PENDING" else "AllocTRES"]} | job
         if "ReqTRES" in job
@@ -140,8 +147,11 @@ def _one_tres(job: dict[str, str]) -> dict[str, str]:
 
 
 def _associations(cluster: Cluster) -> list[dict[str, str]]:
-    """In the order of Slurm's own list, which decides where levels tie: that of a left number, and since 23.11 that of the names from the
-    root down, by their bytes."""
+    """Return the associations in the order of Slurm's own list, which decides where levels tie.
+
+    That is the order of a left number, and since 23.11 that of the names from the root, by their
+    bytes.
+    """
     if cluster.release < (23, 11):
         return sorted(
             _listed(cluster, "associations", (*ASSOCIATIONS, "LFT")),
@@ -233,7 +243,7 @@ def _usage(state: bytes) -> ByNumber:
 
 
 def own_usage(there: Said, start: Start) -> Own:
-    """What was used before the tick."""
+    """Return the usage before the tick."""
     return Own(
         in_order(there.associations, start.associations), in_order(there.qualities, start.qualities)
     )
@@ -245,7 +255,7 @@ def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
 
 
 def left_usage(there: Said, start: Start) -> Own:
-    """What is left of that when the tick comes: nothing where usage is reset by then."""
+    """Return what is left of it at the tick: nothing if usage is reset by then."""
     own, period = (
         own_usage(there, start),
         parse_reset(read_config(there.config)["PriorityUsageResetPeriod"]),

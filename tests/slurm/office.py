@@ -1,4 +1,6 @@
-"""The whole way: a cluster with the plug-in, the real agent beside it, and a real bank with a project for each team."""
+"""Complete system: a cluster with the plug-in, the real agent, and a real bank with a project per
+team.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,7 @@ class Office:
         return found
 
     def runs(self, job: int) -> list[dict[str, Any]]:
-        """What the books have of a job, by its restarts."""
+        """Return the runs of a job in the ledger, by restart."""
         rows = self._client.get("/job", {"limit": PAGE})["data"]
         return sorted(
             (each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"])
@@ -128,7 +130,9 @@ class Office:
 def opened(
     cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningAgent
 ) -> Iterator[Office]:
-    """Bank and agent started, the projects founded, and slurmctld asking, as long as the block lasts."""
+    """Run bank and agent, with projects created and slurmctld asking, for the duration of the
+    block.
+    """
     install(plugin, cluster)
     bank.config.write_text(bank.config.read_text() + prices())
     bank.folder.chmod(0o755)  # for users to ask it, too
@@ -146,7 +150,9 @@ def opened(
 
 @contextmanager
 def of_its_own(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[Office]:
-    """With a bank and an agent that nobody had before, at a cluster that is calm before and after. `tables` are the agent's settings."""
+    """Run a new bank and agent at a cluster that is idle before and after; `tables` are agent
+    settings.
+    """
     cluster.calm()
     with (
         made() as bank,

@@ -1,4 +1,4 @@
-"""A bank that prices the partitions of the lab as its Slurm bills them, and what that makes of requests."""
+"""Bank that prices the lab's partitions as its Slurm bills them, and prices of requests."""
 
 from __future__ import annotations
 

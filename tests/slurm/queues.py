@@ -1,4 +1,6 @@
-"""A queue at a real slurmctld and in the core: submitted while its partitions are down, then let go, and what became of each job."""
+"""Queue of a real slurmctld and of the model: submitted with partitions down, then started;
+results.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ PASSES = 4
 
 @dataclass
 class Queue:
-    """What a scenario does at the cluster. Jobs are named by it, and run until they are cancelled."""
+    """Operations of a scenario on the cluster. It names jobs, which run until they are
+    cancelled.
+    """
 
     slurm: Cluster
     jobs: dict[str, int] = field(default_factory=dict)
@@ -106,7 +110,7 @@ def settled(slurm: Cluster) -> None:
 
 
 def _queued(slurm: Cluster) -> list[str]:
-    """What the scenario has left."""
+    """Return the jobs that the scenario has left."""
     rows = [
         line.split("|")
         for line in slurm.root("squeue", "--noheader", "--format=%i|%j").splitlines()
@@ -132,7 +136,7 @@ def _taken_back(limit: str | int) -> str:
 
 
 class Fate(NamedTuple):
-    """What became of a job, or a task of an array: where it runs, or why it waits."""
+    """Result of a job or array task: where it runs, or why it waits."""
 
     name: str
     nodes: str = ""
@@ -143,8 +147,9 @@ class Fate(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """By the names that squeue gives: what became of each, who started in which order since the queue was let go, and who ran before and
-    lost its place."""
+    """Results by squeue's names, the order of starts since the partitions are up, and preempted
+    jobs.
+    """
 
     fates: Mapping[str, Fate]
     order: Sequence[str]
@@ -157,7 +162,7 @@ def asked(slurm: Cluster) -> dict[str, str]:
 
 
 def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
-    """What the core makes of the answers, with these partitions up."""
+    """Return the model's results for the output, with these partitions up."""
     opened = dict(texts)
     opened["partitions"] = "".join(
         _opened(line, up) for line in texts["partitions"].splitlines(keepends=True)
@@ -201,7 +206,9 @@ def _passes(now: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]
 
 
 def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
-    """Put these partitions up, wait until main and backfill have both looked twice, and return what then reads the outcome."""
+    """Set these partitions up, wait until main and backfill have both run twice, and return the
+    reader.
+    """
     before, written = passes(slurm), len(slurm.log("slurmctld"))
     ran = {fate.name for fate in _fates(slurm) if fate.nodes}
     for name in partitions:
@@ -223,7 +230,7 @@ def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
 
 
 def at_rest(slurm: Cluster) -> None:
-    """Whoever was ended has gone."""
+    """Wait until all ended jobs are gone."""
     wait_until(
         lambda: not slurm.root("squeue", "--noheader", "--states=COMPLETING").strip(),
         "jobs that were ended to go",
@@ -232,7 +239,7 @@ def at_rest(slurm: Cluster) -> None:
 
 
 def passes(slurm: Cluster) -> tuple[int, int]:
-    """How often each pass has run."""
+    """Return how often each scheduler has run."""
     main, backfill = (
         int(count) for count in re.findall(r"Total cycles: +(\d+)", slurm.root("sdiag"))
     )
@@ -240,7 +247,7 @@ def passes(slurm: Cluster) -> tuple[int, int]:
 
 
 def _looked(slurm: Cluster, before: tuple[int, int], partition: str) -> bool:
-    """Both look only when something has changed, and a partition that is told once more that it is up has."""
+    """Trigger both schedulers, which run only after a change, by setting a partition up again."""
     main, backfill = passes(slurm)
     if main >= before[0] + 3 and backfill >= before[1] + 3:
         return True

@@ -1,4 +1,6 @@
-"""What sshare and sprio must say, reckoned by Fairbank from the state that a real Slurm started from."""
+"""Expected output of sshare and sprio, computed by Fairbank from the state that a real Slurm
+started from.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from tests.slurm.recounted import NAMES, at_tick
 
 
 def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, DecayedUsage]:
-    """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs that run, at its tick."""
+    """Return the tree, the figures of each row and their usage, at slurmctld's tick."""
     rule = read_settings(read_config(there.config)).fair_share
     tree = planted([_association(row) for row in there.associations])
     usage = at_tick(left_usage(there, start), start.counted_at, there, tree).associations
@@ -103,7 +105,7 @@ def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -
 
 
 def _in_slurms_order(limits: str) -> str:
-    """sacctmgr tells them as somebody wrote them down."""
+    """Sort as Slurm does: sacctmgr prints them in the order of their creation."""
     return ",".join(
         sorted(
             filter(None, limits.split(",")),
@@ -123,7 +125,9 @@ def weights(there: Said) -> WeightRow:
 def queue(
     there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]
 ) -> list[PriorityRow]:
-    """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its partitions."""
+    """Return the rows of sprio: of jobs neither held nor starting later, in each of their
+    partitions.
+    """
     newer = release_of(read_config(there.config)["SLURM_VERSION"]) > (22, 5)
     rows = [
         _told(job, place, wishes[_number(job)])._replace(short_zeros=newer)
@@ -138,7 +142,7 @@ def queue(
 
 
 def _told(job: Row, place: str, wish: Wish) -> PriorityRow:
-    """What only an operator knows of it."""
+    """Return what only an operator knows of the job."""
     user = job["UserId"].partition("(")[0]
     row = PriorityRow(
         job=_number(job),

@@ -1,4 +1,6 @@
-"""A partition whose settings say `refusal = "cancel"`: what the bank refuses is ended in words there, and held in the others."""
+"""With `refusal = "cancel"` a partition's refused jobs are cancelled with a text; others are
+held.
+"""
 
 from __future__ import annotations
 

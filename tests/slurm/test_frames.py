@@ -1,4 +1,6 @@
-"""The frames of decision 0012: every value comes back, nothing else is taken for one, and the plug-in's C reads and writes the same."""
+"""Frames of decision 0012: every value comes back, nothing else is accepted, and the plug-in's C
+agrees.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The race of the seed, two jobs of 20 SU against 30: on all nodes at once, each project its own, again and again. Exactly one runs."""
+"""Race of the HADM report: two jobs of 20 SU for 30 SU, on all nodes at once, repeatedly. One
+runs.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ GPUS = ("--partition=gpu-t4", "--gres=gpu:4", "-c1", "--mem=1G", "--time=300")  
 
 @dataclass(frozen=True)
 class Lane:
-    """Where the two jobs of one project meet: one on each node."""
+    """The two jobs of one project, one on each node."""
 
     account: str
     nodes: tuple[str, str]

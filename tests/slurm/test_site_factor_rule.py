@@ -1,4 +1,6 @@
-"""The rule of decision 0016: credit left times closeness of the end, of the allocation that pays next."""
+"""Rule of decision 0016: remaining credit times closeness of the end, of the allocation that pays
+next.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Fair share and priorities beside a real Slurm: every row and column of `sshare -l -a`, `sprio -l` and `sprio -n`, of trees drawn by lot.
+"""Fair share and priorities of a real Slurm: every cell of `sshare -l -a`, `sprio -l` and `sprio
+-n`, of random trees.
 
-Jobs of several users really run. What each used is read from what slurmctld wrote down when it stopped; all that it says after its first
-tick is reckoned from that.
+Jobs of several users really run. Their usage is read from what slurmctld saved at its end; all that
+it prints after its first tick is computed from that.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _set_up(
     chance: Random,
     counted: Counter[str],
 ) -> tuple[Before, list[str]]:
-    """Jobs run and others wait, slurmctld starts with these settings, and all that it then says is compared."""
+    """Run jobs, start slurmctld with these settings, and compare all its output."""
     _partitions(slurm, "up")
     ran = stayed | {_submit(slurm, wish): wish.tasks for wish in forest.to_run(there.seats, chance)}
     ran |= _disturbed(slurm, list(forest.to_disturb(there.seats, chance)))
@@ -152,7 +153,7 @@ def _set_up(
 
 
 def _disturbed(slurm: Cluster, wishes: Sequence[Wish]) -> dict[int, int]:
-    """Of two jobs one stands still for a while, and one is put back into the queue, and cancelled there: it has two rows in accounting."""
+    """Suspend one job for a while; requeue and cancel another, which has two rows in accounting."""
     paused, put_back = (_submit(slurm, wish) for wish in wishes)
     slurm.wait_for(f"{paused},{put_back}", "RUNNING")
     slurm.root("scontrol", "suspend", str(paused))
@@ -172,7 +173,7 @@ def _rule(settings: Mapping[str, str]) -> str:
 
 
 def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
-    """What accounting keeps of the jobs with so many rows, as soon as it has all of it: those that ran."""
+    """Return accounting's records of the jobs with so many rows, once it has all of them."""
     found: list[dict[str, str]] = []
 
     def there() -> bool:
@@ -252,7 +253,9 @@ def _ours(
 
 
 def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
-    """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort them by partition."""
+    """Sort the rows: 22.05 keeps its list's order, newer versions sort a user's rows by
+    partition.
+    """
     if slurm.release > (22, 5):
         return share_order.in_order(rows)
     by_number = {row.number: row for row in rows}

@@ -1,4 +1,6 @@
-"""What the lab writes and reads, without a Slurm: texts of the configuration, rows of answers, blocks of ports, a held-back service."""
+"""Texts that the lab writes and reads, without a Slurm: configuration, output, ports, a held
+service.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
-"""What Slurm says beside what the bank has: parsers, judgements, and the commands that bring the two together."""
+"""Slurm's output and the bank's records: parsers, decisions, and the commands that compare the
+two.
+"""

@@ -1,4 +1,4 @@
-"""What the doctor makes of a Slurm's answers: those recorded at the lab, and the same with one thing wrong."""
+"""Checks of the doctor on the recorded output of the lab, and on the same with one fault."""
 
 from __future__ import annotations
 

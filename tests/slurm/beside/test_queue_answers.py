@@ -1,4 +1,6 @@
-"""What slurmctld tells of nodes, partitions, reservations, jobs, limits and licences is read as the scheduler needs it."""
+"""Nodes, partitions, reservations, jobs, limits and licences are read as the scheduler needs
+them.
+"""
 
 from __future__ import annotations
 

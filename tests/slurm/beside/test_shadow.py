@@ -1,4 +1,4 @@
-"""What would have been charged and refused, had the bank kept watch."""
+"""Charges and refusals that jobs would have had under the bank."""
 
 from __future__ import annotations
 

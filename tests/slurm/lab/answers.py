@@ -1,4 +1,4 @@
-"""What Slurm's commands print, read into values. Only as much as the lab itself needs."""
+"""Output of Slurm's commands as values, as far as the lab itself needs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ DELIMITER = "\x1f"
 
 
 def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[dict[str, str]]:
-    """Rows of `sacct -nP --delimiter=...`. A field may hold line feeds, unless it is the last one. Raises ValueError for what is no row."""
+    """Read rows of `sacct -nP --delimiter=...`. Only the last field may not hold line feeds.
+
+    Raises ValueError for what is no row.
+    """
     found: list[dict[str, str]] = []
     unfinished = ""
     for line in text.split("\n")[:-1]:
@@ -29,8 +32,11 @@ def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[
 
 
 def is_whole(row: Mapping[str, str]) -> bool:
-    """Whether slurmdbd has heard of the start of the job. The end of a short job can be there a second before it: the row then says
-    COMPLETED, and has the name "allocation", the group root, no partition, and no TRES asked for."""
+    """Return True if slurmdbd has received the start of the job.
+
+    The end of a short job can arrive a second before it. The row then says COMPLETED, and has the
+    name "allocation", the group root, no partition, and no requested TRES.
+    """
     return row["Partition"] != ""
 
 
@@ -40,12 +46,14 @@ def tres(text: str) -> dict[str, str]:
 
 
 def fields(line: str) -> dict[str, str]:
-    """One line of `scontrol -o show`: the first word of a value, which is all of it for numbers, states and names of nodes."""
+    """Read one line of `scontrol -o show`: the first word of each value."""
     return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
 
 def when_written(state: bytes) -> int:
-    """When slurmctld began to write this `job_state`: behind a word of counted length and the number of the protocol."""
+    """Return when slurmctld began to write this `job_state`: it follows a counted word and the
+    protocol.
+    """
     (length,) = struct.unpack_from(">I", state)
     (at,) = struct.unpack_from(">Q", state, 4 + length + 2)
     return int(at)

@@ -1,4 +1,6 @@
-"""The machine that the lab pretends to have: groups of equal nodes, each a partition with its own billing weights."""
+"""Machine that the lab simulates: groups of equal nodes, each a partition with its billing
+weights.
+"""
 
 from __future__ import annotations
 

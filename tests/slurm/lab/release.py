@@ -1,4 +1,6 @@
-"""The root of another Debian release, made once: its Slurm, MUNGE, MariaDB, compiler and Python, and nothing that has been used."""
+"""Root of another Debian release, made once: its Slurm, MUNGE, MariaDB, compiler and Python,
+unused.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ UNDATED = 'Acquire::Check-Valid-Until "false"'  # a mirror may stand still; its 
 
 @dataclass(frozen=True)
 class Release:
-    """A release by name, and the folders that belong to it: its root, and what the checkout has of its own in there."""
+    """Release by name, and its directories: its root, and what the checkout has for it."""
 
     name: str
 
@@ -116,7 +118,7 @@ def _make(release: Release) -> None:
 
 
 def mirror() -> str:
-    """Where this host's own apt finds Debian. Raises Unobtainable."""
+    """Return the Debian mirror of this host's apt. Raises Unobtainable."""
     asked = [
         "apt-get",
         "indextargets",

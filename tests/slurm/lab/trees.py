@@ -1,6 +1,6 @@
-"""Random trees of accounts with much usage, and what sshare of a real Slurm says of them: recorded for the tests of fair share.
+"""Random trees of accounts with much usage, and the output of a real sshare, recorded for tests.
 
-A QOS multiplies usage by so much that the whole numbers of sshare have more digits than it prints of anything else.
+A QOS multiplies usage, so that the whole numbers of sshare have more digits than anything else.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def begin(cluster: Cluster) -> None:
 
 
 def grow(cluster: Cluster, chance: random.Random, name: str) -> list[tuple[str, str]]:
-    """A new account below the root, with accounts and users below it, some of whom use the cluster. Who they are, as (account, user)."""
+    """Add an account below the root with accounts and users below it, and return them as (account,
+    user).
+    """
     for command in _grown(chance, name):
         cluster.root("sacctmgr", "--immediate", *command)
     listed = cluster.root(
@@ -93,7 +95,9 @@ def _has_counted(cluster: Cluster, before: str) -> bool:
 
 
 def _grown(chance: random.Random, name: str) -> Iterator[tuple[str, ...]]:
-    """What sacctmgr is told: a new account below the root, with accounts and users below it."""
+    """Return the calls of sacctmgr for an account below the root, with accounts and users below
+    it.
+    """
     above = [(name, 1)]
     yield (
         "add",

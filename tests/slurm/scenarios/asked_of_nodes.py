@@ -1,4 +1,4 @@
-"""What is asked of nodes."""
+"""Requests for nodes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def node_list(queue: Queue) -> None:
 
 
 def range_of_nodes(queue: Queue) -> None:
-    """Of two to four nodes as many as are free; whoever comes behind has what is left, which may be the least that it wants."""
+    """Two to four nodes, as many as are free; the next job gets the rest, which may be its
+    minimum.
+    """
     queue.down()
     queue.waits("range", "-N2-4", WHOLE, "-t30", priority=900)
     queue.waits("rest", "-N1-3", WHOLE, "-t30", priority=800)

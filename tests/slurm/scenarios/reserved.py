@@ -1,4 +1,6 @@
-"""Reservations that are to come, that run, and for maintenance: who may use their nodes, and until when."""
+"""Reservations to come, running, and for maintenance: jobs that may use their nodes, and until
+when.
+"""
 
 from __future__ import annotations
 
